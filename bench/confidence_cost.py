@@ -11,11 +11,12 @@ from unittest.mock import patch
 
 from episode.matchers.events.code import confidence, imprecise
 from episode.native.ir import Operand, Value
+from episode.native.running import compiled_with
 from episode.native.scope import Scope
 from episode.native.types import F64
 
 
-class _TwiceInWindow(confidence.Confidence):
+class _TwiceInWindow(confidence.ConfidenceCode):
     """Confidence in a window, computed twice."""
 
     def in_window(self, s: Scope, count: Operand, window: Value, last: Value, at: Operand) -> Value:
@@ -36,10 +37,10 @@ class _TwicePlaced(imprecise._Walk):
 @contextmanager
 def computed_twice() -> Iterator[None]:
     """Queries inside compute each confidence twice."""
-    imprecise.imprecise_code.cache_clear()
+    compiled_with.cache_clear()
     with (
-        patch.object(imprecise, "Confidence", _TwiceInWindow),
+        patch.object(imprecise, "ConfidenceCode", _TwiceInWindow),
         patch.object(imprecise, "_Walk", _TwicePlaced),
     ):
         yield
-    imprecise.imprecise_code.cache_clear()
+    compiled_with.cache_clear()

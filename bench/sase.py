@@ -28,7 +28,7 @@ from bench.shard_stages import STAGES, planned, stages_of
 from episode import Options
 from episode.matchers.events import matcher
 from episode.matchers.events.construct import Constructing
-from episode.matchers.events.output import Output
+from episode.matchers.events.output import EventOutput
 from episode.queries.language import Given
 from episode.spark.batch import Batch
 
@@ -48,7 +48,7 @@ PLACES: Places = {
     "initialisation": [(matcher, "prepare_events")],
     "pattern matching": [(matcher.EventPatternMatcher, "feed")],
     "result construction": [(Constructing, "__init__"), (Constructing, "matches")],
-    "rows": [(Output, "tables")],
+    "rows": [(EventOutput, "tables")],
 }
 PHASES = tuple(PLACES)
 HOW = "Events per second of one core; contenders in turns, one discarded run and then {runs}, medians."

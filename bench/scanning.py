@@ -10,7 +10,7 @@ from functools import cache
 from unittest.mock import patch
 
 from episode.matchers.situations.code import searching
-from episode.matchers.situations.code.arrays import Shape
+from episode.matchers.situations.code.arrays import SituationShape
 from episode.matchers.situations.code.detecting import detection_program
 from episode.matchers.situations.code.relations import (
     AFTER,
@@ -36,7 +36,7 @@ from episode.native.scope import Scope
 
 
 @cache
-def scanning_code(shape: Shape) -> Compiled:
+def scanning_code(shape: SituationShape) -> Compiled:
     with patch.object(searching, "find_allowed", _scan):
         return compiled(detection_program(shape))
 

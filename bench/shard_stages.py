@@ -35,7 +35,7 @@ PLACES: Places = {
     ORDER: [(shard, "events_of"), (shard, "concat")],
     QUALIFY: [(matcher, "prepare_events"), (aggregated_matcher, "prepare_aggregated")],
     MATCH: [(matcher.EventPatternMatcher, "feed"), (aggregated_matcher.AggregatedMatcher, "feed")],
-    ROWS: [(output.Output, "tables"), (aggregated_output.AggregatedOutput, "table")],
+    ROWS: [(output.EventOutput, "tables"), (aggregated_output.AggregatedOutput, "table")],
 }
 
 

@@ -22,10 +22,10 @@ from bench.harness import median
 from episode.lang.situations.parser import parse_situation_query
 from episode.matchers.protocol import EventBatch
 from episode.matchers.situations import prepare as situation_prepare
-from episode.matchers.situations.code.arrays import Shape
+from episode.matchers.situations.code.arrays import SituationShape
 from episode.matchers.situations.detection import shape_of
 from episode.matchers.situations.matcher import SituationPatternMatcher
-from episode.matchers.situations.output import Output
+from episode.matchers.situations.output import SituationOutput
 from episode.matchers.situations.spec import SituationPatternSpec
 from episode.native.running import Compiled
 from episode.plan.schema import InputSchema
@@ -72,7 +72,7 @@ class Contender:
     name: str
     spec: SituationPatternSpec
     delivered: bool = False
-    code: Callable[[Shape], Compiled] | None = None
+    code: Callable[[SituationShape], Compiled] | None = None
     before_feed: Callable[[SituationPatternMatcher, int], None] | None = None
 
 
@@ -93,7 +93,7 @@ class Measured(Fed):
         return int(self.matcher.orders.statistics.searches.sum())
 
 
-class _Counting(Output):
+class _Counting(SituationOutput):
     """Counts matches instead of putting them out."""
 
     found = 0

@@ -9,15 +9,6 @@ from hypothesis import HealthCheck, given, settings
 
 from episode.lang.events.syntax import Strategy
 from episode.matchers.events.aggregated_search import FEW
-from episode.matchers.events.code import (
-    confidence,
-    imprecise,
-    runs,
-    subsets,
-    trend_short,
-    trend_sliding,
-    trend_starts,
-)
 from tests.property import test_closure_engines as engines
 from tests.property import test_event_pattern_laws as patterns
 from tests.property import test_imprecise
@@ -26,14 +17,12 @@ from tests.reference.generate_events import Case, cases
 from tests.reference.generate_imprecise import ImpreciseCase, imprecise_cases
 from tests.reference.generate_trends import TrendCase, trend_cases
 from tests.support.aggregated import run_aggregated
-from tests.support.all_ways import in_all_ways
 from tests.support.events import run_whole
 from tests.support.imprecise import run_case, spec_of_case
+from tests.unit.native.runs import in_all_ways
 
 FEW_EXAMPLES = settings(deadline=None, max_examples=12, suppress_health_check=list(HealthCheck))
-TRENDS = (
-    (trend_sliding, "_code"), (trend_sliding, "_most_in_window"), (trend_short, "_code"), (trend_starts, "_code"),
-)  # fmt: skip
+TRENDS = ("trends", "most_in_window", "short_trends")
 
 
 @pytest.mark.parametrize("few", [0, FEW])
@@ -57,7 +46,7 @@ def test_runs(strategy: Strategy) -> None:
         spec = patterns.planned(case)
         assert sorted(run_whole(spec, case.events)) == patterns.expected(case, spec)
 
-    with in_all_ways((runs, "runs_code")):
+    with in_all_ways("runs"):
         check()
 
 
@@ -69,7 +58,7 @@ def test_postponed_construction(lasting: bool) -> None:
         spec = engines.planned(case, "postponed", lasting=lasting)
         assert sorted(run_whole(replace(spec, buffer=3), case.events)) == engines.expected(case, spec)
 
-    with in_all_ways((subsets, "subsets_code")):
+    with in_all_ways("subsets"):
         check()
 
 
@@ -81,5 +70,5 @@ def test_imprecise_time(weights: bool) -> None:
         found = run_case(spec_of_case(case, most_records=2), [case.events], case.granularity)
         test_imprecise.assert_same(found, test_imprecise.expected(case))
 
-    with in_all_ways((imprecise, "imprecise_code"), (confidence, "_sums_code")):
+    with in_all_ways("imprecise", "running_sums"):
         check()

@@ -153,14 +153,13 @@ def test_values(seed: int) -> None:
     )
     expression = draw(rng, type_, rng.randint(1, 4))
     lanes = lanes_of(table, expression)
-    program, ints, floats = program_of(LanePlaces.of(lanes), (), expression)
+    program, constants = program_of(LanePlaces.of(lanes), (), expression)
     rows = len(key)
-    constants = [one if isinstance(one, int) else lanes.ranks[one] for one in ints]
     is_float = lane_of(expression.type) == "float"
     given = [
-        key, lanes.ints.reshape(-1), lanes.floats.reshape(-1), lanes.valid.reshape(-1), np.array(constants, np.int64),
-        np.array(floats, np.float64), np.zeros(rows, np.float64 if is_float else np.int64), np.zeros(rows, np.int64),
-        np.zeros(rows, np.uint8),
+        key, lanes.ints.reshape(-1), lanes.floats.reshape(-1), lanes.valid.reshape(-1),
+        *constants.arrays(lanes).values(),
+        np.zeros(rows, np.float64 if is_float else np.int64), np.zeros(rows, np.int64), np.zeros(rows, np.uint8),
     ]  # fmt: skip
     _, (*_, values, high, valid) = run_all_ways(program, given, rows)
     made = [

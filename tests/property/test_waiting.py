@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from episode.matchers import waiting
 from episode.matchers.columns import from_bytes
 from episode.matchers.protocol import StateChunk
-from episode.matchers.waiting import Run, WaitingEvents, is_waiting, run_named
+from episode.matchers.waiting import WaitingEvents, WaitingRun, is_waiting, run_named
 
 SCHEMA = pa.schema([("t", pa.int64()), ("n", pa.int64())])
 steps = st.lists(
@@ -38,7 +38,7 @@ def restored(chunks: dict[str, StateChunk]) -> WaitingEvents:
     named = sorted((*run_named(chunk), chunk.data) for chunk in chunks.values() if is_waiting(chunk))
     for number, source, data in named:
         table = from_bytes(data)
-        run = Run.of(number, source, table, table.column("t").to_numpy())
+        run = WaitingRun.of(number, source, table, table.column("t").to_numpy())
         run.saved = True
         events.add(run)
     return events
@@ -53,7 +53,7 @@ def test_what_is_due_comes_by_time_source_and_arrival(given_steps: Any) -> None:
         rows = [(time, 100 * number + place) for place, time in enumerate(times) if time > reached]
         if rows:
             table = pa.Table.from_pylist([dict(zip(SCHEMA.names, row)) for row in rows], SCHEMA)
-            events.add(Run.of(number, source, table, np.array([row[0] for row in rows])))
+            events.add(WaitingRun.of(number, source, table, np.array([row[0] for row in rows])))
             plain += [(time, source, place) for time, place in rows]
         if due is not None and due > reached:
             reached = due
@@ -81,6 +81,6 @@ def test_few_runs_are_held() -> None:
     events = WaitingEvents()
     for number in range(1000):
         table = pa.table({"t": [number], "n": [number]}, SCHEMA)
-        events.add(Run.of(number, 0, table, np.array([number])))
+        events.add(WaitingRun.of(number, 0, table, np.array([number])))
     assert len(list(events)) <= 12
     assert [row["n"] for table in events.until(499) for row in table.to_pylist()] == list(range(500))

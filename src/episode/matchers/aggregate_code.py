@@ -42,7 +42,7 @@ _WIDE_EXTREMES = (oc.MIN_WIDE, oc.MAX_WIDE)
 
 
 @dataclass(frozen=True)
-class State:
+class AggregateState:
     """The numbers of a state; None if the function does not use the field."""
 
     count: Value
@@ -60,13 +60,15 @@ class UserFunctions(Protocol):
 
     words: tuple[str, ...]
 
-    def step(self, f: Function, state: State, value: Value) -> tuple[Value | None, Value | None, Value | None]: ...
+    def step(
+        self, f: Function, state: AggregateState, value: Value
+    ) -> tuple[Value | None, Value | None, Value | None]: ...
 
-    def finish(self, f: Function, state: State) -> Emitted: ...
+    def finish(self, f: Function, state: AggregateState) -> Emitted: ...
 
 
 @dataclass(frozen=True)
-class Aggregate:
+class AggregateShape:
     """A function with the lane of its values.
 
     function: COUNT … of `opcodes`; floating: are values in the float lane? wide: does it come to a value of two
@@ -109,50 +111,52 @@ class Aggregate:
             return "count", "whole", "more"
         return "count", "whole"
 
-    def empty(self, f: Function) -> State:
+    def empty(self, f: Function) -> AggregateState:
         """The state before the first value."""
-        return State(**{name: f.constant(0, FIELDS[name]) for name in self.fields})
+        return AggregateState(**{name: f.constant(0, FIELDS[name]) for name in self.fields})
 
     # ---- one more value ----------------------------------------------------------------------------------
 
-    def fold(self, f: Function, state: State, value: Value | None, row: Operand = 0) -> State:
+    def fold(self, f: Function, state: AggregateState, value: Value | None, row: Operand = 0) -> AggregateState:
         """The state with one more value, of a row. COUNT needs no value."""
         count = state.count + 1
         if self.user is not None:
             assert value is not None
-            return State(count, *self.user.step(f, state, value))
+            return AggregateState(count, *self.user.step(f, state, value))
         if self.function == oc.COUNT:
-            return State(count)
+            return AggregateState(count)
         assert value is not None
         if self.function == oc.COUNT_IF:
-            return State(state.count + value.differs(0).to(I64))
+            return AggregateState(state.count + value.differs(0).to(I64))
         if self.takes_words:
             return self._fold_words(f, state, count, value)
         if self.function in _VARIANCES:
             assert state.real is not None
             assert state.more is not None
-            return State(count, None, *add_squares(count, state.real, state.more, value))
+            return AggregateState(count, None, *add_squares(count, state.real, state.more, value))
         if self.function in (oc.SUM, oc.AVG, oc.AVG_WHOLE):
             return self._add(f, state, count, value)
         return self._choose_extreme(f, state, count, value, row)
 
-    def _add(self, f: Function, state: State, count: Value, value: Value) -> State:
+    def _add(self, f: Function, state: AggregateState, count: Value, value: Value) -> AggregateState:
         if state.real is not None:
-            return State(count, None, state.real + value)
+            return AggregateState(count, None, state.real + value)
         assert state.whole is not None
         assert state.more is not None
         whole, more = add_whole(f, state.whole, state.more, value)
-        return State(count, whole, None, more)
+        return AggregateState(count, whole, None, more)
 
-    def _choose_extreme(self, f: Function, state: State, count: Value, value: Value, row: Operand) -> State:
+    def _choose_extreme(
+        self, f: Function, state: AggregateState, count: Value, value: Value, row: Operand
+    ) -> AggregateState:
         before = state.real if self.floating else state.whole
         assert before is not None
         is_new = replaces(self.function, state.count, before, value)
         chosen = f.select(is_new, value, before)
         more = None if state.more is None else f.select(is_new, f.value(row, I64).to(F64), state.more)
-        return State(count, None, chosen, more) if self.floating else State(count, chosen, None, more)
+        return AggregateState(count, None, chosen, more) if self.floating else AggregateState(count, chosen, None, more)
 
-    def _fold_words(self, f: Function, state: State, count: Value, value: Value) -> State:
+    def _fold_words(self, f: Function, state: AggregateState, count: Value, value: Value) -> AggregateState:
         before = _words_of(f, state)
         if self.function in _WIDE_EXTREMES:
             is_new = value < before if self.function in _LEAST else value > before
@@ -163,12 +167,12 @@ class Aggregate:
             assert excess is not None
             after = f.select(before.equals(overflow) | excess, overflow, total)
         after = f.select(state.count.equals(0), value, after)
-        high = (after >> f.constant(64, I128)).to(I64)
-        return State(count, after.to(I64), (high >> 32).to(F64), (high & 0xFFFFFFFF).to(F64))
+        high = (after >> 64).to(I64)
+        return AggregateState(count, after.to(I64), (high >> 32).to(F64), (high & 0xFFFFFFFF).to(F64))
 
     # ---- results -----------------------------------------------------------------------------------------
 
-    def finish(self, f: Function, state: State) -> Emitted:
+    def finish(self, f: Function, state: AggregateState) -> Emitted:
         """The value of a state, and whether it is null."""
         if self.user is None and self.function in _COUNTS:
             return state.count, None
@@ -191,34 +195,34 @@ class Aggregate:
         assert value_of is not None
         return value_of, is_empty
 
-    def _finish_variance(self, f: Function, state: State) -> Emitted:
+    def _finish_variance(self, f: Function, state: AggregateState) -> Emitted:
         assert state.more is not None
         of_sample = self.function in (oc.VAR_SAMP, oc.STDDEV_SAMP)
         variance = state.more.divide((state.count - 1 if of_sample else state.count).to(F64))
         value = f.unary("sqrt", variance) if self.function >= oc.STDDEV_SAMP else variance
         return value, state.count <= int(of_sample)
 
-    def _finish_words(self, f: Function, state: State) -> Value:
+    def _finish_words(self, f: Function, state: AggregateState) -> Value:
         if self.takes_words:
             total = _words_of(f, state)
         else:
             assert state.whole is not None
             assert state.more is not None
-            total = (state.more.to(I64).to(I128) << f.constant(64, I128)) + state.whole.to(I128)
+            total = (state.more.to(I64).to(I128) << 64) + state.whole.to(I128)
         if self.function != oc.AVG_WHOLE and self.function < oc.AVG_WIDE:
             return total
         digits = 4 if self.function == oc.AVG_WHOLE else self.function - oc.AVG_WIDE
         return divide_sum(f, total, state.count, digits)
 
 
-def choose_state(f: Function, condition: Value, yes: State, no: State) -> State:
+def choose_state(f: Function, condition: Value, yes: AggregateState, no: AggregateState) -> AggregateState:
     """One of two states of an aggregate."""
 
     def choose(one: Value | None, other: Value | None) -> Value | None:
         return None if one is None or other is None else f.select(condition, one, other)
 
     count = f.select(condition, yes.count, no.count)
-    return State(count, choose(yes.whole, no.whole), choose(yes.real, no.real), choose(yes.more, no.more))
+    return AggregateState(count, choose(yes.whole, no.whole), choose(yes.real, no.real), choose(yes.more, no.more))
 
 
 def add_whole(f: Function, whole: Value, more: Value, value: Value) -> tuple[Value, Value]:
@@ -249,8 +253,7 @@ def divide_sum(f: Function, total: Value, count: Value, digits: int) -> Value:
     def build(s: Scope, total: Value, count: Value) -> None:
         f = s.f
         overflow = f.constant(OVERFLOW, I128)
-        with f.when(total.equals(overflow)):
-            f.give(overflow)
+        f.give_if(total.equals(overflow), overflow)
         factor = 10**digits
         by = f.greatest(count, 1).to(U64)
         dividend = magnitude(f, total)
@@ -264,20 +267,18 @@ def divide_sum(f: Function, total: Value, count: Value, digits: int) -> Value:
             quotient.set(whole)
             rest.set(left.to(U64))
         last = (rest * (2 * factor) + by).divide(by * 2).to(U128)
-        with f.when(quotient > f.constant(MOST_WIDE // factor, U128)):
-            f.give(overflow)
+        f.give_if(quotient > f.constant(MOST_WIDE // factor, U128), overflow)
         result = quotient * f.constant(factor, U128) + last
-        with f.when(result > f.constant(MOST_WIDE, U128)):
-            f.give(overflow)
+        f.give_if(result > f.constant(MOST_WIDE, U128), overflow)
         f.give(with_sign(f, result, total < 0))
 
     return Scope(f, {}).call(f"divide_sum_{digits}", build, total, count, result=I128)
 
 
-def _words_of(f: Function, state: State) -> Value:
+def _words_of(f: Function, state: AggregateState) -> Value:
     """The number of two words that a state holds."""
     assert state.whole is not None
     assert state.real is not None
     assert state.more is not None
     high = state.real.to(I64) << 32 | state.more.to(I64)
-    return high.to(I128) << f.constant(64, I128) | state.whole.bits_as(U64).to(I128)
+    return high.to(I128) << 64 | state.whole.bits_as(U64).to(I128)

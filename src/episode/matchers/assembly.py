@@ -13,9 +13,9 @@ import pyarrow.compute as pc
 from episode.errors import EpisodeDataError
 from episode.matchers import measure_code
 from episode.matchers import opcodes as oc
-from episode.matchers.aggregate_code import Aggregate, UserFunctions
+from episode.matchers.aggregate_code import AggregateShape, UserFunctions
 from episode.matchers.columns import ALL_VALID, one_chunk, raw_values, take_array, valid_mask
-from episode.matchers.measure_code import Chosen, OutputRows
+from episode.matchers.measure_code import ChosenRows, OutputRows
 from episode.matchers.outcomes import TIMED_OUT, UNMATCHED
 from episode.matchers.prepare import FUNCTIONS, Prepared, measure_argument, membership
 from episode.matchers.protocol import KEY_COLUMN
@@ -119,7 +119,7 @@ def atom_field(atom: OutputAtom, input_schema: pa.Schema) -> pa.Field:
 
 
 @dataclass(frozen=True)
-class Matches:
+class MatchRows:
     """The matches that were found, in output order; see `measure_code`. part_lo, part_hi: partition bounds by match.
     final: of collapsed matches, how many matches each stands for. confidence: how probable each match is, where time is
     imprecise. key: codes of their keys, where the output is keyed. member: the rows of matches whose rows do not
@@ -141,7 +141,7 @@ class Matches:
 
 
 def output_tables(
-    plan: PatternPlan, schema: pa.Schema, program: PathLabels, table: pa.Table, prepared: Prepared, matches: Matches
+    plan: PatternPlan, schema: pa.Schema, program: PathLabels, table: pa.Table, prepared: Prepared, matches: MatchRows
 ) -> Iterator[pa.Table]:
     """The output rows of matches in the rows of `table`, in tables of bounded size."""
     rows = plan.output.rows
@@ -162,7 +162,7 @@ def output_tables(
 
 
 def slices_of(
-    plan: PatternPlan, matches: Matches, out_match: np.ndarray, out_position: np.ndarray
+    plan: PatternPlan, matches: MatchRows, out_match: np.ndarray, out_position: np.ndarray
 ) -> Iterator[tuple[int, int]]:
     """The output rows in pieces of bounded size, each from one row on up to another."""
     values = np.ones(len(out_match), np.int64)
@@ -193,7 +193,7 @@ class OutputAssembler:
         program: PathLabels,
         table: pa.Table,
         prepared: Prepared,
-        matches: Matches,
+        matches: MatchRows,
         out_match: np.ndarray,
         out_position: np.ndarray,
     ) -> None:
@@ -270,9 +270,9 @@ class OutputAssembler:
             self._places[place] = measure_code.navigate(self.output, place.first, place.offset, place.shift, chosen)
         return self._places[place]
 
-    def _chosen(self, labels: frozenset[str] | None, final: bool, valid: np.ndarray | None = None) -> Chosen:
+    def _chosen(self, labels: frozenset[str] | None, final: bool, valid: np.ndarray | None = None) -> ChosenRows:
         members = None if labels is None else membership([labels], self.plan.labels)[0]
-        return Chosen(final, members, valid)
+        return ChosenRows(final, members, valid)
 
     def _values(self, argument: Expression | None) -> tuple[bool, np.ndarray, np.ndarray | None]:
         """(is float, values, validity) of what is aggregated."""
@@ -286,9 +286,9 @@ class OutputAssembler:
     def _aggregate(self, atom: RowAggregate) -> pa.Array:
         floating, values, valid = self._values(None if atom.argument is None else measure_argument(atom))
         if atom.user is None:
-            function = Aggregate(FUNCTIONS[atom.function], floating)
+            function = AggregateShape(FUNCTIONS[atom.function], floating)
         else:
-            function = Aggregate(oc.COUNT, floating, user=cast(UserFunctions, atom.user.functions))
+            function = AggregateShape(oc.COUNT, floating, user=cast(UserFunctions, atom.user.functions))
         chosen = self._chosen(atom.labels, atom.final, valid)
         found, is_null = measure_code.aggregate(self.output, function, values, atom.type == "double", chosen)
         if atom.user is None and function.function in (oc.COUNT, oc.COUNT_IF):
@@ -315,7 +315,7 @@ class OutputAssembler:
 
     def _extreme(self, atom: Extreme) -> pa.Array:
         floating, values, valid = self._values(atom.by)
-        function = Aggregate(oc.MIN_BY if atom.function in ("min", "min_by") else oc.MAX_BY, floating)
+        function = AggregateShape(oc.MIN_BY if atom.function in ("min", "min_by") else oc.MAX_BY, floating)
         chosen = self._chosen(atom.labels, atom.final, valid)
         rows, is_null = measure_code.aggregate(self.output, function, values, False, chosen)
         return self._take_value(atom.value, np.where(is_null, -1, rows))

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from episode.matchers.times import emit_window_end, emit_window_start
+from episode.matchers.time_code import window_end, window_start
 from episode.native.builder import Program
 from episode.native.ir import Value
 from episode.native.running import compiled_for
-from episode.native.scope import ArrayTypes, Scope
+from episode.native.scope import ArrayTypes, Scope, entry_scope
 from episode.native.types import BOOL, I64, U8, U64
 
 _TYPES: ArrayTypes = {
@@ -50,11 +50,8 @@ def near_chains(
 
 
 def viable_program() -> Program:
-    program = Program("viable")
-    s = Scope(program.function("run"), _TYPES)
+    s = entry_scope("viable", _TYPES, "bits", "masks", "from_", "start", "end", "out", "best", "some")
     f = s.f
-    for name in ("bits", "masks", "from_", "start", "end", "out", "best", "some"):
-        s.array(name)
     window, whole = f.scalar("window"), f.scalar("whole", BOOL)
     everything = f.variable("everything", f.constant(0, U64))
     with f.loop(0, s.masks.length) as place:
@@ -74,7 +71,7 @@ def viable_program() -> Program:
                 with f.when((s.out[row] & of_chain).differs(0)):
                     s.call("precede", _emit_precede, row, window)
     f.give(0)
-    return program
+    return s.program
 
 
 def _emit_forget(s: Scope) -> None:
@@ -86,7 +83,7 @@ def _emit_forget(s: Scope) -> None:
 def _emit_follow(s: Scope, row: Value, window: Value) -> None:
     """Take from a row the places that nothing precedes in time. best: the latest start of a chain up to each place."""
     f = s.f
-    oldest = emit_window_start(f, s.end[row], window)
+    oldest = window_start(f, s.end[row], window)
     gone, own = f.variable("gone", f.constant(0, U64)), s.bits[row]
     with f.loop(0, s.masks.length) as back:
         place = s.masks.length - 1 - back
@@ -108,7 +105,7 @@ def _emit_follow(s: Scope, row: Value, window: Value) -> None:
 def _emit_precede(s: Scope, row: Value, window: Value) -> None:
     """Take from a row the places that nothing follows in time. best: the earliest end of a chain from each place on."""
     f = s.f
-    newest = emit_window_end(f, s.start[row], window)
+    newest = window_end(f, s.start[row], window)
     gone, own = f.variable("gone", f.constant(0, U64)), s.out[row]
     with f.loop(0, s.masks.length) as place:
         with f.when((own & s.masks[place]).differs(0)):
@@ -127,11 +124,8 @@ def _emit_precede(s: Scope, row: Value, window: Value) -> None:
 
 
 def near_program() -> Program:
-    program = Program("near_chains")
-    s = Scope(program.function("run"), _TYPES)
+    s = entry_scope("near_chains", _TYPES, "bits", "from_", "time", "kept")
     f = s.f
-    for name in ("bits", "from_", "time", "kept"):
-        s.array(name)
     window, in_chain, others = f.scalar("window"), f.scalar("in_chain", U64), f.scalar("others", U64)
     with f.loop(0, s.from_.length - 1) as group:
         low, high = s.from_[group], s.from_[group + 1]
@@ -147,10 +141,10 @@ def near_program() -> Program:
                     otherwise()
                     with f.when((s.bits[row] & others).differs(0) & some):
                         if ahead:
-                            near = emit_window_start(f, time, window) <= last
+                            near = window_start(f, time, window) <= last
                         else:
-                            near = emit_window_end(f, time, window) >= last
+                            near = window_end(f, time, window) >= last
                         with f.when(near):
                             s.kept[row] = 1
     f.give(0)
-    return program
+    return s.program

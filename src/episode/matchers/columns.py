@@ -138,7 +138,7 @@ def _decoded(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 @dataclass(frozen=True)
-class Atom:
+class KeyAtom:
     """One comparable piece of a key: int64 values with a mask, or byte strings, one for each row.
 
     coded: the values are places in `strings`, which are distinct.
@@ -150,30 +150,30 @@ class Atom:
     coded: bool = False
 
 
-def atoms(array: pa.Array, name: str) -> list[Atom]:
+def atoms(array: pa.Array, name: str) -> list[KeyAtom]:
     """A key column as atoms whose equality is the column's; structs give a presence atom and those of their fields."""
     kind = array.type
     if pa.types.is_dictionary(kind):
         return [_coded_atom(array)] if _is_dictionary_of_strings(array) else atoms(array.dictionary_decode(), name)
     if pa.types.is_null(kind):
-        return [Atom(np.zeros(len(array), np.int64), np.zeros(len(array), np.bool_))]
+        return [KeyAtom(np.zeros(len(array), np.int64), np.zeros(len(array), np.bool_))]
     if pa.types.is_struct(kind):
-        present = Atom(np.ones(len(array), np.int64), valid_mask(array))
+        present = KeyAtom(np.ones(len(array), np.int64), valid_mask(array))
         fields = zip(kind, array.flatten(), strict=True)
         return [present] + [atom for field, part in fields for atom in atoms(part, f"{name}.{field.name}")]
     if pa.types.is_floating(kind):
-        return [Atom(float_bits(array), valid_mask(array))]
+        return [KeyAtom(float_bits(array), valid_mask(array))]
     if is_narrow_decimal(kind):
-        return [Atom(decimal_low_words(array), valid_mask(array))]
+        return [KeyAtom(decimal_low_words(array), valid_mask(array))]
     if pa.types.is_decimal(kind):
         array = array.cast(pa.string())
         kind = array.type
     if pa.types.is_string(kind) or pa.types.is_binary(kind):
-        return [Atom(ALL_VALID, valid_mask(array), array.cast(pa.binary()))]
+        return [KeyAtom(ALL_VALID, valid_mask(array), array.cast(pa.binary()))]
     if any(test(kind) for test in _LARGE_BYTES):
-        return [Atom(ALL_VALID, valid_mask(array), array.cast(pa.large_binary()))]
+        return [KeyAtom(ALL_VALID, valid_mask(array), array.cast(pa.large_binary()))]
     if is_integral(kind):
-        return [Atom(int64_values(array), valid_mask(array))]
+        return [KeyAtom(int64_values(array), valid_mask(array))]
     raise EpisodeUnsupportedError(
         f"column {name} of type {kind} cannot be a partition key",
         hint="Partition by columns of atomic types, or structs of them.",
@@ -186,10 +186,10 @@ def _is_dictionary_of_strings(array: pa.DictionaryArray) -> bool:
     return strings.type in kinds and strings.null_count == 0 and len(strings.unique()) == len(strings)
 
 
-def _coded_atom(array: pa.DictionaryArray) -> Atom:
+def _coded_atom(array: pa.DictionaryArray) -> KeyAtom:
     large = array.type.value_type in (pa.large_string(), pa.large_binary())
     strings = array.dictionary.cast(pa.large_binary() if large else pa.binary())
-    return Atom(int64_values(array.indices), valid_mask(array), strings, coded=True)
+    return KeyAtom(int64_values(array.indices), valid_mask(array), strings, coded=True)
 
 
 _LARGE_BYTES = (

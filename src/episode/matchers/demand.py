@@ -22,7 +22,7 @@ RowClass = tuple[Expression, ...]
 
 
 @dataclass(frozen=True)
-class Demand:
+class ClassDemand:
     """classes: of the pattern's labels, variables or symbols; a row's bit i says that it is of class i.
 
     required: every match has, within its partition, a row of one of these classes, for each of the sets. sparse: rows
@@ -46,13 +46,13 @@ def demand_of(
     required: Iterable[Iterable[str]],
     sparse: bool = False,
     followed: bool = False,
-) -> Demand:
+) -> ClassDemand:
     """The demand of labels, variables or symbols with these conditions, in the order of their bits."""
     number = {name: at for at, name in enumerate(names)}
     chosen = tuple(conditions)
     sets = {tuple(sorted(number[name] for name in one)) for one in map(tuple, required) if number.keys() >= set(one)}
     useful = sorted(one for one in sets if one and all(chosen[at] for at in one))
-    return Demand(chosen, tuple(useful), sparse and all(chosen) and bool(chosen), followed)
+    return ClassDemand(chosen, tuple(useful), sparse and all(chosen) and bool(chosen), followed)
 
 
 class Prefix(Protocol):

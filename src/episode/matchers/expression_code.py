@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from episode.matchers.encoding import Lanes
 from episode.native.builder import Function
 from episode.native.ir import Array, Value
@@ -52,6 +54,22 @@ class LaneArrays:
 
 
 @dataclass
+class CodeConstants:
+    """The constants of a program, in the order of the places that its code reads them from.
+
+    Those that are not numbers are values whose rank depends on the rows.
+    """
+
+    ints: list[int | tuple[str, object]] = field(default_factory=list)
+    floats: list[float] = field(default_factory=list)
+
+    def arrays(self, lanes: Lanes) -> dict[str, np.ndarray]:
+        """const_i and const_f for these rows."""
+        numbers = [one if isinstance(one, int) else lanes.ranks[one] for one in self.ints]
+        return {"const_i": np.array(numbers, np.int64), "const_f": np.array(self.floats, np.float64)}
+
+
+@dataclass
 class Emitter:
     """Emits expressions of one row at a time; equal parts of a row's expressions are computed once."""
 
@@ -59,8 +77,7 @@ class Emitter:
     places: LanePlaces
     arrays: LaneArrays
     rows: Value
-    ints: list[int | tuple[str, object]] = field(default_factory=list)
-    floats: list[float] = field(default_factory=list)
+    constants: CodeConstants = field(default_factory=CodeConstants)
 
     def __post_init__(self) -> None:
         self.at, self.valid_at = dict(self.places.at), dict(self.places.valid_at)
@@ -138,7 +155,7 @@ class Emitter:
         def read(column: str, row: Value) -> Value:
             place = self.words_at[column]
             low, high = (self._cell(self.arrays.ints, place + part, row) for part in (0, 1))
-            return high.to(I128) << self.f.constant(64, I128) | low.bits_as(U64).to(I128)
+            return high.to(I128) << 64 | low.bits_as(U64).to(I128)
 
         return self._read(load, read)
 
@@ -168,19 +185,19 @@ class Emitter:
             zero = f.constant(0.0, F64) if lane_of(constant.type) == "float" else f.constant(0, I64)
             return zero, f.constant(True, zero.equals(zero).type)
         if lane_of(constant.type) == "float":
-            self.floats.append(float(constant.value))
-            return self.arrays.const_f[len(self.floats) - 1], None
+            self.constants.floats.append(float(constant.value))
+            return self.arrays.const_f[len(self.constants.floats) - 1], None
         if lane_of(constant.type) == "code" and not wide:
             return self._whole((constant.type, constant.value)), None
         number = int(constant.value)
         if not wide:
             return self._whole(number), None
         low = self._whole(_signed(number & 2**64 - 1)).bits_as(U64).to(I128)
-        return self._whole(number >> 64).to(I128) << f.constant(64, I128) | low, None
+        return self._whole(number >> 64).to(I128) << 64 | low, None
 
     def _whole(self, number: int | tuple[str, object]) -> Value:
-        self.ints.append(number)
-        return self.arrays.const_i[len(self.ints) - 1]
+        self.constants.ints.append(number)
+        return self.arrays.const_i[len(self.constants.ints) - 1]
 
     # ---- operations ------------------------------------------------------------------------------------------
 
@@ -506,7 +523,7 @@ def wide_sum(f: Function, one: Value, other: Value) -> Emitted:
 
 def _wide_to_float(f: Function, value: Value) -> Value:
     size = magnitude(f, value)
-    high = (size >> f.constant(64, U128)).to(U64).to(F64)
+    high = (size >> 64).to(U64).to(F64)
     number = high * 18446744073709551616.0 + size.to(U64).to(F64)
     return f.select(value < 0, -number, number)
 

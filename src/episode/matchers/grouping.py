@@ -14,7 +14,7 @@ import numpy as np
 from episode.native.builder import Program
 from episode.native.ir import Value
 from episode.native.running import compiled_for
-from episode.native.scope import ArrayTypes, Scope
+from episode.native.scope import ArrayTypes, Scope, entry_scope
 from episode.native.types import BOOL, I32, I64, U8, U64
 
 SMALL = 32
@@ -78,36 +78,31 @@ def spans_of(times: np.ndarray, groups: np.ndarray, n: int) -> tuple[np.ndarray,
 
 
 def grouping_program() -> Program:
-    program = Program("group")
-    s = Scope(program.function("run"), _TYPES)
-    _declare(s, "codes", "starts", "place", "order")
+    s = entry_scope("group", _TYPES, "codes", "starts", "place", "order")
     _count(s)
     with s.f.loop(0, s.codes.length) as row:
         _put(s, row)
     s.f.give(0)
-    return program
+    return s.program
 
 
 def checking_program(columns: int) -> Program:
     """Are the rows contiguous by ascending code, and each key's rows in order of so many columns?"""
-    program = Program("is_ordered")
-    s = Scope(program.function("run"), _TYPES)
+    s = entry_scope("is_ordered", _TYPES, "codes", "images")
     f = s.f
-    _declare(s, "codes", "images")
     with f.loop(1, s.codes.length) as row:
         before, now = s.codes[row - 1], s.codes[row]
-        with f.when((before > now) | (before.equals(now) & _is_after(s, row - 1, row, columns))):
-            f.give(0)
+        f.give_if((before > now) | (before.equals(now) & _is_after(s, row - 1, row, columns)), 0)
     f.give(1)
-    return program
+    return s.program
 
 
 def ordering_program(columns: int) -> Program:
     """Group rows by code, and sort those of a key by so many columns, unless they are in order."""
-    program = Program("order")
-    s = Scope(program.function("run"), _TYPES)
+    s = entry_scope(
+        "order", _TYPES, "codes", "images", "starts", "place", "order", "disordered", "digits", "rows", "counts"
+    )
     f = s.f
-    _declare(s, "codes", "images", "starts", "place", "order", "disordered", "digits", "rows", "counts")
     n = s.codes.length
     _count(s)
     with f.loop(0, n) as row:
@@ -127,7 +122,7 @@ def ordering_program(columns: int) -> Program:
                     otherwise()
                     s.call("radix_sort", _emit_radix_sort, low, high, n * column)
     f.give(sorted_keys)
-    return program
+    return s.program
 
 
 def spreading_program(width: int) -> Program:
@@ -155,12 +150,6 @@ def spans_program() -> Program:
         last[group] = f.greatest(last[group], time)
     f.give(0)
     return program
-
-
-def _declare(s: Scope, *names: str) -> None:
-    """Arrays in the order in which they are given, whether or not they are used."""
-    for name in names:
-        s.array(name)
 
 
 def _is_after(s: Scope, one: Value, other: Value, columns: int) -> Value:
@@ -205,8 +194,7 @@ def _emit_insertion_sort(s: Scope, low: Value, high: Value, image: Value) -> Non
         to = f.variable("to", at)
         with f.during(lambda: to > low) as placed:
             before = s.order[to - 1]
-            with f.when(s.images[image + before] <= value):
-                f.jump(placed)
+            f.jump_if(s.images[image + before] <= value, placed)
             s.order[to] = before
             to.set(to - 1)
         s.order[to] = row
@@ -228,8 +216,7 @@ def _emit_radix_sort(s: Scope, low: Value, high: Value, image: Value) -> None:
         largest.set(f.greatest(largest, value))
     base = smallest.bits_as(U64)
     spread = f.variable("spread", largest.bits_as(U64) - base)
-    with f.when(spread.equals(0)):
-        f.give(0)
+    f.give_if(spread.equals(0), 0)
     with f.loop(0, n) as at:
         row = s.order[low + at]
         s.rows[at] = row

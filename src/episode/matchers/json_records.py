@@ -15,9 +15,9 @@ from collections.abc import Callable
 import numpy as np
 
 from episode.native.builder import Function, Program
-from episode.native.ir import Block, Value
+from episode.native.ir import Value
 from episode.native.running import compiled_for
-from episode.native.scope import ArrayTypes, Scope
+from episode.native.scope import ArrayTypes, Scope, entry_scope
 from episode.native.types import I64, U8
 
 MISSING, NULL, TRUE, FALSE, INTEGER, FRACTION, TEXT, ESCAPED, NESTED = range(9)
@@ -78,10 +78,7 @@ def read_times(
 def _scope(name: str, *arrays: str, read: tuple[str, ...] = ()) -> Scope:
     """read: arrays that are only read here."""
     types = {array: (type_, writable and array not in read) for array, (type_, writable) in _TYPES.items()}
-    s = Scope(Program(name).function("run"), types)
-    for array in arrays:
-        s.array(array)
-    return s
+    return entry_scope(name, types, *arrays)
 
 
 def _is_digit(sign: Value) -> Value:
@@ -139,14 +136,14 @@ def _emit_record(s: Scope, record: Value, begin: Value, stop: Value) -> None:
 
     s.in_object[1] = 1
     at.set(s.call("skip_blanks", _emit_skip_blanks, at, stop))
-    _unless(f, at < stop, broken)
-    _unless(f, _is(s.data[at], "{"), broken)
+    f.jump_unless(at < stop, broken)
+    f.jump_unless(_is(s.data[at], "{"), broken)
     at.set(at + 1)
     then("name_or_end")
 
     f.at(blocks["next"])
     at.set(s.call("skip_spaces", _emit_skip_spaces, at, stop))
-    _unless(f, at < stop, broken)
+    f.jump_unless(at < stop, broken)
     sign.set(s.data[at])
     f.switch(state, {number: blocks[name] for number, name in enumerate(_STATES)})
 
@@ -154,16 +151,16 @@ def _emit_record(s: Scope, record: Value, begin: Value, stop: Value) -> None:
     f.branch(_is(sign.value, "}"), blocks["close"], blocks["name"])
 
     f.at(blocks["name"])
-    _unless(f, _is(sign.value, '"', "'"), broken)
+    f.jump_unless(_is(sign.value, '"', "'"), broken)
     text = s.call("text_end", _emit_text_end, at, stop)
-    _unless(f, text >= 0, broken)
+    f.jump_unless(text >= 0, broken)
     with f.when(depth.equals(1)):
         field.set(s.call("field_of", _emit_field_of, at + 1, text >> 1))
     at.set((text >> 1) + 1)
     then("colon")
 
     f.at(blocks["colon"])
-    _unless(f, _is(sign.value, ":"), broken)
+    f.jump_unless(_is(sign.value, ":"), broken)
     at.set(at + 1)
     then("value")
 
@@ -174,14 +171,14 @@ def _emit_record(s: Scope, record: Value, begin: Value, stop: Value) -> None:
     with f.when(_is(sign.value, "{", "[")):
         nested_at.set(f.select(depth.equals(1), at, nested_at))
         depth.set(depth + 1)
-        _unless(f, depth < DEPTH, broken)
+        f.jump_unless(depth < DEPTH, broken)
         is_object = _is(sign.value, "{")
         s.in_object[depth] = is_object.to(U8)
         at.set(at + 1)
         state.set(f.select(is_object, _STATES.index("name_or_end"), _STATES.index("value_or_end")))
         f.jump(blocks["next"])
     scalar = s.call("scalar", _emit_scalar, at, stop)
-    _unless(f, scalar >= 0, broken)
+    f.jump_unless(scalar >= 0, broken)
     end, kind = scalar >> 4, scalar & (_KINDS - 1)
     quotes = (kind.equals(TEXT) | kind.equals(ESCAPED)).to(I64)
     store(kind, at + quotes, end - quotes)
@@ -198,23 +195,15 @@ def _emit_record(s: Scope, record: Value, begin: Value, stop: Value) -> None:
 
     f.at(blocks["close"])
     closing = f.select(s.in_object[depth].differs(0), f.constant(ord("}"), U8), f.constant(ord("]"), U8))
-    _unless(f, sign.equals(closing), broken)
+    f.jump_unless(sign.equals(closing), broken)
     at.set(at + 1)
     depth.set(depth - 1)
-    with f.when(depth.equals(0)):
-        f.give(1)
+    f.give_if(depth.equals(0), 1)
     store(f.value(NESTED), nested_at.value, at.value)
     then("comma_or_end")
 
     f.at(broken)
     f.give(0)
-
-
-def _unless(f: Function, condition: Value, block: Block) -> None:
-    """Leave for a block if a condition does not hold."""
-    going_on = f.block("holds")
-    f.branch(condition, going_on, block)
-    f.at(going_on)
 
 
 def _emit_skip_spaces(s: Scope, begin: Value, stop: Value) -> None:
@@ -235,7 +224,7 @@ def _emit_skip(s: Scope, begin: Value, stop: Value, passes: Callable[[Value], Va
     f = s.f
     at = f.variable("at", begin)
     with f.during(lambda: at < stop) as done:
-        _unless(f, passes(s.data[at]), done)
+        f.jump_unless(passes(s.data[at]), done)
         at.set(at + 1)
     f.give(at)
 
@@ -248,10 +237,9 @@ def _emit_field_of(s: Scope, begin: Value, end: Value) -> None:
         with f.when((s.name_offsets[field + 1] - low).equals(end - begin)):
             at = f.variable("at", 0)
             with f.during(lambda: at < end - begin) as done:
-                _unless(f, s.data[begin + at].equals(s.field_names[low + at]), done)
+                f.jump_unless(s.data[begin + at].equals(s.field_names[low + at]), done)
                 at.set(at + 1)
-            with f.when(at.equals(end - begin)):
-                f.give(field)
+            f.give_if(at.equals(end - begin), field)
     f.give(-1)
 
 
@@ -267,8 +255,7 @@ def _emit_text_end(s: Scope, opening: Value, stop: Value) -> None:
         sign = s.data[at]
         with f.when(sign.equals(mark)):
             f.give(at * 2 + escaped)
-        with f.when(sign < 32):
-            f.give(-1)
+        f.give_if(sign < 32, -1)
         with f.when(_is(sign, "\\")):
             escaped.set(1)
             at.set(at + 1)
@@ -283,11 +270,9 @@ def _is_word(s: Scope, word: bytes, at: Value, stop: Value) -> Value:
 def _emit_is_word(s: Scope, at: Value, stop: Value, place: Value, length: Value) -> None:
     """Is one of `words`, which begins at a place among them, at a place of the data?"""
     f = s.f
-    with f.when(at + length > stop):
-        f.give(0)
+    f.give_if(at + length > stop, 0)
     with f.loop(0, length) as letter:
-        with f.when(s.data[at + letter].differs(s.words[place + letter])):
-            f.give(0)
+        f.give_if(s.data[at + letter].differs(s.words[place + letter]), 0)
     f.give(1)
 
 
@@ -296,8 +281,7 @@ def _emit_scalar(s: Scope, at: Value, stop: Value) -> None:
     sign = s.data[at]
     with f.when(_is(sign, '"', "'")):
         text = s.call("text_end", _emit_text_end, at, stop)
-        with f.when(text < 0):
-            f.give(-1)
+        f.give_if(text < 0, -1)
         kind = f.select((text & 1).equals(0), TEXT, ESCAPED)
         f.give(((text >> 1) + 1) * _KINDS + kind)
     for word, kind_of_word in ((b"null", NULL), (b"true", TRUE), (b"false", FALSE)):
@@ -314,29 +298,24 @@ def _emit_number(s: Scope, at: Value, stop: Value) -> None:
     for word in (b"Infinity", b"INF"):
         with f.when(_is_word(s, word, first, stop)):
             f.give((first + len(word)) * _KINDS + FRACTION)
-    with f.when(_is(s.data[at], "+")):
-        f.give(-1)
+    f.give_if(_is(s.data[at], "+"), -1)
     with f.when(~is_signed):
         with f.when(_is_word(s, b"NaN", at, stop)):
             f.give((at + 3) * _KINDS + FRACTION)
     end, kind = f.variable("end", _digits_end(s, first, stop)), f.variable("kind", INTEGER)
-    with f.when(end.equals(first)):
-        f.give(-1)
-    with f.when(_is(s.data[first], "0") & (end > first + 1)):
-        f.give(-1)
+    f.give_if(end.equals(first), -1)
+    f.give_if(_is(s.data[first], "0") & (end > first + 1), -1)
     with f.when(_is_at(s, end.value, stop, ".")):
         point = end + 1
         end.set(_digits_end(s, point, stop))
         kind.set(FRACTION)
-        with f.when(end.equals(point)):
-            f.give(-1)
+        f.give_if(end.equals(point), -1)
     with f.when(_is_at(s, end.value, stop, "e", "E")):
         power = end + 1
         power = power + _is_at(s, power, stop, "+", "-").to(I64)
         end.set(_digits_end(s, power, stop))
         kind.set(FRACTION)
-        with f.when(end.equals(power)):
-            f.give(-1)
+        f.give_if(end.equals(power), -1)
     f.give(end * _KINDS + kind)
 
 
@@ -384,7 +363,7 @@ def _emit_time(s: Scope, record: Value, begin: Value, end: Value) -> None:
 
     def number(at: Value, digits: int, least: int, most: Value | int) -> Value:
         value = s.call(f"number_{digits}", lambda s, at: _emit_digits(s, at, digits), at)
-        _unless(f, (value >= least) & (value <= most), unread)
+        f.jump_unless((value >= least) & (value <= most), unread)
         return value
 
     def give(known: int, micros: Value) -> None:
@@ -392,17 +371,17 @@ def _emit_time(s: Scope, record: Value, begin: Value, end: Value) -> None:
         s.values[record] = micros
         f.give(0)
 
-    _unless(f, end - begin >= 10, unread)
-    _unless(f, _is(s.data[begin + 4], "-") & _is(s.data[begin + 7], "-"), unread)
+    f.jump_unless(end - begin >= 10, unread)
+    f.jump_unless(_is(s.data[begin + 4], "-") & _is(s.data[begin + 7], "-"), unread)
     year, month = number(begin, 4, 1, 9999), number(begin + 5, 2, 1, 12)
     day = number(begin + 8, 2, 1, _days_of_month(f, year, month))
     value, at = f.variable("value", _days(f, year, month, day) * _DAY), f.variable("at", begin + 10)
     with f.when(at.equals(end)):
         give(LOCAL, value.value)
-    _unless(f, end - at >= 9, unread)
+    f.jump_unless(end - at >= 9, unread)
     clock = at.value
     separators = _is(s.data[clock], "T", " ") & _is(s.data[clock + 3], ":") & _is(s.data[clock + 6], ":")
-    _unless(f, separators, unread)
+    f.jump_unless(separators, unread)
     hour, minute, second = (number(clock + place, 2, 0, most) for place, most in ((1, 23), (4, 59), (7, 59)))
     value.set(value + ((hour * 60 + minute) * 60 + second) * 1_000_000)
     at.set(clock + 9)
@@ -411,7 +390,7 @@ def _emit_time(s: Scope, record: Value, begin: Value, end: Value) -> None:
         weight = f.variable("weight", 100_000)
         with f.during(lambda: at < end) as done:
             sign = s.data[at]
-            _unless(f, _is_digit(sign), done)
+            f.jump_unless(_is_digit(sign), done)
             value.set(value + (sign - ord("0")).to(I64) * weight)
             weight.set(weight.divide(10))  # what is finer than microseconds is cut off
             at.set(at + 1)
@@ -420,8 +399,8 @@ def _emit_time(s: Scope, record: Value, begin: Value, end: Value) -> None:
     zone = at.value
     with f.when(_is(s.data[zone], "Z") & (zone + 1).equals(end)):
         give(ZONED, value.value)
-    _unless(f, _is(s.data[zone], "+", "-") & (end - zone).equals(6), unread)
-    _unless(f, _is(s.data[zone + 3], ":"), unread)
+    f.jump_unless(_is(s.data[zone], "+", "-") & (end - zone).equals(6), unread)
+    f.jump_unless(_is(s.data[zone + 3], ":"), unread)
     shift = (number(zone + 1, 2, 0, 17) * 60 + number(zone + 4, 2, 0, 59)) * 60_000_000
     give(ZONED, value - f.select(_is(s.data[zone], "+"), shift, -shift))
     f.at(unread)
@@ -434,8 +413,7 @@ def _emit_digits(s: Scope, at: Value, digits: int) -> None:
     value = f.value(0)
     for place in range(digits):
         sign = s.data[at + place]
-        with f.when(~_is_digit(sign)):
-            f.give(-1)
+        f.give_if(~_is_digit(sign), -1)
         value = value * 10 + (sign - ord("0")).to(I64)
     f.give(value)
 

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from episode.matchers.columns import ALL_VALID, Atom, atoms, one_chunk, value_range
+from episode.matchers.columns import ALL_VALID, KeyAtom, atoms, one_chunk, value_range
 from episode.matchers.protocol import Snapshot, StateChunk
 
 _SNAPSHOT_VERSION = 1
@@ -153,7 +153,7 @@ class _Stage:
         return _Stage(values, one_chunk(table.column("code")).to_numpy())
 
 
-def _encode_atom(atom: Atom) -> tuple[np.ndarray, pa.Array]:
+def _encode_atom(atom: KeyAtom) -> tuple[np.ndarray, pa.Array]:
     """Dense codes of one atom column, and its distinct values (int64 or large_binary; null last or among them)."""
     if atom.strings is None:
         return _encode_ints(atom.values, atom.valid)

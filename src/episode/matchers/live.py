@@ -21,7 +21,7 @@ from episode.matchers.columns import ALL_VALID, concat, one_chunk
 from episode.matchers.keys import KeyCoder
 from episode.matchers.ordering import events_of, is_too_wide, order_image, start_image
 from episode.matchers.protocol import END_OF_TIME, EventBatch, Matcher, MatcherSpec, Snapshot, StateChunk
-from episode.matchers.waiting import BUFFER_VERSION, Run, WaitingEvents, is_waiting, run_named
+from episode.matchers.waiting import BUFFER_VERSION, WaitingEvents, WaitingRun, is_waiting, run_named
 
 _log = logging.getLogger("episode")
 NO_WATERMARK = np.iinfo(np.int64).min
@@ -86,7 +86,7 @@ STANDING = ("state_rows", "waiting_events", "live_keys", "skipped_keys")
 
 
 @dataclass(frozen=True)
-class Step:
+class ShardStep:
     """What a step gave. late: late events, and those of keys that are set aside, where they are kept."""
 
     matches: pa.Table
@@ -134,13 +134,13 @@ class LiveShard:
 
     # ---- one step ------------------------------------------------------------------------------------
 
-    def step(self, envelopes: Sequence[Envelope], watermark: int) -> Step:
+    def step(self, envelopes: Sequence[Envelope], watermark: int) -> ShardStep:
         """Take new envelopes (in order of arrival) at a watermark, and go on as far as it allows.
 
         An envelope is a table, and the same in bytes where it came in bytes: those are kept as they are.
         """
         outputs = [self.spec.output_schema.empty_table(), *self.advance(envelopes, watermark)]
-        return Step(pa.concat_tables(outputs), self.counters, self.late)
+        return ShardStep(pa.concat_tables(outputs), self.counters, self.late)
 
     def advance(self, envelopes: Sequence[Envelope], watermark: int) -> Iterator[pa.Table]:
         """As `step`, matches coming as they are found; when all are taken, `counters` and `late` say what happened."""
@@ -170,7 +170,7 @@ class LiveShard:
             self._arrived += 1
             self._waiting.add(run)
 
-    def _admitted(self, arrived: Arrived, counters: Counters) -> tuple[Run | None, pa.Table | None]:
+    def _admitted(self, arrived: Arrived, counters: Counters) -> tuple[WaitingRun | None, pa.Table | None]:
         """The events of an envelope that are in time, and those that are late; all others are counted."""
         table = arrived.table
         if not table.num_rows:
@@ -204,7 +204,7 @@ class LiveShard:
             return None, late
         if not wanted.all():
             table, time = table.filter(pa.array(wanted)), time[wanted]
-        return Run.of(self._arrived, arrived.source, table, time, arrived.blob), late
+        return WaitingRun.of(self._arrived, arrived.source, table, time, arrived.blob), late
 
     def _first_of_event(self, table: pa.Table, time: np.ndarray, wanted: np.ndarray) -> np.ndarray:
         """Which events are the first with their id and time. A repeated one is late, or its first still waits."""

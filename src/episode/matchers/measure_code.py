@@ -17,13 +17,13 @@ from typing import NamedTuple
 import numpy as np
 
 from episode.matchers import opcodes as oc
-from episode.matchers.aggregate_code import FIELDS, OVERFLOW, Aggregate, State, divide_sum
+from episode.matchers.aggregate_code import FIELDS, OVERFLOW, AggregateShape, AggregateState, divide_sum
 from episode.matchers.expression_code import wide_sum
 from episode.matchers.outcomes import MATCHED, UNMATCHED
-from episode.native.builder import Function, Program
+from episode.native.builder import Program
 from episode.native.ir import Value
 from episode.native.running import Compiled, compiled_for
-from episode.native.scope import ArrayTypes, Scope
+from episode.native.scope import ArrayTypes, Scope, entry_scope
 from episode.native.types import F64, I32, I64, I128, U8, U64
 
 _TYPES: ArrayTypes = {
@@ -58,8 +58,8 @@ class OutputRows:
         return program([given[name] for name, _, _ in program.arrays], *scalars)
 
 
-class Shape(NamedTuple):
-    """What code depends on: final, and whether labels, nulls and members are looked at; see `Chosen`."""
+class MeasureShape(NamedTuple):
+    """What code depends on: final, and whether labels, nulls and members are looked at; see `ChosenRows`."""
 
     final: bool
     of_labels: bool
@@ -68,7 +68,7 @@ class Shape(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Chosen:
+class ChosenRows:
     """The rows of a match that count. final: up to its last row, or up to the output row. members: uint8[labels], those
     of some labels. valid: uint8[rows], those whose value is not null."""
 
@@ -76,8 +76,8 @@ class Chosen:
     members: np.ndarray | None
     valid: np.ndarray | None = None
 
-    def shape(self, output: OutputRows) -> Shape:
-        return Shape(self.final, self.members is not None, self.valid is not None, output.member is not None)
+    def shape(self, output: OutputRows) -> MeasureShape:
+        return MeasureShape(self.final, self.members is not None, self.valid is not None, output.member is not None)
 
     @property
     def arrays(self) -> dict[str, np.ndarray]:
@@ -115,7 +115,7 @@ def output_rows(
 # ---- navigation ----------------------------------------------------------------------------------------------
 
 
-def navigate(output: OutputRows, first: bool, offset: int, shift: int, chosen: Chosen) -> np.ndarray:
+def navigate(output: OutputRows, first: bool, offset: int, shift: int, chosen: ChosenRows) -> np.ndarray:
     """The row of a navigation for every output row; -1 if there is none."""
     match, position = output.out_match, output.out_position
     if chosen.members is None:
@@ -165,7 +165,10 @@ def places_program(first: bool, final: bool) -> Program:
 
     if not final:
         # All places so far, because output rows follow.
-        with _each_place(s, Shape(False, True, False, False), begin=lambda: count.set(0), write=write) as (place, _):
+        with _each_place(s, MeasureShape(False, True, False, False), begin=lambda: count.set(0), write=write) as (
+            place,
+            _,
+        ):
             s.found[count] = place
             count.set(count + 1)
     else:
@@ -188,7 +191,7 @@ def places_program(first: bool, final: bool) -> Program:
 
 
 def aggregate(
-    output: OutputRows, function: Aggregate, values: np.ndarray, real: bool, chosen: Chosen
+    output: OutputRows, function: AggregateShape, values: np.ndarray, real: bool, chosen: ChosenRows
 ) -> tuple[np.ndarray, np.ndarray]:
     """(value, is it null?) of an aggregate for every output row. real: is the value a double?
 
@@ -201,7 +204,7 @@ def aggregate(
     return out, null.view(np.bool_)
 
 
-def aggregate_program(function: Aggregate, real: bool, shape: Shape) -> Program:
+def aggregate_program(function: AggregateShape, real: bool, shape: MeasureShape) -> Program:
     types = {"values": (F64 if function.floating else I64, False), "out": (F64 if real else I64, True)}
     s = _scope("aggregate", types)
     f = s.f
@@ -211,8 +214,8 @@ def aggregate_program(function: Aggregate, real: bool, shape: Shape) -> Program:
         for name, variable in state.items():
             variable.set(f.constant(0, FIELDS[name]))
 
-    def now() -> State:
-        return State(**{name: variable.value for name, variable in state.items()})
+    def now() -> AggregateState:
+        return AggregateState(**{name: variable.value for name, variable in state.items()})
 
     def write(at: Value) -> None:
         value, null = function.finish(f, now())
@@ -228,7 +231,9 @@ def aggregate_program(function: Aggregate, real: bool, shape: Shape) -> Program:
     return f.program
 
 
-def sum_decimals(output: OutputRows, words: np.ndarray, chosen: Chosen) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def sum_decimals(
+    output: OutputRows, words: np.ndarray, chosen: ChosenRows
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(low words, high words, counts) of sums of decimals for every output row. words: int64[2 * rows]."""
     total = len(output.out_match)
     low, high, counts = np.zeros(total, np.uint64), np.zeros(total, np.int64), np.zeros(total, np.int64)
@@ -237,7 +242,7 @@ def sum_decimals(output: OutputRows, words: np.ndarray, chosen: Chosen) -> tuple
     return low, high, counts
 
 
-def decimals_program(shape: Shape) -> Program:
+def decimals_program(shape: MeasureShape) -> Program:
     s = _scope("sum_decimals")
     f = s.f
     count, total = f.variable("count", 0), f.variable("total", f.constant(0, I128))
@@ -254,7 +259,7 @@ def decimals_program(shape: Shape) -> Program:
     with _each_place(s, shape, begin, write) as (_, row):
         count.set(count + 1)
         before = total.value
-        after, excess = wide_sum(f, before, _words(f, s.words[row * 2].bits_as(U64), s.words[row * 2 + 1]))
+        after, excess = wide_sum(f, before, _words(s.words[row * 2].bits_as(U64), s.words[row * 2 + 1]))
         assert excess is not None
         total.set(f.select(before.equals(overflow) | excess, overflow, after))
     f.give(0)
@@ -275,32 +280,27 @@ def division_program(digits: int) -> Program:
     f = program.function("run")
     lows, highs, counts = f.array("lows", U64), f.array("highs", I64), f.array("counts", I64)
     s = Scope(f, _TYPES)
-    _declare(s, "low", "high")
+    s.declare("low", "high")
     with f.loop(0, counts.length) as at:
         with f.when(counts[at] > 0):
-            _write_words(s, at, divide_sum(f, _words(f, lows[at], highs[at]), counts[at], digits))
+            _write_words(s, at, divide_sum(f, _words(lows[at], highs[at]), counts[at], digits))
     f.give(0)
     return program
 
 
-def _declare(s: Scope, *names: str) -> None:
-    for name in names:
-        s.array(name)
-
-
-def _words(f: Function, low: Value, high: Value) -> Value:
-    return high.to(I128) << f.constant(64, I128) | low.to(I128)
+def _words(low: Value, high: Value) -> Value:
+    return high.to(I128) << 64 | low.to(I128)
 
 
 def _write_words(s: Scope, at: Value, number: Value) -> None:
     s.low[at] = number.to(U64)
-    s.high[at] = (number >> s.f.constant(64, I128)).to(I64)
+    s.high[at] = (number >> 64).to(I64)
 
 
 # ---- arrays --------------------------------------------------------------------------------------------------
 
 
-def collect(output: OutputRows, chosen: Chosen) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def collect(output: OutputRows, chosen: ChosenRows) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(offsets, rows, labels): the rows that an array aggregate gathers for every output row."""
     counts = np.zeros(len(output.out_match), np.int64)
     output.run(compiled_for(counts_program, chosen.shape(output)), {**chosen.arrays, "counts": counts})
@@ -312,7 +312,7 @@ def collect(output: OutputRows, chosen: Chosen) -> tuple[np.ndarray, np.ndarray,
     return offsets, rows, labels
 
 
-def counts_program(shape: Shape) -> Program:
+def counts_program(shape: MeasureShape) -> Program:
     s = _scope("count_rows")
     count = s.f.variable("count", 0)
 
@@ -325,7 +325,7 @@ def counts_program(shape: Shape) -> Program:
     return s.f.program
 
 
-def gathering_program(shape: Shape) -> Program:
+def gathering_program(shape: MeasureShape) -> Program:
     s = _scope("gather_rows")
     f = s.f
     with _each_match(s) as (at, match, position, _):
@@ -346,7 +346,7 @@ def gathering_program(shape: Shape) -> Program:
 
 
 def _scope(name: str, more: ArrayTypes | None = None) -> Scope:
-    return Scope(Program(name).function("run"), {**_TYPES, **(more or {})})
+    return entry_scope(name, {**_TYPES, **(more or {})})
 
 
 @contextmanager
@@ -364,7 +364,7 @@ def _each_match(s: Scope) -> Iterator[tuple[Value, Value, Value, Value]]:
 
 @contextmanager
 def _each_place(
-    s: Scope, shape: Shape, begin: Callable[[], None], write: Callable[[Value], None]
+    s: Scope, shape: MeasureShape, begin: Callable[[], None], write: Callable[[Value], None]
 ) -> Iterator[tuple[Value, Value]]:
     """Every row of a match that counts, once: (place in the match, row). begin: with each match. write: once all rows
     of an output row were taken, which is also one of the match's earlier ones."""
@@ -387,7 +387,7 @@ def _each_place(
         write(at)
 
 
-def _counts(s: Scope, shape: Shape, taken: Value | None, row: Value) -> Value | bool:
+def _counts(s: Scope, shape: MeasureShape, taken: Value | None, row: Value) -> Value | bool:
     """Does a row count? taken: where its instruction is in `path`."""
     chosen: Value | bool = True
     if shape.of_labels:

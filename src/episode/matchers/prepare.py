@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from episode.matchers import opcodes as oc
-from episode.matchers.aggregate_code import Aggregate, UserFunctions
+from episode.matchers.aggregate_code import AggregateShape, UserFunctions
 from episode.matchers.encoding import Lanes, encode, is_float_lane
 from episode.matchers.row_code import compute_lane, set_bits
 from episode.plan.compilable import to_float
@@ -64,13 +64,13 @@ def function_code(running: Running) -> int:
     return oc.AVG_WIDE + after[1] - before[1]
 
 
-def aggregate_of(running: Running) -> Aggregate:
+def aggregate_of(running: Running) -> AggregateShape:
     """A running aggregate as code."""
     argument = running_argument(running)
     floating = argument is not None and is_float_lane(argument.type)
     if running.user is not None:
-        return Aggregate(oc.COUNT, floating, user=cast(UserFunctions, running.user.functions))
-    return Aggregate(function_code(running), floating, has_words(running))
+        return AggregateShape(oc.COUNT, floating, user=cast(UserFunctions, running.user.functions))
+    return AggregateShape(function_code(running), floating, has_words(running))
 
 
 @dataclass(frozen=True)

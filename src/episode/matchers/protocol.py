@@ -17,7 +17,7 @@ import pyarrow as pa
 from episode.matchers.columns import plain, take
 
 if TYPE_CHECKING:
-    from episode.matchers.demand import Demand
+    from episode.matchers.demand import ClassDemand
     from episode.matchers.prepare import Known
     from episode.matchers.screen import Screen
     from episode.matchers.stages import StageClock
@@ -376,7 +376,7 @@ class Demands(Protocol):
     """A MatcherSpec that can say what its pattern asks of single rows."""
 
     @property
-    def demand(self) -> Demand | None:
+    def demand(self) -> ClassDemand | None:
         """None: nothing can be said."""
         ...
 

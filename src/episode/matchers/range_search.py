@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from functools import cache
-
 import numpy as np
 
 from episode.matchers.time_code import first_at_least
 from episode.native.builder import Program
-from episode.native.running import Compiled, compiled
-from episode.native.scope import ArrayTypes, Scope
+from episode.native.running import compiled_for
+from episode.native.scope import ArrayTypes, entry_scope
 from episode.native.types import I64
 
 _TYPES: ArrayTypes = {
@@ -20,22 +18,15 @@ _TYPES: ArrayTypes = {
 def first_rows(row_from: np.ndarray, row_to: np.ndarray, time: np.ndarray, bound: np.ndarray) -> np.ndarray:
     """In each range of rows, the first that is not earlier than its bound; row_to if there is none. All are int64."""
     out = np.empty(len(row_from), np.int64)
-    code = _first_rows_code()
     arrays = {"row_from": row_from, "row_to": row_to, "time": time, "bound": bound, "out": out}
-    code([arrays[name] for name, _, _ in code.arrays])
+    compiled_for(first_rows_program).run(arrays)
     return out
 
 
-@cache
-def _first_rows_code() -> Compiled:
-    return compiled(first_rows_program())
-
-
 def first_rows_program() -> Program:
-    program = Program("first_rows")
-    s = Scope(program.function("run"), _TYPES)
+    s = entry_scope("first_rows", _TYPES)
     f = s.f
     with f.loop(0, s.out.length) as number:
         s.out[number] = first_at_least(s, "time", s.row_from[number], s.row_to[number], s.bound[number])
     f.give(0)
-    return program
+    return s.program

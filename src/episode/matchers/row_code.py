@@ -7,30 +7,25 @@ no other row is read. Constants are data, so that queries that differ only in th
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, cast
 
 import numpy as np
 
 from episode.matchers.encoding import Lanes
-from episode.matchers.expression_code import Emitter, LaneArrays, LanePlaces
+from episode.matchers.expression_code import CodeConstants, Emitter, LaneArrays, LanePlaces
 from episode.native.builder import Function, Program
 from episode.native.ir import Array, Value
-from episode.native.running import Compiled, compiled
+from episode.native.running import compiled_with
 from episode.native.types import F64, I64, U8, U64
 from episode.plan.expressions import Current, Exists, Expression, Load, walk
 from episode.plan.types import lane_of
 from episode.plan.wide import is_wide
 
-MOST_PROGRAMS = 512
-"""Programs whose code is found without building it again."""
-
 
 def set_bits(lanes: Lanes, key: np.ndarray, conditions: Sequence[tuple[Expression, int]], bits: np.ndarray) -> None:
     """Clear bits of rows for which row-local conditions do not hold. conditions: each with the mask that it clears."""
     if conditions:
-        _code(LanePlaces.of(lanes), tuple(conditions), None).run(lanes, key, bits)
+        _run(lanes, key, tuple(conditions), None, bits)
 
 
 def compute(lanes: Lanes, key: np.ndarray, expression: Expression) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -39,7 +34,7 @@ def compute(lanes: Lanes, key: np.ndarray, expression: Expression) -> tuple[np.n
     values = np.empty(rows, np.float64 if lane_of(expression.type) == "float" else np.int64)
     high = np.empty(rows if is_wide(expression) else 0, np.int64)
     valid = np.empty(rows, np.uint8)
-    _code(LanePlaces.of(lanes), (), expression).run(lanes, key, values, high, valid)
+    _run(lanes, key, (), expression, values, high, valid)
     return values, high, valid
 
 
@@ -53,34 +48,22 @@ def compute_lane(lanes: Lanes, key: np.ndarray, expression: Expression) -> tuple
     check = lanes.next_valid()
     values = (lanes.floats if is_float else lanes.ints)[row]
     high = lanes.ints[lanes.next_int()] if is_wide(expression) else np.empty(0, np.int64)
-    _code(LanePlaces.of(lanes), (), expression).run(lanes, key, values, high, lanes.valid[check])
+    _run(lanes, key, (), expression, values, high, lanes.valid[check])
     return is_float, row, check
 
 
-@dataclass(frozen=True)
-class _Code:
-    """Compiled code, and the constants that it reads: numbers, or values whose rank depends on the rows."""
-
-    program: Compiled
-    ints: tuple[int | tuple[str, object], ...]
-    floats: tuple[float, ...]
-
-    def run(self, lanes: Lanes, key: np.ndarray, *outputs: np.ndarray) -> None:
-        numbers = [one if isinstance(one, int) else lanes.ranks[one] for one in self.ints]
-        flat = (lanes.ints.reshape(-1), lanes.floats.reshape(-1), lanes.valid.reshape(-1))
-        constants = (np.array(numbers, np.int64), np.array(self.floats, np.float64))
-        self.program([key, *flat, *constants, *outputs], len(key))
-
-
-@lru_cache(maxsize=MOST_PROGRAMS)
-def _code(places: LanePlaces, conditions: tuple[tuple[Expression, int], ...], computed: Expression | None) -> _Code:
-    program, ints, floats = program_of(places, conditions, computed)
-    return _Code(compiled(program), ints, floats)
+def _run(
+    lanes: Lanes, key: np.ndarray, conditions: tuple[tuple[Expression, int], ...], computed: Expression | None,
+    *outputs: np.ndarray,
+) -> None:  # fmt: skip
+    program, constants = compiled_with(program_of, LanePlaces.of(lanes), conditions, computed)
+    flat = (lanes.ints.reshape(-1), lanes.floats.reshape(-1), lanes.valid.reshape(-1))
+    program([key, *flat, *constants.arrays(lanes).values(), *outputs], len(key))
 
 
 def program_of(
     places: LanePlaces, conditions: Sequence[tuple[Expression, int]], computed: Expression | None
-) -> tuple[Program, tuple[int | tuple[str, object], ...], tuple[float, ...]]:
+) -> tuple[Program, CodeConstants]:
     """The program of conditions, or of a computed expression, with the constants that it reads."""
     program = Program("rows")
     f = program.function("run")
@@ -103,7 +86,7 @@ def program_of(
     offsets = [0, *(offset for expression in expressions for offset in _offsets(expression))]
     _each_row(f, rows, -min(offsets), max(offsets), one_row)
     f.give(0)
-    return program, tuple(emitter.ints), tuple(emitter.floats)
+    return program, emitter.constants
 
 
 def _outputs(f: Function, computed: Expression | None) -> list[Array]:

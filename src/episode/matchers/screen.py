@@ -29,7 +29,7 @@ _EARLIEST = np.iinfo(np.int64).min
 
 
 @dataclass(frozen=True)
-class Part:
+class ScreenPart:
     """A condition on single rows: of which variable (as a bit), and the columns that it reads."""
 
     bit: int
@@ -47,9 +47,11 @@ class Screen:
     width: int | None = None
 
     @cached_property
-    def parts(self) -> tuple[Part, ...]:
+    def parts(self) -> tuple[ScreenPart, ...]:
         return tuple(
-            Part(1 << number, part, _columns_of(part)) for number, parts in enumerate(self.conditions) for part in parts
+            ScreenPart(1 << number, part, _columns_of(part))
+            for number, parts in enumerate(self.conditions)
+            for part in parts
         )
 
     def passing(self, table: pa.Table) -> pa.Table:
@@ -64,7 +66,7 @@ class Screen:
             bits[wrong] = 1
         return _kept(table, bits)[0]
 
-    def _by_dictionaries(self, table: pa.Table) -> tuple[tuple[Part, ...], np.ndarray | None]:
+    def _by_dictionaries(self, table: pa.Table) -> tuple[tuple[ScreenPart, ...], np.ndarray | None]:
         """(conditions that are left, bits of the variables that rows may be of by the others; None: of any)."""
         bits: np.ndarray | None = None
         rest = self.parts
@@ -123,7 +125,7 @@ def _kept(table: pa.Table, bits: np.ndarray) -> tuple[pa.Table, np.ndarray]:
     return take(table, rows), bits.take(rows)
 
 
-def _bits(parts: tuple[Part, ...], table: pa.Table, bits: np.ndarray | None, variables: int) -> np.ndarray:
+def _bits(parts: tuple[ScreenPart, ...], table: pa.Table, bits: np.ndarray | None, variables: int) -> np.ndarray:
     """uint64[rows]: which variables' conditions hold, of those with a bit in `bits` (None: of all of them)."""
     count = table.num_rows
     found = np.full(count, (1 << variables) - 1, np.uint64) if bits is None else bits.copy()

@@ -16,10 +16,11 @@ from typing import NamedTuple
 import numpy as np
 
 from episode.matchers.sliced_keys import SlicedKeys
+from episode.matchers.time_code import first_after, first_at_least
 from episode.native.builder import Program
 from episode.native.ir import Value, Variable
 from episode.native.running import compiled_for
-from episode.native.scope import ArrayTypes, Scope
+from episode.native.scope import ArrayTypes, Scope, entry_scope
 from episode.native.types import BOOL, I32, I64, U64
 
 _LEAST, _GREATEST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
@@ -35,7 +36,7 @@ _TYPES: ArrayTypes = {
 }  # fmt: skip
 
 
-class Copies(NamedTuple):
+class SliceCopies(NamedTuple):
     """Copies for slices after the one that owns a row, and for slices before it; in order of the rows."""
 
     after_rows: np.ndarray
@@ -56,7 +57,7 @@ def of_sliced_keys(hashes: np.ndarray, sliced: np.ndarray) -> tuple[np.ndarray, 
 
 def route(
     rows: np.ndarray, groups: np.ndarray, times: np.ndarray, sliced: SlicedKeys, numbers: np.ndarray
-) -> Copies | None:
+) -> SliceCopies | None:
     """Write the unit that owns each of the rows into `numbers` (int32[n]); the copies that are needed, if any."""
     of_rows = [rows, groups, times, sliced.first_cut, sliced.cuts, sliced.lows, sliced.highs, sliced.first_unit]
     counts = np.zeros(2, np.int64)
@@ -67,7 +68,7 @@ def route(
     after = np.empty(following, np.int64), np.empty(following, np.int32)
     before = np.empty(preceding, np.int64), np.empty(preceding, np.int32)
     compiled_for(copies_program)([*of_rows, *after, *before])
-    return Copies(*after, *before)
+    return SliceCopies(*after, *before)
 
 
 def nearest(
@@ -90,16 +91,9 @@ def nearest(
 # ---- code ----------------------------------------------------------------------------------------------------
 
 
-def _scope(name: str, *arrays: str) -> Scope:
-    s = Scope(Program(name).function("run"), _TYPES)
-    for array in arrays:
-        s.array(array)
-    return s
-
-
 def keys_program() -> Program:
     """Most rows are of other keys: 64 bits say which of the first bits of hashes occur among those of sliced keys."""
-    s = _scope("of_sliced_keys", "hashes", "sliced", "found", "found_groups")
+    s = entry_scope("of_sliced_keys", _TYPES, "hashes", "sliced", "found", "found_groups")
     f = s.f
     one = f.constant(1, U64)
     some = f.variable("some", f.constant(0, U64))
@@ -109,7 +103,7 @@ def keys_program() -> Program:
     with f.loop(0, s.hashes.length) as row:
         hashed = s.hashes[row]
         with f.when((occurring >> (hashed >> _TOP) & one).differs(0)):
-            key = s.call("not_below", _emit_not_below, hashed)
+            key = first_at_least(s, "sliced", 0, s.sliced.length, hashed)
             with f.when(key < s.sliced.length):
                 with f.when(s.sliced[key].equals(hashed)):
                     s.found[count] = row
@@ -119,31 +113,18 @@ def keys_program() -> Program:
     return f.program
 
 
-def _emit_not_below(s: Scope, hashed: Value) -> None:
-    """The place of the first of the sliced hashes that is not below a hash."""
-    f = s.f
-    low, high = f.variable("low", 0), f.variable("high", s.sliced.length)
-    with f.during(lambda: low < high):
-        middle = low + high >> 1
-        with f.either(s.sliced[middle] < hashed) as otherwise:
-            low.set(middle + 1)
-            otherwise()
-            high.set(middle)
-    f.give(low)
-
-
 _OF_ROWS = ("rows", "groups", "times", "first_cut", "cuts", "lows", "highs", "first_unit")
 
 
 def owners_program() -> Program:
     """Write the owners of rows into `numbers`, and how many copies there are, after and before, into `counts`."""
-    s = _scope("owners", *_OF_ROWS, "numbers", "counts")
+    s = entry_scope("owners", _TYPES, *_OF_ROWS, "numbers", "counts")
     _emit_routes(s, copies=False)
     return s.f.program
 
 
 def copies_program() -> Program:
-    s = _scope("copies", *_OF_ROWS, "after_rows", "after_units", "before_rows", "before_units")
+    s = entry_scope("copies", _TYPES, *_OF_ROWS, "after_rows", "after_units", "before_rows", "before_units")
     _emit_routes(s, copies=True)
     return s.f.program
 
@@ -167,15 +148,14 @@ def _emit_routes(s: Scope, copies: bool) -> None:
         with f.when(~is_there):
             group.set(its)
             begin, end = s.first_cut[its], s.first_cut[its + 1]
-            first, place = s.first_unit[its].to(I64), _not_after(s, "cuts", begin, end, time)
+            first, place = s.first_unit[its].to(I64), first_after(s, "cuts", begin, end, time) - begin
             unit.set((first + place).to(I32))
             cut = f.variable("cut", begin + place)
             below.set(_GREATEST)
             with f.when(cut < end):
                 below.set(s.lows[cut])
             with f.during(lambda: cut < end) as done:
-                with f.when(time < s.lows[cut]):
-                    f.jump(done)
+                f.jump_if(time < s.lows[cut], done)
                 add_copy("after", following, row, first + (cut - begin) + 1)
                 cut.set(cut + 1)
             cut.set(begin + place - 1)
@@ -183,8 +163,7 @@ def _emit_routes(s: Scope, copies: bool) -> None:
             with f.when(cut >= begin):
                 above.set(s.highs[cut])
             with f.during(lambda: cut >= begin) as done:
-                with f.when(time > s.highs[cut]):
-                    f.jump(done)
+                f.jump_if(time > s.highs[cut], done)
                 add_copy("before", preceding, row, first + (cut - begin))
                 cut.set(cut - 1)
         if not copies:
@@ -195,26 +174,9 @@ def _emit_routes(s: Scope, copies: bool) -> None:
     f.give(0)
 
 
-def _not_after(s: Scope, array: str, low: Value, high: Value, time: Value) -> Value:
-    """How many of the ascending numbers low .. high - 1 of an array are at most a time."""
-
-    def build(s: Scope, low: Value, high: Value, time: Value) -> None:
-        f = s.f
-        begin, end = f.variable("begin", low), f.variable("end", high)
-        with f.during(lambda: begin < end):
-            middle = begin + end >> 1
-            with f.either(s.array(array)[middle] <= time) as otherwise:
-                begin.set(middle + 1)
-                otherwise()
-                end.set(middle)
-        f.give(begin - low)
-
-    return s.call(f"not_after_{array}", build, low, high, time)
-
-
 def nearest_program(after: bool) -> Program:
     names = ("groups", "times", "first_cut", "limits", "heaps", "sizes", "places", "intervals")
-    s = _scope("nearest", *names)
+    s = entry_scope("nearest", _TYPES, *names)
     f = s.f
     most = f.scalar("most")
     count, n = f.variable("count", 0), s.groups.length
@@ -251,7 +213,7 @@ def _find_interval(
     f = s.f
     begin, end = s.first_cut[group], s.first_cut[group + 1]
     earlier = f.select(time > _LEAST, time - 1, time) if after else time
-    place = _not_after(s, "limits", begin, end, earlier)
+    place = first_after(s, "limits", begin, end, earlier) - begin
     if after:
         place = f.select(time.equals(_LEAST), 0, place)
     first.set(_LEAST)
@@ -290,8 +252,7 @@ def _emit_add(s: Scope, heap: Value, size: Value, value: Value) -> None:
     with f.during(lambda: at > 0) as done:
         parent = at - 1 >> 1
         above = s.heaps[heap + parent]
-        with f.when(above <= value):
-            f.jump(done)
+        f.jump_if(above <= value, done)
         s.heaps[heap + at] = above
         at.set(parent)
     s.heaps[heap + at] = value
@@ -307,8 +268,7 @@ def _emit_replace(s: Scope, heap: Value, size: Value, value: Value) -> None:
         right = f.select(left + 1 < size, left + 1, left)
         child = f.select(s.heaps[heap + right] < s.heaps[heap + left], right, left)
         below = s.heaps[heap + child]
-        with f.when(below >= value):
-            f.jump(done)
+        f.jump_if(below >= value, done)
         s.heaps[heap + at] = below
         at.set(child)
     s.heaps[heap + at] = value

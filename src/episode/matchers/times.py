@@ -7,9 +7,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from episode.native.builder import Function
-from episode.native.ir import Value
-
 NEVER, EVER = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 
 
@@ -26,21 +23,3 @@ def window_ends(starts: np.ndarray, window: int) -> np.ndarray:
 def is_after(times: np.ndarray, done: np.ndarray | int) -> np.ndarray:
     """Is a time later than `done`? NEVER: nothing is done yet, not even what is of that time."""
     return (times > done) | (np.asarray(done) == NEVER)
-
-
-# ---- the same in emitted code; a window or duration is not negative ----------------------------------------------
-
-
-def emit_window_start(f: Function, end: Value, window: Value) -> Value:
-    """The earliest time in a window that ends at `end`."""
-    return f.select((window < EVER) & (end >= window + NEVER), end - window, NEVER)
-
-
-def emit_window_end(f: Function, start: Value, window: Value) -> Value:
-    """The latest time in a window that begins at `start`."""
-    return f.select((window < EVER) & (start <= -window + EVER), start + window, EVER)
-
-
-def emit_is_as_long_as(start: Value, end: Value, duration: Value) -> Value:
-    """Is the time from start to end at least the duration?"""
-    return (end >= duration + NEVER) & (start <= end - duration)

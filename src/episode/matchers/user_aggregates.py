@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from episode.errors import EpisodeUnsupportedError
-from episode.matchers.aggregate_code import FIELDS, State
+from episode.matchers.aggregate_code import FIELDS, AggregateState
 from episode.matchers.expression_code import Emitted
 from episode.native.builder import Function
 from episode.native.ir import Value
@@ -50,7 +50,7 @@ class TracedAggregate:
         """The fields of a state that are used."""
         return WORDS[: len(self.numbers)]
 
-    def step(self, f: Function, state: State, value: Value) -> tuple[Value | None, Value | None, Value | None]:
+    def step(self, f: Function, state: AggregateState, value: Value) -> tuple[Value | None, Value | None, Value | None]:
         """The words of a state (whole, real and more) with one more value; without values they are ignored."""
         is_first = state.count.equals(0)
         pairs = zip(emit_trace(f, self.begin, ()), self._unpack(state), strict=True)
@@ -60,13 +60,13 @@ class TracedAggregate:
         words: list[Value | None] = [*packed, None, None]
         return words[0], words[1], words[2]
 
-    def finish(self, f: Function, state: State) -> Emitted:
+    def finish(self, f: Function, state: AggregateState) -> Emitted:
         """The result of a state that has a value, and whether it is null; truth values are whole numbers."""
         value, null = emit_trace(f, self.ending, self._unpack(state))
         never = null.op == "constant" and not null.args[0]
         return value.to(I64) if value.type is BOOL else value, None if never else null
 
-    def _unpack(self, state: State) -> list[Value]:
+    def _unpack(self, state: AggregateState) -> list[Value]:
         words = [getattr(state, word) for word in self.words]
         return [word.bits_as(TYPES[kind]) for word, kind in zip(words, self.numbers, strict=True)]
 

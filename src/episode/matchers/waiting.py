@@ -23,7 +23,7 @@ _FEW = 16
 
 
 @dataclass
-class Run:
+class WaitingRun:
     """Events of one source. Its name in the state is that of its first events.
 
     blob: the same events in bytes, where they came in bytes, until they have been saved. saved: is it in the state?
@@ -40,8 +40,8 @@ class Run:
     saved: bool = False
 
     @staticmethod
-    def of(number: int, source: int, table: pa.Table, time: np.ndarray, blob: bytes | None = None) -> Run:
-        return Run(number, source, table, time, int(time.min()), int(time.max()), blob=blob)
+    def of(number: int, source: int, table: pa.Table, time: np.ndarray, blob: bytes | None = None) -> WaitingRun:
+        return WaitingRun(number, source, table, time, int(time.min()), int(time.max()), blob=blob)
 
     @property
     def name(self) -> str:
@@ -75,12 +75,12 @@ class Run:
         rows = np.repeat(begins - np.cumsum(counts) + counts, counts) + np.arange(counts.sum())
         return take(self.table, rows), self.time[rows]
 
-    def joined(self, later: Run) -> Run:
+    def joined(self, later: WaitingRun) -> WaitingRun:
         """Return one run of this one and the next one of its source, by the name of this one."""
         time = np.concatenate([self.time, later.time])
         table = concat([self.table, later.table])
         least, greatest = min(self.least, later.least), max(self.greatest, later.greatest)
-        merged = Run(self.number, self.source, table, time, least, greatest)
+        merged = WaitingRun(self.number, self.source, table, time, least, greatest)
         order = np.argsort(time, kind="stable")
         merged.table, merged.time, merged.sorted = take(table, order), time[order], True
         return merged
@@ -90,10 +90,10 @@ class WaitingEvents:
     """The runs of all sources, and which of them the state has."""
 
     def __init__(self) -> None:
-        self.runs: dict[int, list[Run]] = {}
+        self.runs: dict[int, list[WaitingRun]] = {}
         self._gone: list[str] = []
 
-    def __iter__(self) -> Iterator[Run]:
+    def __iter__(self) -> Iterator[WaitingRun]:
         """By source, then in order of arrival."""
         for source in sorted(self.runs):
             yield from self.runs[source]
@@ -107,7 +107,7 @@ class WaitingEvents:
         """The time of the first event to come."""
         return min((run.least for run in self), default=None)
 
-    def add(self, run: Run) -> None:
+    def add(self, run: WaitingRun) -> None:
         """Events that have arrived after all others of their source."""
         runs = self.runs.setdefault(run.source, [])
         runs.append(run)
@@ -139,7 +139,7 @@ class WaitingEvents:
             self.runs[source] = rest
         return found
 
-    def _forget(self, run: Run) -> None:
+    def _forget(self, run: WaitingRun) -> None:
         if run.saved:
             self._gone.append(run.name)
 

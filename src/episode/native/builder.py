@@ -279,6 +279,23 @@ class Function:
         yield
         self._join(after)
 
+    def jump_if(self, condition: Operand, block: Block) -> None:
+        """Jump to a block if the condition holds, and continue if not."""
+        after = self.block("after")
+        self.branch(condition, block, after)
+        self.at(after)
+
+    def jump_unless(self, condition: Operand, block: Block) -> None:
+        """Jump to a block if the condition does not hold, and continue if it does."""
+        after = self.block("after")
+        self.branch(condition, after, block)
+        self.at(after)
+
+    def give_if(self, condition: Operand, value: Operand) -> None:
+        """Return a value if the condition holds."""
+        with self.when(condition):
+            self.give(value)
+
     @contextmanager
     def either(self, condition: Operand) -> Iterator[Callable[[], None]]:
         """As `when`; after a call of what it yields, what is built runs if the condition does not hold."""

@@ -14,7 +14,7 @@ import os
 import struct
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from threading import Lock
@@ -34,12 +34,27 @@ THOROUGH_FROM = 1 << 19
 in which quick code reads about so many."""
 MOST_KEPT = 256
 """Programs that stay loaded in a process after their last use."""
+MOST_SHAPES = 2048
+"""Shapes whose code is found without building it again."""
 
 _PROTOTYPE = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)
 _ERROR_WORDS = 4
 
 
-class Compiled:
+class _Callable:
+    """A program that is called with arrays: in the order of their declaration, or by name."""
+
+    arrays: list[tuple[str, np.dtype, bool]]
+
+    def __call__(self, arrays: Sequence[np.ndarray], *scalars: Scalar) -> int:
+        raise NotImplementedError
+
+    def run(self, arrays: Mapping[str, np.ndarray], *scalars: Scalar) -> int:
+        """Call the program with those of the arrays that it takes."""
+        return self([arrays[name] for name, _, _ in self.arrays], *scalars)
+
+
+class Compiled(_Callable):
     """A program in memory. Calling it releases Python's lock."""
 
     def __init__(self, program: Program, checked: bool, thorough: bool = False, kept: bool = True) -> None:
@@ -99,7 +114,7 @@ class Compiled:
         return f"{where}, instruction {place}"
 
 
-class Interpreted:
+class Interpreted(_Callable):
     """A program that is interpreted: for tests."""
 
     def __init__(self, program: Program) -> None:
@@ -154,10 +169,17 @@ def _identity(thorough: bool) -> str:
     return f"{llvm.identity()} {'thorough' if thorough else 'quick'}"
 
 
-@lru_cache(maxsize=MOST_KEPT)
+@lru_cache(maxsize=MOST_SHAPES)
 def compiled_for(build: Callable[..., Program], *shape: Hashable) -> Compiled:
     """The program that `build` makes for a shape (what is compiled in), as machine code; built once for each shape."""
     return compiled(build(*shape))
+
+
+@lru_cache(maxsize=MOST_SHAPES)
+def compiled_with(build: Callable[..., tuple[Program, Any]], *shape: Hashable) -> tuple[Compiled, Any]:
+    """The same if `build` makes a program and what belongs to it, such as the constants that it reads."""
+    program, rest = build(*shape)
+    return compiled(program), rest
 
 
 def _words(made: Compiled | Interpreted, arrays: Sequence[np.ndarray], scalars: Sequence[Scalar]) -> list[int]:

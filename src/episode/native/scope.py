@@ -1,7 +1,7 @@
 """Functions whose arrays are declared when they are first used, so that each takes the arrays it needs and no others.
 
     types = {"price": (F64, False), "dear": (I64, True)}
-    s = Scope(program.function("run"), types)
+    s = entry_scope("dear", types)
     s.dear[0] = s.call("count_dear", count_dear, 10.0)
 
 `count_dear(s, limit)` builds a function with a scope of its own; it is built once in a program, and called with those
@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from episode.native.builder import Function
+from episode.native.builder import Function, Program
 from episode.native.ir import Array, Operand, Value
 from episode.native.types import I64, Type
 
@@ -39,6 +39,11 @@ class Scope:
             self._arrays[name] = self.f.array(name, type_, writable)
         return self._arrays[name]
 
+    def declare(self, *names: str) -> None:
+        """Declare arrays in this order, used or not."""
+        for name in names:
+            self.array(name)
+
     def call(self, name: str, build: Callable[..., Any], *scalars: Operand, result: Type = I64) -> Value:
         """Call a function of the program; `build(scope, *its scalars)` builds it, up to `f.give(…)`."""
         values = [self.f.value(one) for one in scalars]
@@ -51,6 +56,17 @@ class Scope:
         return self.f.call(found, [self.array(one.name) for one in found.arrays], *values)
 
     @property
+    def program(self) -> Program:
+        return self.f.program
+
+    @property
     def names(self) -> list[str]:
         """The arrays that the function takes, in order."""
         return list(self._arrays)
+
+
+def entry_scope(name: str, types: ArrayTypes, *declared: str) -> Scope:
+    """The scope of the function `run` of a new program, which takes the declared arrays first."""
+    s = Scope(Program(name).function("run"), types)
+    s.declare(*declared)
+    return s

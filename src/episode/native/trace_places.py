@@ -59,7 +59,7 @@ _OF_NEEDS = {
 
 
 @dataclass(frozen=True)
-class Place:
+class SourcePlace:
     """A part of a line of a source file. line: from 1 on; column: from 0 on. nodes: its syntax, from the inside out."""
 
     file: str
@@ -74,7 +74,7 @@ class Place:
         return sum(len(line) + 1 for line in self.source.split("\n")[: self.line - 1]) + self.column
 
 
-def explain(need: str, place: Place | None) -> tuple[str, str]:
+def explain(need: str, place: SourcePlace | None) -> tuple[str, str]:
     """(what a function does that cannot be traced, what to do instead). need: the special method Python called."""
     message, hint = _OF_NEEDS[need]
     for node in place.nodes[:2] if place is not None else ():
@@ -103,7 +103,7 @@ def _kinds(node: ast.AST) -> Iterator[type[ast.AST]]:
         yield type(node)
 
 
-def find_place(function: Callable[..., Any], error: BaseException | None = None) -> Place | None:
+def find_place(function: Callable[..., Any], error: BaseException | None = None) -> SourcePlace | None:
     """Where a function is at the moment, or where an error left it: in itself, or in a function of its user's."""
     frames = list(_raised(error.__traceback__) if error is not None else _running(sys._getframe(1)))
     frames = [one for one in frames if one[0].f_code is function.__code__ or not _is_library(one[0])]
@@ -133,7 +133,7 @@ def _is_library(frame: FrameType) -> bool:
     return package in ("episode", "numpy", *sys.stdlib_module_names) and package != "__main__"
 
 
-def _place(frame: FrameType, instruction: int) -> Place | None:
+def _place(frame: FrameType, instruction: int) -> SourcePlace | None:
     code = frame.f_code
     source = "".join(linecache.getlines(code.co_filename, frame.f_globals))
     begin, end = _span(code, instruction)
@@ -143,10 +143,10 @@ def _place(frame: FrameType, instruction: int) -> Place | None:
     line = lines[begin[0] - 1]
     if end is None:
         column = len(line) - len(line.lstrip())
-        return Place(code.co_filename, begin[0], column, len(line.strip()), source)
+        return SourcePlace(code.co_filename, begin[0], column, len(line.strip()), source)
     column = len(line.encode()[: begin[1]].decode(errors="ignore"))
     last = len(line.encode()[: end[1]].decode(errors="ignore")) if end[0] == begin[0] else len(line)
-    return Place(code.co_filename, begin[0], column, last - column, source, _nodes(source, (*begin, *end)))
+    return SourcePlace(code.co_filename, begin[0], column, last - column, source, _nodes(source, (*begin, *end)))
 
 
 def _span(code: CodeType, instruction: int) -> tuple[tuple[int, int] | None, tuple[int, int] | None]:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from episode.native.builder import Function
 from episode.native.ir import Value
 from episode.native.traced import BOOLEAN, REAL, WHOLE
-from episode.native.tracing import COMPARISONS, LEAST, MOST, Step, Trace
+from episode.native.tracing import COMPARISONS, LEAST, MOST, Trace, TraceStep
 from episode.native.types import BOOL, F64, I64
 
 TYPES = {BOOLEAN: BOOL, WHOLE: I64, REAL: F64}
@@ -31,7 +31,7 @@ def emit_trace(f: Function, trace: Trace, inputs: Sequence[Value]) -> list[Value
     return [values[at] for at in trace.results]
 
 
-def emit_constant(f: Function, step: Step) -> Value:
+def emit_constant(f: Function, step: TraceStep) -> Value:
     if step.kind == REAL:
         return f.constant(float.fromhex(step.constant), F64)
     return f.constant(bool(int(step.constant)) if step.kind == BOOLEAN else int(step.constant), TYPES[step.kind])

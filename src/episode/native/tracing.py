@@ -20,7 +20,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from episode.native.trace_places import Place, explain, find_place
+from episode.native.trace_places import SourcePlace, explain, find_place
 from episode.native.traced import BOOLEAN, REAL, WHOLE, Traced, describe
 
 MOST_STEPS = 1_000
@@ -35,13 +35,13 @@ _MIRRORED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq", "ne": "
 class NotTraced(BaseException):
     """A function cannot be traced. Not an Exception, so that no `except` of the function itself catches it."""
 
-    def __init__(self, message: str, hint: str = "", place: Place | None = None) -> None:
+    def __init__(self, message: str, hint: str = "", place: SourcePlace | None = None) -> None:
         super().__init__(message)
         self.message, self.hint, self.place = message, hint, place
 
 
 @dataclass(frozen=True)
-class Step:
+class TraceStep:
     """One operation. operands: the numbers of earlier steps. constant: of a constant, its exact text."""
 
     op: str
@@ -54,7 +54,7 @@ class Step:
 class Trace:
     """What a function does. The first steps are its inputs. results: the steps that it returns."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[TraceStep, ...]
     results: tuple[int, ...]
 
 
@@ -63,14 +63,14 @@ class Recording:
 
     def __init__(self, name: str = "The function") -> None:
         self.name = name
-        self.steps: list[Step] = []
-        self._known: dict[Step, int] = {}
+        self.steps: list[TraceStep] = []
+        self._known: dict[TraceStep, int] = {}
         self._failure: NotTraced | None = None
         self._function: Callable[..., Any] | None = None
 
     def input(self, kind: str) -> Traced:
         """A number that the function is called with."""
-        self.steps.append(Step("input", kind))
+        self.steps.append(TraceStep("input", kind))
         return Traced(self, len(self.steps) - 1, kind)
 
     def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
@@ -109,7 +109,7 @@ class Recording:
 
     def add(self, op: str, kind: str, *operands: Traced, constant: str = "") -> Traced:
         """A step; one that was made before is not made again."""
-        step = Step(op, kind, tuple(one._at for one in operands), constant)
+        step = TraceStep(op, kind, tuple(one._at for one in operands), constant)
         if step not in self._known:
             if len(self.steps) >= MOST_STEPS:
                 self.fail(f"does more than {MOST_STEPS:,} operations", "Loops over plain numbers are unrolled.")

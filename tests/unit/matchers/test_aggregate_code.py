@@ -9,29 +9,30 @@ import numpy as np
 import pytest
 
 from episode.matchers import opcodes as oc
-from episode.matchers.aggregate_code import FIELDS, Aggregate, State, choose_state
+from episode.matchers.aggregate_code import FIELDS, AggregateShape, AggregateState, choose_state
 from episode.native.builder import Function, Program
 from episode.native.ir import Value
 from episode.native.types import F64, I64, I128, U8, U64
 from tests.unit.native.runs import run_all_ways
 
 MOST = 10**38 - 1
-WHOLE = [Aggregate(one) for one in (oc.COUNT, oc.COUNT_IF, oc.SUM, oc.MIN, oc.MAX, oc.MIN_BY, oc.MAX_BY)]
+WHOLE = [AggregateShape(one) for one in (oc.COUNT, oc.COUNT_IF, oc.SUM, oc.MIN, oc.MAX, oc.MIN_BY, oc.MAX_BY)]
 REAL = [
-    Aggregate(one, floating=True)
+    AggregateShape(one, floating=True)
     for one in (
         oc.COUNT, oc.SUM, oc.AVG, oc.MIN, oc.MAX, oc.MIN_BY, oc.MAX_BY,
         oc.VAR_SAMP, oc.VAR_POP, oc.STDDEV_SAMP, oc.STDDEV_POP,
     )
 ]  # fmt: skip
-TO_WORDS = [Aggregate(oc.SUM, wide=True), Aggregate(oc.AVG_WHOLE, wide=True)]
+TO_WORDS = [AggregateShape(oc.SUM, wide=True), AggregateShape(oc.AVG_WHOLE, wide=True)]
 WORDS = [
-    Aggregate(one, wide=True) for one in (oc.SUM_WIDE, oc.MIN_WIDE, oc.MAX_WIDE, *range(oc.AVG_WIDE, oc.AVG_WIDE + 5))
+    AggregateShape(one, wide=True)
+    for one in (oc.SUM_WIDE, oc.MIN_WIDE, oc.MAX_WIDE, *range(oc.AVG_WIDE, oc.AVG_WIDE + 5))
 ]
 ALL = [*WHOLE, *REAL, *TO_WORDS, *WORDS]
 
 
-def program(aggregate: Aggregate) -> Program:
+def program(aggregate: AggregateShape) -> Program:
     """Folds the values that are present one after the other, and writes what each state amounts to."""
     made = Program("aggregate")
     f = made.function("run")
@@ -42,7 +43,7 @@ def program(aggregate: Aggregate) -> Program:
     )
     kept = {name: f.variable(name, f.constant(0, FIELDS[name])) for name in aggregate.fields}
     with f.loop(0, low.length) as row:
-        before = State(**{name: one.value for name, one in kept.items()})
+        before = AggregateState(**{name: one.value for name, one in kept.items()})
         value = reals[row] if aggregate.floating else low[row]
         if aggregate.takes_words:
             value = two_words(f, high[row], low[row])
@@ -122,7 +123,7 @@ def plain_sum(values: list[float]) -> float:
     return total
 
 
-def naive(aggregate: Aggregate, pairs: list[tuple[int, float]]) -> tuple[object, int | None]:
+def naive(aggregate: AggregateShape, pairs: list[tuple[int, float]]) -> tuple[object, int | None]:
     """(value, row) of the values so far, each with its row; None is null."""
     values = [value for _, value in pairs]
     function = aggregate.function
@@ -164,7 +165,7 @@ def signed(word: int) -> int:
 
 
 @pytest.mark.parametrize("aggregate", ALL, ids=str)
-def test_every_state_amounts_to_what_python_computes(aggregate: Aggregate) -> None:
+def test_every_state_amounts_to_what_python_computes(aggregate: AggregateShape) -> None:
     random = Random(str(aggregate))
     for count in (1, 2, 7, 40):
         make = floats if aggregate.floating else decimals if aggregate.takes_words else wholes

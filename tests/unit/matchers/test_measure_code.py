@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,11 +15,10 @@ from hypothesis import strategies as st
 
 from episode.matchers import measure_code
 from episode.matchers import opcodes as oc
-from episode.matchers.aggregate_code import Aggregate
-from episode.matchers.measure_code import Chosen, OutputRows
+from episode.matchers.aggregate_code import AggregateShape
+from episode.matchers.measure_code import ChosenRows, OutputRows
 from episode.matchers.outcomes import EMPTY, MATCHED, UNMATCHED
-from episode.native.running import Interpreted
-from tests.unit.native.runs import run_all_ways
+from tests.unit.native.runs import in_all_ways
 
 LABEL_OF = [2, 0, 1, 0]
 EXCLUDED = [False, False, True, False]
@@ -94,9 +94,9 @@ class Case:
         return dataclasses.replace(self.arrays, member=2 * np.array(starts, np.int32) + 1)
 
     @property
-    def chosen(self) -> Chosen:
+    def chosen(self) -> ChosenRows:
         members, valid = (None if one is None else np.array(one, np.uint8) for one in (self.members, self.valid))
-        return Chosen(self.final, members, valid)
+        return ChosenRows(self.final, members, valid)
 
 
 @st.composite
@@ -115,20 +115,9 @@ SETTINGS = settings(max_examples=25, deadline=None)
 
 
 @pytest.fixture(autouse=True)
-def in_all_ways(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Programs run interpreted, after all ways have given the same."""
-
-    def run(build: Any, *shape: Any) -> Any:
-        program = build(*shape)
-
-        class Both(Interpreted):
-            def __call__(self, arrays: Any, *scalars: Any) -> int:
-                run_all_ways(program, arrays, *scalars)
-                return super().__call__(arrays, *scalars)
-
-        return Both(program)
-
-    monkeypatch.setattr(measure_code, "compiled_for", run)
+def all_ways() -> Iterator[None]:
+    with in_all_ways():
+        yield
 
 
 @SETTINGS
@@ -174,7 +163,7 @@ def test_aggregates(case: Case, data: st.DataObject) -> None:
     has_match = [position >= 0 for _, position in case.output]
 
     def check(function: int, values: np.ndarray, is_real: bool, expected: list[Any]) -> None:
-        aggregate = Aggregate(function, values.dtype == np.float64)
+        aggregate = AggregateShape(function, values.dtype == np.float64)
         found, null = measure_code.aggregate(case.arrays, aggregate, values, is_real, case.chosen)
         assert [None if gone else value for value, gone in zip(found.tolist(), null, strict=True)] == expected
         if function not in (oc.MIN_BY, oc.MAX_BY):

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from episode.matchers.range_search import first_rows, first_rows_program
-from episode.matchers.time_code import EVER, NEVER, is_as_long_as, window_end, window_start
+from episode.matchers.time_code import is_as_long_as, window_end, window_start
+from episode.matchers.times import EVER, NEVER
 from episode.native.builder import Program
 from episode.native.types import I64
 from tests.unit.native.runs import run_all_ways

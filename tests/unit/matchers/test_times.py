@@ -6,12 +6,10 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from episode.matchers.time_code import is_as_long_as, window_end, window_start
 from episode.matchers.times import (
     EVER,
     NEVER,
-    emit_is_as_long_as,
-    emit_window_end,
-    emit_window_start,
     window_ends,
     window_starts,
 )
@@ -29,9 +27,9 @@ def program() -> Program:
     f = made.function("run")
     out = f.array("out", I64, writable=True)
     time, other, window = (f.scalar(name) for name in ("time", "other", "window"))
-    out[0] = emit_window_start(f, time, window)
-    out[1] = emit_window_end(f, time, window)
-    out[2] = emit_is_as_long_as(time, other, window).to(I64)
+    out[0] = window_start(f, time, window)
+    out[1] = window_end(f, time, window)
+    out[2] = is_as_long_as(time, other, window).to(I64)
     f.give(0)
     return made
 

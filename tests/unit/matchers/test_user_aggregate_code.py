@@ -13,7 +13,7 @@ import pytest
 
 import episode
 from episode.matchers import opcodes as oc
-from episode.matchers.aggregate_code import Aggregate
+from episode.matchers.aggregate_code import AggregateShape
 from episode.matchers.user_aggregates import TracedAggregate, trace_aggregate
 from tests.property.traced_functions import BOOLEAN, REAL, WHOLE, Draw, Oracle, draw_value
 from tests.unit.matchers.test_aggregate_code import program
@@ -22,7 +22,7 @@ from tests.unit.native.runs import run_all_ways
 
 def run(functions: TracedAggregate, gives: str, values: list[Any]) -> list[Any]:
     """The result after each value; None values are left out."""
-    aggregate = Aggregate(oc.COUNT, floating=functions.takes == REAL, user=functions)
+    aggregate = AggregateShape(oc.COUNT, floating=functions.takes == REAL, user=functions)
     present = np.array([value is not None for value in values], np.uint8)
     numbers = [value or 0 for value in values]
     whole = np.array([0 if functions.takes == REAL else value for value in numbers], np.int64)

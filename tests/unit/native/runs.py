@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 
+from episode.native import running
 from episode.native.builder import Program
-from episode.native.running import Compiled, Interpreted
+from episode.native.running import Compiled, Interpreted, compiled, compiled_for, compiled_with
 
 
 def run_all_ways(program: Program, arrays: Sequence[np.ndarray], *scalars: Any) -> tuple[int, list[np.ndarray]]:
@@ -31,7 +34,7 @@ def _compared(
     return first
 
 
-class AllWays:
+class AllWays(Interpreted):
     """In place of a compiled program: runs it in all ways, and gives back the arrays of one."""
 
     def __init__(self, program: Program) -> None:
@@ -40,7 +43,7 @@ class AllWays:
             Compiled(program, checked=True),
             Interpreted(program),
         ]
-        self.arrays = self.ways[0].arrays
+        super().__init__(program)
         self.calls = 0
 
     def __call__(self, arrays: Sequence[np.ndarray], *scalars: Any) -> int:
@@ -50,6 +53,39 @@ class AllWays:
             if is_written:
                 array[:] = changed
         return result
+
+
+@contextmanager
+def programs_made_by(make: Callable[[Program], Any], *names: str) -> Iterator[None]:
+    """Inside, the programs of these names (all of them, if none is given) are made by `make` in place of `compiled`."""
+
+    def choose(program: Program) -> Any:
+        return make(program) if not names or program.name in names else compiled(program)
+
+    def forget() -> None:
+        compiled_for.cache_clear()
+        compiled_with.cache_clear()
+
+    forget()
+    try:
+        with patch.object(running, "compiled", choose):
+            yield
+    finally:
+        forget()
+
+
+@contextmanager
+def in_all_ways(*names: str) -> Iterator[list[AllWays]]:
+    """Inside, programs run in all ways; yields those that were made."""
+    made: list[AllWays] = []
+
+    def make(program: Program) -> AllWays:
+        made.append(AllWays(program))
+        return made[-1]
+
+    with programs_made_by(make, *names):
+        yield made
+    assert sum(one.calls for one in made), "no code was run"
 
 
 def bits(array: np.ndarray) -> np.ndarray:

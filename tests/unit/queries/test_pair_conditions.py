@@ -13,8 +13,8 @@ import episode
 from episode import Options
 from episode.lang.correlation.syntax import Correlation
 from episode.lang.statement import parse_statement
-from episode.matchers.correlation.conditions import PairTests
-from episode.matchers.correlation.matches import Matches
+from episode.matchers.correlation.conditions import RecencyTests
+from episode.matchers.correlation.matches import SideMatches
 from episode.matchers.running import run
 from episode.plan.correlation.conditions import PairTest
 from episode.plan.correlation.plan import CorrelationPlan, Strategy
@@ -143,11 +143,11 @@ def test_nan_is_left_to_what_follows() -> None:
     """For Spark it is equal to itself, and larger than all numbers."""
     values: dict[str, Any] = {"x": [float("nan"), float("nan"), 1.0]}
     zero = np.zeros(3, np.int64)
-    live = Matches(pa.table(values), zero, zero, zero)
-    archive = Matches(pa.table({"y": [float("nan"), 1.0, float("nan")]}), zero, zero, zero)
+    live = SideMatches(pa.table(values), zero, zero, zero)
+    archive = SideMatches(pa.table({"y": [float("nan"), 1.0, float("nan")]}), zero, zero, zero)
     pairs = np.arange(3), np.arange(3)
     for sign, passing in (("=", [0]), ("<", [0, 1, 2]), (">=", [0, 1, 2])):
-        test = PairTests((comparing(sign),))
+        test = RecencyTests((comparing(sign),))
         assert test.passing(live, archive, *pairs)[0].tolist() == passing
 
 

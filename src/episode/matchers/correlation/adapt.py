@@ -28,7 +28,7 @@ MOST_CHANGES = 64
 
 
 @dataclass
-class Round:
+class RecencyRound:
     """What one round did: seconds, rows and numbers of matches; of regions, rows in all and in their union."""
 
     rows: int = 0
@@ -48,7 +48,7 @@ class Round:
         return self.live + self.archive + self.asked + self.buffering + self.join
 
 
-class Adaptation:
+class RecencyAdaptation:
     """Which strategy is used, and why. possible: those that can be used."""
 
     def __init__(self, plan: CorrelationPlan, possible: list[Strategy]) -> None:
@@ -81,7 +81,7 @@ class Adaptation:
         self.buffered, self.cached = max(self.buffered, buffered), max(self.cached, cached)
         self.read = read
 
-    def note(self, round_: Round, strategy: Strategy) -> None:
+    def note(self, round_: RecencyRound, strategy: Strategy) -> None:
         """A round with this strategy is over; the next one may have another."""
         self.strategy = strategy
         self.rounds[strategy] = self.rounds.get(strategy, 0) + 1
@@ -94,7 +94,7 @@ class Adaptation:
         if self.chooses:
             self._choose()
 
-    def _measure(self, round_: Round) -> None:
+    def _measure(self, round_: RecencyRound) -> None:
         """What is known, with this round: times, and numbers of matches per row."""
         rows, strategy = max(1, round_.rows), self.strategy
         seen: dict[str, float] = {"pairs": round_.pairs / rows}

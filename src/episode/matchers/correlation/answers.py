@@ -16,12 +16,12 @@ import pyarrow as pa
 from episode.matchers.columns import from_bytes
 from episode.matchers.correlation import regions
 from episode.matchers.correlation.covered import Covered
-from episode.matchers.correlation.matches import Matches
+from episode.matchers.correlation.matches import SideMatches
 from episode.matchers.correlation.older import OlderRows
-from episode.matchers.correlation.reach import Reach
+from episode.matchers.correlation.reach import RecencyReach
 from episode.matchers.correlation.recent import RecentBuffer
-from episode.matchers.correlation.segments import FIRST_ID, Demands, Segments, looked_up
-from episode.matchers.correlation.side import Side
+from episode.matchers.correlation.segments import FIRST_ID, RegionDemands, Segments, looked_up
+from episode.matchers.correlation.side import RecencySide
 from episode.matchers.held import arrays_in, by_name, chunk_of, least_by_key, ranges
 from episode.matchers.protocol import END_OF_TIME, EventBatch, Partial, StateChunk
 from episode.matchers.range_search import first_rows
@@ -38,11 +38,11 @@ class Answers:
     """The segments of one side. recent: its rows; older: those that are in an archive. cached: is what was found
     remembered? fed_rows: how many rows were fed to segments so far."""
 
-    def __init__(self, side: Side, recent: RecentBuffer, cached: bool) -> None:
+    def __init__(self, side: RecencySide, recent: RecentBuffer, cached: bool) -> None:
         assert isinstance(side.matcher, Partial)
         self.partial: Partial = side.matcher
         self.side, self.traits, self.recent, self.cached = side, side.traits, recent, cached
-        self.reach = Reach(self.partial, side.traits, side.events)
+        self.reach = RecencyReach(self.partial, side.traits, side.events)
         self.older: OlderRows | None = None
         self.segments = Segments()
         self.covered = Covered()
@@ -53,7 +53,7 @@ class Answers:
 
     # ---- one round -------------------------------------------------------------------------------------------------
 
-    def open(self, demands: Demands, until: int) -> np.ndarray:
+    def open(self, demands: RegionDemands, until: int) -> np.ndarray:
         """Segments for what is asked for and not known yet."""
         if self.older is not None:
             self._fetch(self.older, demands, until)
@@ -89,7 +89,7 @@ class Answers:
         by_demand[order] = ids
         return by_demand
 
-    def _fetch(self, older: OlderRows, demands: Demands, until: int) -> None:
+    def _fetch(self, older: OlderRows, demands: RegionDemands, until: int) -> None:
         """Read rows that are asked for and not in the buffer. A segment that goes on needs none."""
         older.arrive(self.recent)
         going_on = self.segments.key[self.segments.limit == EVER] if self.cached else np.zeros(0, np.int64)
@@ -97,7 +97,7 @@ class Answers:
         wanted = np.flatnonzero((lo < demands.hi) & ~np.isin(demands.key, going_on))
         older.fetch(self.recent, demands.key[wanted], lo[wanted], until)
 
-    def advance(self, until: int) -> Iterator[Matches]:
+    def advance(self, until: int) -> Iterator[SideMatches]:
         """Feed the segments until they are decided, or their rows are used up."""
         time = self.recent.time
         fed = np.zeros(len(self.segments), np.int64)
@@ -127,7 +127,7 @@ class Answers:
             if used_up:
                 break
 
-    def _accepted(self, found: Matches) -> Matches:
+    def _accepted(self, found: SideMatches) -> SideMatches:
         """Those that were asked for, or come for nothing."""
         segments = self.segments
         at = np.searchsorted(segments.id, found.key)
@@ -188,7 +188,7 @@ class Answers:
         return looked_up(ids, times, segments.id, EVER)
 
     def _reach_back(self, group: np.ndarray, row: np.ndarray, lo: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """What `Reach.back` says, of rows of groups."""
+        """What `RecencyReach.back` says, of rows of groups."""
         return self.reach.back(self.recent, self._from[group], self._to[group], row, lo)
 
     # ---- what is still to come ---------------------------------------------------------------------------------------
@@ -273,7 +273,7 @@ class Answers:
         return metadata
 
 
-def _extended(active: Segments, demands: Demands, by_end: bool) -> tuple[Segments, Demands]:
+def _extended(active: Segments, demands: RegionDemands, by_end: bool) -> tuple[Segments, RegionDemands]:
     """Segments that nothing follows, grown by what is asked for of their keys; and what is left to ask for."""
     last = np.flatnonzero(active.limit == EVER)
     if len(last) == 0 or len(demands) == 0:

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from episode.matchers.columns import one_chunk, take_array
-from episode.matchers.correlation.matches import Matches
+from episode.matchers.correlation.matches import SideMatches
 from episode.plan.correlation.conditions import PairTest, Value
 from episode.plan.correlation.plan import ARCHIVE_PREFIX, LIVE_PREFIX
 
@@ -22,14 +22,14 @@ FAILS: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
 """For each sign, what holds of two numbers where it does not."""
 
 
-class PairTests:
+class RecencyTests:
     """All of them at work."""
 
     def __init__(self, tests: tuple[PairTest, ...]) -> None:
         self.tests = tests
 
     def passing(
-        self, live: Matches, archive: Matches, of_live: np.ndarray, of_archive: np.ndarray
+        self, live: SideMatches, archive: SideMatches, of_live: np.ndarray, of_archive: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """Of the pairs (of_live[i], of_archive[i]) those that may be in the result."""
         for test in self.tests:
@@ -50,7 +50,7 @@ class PairTests:
 
 
 def _values(
-    value: Value, live: Matches, archive: Matches, of_live: np.ndarray, of_archive: np.ndarray
+    value: Value, live: SideMatches, archive: SideMatches, of_live: np.ndarray, of_archive: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray | None]:
     """The values of pairs, and where they are null, if anywhere."""
     if not isinstance(value, str):

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from episode.matchers.correlation.answers import Answers, Least
-from episode.matchers.correlation.matches import Matches, together
+from episode.matchers.correlation.matches import SideMatches, together
 from episode.matchers.correlation.older import OlderRows
 from episode.matchers.correlation.recent import RecentBuffer
-from episode.matchers.correlation.segments import FIRST_ID, Demands, Segments, looked_up
-from episode.matchers.correlation.side import Side
+from episode.matchers.correlation.segments import FIRST_ID, RegionDemands, Segments, looked_up
+from episode.matchers.correlation.side import RecencySide
 from episode.matchers.held import least_by_key
 from episode.matchers.protocol import END_OF_TIME, EventBatch, Snapshot, StateChunk
 from episode.matchers.times import EVER, NEVER
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from episode.matchers.correlation.spec import CorrelationSpec, SidePlan
 
 
-class DemandedSide(Side):
+class DemandedSide(RecencySide):
     """One pattern, of which only matches that are asked for are found. cached: is what was found remembered?
     everything: are all matches found for now? buffering: seconds for the recent buffer."""
 
@@ -53,20 +53,20 @@ class DemandedSide(Side):
 
     # ---- all matches, or only some -----------------------------------------------------------------------------------
 
-    def feed(self, rows: EventBatch, until: int) -> Matches:
+    def feed(self, rows: EventBatch, until: int) -> SideMatches:
         """All matches that are certain with these rows. Segments from before are brought to their end."""
-        parts = [Matches.none(self.schema)]
+        parts = [SideMatches.none(self.schema)]
         if self._asked_from is not None:  # what is in the buffer has not been asked for yet: now it is, without end
             self.recent.add(rows)
             keys = self._known_keys()
             lo, self._asked_from = self._asked_from(keys), None
-            self.answers.open(Demands(keys, lo, np.full(len(keys), EVER)), until)
+            self.answers.open(RegionDemands(keys, lo, np.full(len(keys), EVER)), until)
             parts += self.answers.advance(until)
             self.answers.adopt()
         elif len(self.segments):  # `until` may pass windows: only when both have all their rows
             parts.append(super().feed(rows, NEVER))
             self.recent.add(rows)
-            self.answers.open(Demands(), until)
+            self.answers.open(RegionDemands(), until)
             parts += self.answers.advance(until)
             nothing = EventBatch(rows.table.slice(0, 0), rows.key[:0], rows.time[:0])
             parts.append(super().feed(nothing, until))
@@ -101,7 +101,7 @@ class DemandedSide(Side):
 
     # ---- one round -------------------------------------------------------------------------------------------------
 
-    def answer(self, rows: EventBatch, until: int, demands: Demands) -> tuple[Matches, np.ndarray]:
+    def answer(self, rows: EventBatch, until: int, demands: RegionDemands) -> tuple[SideMatches, np.ndarray]:
         """With new rows of the side, the matches that are asked for and certain now; and the segments of the demands.
 
         With the cache matches have their keys, and demands share segments; without it matches have the numbers of
@@ -111,7 +111,7 @@ class DemandedSide(Side):
         self.recent.add(rows)
         self.buffering += thread_time() - began
         ids = self.answers.open(demands, until)
-        return together([Matches.none(self.schema), *self.answers.advance(until)]), ids
+        return together([SideMatches.none(self.schema), *self.answers.advance(until)]), ids
 
     # ---- after a round ---------------------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
-from episode.matchers.correlation.matches import Matches
+from episode.matchers.correlation.matches import SideMatches
 from episode.matchers.correlation.output import MOST_PAIRS, Pairs, ends_after, pairs_by_archive
 from episode.matchers.held import arrays_in, chunk_of
 from episode.matchers.protocol import StateChunk
@@ -28,7 +28,7 @@ class InOrder:
         self.recency = recency
         self.key = self.start = self.end = np.zeros(0, np.int64)
 
-    def pairs(self, live: Matches, archive: Matches, starts: np.ndarray, ends: np.ndarray) -> Iterator[Pairs]:
+    def pairs(self, live: SideMatches, archive: SideMatches, starts: np.ndarray, ends: np.ndarray) -> Iterator[Pairs]:
         """What can come now. starts, ends: of each archive match: no match of its key to come starts or ends before."""
         last = window_ends(archive.start, self.recency)
         whole = self.whole(archive, starts, ends)
@@ -39,7 +39,7 @@ class InOrder:
         self._note(archive, whole, ready, ends)
         if len(ready) == 0:
             return
-        chosen = Matches(archive.table, archive.key[ready], archive.start[ready], archive.end[ready])
+        chosen = SideMatches(archive.table, archive.key[ready], archive.start[ready], archive.end[ready])
         found = pairs_by_archive(live, chosen, low[ready], high[ready])
         if not _has_equal_starts(chosen):
             for of_live, of_archive in found:
@@ -53,12 +53,12 @@ class InOrder:
             for at in range(0, len(order), MOST_PAIRS):
                 yield of_live[order[at : at + MOST_PAIRS]], of_archive[order[at : at + MOST_PAIRS]]
 
-    def whole(self, archive: Matches, starts: np.ndarray, ends: np.ndarray) -> np.ndarray:
+    def whole(self, archive: SideMatches, starts: np.ndarray, ends: np.ndarray) -> np.ndarray:
         """Of each archive match: can all its pairs come out? Then it is not needed any more."""
         last = window_ends(archive.start, self.recency)
         return (archive.start < starts) & ((ends > last) | (ends == EVER))
 
-    def _out(self, archive: Matches) -> np.ndarray:
+    def _out(self, archive: SideMatches) -> np.ndarray:
         """For each archive match the end from which on its pairs are still to come."""
         if len(self.key) == 0:
             return np.full(len(archive), NEVER, np.int64)
@@ -66,7 +66,7 @@ class InOrder:
         begun = (self.key[at] == archive.key) & (self.start[at] == archive.start)
         return np.where(begun, self.end[at], NEVER)
 
-    def _note(self, archive: Matches, whole: np.ndarray, ready: np.ndarray, ends: np.ndarray) -> None:
+    def _note(self, archive: SideMatches, whole: np.ndarray, ready: np.ndarray, ends: np.ndarray) -> None:
         """What is out after this: of the archive matches that are not out as a whole, the first of each key."""
         begun = ready[~whole[ready]]
         self.key, first = np.unique(archive.key[begun], return_index=True)
@@ -83,7 +83,7 @@ class InOrder:
             self.key, self.start, self.end = known
 
 
-def _first_left(archive: Matches, whole: np.ndarray) -> np.ndarray:
+def _first_left(archive: SideMatches, whole: np.ndarray) -> np.ndarray:
     """For each archive match, in order of key and start: the first start of its key that is not out as a whole."""
     if len(archive) == 0:
         return archive.start
@@ -92,5 +92,5 @@ def _first_left(archive: Matches, whole: np.ndarray) -> np.ndarray:
     return np.repeat(least, np.diff(np.append(first, len(archive))))
 
 
-def _has_equal_starts(archive: Matches) -> bool:
+def _has_equal_starts(archive: SideMatches) -> bool:
     return bool(((archive.key[1:] == archive.key[:-1]) & (archive.start[1:] == archive.start[:-1])).any())

@@ -11,10 +11,10 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
-from episode.matchers.correlation.conditions import PairTests
+from episode.matchers.correlation.conditions import RecencyTests
 from episode.matchers.correlation.in_order import InOrder
-from episode.matchers.correlation.matches import Matches
-from episode.matchers.correlation.output import Output, Pairs, ends_after, pairs_by_archive, pairs_by_live
+from episode.matchers.correlation.matches import SideMatches
+from episode.matchers.correlation.output import PairOutput, Pairs, ends_after, pairs_by_archive, pairs_by_live
 from episode.matchers.correlation.segments import FIRST_ID
 from episode.matchers.correlation.state import KeptMatches
 from episode.matchers.protocol import Snapshot, StateChunk
@@ -22,20 +22,20 @@ from episode.matchers.times import EVER, NEVER, window_ends
 from episode.plan.correlation.conditions import PairTest
 
 
-class Join:
+class MatchJoin:
     """The kept matches of both sides. recency: in units of event time; ordered: do pairs come in order? tests: of
     pairs, before they are built."""
 
     def __init__(
         self,
-        output: Output,
+        output: PairOutput,
         live: pa.Schema,
         archive: pa.Schema,
         recency: int,
         ordered: bool,
         tests: tuple[PairTest, ...] = (),
     ) -> None:
-        self.output, self.recency, self.tests = output, recency, PairTests(tests)
+        self.output, self.recency, self.tests = output, recency, RecencyTests(tests)
         self.live = KeptMatches("kept.live", live, by_start=False)
         self.archive = KeptMatches("kept.archive", archive, by_start=True)
         self.in_order = InOrder(recency) if ordered else None
@@ -45,7 +45,7 @@ class Join:
 
     # ---- pairs -----------------------------------------------------------------------------------------------------
 
-    def add(self, live: Matches, archive: Matches) -> Iterator[pa.Table]:
+    def add(self, live: SideMatches, archive: SideMatches) -> Iterator[pa.Table]:
         """Join what is new with each other and with what is kept, and keep it, too."""
         live, archive = self.live.ordered(live), self.archive.ordered(archive)
         if self.in_order is not None:
@@ -65,15 +65,15 @@ class Join:
             live, archive = self.live.matches, self.archive.matches
             yield from self._tables(live, archive, self.in_order.pairs(live, archive, starts, ends))
 
-    def own(self, live: Matches, archive: Matches) -> Iterator[pa.Table]:
+    def own(self, live: SideMatches, archive: SideMatches) -> Iterator[pa.Table]:
         """Pairs of matches with those that were found for them alone: their keys are numbers of segments."""
         yield from self._by_archive(self.live.ordered(live), self.archive.ordered(archive))
 
-    def _by_archive(self, live: Matches, archive: Matches) -> Iterator[pa.Table]:
+    def _by_archive(self, live: SideMatches, archive: SideMatches) -> Iterator[pa.Table]:
         high = window_ends(archive.start, self.recency)
         yield from self._tables(live, archive, pairs_by_archive(live, archive, ends_after(archive), high))
 
-    def _tables(self, live: Matches, archive: Matches, found: Iterator[Pairs]) -> Iterator[pa.Table]:
+    def _tables(self, live: SideMatches, archive: SideMatches, found: Iterator[Pairs]) -> Iterator[pa.Table]:
         for of_live, of_archive in found:
             passing = self.tests.passing(live, archive, of_live, of_archive)
             if len(passing[0]):

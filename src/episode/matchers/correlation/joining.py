@@ -10,15 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
 
 import numpy as np
 
 from episode.matchers.time_code import first_at_least, window_start
 from episode.native.builder import Program
 from episode.native.ir import Value
-from episode.native.running import Compiled, compiled
-from episode.native.scope import ArrayTypes, Scope
+from episode.native.scope import ArrayTypes, Scope, entry_scope
 from episode.native.types import BOOL, I64
 
 AT_OUTER, AT_INNER, NOT_BEGUN = 0, 1, -1
@@ -33,21 +31,8 @@ def beginning() -> np.ndarray:
     return np.array([0, NOT_BEGUN], np.int64)
 
 
-@cache
-def join_by_live() -> Compiled:
-    """For each live match, in order, its archive matches in order of their starts. Returns the number of pairs."""
-    return compiled(BY_LIVE.program())
-
-
-@cache
-def join_by_archive() -> Compiled:
-    """For each archive match, in order, the live matches that start after it and end in low <= end <= high, in order of
-    their ends. Returns the number of pairs."""
-    return compiled(BY_ARCHIVE.program())
-
-
 @dataclass(frozen=True)
-class Join:
+class RecencyJoin:
     """A join of the matches of one side, in order, with those of the other.
 
     outer, inner: the arrays of their keys; outer_out, inner_out: those of their numbers in pairs. begin: the first
@@ -64,8 +49,8 @@ class Join:
     fits: Callable[[Scope, Value, Value], Value]
 
     def program(self) -> Program:
-        program = Program(f"join_{self.outer}")
-        s = Scope(program.function("run"), TYPES)
+        """The program that lists pairs in the order of outer matches, then of inner ones, and returns their number."""
+        s = entry_scope(f"join_{self.outer}", TYPES)
         f, place = s.f, s.place
         key, inner = s.array(self.outer), s.array(self.inner)
         count, lo, hi = (f.variable(name, 0) for name in ("count", "lo", "hi"))
@@ -76,8 +61,7 @@ class Join:
                 lo.set(first_at_least(s, self.inner, hi, inner.length, its_key))
                 hi.set(lo)
                 with f.during(lambda: hi < inner.length) as other_key:
-                    with f.when(inner[hi].differs(its_key)):
-                        f.jump(other_key)
+                    f.jump_if(inner[hi].differs(its_key), other_key)
                     hi.set(hi + 1)
                 current.set(its_key)
                 is_known.set(True)
@@ -85,8 +69,7 @@ class Join:
             with f.when(at.equals(NOT_BEGUN)):
                 at.set(self.begin(s, number, lo.value, hi.value))
             with f.during(lambda: at < hi) as over:
-                with f.when(self.is_over(s, number, at.value)):
-                    f.jump(over)
+                f.jump_if(self.is_over(s, number, at.value), over)
                 with f.when(self.fits(s, number, at.value)):
                     with f.when(count.equals(s.out_live.length)):
                         place[AT_OUTER], place[AT_INNER] = number, at
@@ -97,10 +80,10 @@ class Join:
             place[AT_INNER] = NOT_BEGUN
         place[AT_OUTER] = key.length
         f.give(count)
-        return program
+        return s.program
 
 
-BY_LIVE = Join(
+BY_LIVE = RecencyJoin(
     "live_key", "key", "out_live", "out_archive",
     begin=lambda s, live, lo, hi: first_at_least(
         s, "start", lo, hi, window_start(s.f, s.live_end[live], s.recency[0])
@@ -108,9 +91,11 @@ BY_LIVE = Join(
     is_over=lambda s, live, at: s.start[at] >= s.live_start[live],
     fits=lambda s, live, at: s.end[at] < s.live_end[live],
 )  # fmt: skip
-BY_ARCHIVE = Join(
+"""Of each live match, its archive matches."""
+BY_ARCHIVE = RecencyJoin(
     "key", "live_key", "out_archive", "out_live",
     begin=lambda s, archive, lo, hi: first_at_least(s, "live_end", lo, hi, s.low[archive]),
     is_over=lambda s, archive, at: s.live_end[at] > s.high[archive],
     fits=lambda s, archive, at: s.live_start[at] > s.start[archive],
 )  # fmt: skip
+"""Of each archive match, the live matches that start after it and end in low <= end <= high."""

@@ -17,16 +17,16 @@ import pyarrow as pa
 
 from episode.matchers.columns import from_bytes
 from episode.matchers.correlation import regions
-from episode.matchers.correlation.adapt import Adaptation, Round
+from episode.matchers.correlation.adapt import RecencyAdaptation, RecencyRound
 from episode.matchers.correlation.demand import DemandedSide
-from episode.matchers.correlation.join import Join
-from episode.matchers.correlation.matches import Matches
+from episode.matchers.correlation.join import MatchJoin
+from episode.matchers.correlation.matches import SideMatches
 from episode.matchers.correlation.older import OlderRows
-from episode.matchers.correlation.output import Output
+from episode.matchers.correlation.output import PairOutput
 from episode.matchers.correlation.past import Past
 from episode.matchers.correlation.rounds import rounds_of
-from episode.matchers.correlation.segments import Demands
-from episode.matchers.correlation.side import Side, with_prefix, without_prefix
+from episode.matchers.correlation.segments import RegionDemands
+from episode.matchers.correlation.side import RecencySide, with_prefix, without_prefix
 from episode.matchers.correlation.strategies import unavailable
 from episode.matchers.held import by_name, chunk_of
 from episode.matchers.protocol import END_OF_TIME, EventBatch, Snapshot, StateChunk
@@ -50,16 +50,18 @@ class CorrelationMatcher:
     def __init__(self, spec: CorrelationSpec, bounds: SliceBounds = ALL_TIMES) -> None:
         self.spec = spec
         cached, barred = spec.plan.result_cache, unavailable(spec)
-        self.live, self.archive = Side(spec, spec.live, LIVE_ROW), Side(spec, spec.archive, ARCHIVE_ROW)
+        self.live, self.archive = RecencySide(spec, spec.live, LIVE_ROW), RecencySide(spec, spec.archive, ARCHIVE_ROW)
         if Strategy.ARCHIVE_FIRST not in barred:
             self.live = DemandedSide(spec, spec.live, LIVE_ROW, cached)
         if Strategy.LIVE_FIRST not in barred:
             self.archive = DemandedSide(spec, spec.archive, ARCHIVE_ROW, cached)
         self.live.ending = bounds
-        self.adaptation = Adaptation(spec.plan, [one for one in Strategy if one not in barred])
+        self.adaptation = RecencyAdaptation(spec.plan, [one for one in Strategy if one not in barred])
         self.strategy = Strategy.EAGER
-        output = Output(spec.output_schema, spec.archive.start, spec.live.end)
-        self.join = Join(output, self.live.schema, self.archive.schema, spec.recency, spec.plan.ordered, spec.tests)
+        output = PairOutput(spec.output_schema, spec.archive.start, spec.live.end)
+        self.join = MatchJoin(
+            output, self.live.schema, self.archive.schema, spec.recency, spec.plan.ordered, spec.tests
+        )
         self.past = None
         if spec.history is not None:
             self.past = Past(spec, self.archive.events.outer, self.archive.traits)
@@ -142,7 +144,7 @@ class CorrelationMatcher:
     # ---- rounds ----------------------------------------------------------------------------------------------------
 
     def _round(self, events: EventBatch, until: int) -> Iterator[pa.Table]:
-        round_ = Round(len(events))
+        round_ = RecencyRound(len(events))
         self._switch()
         live, archive = self.live.events.rows_of(events), self.archive.events.rows_of(events)
         if self.past is not None:
@@ -181,7 +183,9 @@ class CorrelationMatcher:
         second = archive if wanted is Strategy.LIVE_FIRST else live
         self._buffering = second.buffering if isinstance(second, DemandedSide) else 0.0
 
-    def _eager(self, live_rows: EventBatch, archive_rows: EventBatch, until: int, round_: Round) -> Iterator[pa.Table]:
+    def _eager(
+        self, live_rows: EventBatch, archive_rows: EventBatch, until: int, round_: RecencyRound
+    ) -> Iterator[pa.Table]:
         """All matches of both patterns."""
         live = self._timed_feed(self.live, live_rows, until, round_, "live")
         archive = self._timed_feed(self.archive, archive_rows, self._archive_until(until), round_, "archive")
@@ -194,7 +198,7 @@ class CorrelationMatcher:
         yield from self._joined(live, archive, until, round_)
 
     def _live_first(
-        self, live_rows: EventBatch, archive_rows: EventBatch, until: int, round_: Round
+        self, live_rows: EventBatch, archive_rows: EventBatch, until: int, round_: RecencyRound
     ) -> Iterator[pa.Table]:
         """All live matches, and the archive matches of their regions."""
         side = self.archive
@@ -213,7 +217,7 @@ class CorrelationMatcher:
         round_.buffering = self._buffering - before
 
     def _archive_first(
-        self, live_rows: EventBatch, archive_rows: EventBatch, until: int, round_: Round
+        self, live_rows: EventBatch, archive_rows: EventBatch, until: int, round_: RecencyRound
     ) -> Iterator[pa.Table]:
         """All archive matches, and the live matches of their regions."""
         side = self.live
@@ -231,7 +235,7 @@ class CorrelationMatcher:
         self._buffering = side.buffering
         round_.buffering = self._buffering - before
 
-    def _joined(self, live: Matches, archive: Matches, until: int, round_: Round) -> Iterator[pa.Table]:
+    def _joined(self, live: SideMatches, archive: SideMatches, until: int, round_: RecencyRound) -> Iterator[pa.Table]:
         yield from self._timed(self.join.add(live, archive), round_)
         kept = self.join.archive.matches.key
         if self.spec.plan.ordered:
@@ -265,14 +269,14 @@ class CorrelationMatcher:
 
     # ---- bounds ----------------------------------------------------------------------------------------------------
 
-    def _asked_by_live(self, live: Matches) -> Demands:
+    def _asked_by_live(self, live: SideMatches) -> RegionDemands:
         """Starts in the regions of live matches."""
-        return Demands(live.key, window_starts(live.end, self.spec.recency), live.start)
+        return RegionDemands(live.key, window_starts(live.end, self.spec.recency), live.start)
 
-    def _asked_by_archive(self, archive: Matches) -> Demands:
+    def _asked_by_archive(self, archive: SideMatches) -> RegionDemands:
         """Ends in the regions of archive matches."""
         after = np.minimum(archive.start, EVER - 1) + 1
-        return Demands(archive.key, after, window_ends(after, self.spec.recency))
+        return RegionDemands(archive.key, after, window_ends(after, self.spec.recency))
 
     def _least_start(self, keys: np.ndarray, until: int) -> np.ndarray:
         """The first start that live matches to come may ask for."""
@@ -292,7 +296,9 @@ class CorrelationMatcher:
 
     # ---- measuring -------------------------------------------------------------------------------------------------
 
-    def _timed_feed(self, side: Side, rows: EventBatch, until: int, round_: Round, name: str) -> Matches:
+    def _timed_feed(
+        self, side: RecencySide, rows: EventBatch, until: int, round_: RecencyRound, name: str
+    ) -> SideMatches:
         began = thread_time()
         found = side.feed(rows, until)
         setattr(round_, name, getattr(round_, name) + thread_time() - began)
@@ -300,15 +306,15 @@ class CorrelationMatcher:
         return found
 
     def _timed_answer(
-        self, side: DemandedSide, rows: EventBatch, until: int, demands: Demands, round_: Round
-    ) -> tuple[Matches, np.ndarray]:
+        self, side: DemandedSide, rows: EventBatch, until: int, demands: RegionDemands, round_: RecencyRound
+    ) -> tuple[SideMatches, np.ndarray]:
         began, fed, buffering = thread_time(), side.fed_rows, side.buffering
         answer = side.answer(rows, until, demands)
         round_.asked += thread_time() - began - (side.buffering - buffering)
         round_.asked_rows += side.fed_rows - fed
         return answer
 
-    def _timed(self, tables: Iterator[pa.Table], round_: Round) -> Iterator[pa.Table]:
+    def _timed(self, tables: Iterator[pa.Table], round_: RecencyRound) -> Iterator[pa.Table]:
         while True:
             began = thread_time()
             table = next(tables, None)
@@ -322,7 +328,7 @@ class CorrelationMatcher:
         return sum(len(side.recent) for side in (self.live, self.archive) if isinstance(side, DemandedSide))
 
 
-def _extent(rows: EventBatch, demands: Demands) -> tuple[int, int]:
+def _extent(rows: EventBatch, demands: RegionDemands) -> tuple[int, int]:
     """Rows of regions, in all and in their union."""
     keys = rows.key[rows.bounds[:-1]]
     order = np.argsort(keys, kind="stable")

@@ -15,7 +15,7 @@ from episode.matchers.protocol import KEY_COLUMN, OrderKey
 
 
 @dataclass(frozen=True)
-class Matches:
+class SideMatches:
     """Matches of one pattern. table: its output columns, one chunk each; key, start, end: int64 for each match."""
 
     table: pa.Table
@@ -27,12 +27,12 @@ class Matches:
         return len(self.key)
 
     @staticmethod
-    def none(schema: pa.Schema) -> Matches:
+    def none(schema: pa.Schema) -> SideMatches:
         nothing = np.zeros(0, np.int64)
-        return Matches(schema.empty_table(), nothing, nothing, nothing)
+        return SideMatches(schema.empty_table(), nothing, nothing, nothing)
 
-    def select(self, rows: np.ndarray) -> Matches:
-        return Matches(take(self.table, rows), self.key[rows], self.start[rows], self.end[rows])
+    def select(self, rows: np.ndarray) -> SideMatches:
+        return SideMatches(take(self.table, rows), self.key[rows], self.start[rows], self.end[rows])
 
     def by_start(self) -> np.ndarray:
         """Their order by key and start; those that are equal in both keep their order."""
@@ -50,24 +50,24 @@ def _order(key: np.ndarray, time: np.ndarray) -> np.ndarray:
     return np.lexsort((time, key))
 
 
-def together(parts: list[Matches]) -> Matches:
+def together(parts: list[SideMatches]) -> SideMatches:
     """All of them, one after the other; there is at least one."""
     some = [part for part in parts if len(part)] or parts[:1]
     if len(some) == 1:
         return some[0]
-    return Matches(
+    return SideMatches(
         one_chunk_each(pa.concat_tables([part.table for part in some])),
         *(np.concatenate([getattr(part, name) for part in some]) for name in ("key", "start", "end")),
     )
 
 
-def matches_of(tables: Iterable[pa.Table], schema: pa.Schema, start: str, end: str) -> Matches:
+def matches_of(tables: Iterable[pa.Table], schema: pa.Schema, start: str, end: str) -> SideMatches:
     """What a keyed matcher has put out. A match without times, an empty one, is left out."""
     found = [schema.empty_table().append_column(KEY_COLUMN, pa.array([], pa.int64())), *tables]
     table = one_chunk_each(found[1] if len(found) == 2 else pa.concat_tables(found))
     starts, ends = order_image(table, OrderKey(start)), order_image(table, OrderKey(end))
     key = owned(int64_values(one_chunk(table.column(KEY_COLUMN))))
-    matches = Matches(table.drop_columns([KEY_COLUMN]), key, owned(starts.values), owned(ends.values))
+    matches = SideMatches(table.drop_columns([KEY_COLUMN]), key, owned(starts.values), owned(ends.values))
     if starts.valid is ALL_VALID and ends.valid is ALL_VALID:
         return matches
     timed = np.ones(len(key), np.bool_)

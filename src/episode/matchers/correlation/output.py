@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
 
 from episode.matchers.assembly import with_keys
 from episode.matchers.columns import one_chunk, take_array
-from episode.matchers.correlation.joining import beginning, join_by_archive, join_by_live
-from episode.matchers.correlation.matches import Matches
+from episode.matchers.correlation.joining import BY_ARCHIVE, BY_LIVE, RecencyJoin, beginning
+from episode.matchers.correlation.matches import SideMatches
 from episode.matchers.times import EVER
-from episode.native.running import Compiled
+from episode.native.running import compiled_for
 from episode.plan.correlation.plan import ARCHIVE_PREFIX, LIVE_PREFIX
 from episode.plan.output import MATCH_END, MATCH_START
 
@@ -23,7 +23,7 @@ Pairs = tuple[np.ndarray, np.ndarray]
 """Live and archive matches, by their numbers, as many at one time as a table may have."""
 
 
-class Output:
+class PairOutput:
     """Makes the tables of a matcher's pairs. start, end: the columns of the archive's and the live matches' times."""
 
     def __init__(self, schema: pa.Schema, start: str, end: str) -> None:
@@ -31,7 +31,7 @@ class Output:
         self.start, self.end = start, end
         self.keyed = False
 
-    def table(self, live: Matches, archive: Matches, of_live: np.ndarray, of_archive: np.ndarray) -> pa.Table:
+    def table(self, live: SideMatches, archive: SideMatches, of_live: np.ndarray, of_archive: np.ndarray) -> pa.Table:
         """The pairs (of_live[i], of_archive[i])."""
         sides = {LIVE_PREFIX: (live.table, of_live), ARCHIVE_PREFIX: (archive.table, of_archive)}
         built: dict[tuple[str, str], pa.Array] = {}
@@ -56,20 +56,20 @@ class Output:
         return prefix, name.removeprefix(prefix)
 
 
-def pairs_by_live(live: Matches, archive: Matches, recency: int) -> Iterator[Pairs]:
+def pairs_by_live(live: SideMatches, archive: SideMatches, recency: int) -> Iterator[Pairs]:
     """The pairs of live matches, in order of key and end, with archive matches, in order of key and start."""
-    yield from _pairs(join_by_live, live, archive, end=archive.end, recency=np.array([recency], np.int64))
+    yield from _pairs(BY_LIVE, live, archive, end=archive.end, recency=np.array([recency], np.int64))
 
 
-def pairs_by_archive(live: Matches, archive: Matches, low: np.ndarray, high: np.ndarray) -> Iterator[Pairs]:
+def pairs_by_archive(live: SideMatches, archive: SideMatches, low: np.ndarray, high: np.ndarray) -> Iterator[Pairs]:
     """The same of archive matches with live matches that end in low <= end <= high, in order of archive matches."""
-    yield from _pairs(join_by_archive, live, archive, low=low, high=high)
+    yield from _pairs(BY_ARCHIVE, live, archive, low=low, high=high)
 
 
-def _pairs(code_of: Callable[[], Compiled], live: Matches, archive: Matches, **rest: np.ndarray) -> Iterator[Pairs]:
+def _pairs(join: RecencyJoin, live: SideMatches, archive: SideMatches, **rest: np.ndarray) -> Iterator[Pairs]:
     if len(live) == 0 or len(archive) == 0:
         return
-    code = code_of()
+    code = compiled_for(RecencyJoin.program, join)
     arrays = rest | {
         "live_key": live.key, "live_start": live.start, "live_end": live.end, "key": archive.key,
         "start": archive.start, "place": beginning(),
@@ -77,13 +77,13 @@ def _pairs(code_of: Callable[[], Compiled], live: Matches, archive: Matches, **r
     while True:
         of_live, of_archive = np.empty(MOST_PAIRS, np.int64), np.empty(MOST_PAIRS, np.int64)
         arrays |= {"out_live": of_live, "out_archive": of_archive}
-        count = code([arrays[name] for name, _, _ in code.arrays])
+        count = code.run(arrays)
         if count:
             yield of_live[:count], of_archive[:count]
         if count < MOST_PAIRS:
             return
 
 
-def ends_after(archive: Matches) -> np.ndarray:
+def ends_after(archive: SideMatches) -> np.ndarray:
     """The first end that a live match may have in a pair with each of the archive matches."""
     return np.where(archive.end == EVER, EVER, np.minimum(archive.end, EVER - 1) + 1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from episode.matchers.correlation.recent import RecentBuffer
-from episode.matchers.correlation.side import Events
+from episode.matchers.correlation.side import SideEvents
 from episode.matchers.held import ranges
 from episode.matchers.protocol import EventBatch, Partial, Traits
 from episode.matchers.range_search import first_rows
@@ -15,10 +15,10 @@ FIRST_BLOCK = 8
 """Rows among which a wall is looked for first."""
 
 
-class Reach:
+class RecencyReach:
     """Of one pattern. A wall is a row that can only be the first of a match: nothing from before reaches beyond it."""
 
-    def __init__(self, partial: Partial, traits: Traits, events: Events) -> None:
+    def __init__(self, partial: Partial, traits: Traits, events: SideEvents) -> None:
         self.partial, self.traits, self.events = partial, traits, events
 
     def back(

@@ -5,17 +5,15 @@ Rows of a key are contiguous, in order of time. All arrays are int64.
 
 from __future__ import annotations
 
-from functools import cache
-
 import numpy as np
 
-from episode.matchers.correlation.segments import Demands
+from episode.matchers.correlation.segments import RegionDemands
 from episode.matchers.range_search import first_rows
 from episode.matchers.time_code import first_at_least
 from episode.native.builder import Program
 from episode.native.ir import Value, Variable
-from episode.native.running import Compiled, compiled
-from episode.native.scope import ArrayTypes, Scope
+from episode.native.running import compiled_for
+from episode.native.scope import ArrayTypes, Scope, entry_scope
 from episode.native.types import I64
 
 KEY, LO, HI, FROM, TO = range(5)
@@ -28,7 +26,7 @@ _SLACK, _UNTIL = range(2)
 
 
 def merge(
-    number: np.ndarray, demands: Demands, row_from: np.ndarray, row_to: np.ndarray, time: np.ndarray,
+    number: np.ndarray, demands: RegionDemands, row_from: np.ndarray, row_to: np.ndarray, time: np.ndarray,
     covered: np.ndarray, slack: int, until: int, merged: bool,
 ) -> np.ndarray:  # fmt: skip
     """Segments int64[n, 5] for demands, which are in order of key number and lo.
@@ -42,19 +40,11 @@ def merge(
         "key": number, "lo": demands.lo, "hi": demands.hi, "row_from": row_from, "row_to": row_to, "time": time,
         "covered": covered, "settings": np.array([slack, until], np.int64), "out": out.reshape(-1),
     }  # fmt: skip
-    code = merging_code(merged)
-    count = code([arrays[name] for name, _, _ in code.arrays])
-    return out[:count]
-
-
-@cache
-def merging_code(merged: bool) -> Compiled:
-    return compiled(merging_program(merged))
+    return out[: compiled_for(merging_program, merged).run(arrays)]
 
 
 def merging_program(merged: bool) -> Program:
-    program = Program("merge")
-    s = Scope(program.function("run"), TYPES)
+    s = entry_scope("merge", TYPES)
     f = s.f
     end = f.variable("end", 0)
     with f.loop(0, s.key.length) as number:
@@ -70,7 +60,7 @@ def merging_program(merged: bool) -> Program:
         else:
             _put(s, end, *segment)
     f.give(end.divide(_COLUMNS))
-    return program
+    return s.program
 
 
 def _join_or_put(s: Scope, end: Variable, key: Value, low: Value, high: Value, first: Value, last: Value) -> None:
@@ -96,7 +86,7 @@ def _put(s: Scope, end: Variable, *segment: Value) -> None:
 
 
 def extent(
-    number: np.ndarray, demands: Demands, row_from: np.ndarray, row_to: np.ndarray, time: np.ndarray
+    number: np.ndarray, demands: RegionDemands, row_from: np.ndarray, row_to: np.ndarray, time: np.ndarray
 ) -> tuple[int, int]:  # fmt: skip
     """(rows in all regions, rows in their union), of demands that are in order of key number and lo."""
     first = first_rows(row_from[number], row_to[number], time, demands.lo)

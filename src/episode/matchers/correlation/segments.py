@@ -17,7 +17,7 @@ def nothing() -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class Demands:
+class RegionDemands:
     """What matches of the other pattern ask for: of each, its key, and the times lo <= t < hi of starts, or of ends."""
 
     key: np.ndarray = field(default_factory=nothing)
@@ -27,8 +27,8 @@ class Demands:
     def __len__(self) -> int:
         return len(self.key)
 
-    def select(self, which: np.ndarray) -> Demands:
-        return Demands(self.key[which], self.lo[which], self.hi[which])
+    def select(self, which: np.ndarray) -> RegionDemands:
+        return RegionDemands(self.key[which], self.lo[which], self.hi[which])
 
 
 @dataclass(frozen=True)

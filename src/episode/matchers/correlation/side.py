@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from episode.matchers.columns import int64_values, one_chunk, take
-from episode.matchers.correlation.matches import Matches, matches_of
+from episode.matchers.correlation.matches import SideMatches, matches_of
 from episode.matchers.held import arrays_in, chunk_of, least_by_key
 from episode.matchers.keys import KeyCoder
 from episode.matchers.ordering import events_of
@@ -24,7 +24,7 @@ _OUTER = "__episode_outer"
 _LEAST_KEYS = 1024
 
 
-class Events:
+class SideEvents:
     """From events of the correlation to those of one side: its rows, its columns, its keys where they differ.
 
     flag: the bit of the side column that marks its rows. shared: keys and order are those of the correlation.
@@ -96,30 +96,30 @@ class Events:
                 (self._outer_of,) = known
 
 
-class Side:
+class RecencySide:
     """One pattern, of which all matches are found. ending: those alone that end in these times."""
 
     def __init__(self, spec: CorrelationSpec, side: SidePlan, flag: int) -> None:
         self.plan = side
         self.traits: Traits = side.spec.traits
         self.schema = side.spec.output_schema
-        self.events = Events(spec, side, flag)
+        self.events = SideEvents(spec, side, flag)
         self.matcher: Matcher = side.spec.open()
         self.matcher.keyed = True
         self.ending = ALL_TIMES
 
-    def feed(self, rows: EventBatch, until: int) -> Matches:
+    def feed(self, rows: EventBatch, until: int) -> SideMatches:
         """The matches that are certain with these rows of the side."""
         return self.taken(self.matcher.feed(self.events.inside(rows), until))
 
-    def taken(self, tables: Iterable[pa.Table]) -> Matches:
+    def taken(self, tables: Iterable[pa.Table]) -> SideMatches:
         """What the matcher has put out, with keys of the correlation."""
         found = matches_of(tables, self.schema, self.plan.start, self.plan.end)
         if self.ending != ALL_TIMES:
             found = found.select(np.flatnonzero(self.ending.owns(found.end)))
         if self.events.shared:
             return found
-        return Matches(found.table, self.events.outer_keys(found.key), found.start, found.end)
+        return SideMatches(found.table, self.events.outer_keys(found.key), found.start, found.end)
 
     def forget_keys(self) -> None:
         """After a feed: what is not needed any more of keys of its own."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from episode.matchers.correlation.side import Events
+from episode.matchers.correlation.side import SideEvents
 from episode.matchers.slicing import Overlap, Sliceable, Slicing, Unsliced
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Surroundings:
+class RegionSurroundings:
     """What a match of one pattern depends on: events less than `time` before its start or after it, and so many rows
     before and after these. No match lasts longer than `time`."""
 
@@ -50,7 +50,7 @@ def correlation_slicing(spec: CorrelationSpec) -> Slicing | Unsliced:
     )
 
 
-def _surroundings(spec: CorrelationSpec, side: SidePlan) -> Surroundings | str:
+def _surroundings(spec: CorrelationSpec, side: SidePlan) -> RegionSurroundings | str:
     """Of one pattern; or why it is not known."""
     order = side.spec.input_order
     if not isinstance(side.spec, Sliceable):
@@ -68,7 +68,7 @@ def _surroundings(spec: CorrelationSpec, side: SidePlan) -> Surroundings | str:
     time = max(overlap.before_time + overlap.after_time, side.spec.traits.within or 0)
     if time == 0:
         return "without WITHIN nothing says how long a match lasts"
-    mixed = spec.side is not None or not Events(spec, side, 0).shared
+    mixed = spec.side is not None or not SideEvents(spec, side, 0).shared
     if mixed and overlap.before_rows + overlap.after_rows > 0:
         return "a match depends on a number of rows of its own partition, among which there are others"
-    return Surroundings(time, overlap.before_rows, overlap.after_rows)
+    return RegionSurroundings(time, overlap.before_rows, overlap.after_rows)

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from episode.matchers.columns import from_bytes, one_chunk_each
-from episode.matchers.correlation.matches import Matches, together
+from episode.matchers.correlation.matches import SideMatches, together
 from episode.matchers.held import NOT_WRITTEN, by_name, chunk_of
 from episode.matchers.protocol import StateChunk
 
@@ -24,7 +24,7 @@ class KeptMatches:
 
     def __init__(self, name: str, schema: pa.Schema, by_start: bool) -> None:
         self.name = name
-        self.matches = Matches.none(schema)
+        self.matches = SideMatches.none(schema)
         self._schema = schema
         self._by_start = by_start
         self._chunk = np.zeros(0, np.int64)
@@ -35,12 +35,12 @@ class KeptMatches:
     def __len__(self) -> int:
         return len(self.matches)
 
-    def ordered(self, matches: Matches) -> Matches:
+    def ordered(self, matches: SideMatches) -> SideMatches:
         """In the order of this side."""
         order = matches.by_start() if self._by_start else matches.by_end()
         return matches if bool((order[1:] > order[:-1]).all()) else matches.select(order)
 
-    def add(self, new: Matches) -> None:
+    def add(self, new: SideMatches) -> None:
         """Keep these, too."""
         if len(new) == 0:
             return
@@ -59,7 +59,7 @@ class KeptMatches:
             self._chunk, self._place = self._chunk[rows], self._place[rows]
 
     def forget(self) -> None:
-        self.matches = Matches.none(self._schema)
+        self.matches = SideMatches.none(self._schema)
         self._chunk = self._place = np.zeros(0, np.int64)
 
     # ---- snapshots -------------------------------------------------------------------------------------------------
@@ -114,13 +114,13 @@ class KeptMatches:
         self._chunk = np.repeat(list(self._sizes), sizes)[rows]
         self._place = np.concatenate([np.arange(size) for size in sizes])[rows]
         times = [table.column(name).to_numpy().copy() for name in (_KEY, _START, _END)]
-        self.matches = Matches(table.drop_columns([_KEY, _START, _END]), *times).select(rows)
+        self.matches = SideMatches(table.drop_columns([_KEY, _START, _END]), *times).select(rows)
         order = self.matches.by_start() if self._by_start else self.matches.by_end()
         self.matches = self.matches.select(order)
         self._chunk, self._place = self._chunk[order], self._place[order]
 
 
-def _with_times(matches: Matches) -> pa.Table:
+def _with_times(matches: SideMatches) -> pa.Table:
     table = matches.table
     for name, values in ((_KEY, matches.key), (_START, matches.start), (_END, matches.end)):
         table = table.append_column(name, pa.array(values))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from episode.matchers.correlation.side import Events
+from episode.matchers.correlation.side import SideEvents
 from episode.plan.correlation.plan import Strategy
 
 if TYPE_CHECKING:
@@ -47,6 +47,6 @@ def _not_archive_first(spec: CorrelationSpec) -> str | None:
 
 
 def _own_keys(spec: CorrelationSpec, side: SidePlan) -> str | None:
-    if Events(spec, side, 0).shared:
+    if SideEvents(spec, side, 0).shared:
         return None
     return "its partitions or its order are not those of the correlation"

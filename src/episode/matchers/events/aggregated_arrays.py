@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from episode.matchers.events.code.trend_values import NOTHING, Lanes, Link, Shape
+from episode.matchers.events.code.trend_values import NOTHING, TrendLanes, TrendLink, TrendShape
 from episode.matchers.prepare import Known, Needs, Prepared, prepare
 from episode.plan.events.aggregated import AggregatedPlan, Alternative, OverMatches
 from episode.plan.expressions import Constant, Current, Expression, Load, walk
@@ -182,7 +182,7 @@ class ValueLanes:
             self._known[what] = len(lanes) - (lanes is self.least)
         return self._known[what]
 
-    def members(self, alternative: Alternative) -> Lanes:
+    def members(self, alternative: Alternative) -> TrendLanes:
         """The places of an alternative whose events add to each lane."""
         names = [place.variable for place in alternative.places]
 
@@ -190,7 +190,7 @@ class ValueLanes:
             sets = [frozenset[str]()] * first + [labels for labels, _ in lanes]
             return tuple(frozenset(at for at, name in enumerate(names) if name in one) for one in sets)
 
-        return Lanes(places(self.exact, 1), places(self.real, min(self.shape[1], 1)), places(self.least, 0))
+        return TrendLanes(places(self.exact, 1), places(self.real, min(self.shape[1], 1)), places(self.least, 0))
 
     def weights(self, order: np.ndarray | None) -> dict[str, np.ndarray]:
         """What rows, in this order, add to lanes; nothing to the first ones, which count matches."""
@@ -213,13 +213,14 @@ def flat(rows: list[np.ndarray], kind: type) -> np.ndarray:
 # ---- alternatives ----------------------------------------------------------------------------------------
 
 
-def shape_of(plan: AggregatedPlan, alternative: Alternative, lanes: Lanes) -> Shape:
+def shape_of(plan: AggregatedPlan, alternative: Alternative, lanes: TrendLanes) -> TrendShape:
     """What is compiled in."""
     bit = {name: 1 << number for number, name in enumerate(plan.variables)}
-    return Shape(
+    return TrendShape(
         tuple(bit[place.variable] for place in alternative.places),
         tuple(
-            Link(link.source, link.target, tuple(test.operation for test in link.tests)) for link in alternative.links
+            TrendLink(one.source, one.target, tuple(test.operation for test in one.tests))
+            for one in alternative.links
         ),
         frozenset(alternative.starts),
         frozenset(alternative.ends),

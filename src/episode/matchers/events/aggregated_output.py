@@ -9,8 +9,8 @@ from episode.errors import EpisodeDataError
 from episode.matchers.assembly import arrow_type, gather, typed, with_keys
 from episode.matchers.encoding import is_float_lane
 from episode.matchers.events.aggregated_arrays import ValueLanes, floats_of
-from episode.matchers.events.aggregated_search import Found
-from episode.matchers.events.code.trend_values import NOTHING, Values
+from episode.matchers.events.aggregated_search import FoundTrends
+from episode.matchers.events.code.trend_values import NOTHING, TrendValues
 from episode.matchers.protocol import EventBatch
 from episode.matchers.times import EVER, NEVER
 from episode.plan.events.aggregated import BUCKET_END, BUCKET_START, DAY, AggregatedPlan, GroupedBy, OverMatches
@@ -45,7 +45,7 @@ class AggregatedOutput:
         self.schema = schema
         self.keyed = False
 
-    def table(self, events: EventBatch, found: Found) -> pa.Table:
+    def table(self, events: EventBatch, found: FoundTrends) -> pa.Table:
         plan = self.plan
         columns = [gather(events.table.column(column), found.last) for column, _ in plan.named_keys]
         for group in plan.groups:
@@ -66,7 +66,7 @@ class AggregatedOutput:
         )
         return with_keys(totals, events.key[found.last]) if self.keyed else totals
 
-    def _value(self, value: OverMatches, events: EventBatch, found: Found) -> pa.Array:
+    def _value(self, value: OverMatches, events: EventBatch, found: FoundTrends) -> pa.Array:
         total, lanes = found.total, found.lanes
         if value.function in ("min", "max"):
             return self._extreme(value, events, total, lanes)
@@ -92,7 +92,7 @@ class AggregatedOutput:
         scale = float(10 ** decimal[1]) if decimal else 1.0
         return pa.array(_as_doubles(low, high) / np.where(some, count, 1.0) / scale, mask=~some)
 
-    def _sum(self, value: OverMatches, events: EventBatch, found: Found) -> tuple[np.ndarray, np.ndarray]:
+    def _sum(self, value: OverMatches, events: EventBatch, found: FoundTrends) -> tuple[np.ndarray, np.ndarray]:
         positive, negative = found.lanes.sums(value)
         low, high = self._whole(value, events, found, positive)
         if negative is None:
@@ -100,7 +100,9 @@ class AggregatedOutput:
         by_low, by_high = self._whole(value, events, found, negative)
         return low - by_low, high - by_high - (low < by_low)
 
-    def _whole(self, value: OverMatches, events: EventBatch, found: Found, lane: int) -> tuple[np.ndarray, np.ndarray]:
+    def _whole(
+        self, value: OverMatches, events: EventBatch, found: FoundTrends, lane: int
+    ) -> tuple[np.ndarray, np.ndarray]:
         """An exact lane; an error where a number in it has more than 38 digits."""
         low, high = found.total.low[:, lane], found.total.high[:, lane]
         beyond = (high > _UPPER) | ((high == _UPPER) & (low > _LOWER))
@@ -108,7 +110,7 @@ class AggregatedOutput:
             raise _too_many(self.plan, value, events, int(found.last[np.argmax(beyond)]))
         return low, high
 
-    def _extreme(self, value: OverMatches, events: EventBatch, total: Values, lanes: ValueLanes) -> pa.Array:
+    def _extreme(self, value: OverMatches, events: EventBatch, total: TrendValues, lanes: ValueLanes) -> pa.Array:
         lane, images = lanes.extreme(value)
         least = total.least[:, lane]
         missing = least == NOTHING

@@ -8,7 +8,7 @@ import numpy as np
 
 from episode.matchers.events.aggregated_arrays import ValueLanes, column_image, shape_of, tests_of
 from episode.matchers.events.code import trend_sliding, trend_starts
-from episode.matchers.events.code.trend_values import Shape, Values, zeros
+from episode.matchers.events.code.trend_values import TrendShape, TrendValues, zeros
 from episode.matchers.prepare import Prepared
 from episode.matchers.protocol import EventBatch
 from episode.matchers.times import EVER, is_after, window_ends
@@ -21,10 +21,10 @@ FEW = 64
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundTrends:
     """Totals, each with a row of the events that is the last (and one that is the first) of some match of it."""
 
-    total: Values
+    total: TrendValues
     last: np.ndarray
     first: np.ndarray
     lanes: ValueLanes
@@ -42,7 +42,7 @@ def variables_at(plan: AggregatedPlan, first: bool) -> np.uint64:
 
 def search(
     plan: AggregatedPlan, events: EventBatch, prepared: Prepared, done: int, until: int, few: int = FEW
-) -> Found:
+) -> FoundTrends:
     """The aggregates of matches whose last event is later than `done` and not later than `until`."""
     lanes = ValueLanes(plan, prepared)
     demand(lanes)
@@ -72,11 +72,11 @@ def search(
                 total, keys = run.by_start(number, slot, group, groups, total, keys)
             else:
                 run.slide(number, slot, total)
-    total = Values(*(lane[: len(keys)] for lane in total))
+    total = TrendValues(*(lane[: len(keys)] for lane in total))
     last = rows[representative[keys // groups]]
     first_of = first_rows[keys % groups] if grouped else last
     some = (total.low[:, 0] != 0) | (total.high[:, 0] != 0)
-    return Found(Values(*(lane[some] for lane in total)), last[some], first_of[some], lanes)
+    return FoundTrends(TrendValues(*(lane[some] for lane in total)), last[some], first_of[some], lanes)
 
 
 def demand(lanes: ValueLanes) -> None:
@@ -127,20 +127,20 @@ class _Run:
         first, last = self.time[self.from_[:-1]], self.time[self.from_[1:] - 1]
         self.window = EVER if (window_ends(first, window) >= last).all() else window
 
-    def slide(self, number: int, slot: np.ndarray, total: Values) -> None:
+    def slide(self, number: int, slot: np.ndarray, total: TrendValues) -> None:
         shape, events = self._events(number, slot)
         trend_sliding.slide(shape, events, self.window, total)
 
     def by_start(
-        self, number: int, slot: np.ndarray, group: np.ndarray, groups: int, total: Values, keys: np.ndarray
-    ) -> tuple[Values, np.ndarray]:
+        self, number: int, slot: np.ndarray, group: np.ndarray, groups: int, total: TrendValues, keys: np.ndarray
+    ) -> tuple[TrendValues, np.ndarray]:
         shape, events = self._events(number, slot)
         events |= tests_of(self.prepared, self.plan.alternatives[number], self.order)
         shared = self.window == EVER and groups == 1 and not shape.first_tests
         starts = trend_starts.Starts(self.window, 1 if shared else self._width(), shared, groups, self.few)
         return trend_starts.by_start(shape, {**events, "group": self._ordered(group)}, starts, total, keys)
 
-    def _events(self, number: int, slot: np.ndarray) -> tuple[Shape, dict[str, np.ndarray]]:
+    def _events(self, number: int, slot: np.ndarray) -> tuple[TrendShape, dict[str, np.ndarray]]:
         """The shape of an alternative, and its events."""
         alternative = self.plan.alternatives[number]
         events = {"bits": self.bits, "time": self.time, "slot": self._ordered(slot)}

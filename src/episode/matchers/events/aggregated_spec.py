@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from episode.matchers.demand import Demand, demand_of
+from episode.matchers.demand import ClassDemand, demand_of
 from episode.matchers.events.aggregated_matcher import AggregatedMatcher
 from episode.matchers.events.aggregated_output import aggregated_schema
 from episode.matchers.events.aggregated_search import FEW
@@ -43,7 +43,7 @@ class AggregatedSpec:
         return screen_of((conditions[name].row_local for name in self.plan.variables), self.input_order)
 
     @property
-    def demand(self) -> Demand:
+    def demand(self) -> ClassDemand:
         """What `Demands` says."""
         names = self.plan.labels.names
         return demand_of(names, (self.plan.conditions[name].row_local for name in names), (), sparse=True)

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from episode.matchers.events.code.arrays import WINDOW, run, settings_of
-from episode.matchers.events.code.partners import partners_code
+from episode.matchers.events.code.arrays import WINDOW, settings_of
+from episode.matchers.events.code.partners import partners_program
 from episode.matchers.events.comparisons import comparison_of
 from episode.matchers.events.looking import hold
 from episode.matchers.events.prepare import EventArrays
 from episode.matchers.events.rounds import Round
 from episode.matchers.times import EVER
+from episode.native.running import compiled_for
 from episode.plan.events.conditions import JoinTest
 from episode.plan.expressions import Apply
 
@@ -93,7 +94,7 @@ def _partners(chosen: np.ndarray, others: np.ndarray, round_: Round, window: int
         "chosen": chosen, "others": others, "from_": round_.from_, "end": round_.end, "dice": dice, "beside": beside,
         "settings": settings_of({WINDOW: window}),
     }  # fmt: skip
-    run(partners_code(), given)
+    compiled_for(partners_program).run(given)
     return beside
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from episode.errors import EpisodeDataError
 from episode.matchers.columns import one_chunk
-from episode.matchers.events.code.confidence import Clock, running_sums
+from episode.matchers.events.code.confidence import EventClock, running_sums
 from episode.matchers.protocol import EventBatch
 from episode.matchers.times import NEVER
 from episode.plan.events.plan import EventPlan
@@ -19,7 +19,7 @@ CLOSE_TO_ONE, CLOSE_AS_FLOATS = 1e-9, 1e-6
 """How far from 1 the sum of an event's probabilities may be, as numbers are rounded; they are divided by their sum."""
 
 
-def clock_of(plan: EventPlan, events: EventBatch, lo: np.ndarray) -> Clock:
+def clock_of(plan: EventPlan, events: EventBatch, lo: np.ndarray) -> EventClock:
     """The times of all events; an error that names an event whose interval or probabilities are wrong."""
     imprecise = plan.times.imprecise
     assert imprecise is not None
@@ -38,9 +38,9 @@ def clock_of(plan: EventPlan, events: EventBatch, lo: np.ndarray) -> Clock:
     if len(early):
         raise _error(plan, events, int(early[0]), "has the least of all numbers as its time", "Leave it out.")
     if imprecise.probabilities is None:
-        return Clock(lo, hi, step, np.zeros(0, np.int64), none, none)
+        return EventClock(lo, hi, step, np.zeros(0, np.int64), none, none)
     exactly, from_ = _probabilities(plan, events, imprecise.probabilities, points.astype(np.int64))
-    return Clock(lo, hi, step, from_, *running_sums(exactly, from_))
+    return EventClock(lo, hi, step, from_, *running_sums(exactly, from_))
 
 
 def _probabilities(

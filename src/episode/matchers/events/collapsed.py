@@ -15,16 +15,18 @@ from episode.matchers.events.intermediate import intermediate_matches
 from episode.matchers.events.numbers import Numbers
 from episode.matchers.events.output import FoundMatches, flattened
 from episode.matchers.events.prepare import EventArrays
-from episode.matchers.events.records import Found, TooManyRecords
+from episode.matchers.events.records import FoundRecords, TooManyRecords
 from episode.matchers.events.rounds import Round
 from episode.matchers.events.tree import TreeRun
 from episode.matchers.protocol import EventBatch
 
 if TYPE_CHECKING:
-    from episode.matchers.events.search import Search
+    from episode.matchers.events.search import EventSearch
 
 
-def collapsed_matches(search: Search, events: EventBatch, arrays: EventArrays, round_: Round) -> Iterator[FoundMatches]:
+def collapsed_matches(
+    search: EventSearch, events: EventBatch, arrays: EventArrays, round_: Round
+) -> Iterator[FoundMatches]:
     """The intermediate matches of a round that have final ones, in halves where there are too many at once."""
     plan = search.plan
     reduced = search.horizon.viable(round_)
@@ -54,7 +56,7 @@ def collapsed_matches(search: Search, events: EventBatch, arrays: EventArrays, r
     search.rounds.fit(round_, max((one.records for one in run.counted), default=0))
 
 
-def _numbers(search: Search, events: EventBatch, run: TreeRun, part: Found) -> Numbers:
+def _numbers(search: EventSearch, events: EventBatch, run: TreeRun, part: FoundRecords) -> Numbers:
     """How many final matches each intermediate match has; as decimals, all must have one."""
     plan = search.plan
     assert plan.collapse is not None

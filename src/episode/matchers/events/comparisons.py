@@ -21,14 +21,14 @@ class Operand:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class EventComparison:
     compare: int
     floating: bool
     left: Operand
     right: Operand
 
 
-def comparison_of(expression: Expression) -> Comparison | None:
+def comparison_of(expression: Expression) -> EventComparison | None:
     """A comparison of two values that each come from one row; anything else is for the machine."""
     if not is_comparison(expression):
         return None
@@ -38,4 +38,4 @@ def comparison_of(expression: Expression) -> Comparison | None:
         at = next(node.at for node in walk(operand) if isinstance(node, Load))
         sides.append(Operand(at_current_row(operand), at if isinstance(at, Navigated) else None, operand))
     floating = is_float_lane(expression.operands[0].type)
-    return Comparison(BY_OPERATION[expression.operation], floating, sides[0], sides[1])
+    return EventComparison(BY_OPERATION[expression.operation], floating, sides[0], sides[1])

@@ -11,17 +11,18 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from episode.matchers.events.bounds import bounds_shape
-from episode.matchers.events.code.arrays import BUDGET, LEVELS, ROWS, WINDOW, run, settings_of
+from episode.matchers.events.code.arrays import BUDGET, LEVELS, ROWS, WINDOW, settings_of
 from episode.matchers.events.code.bounds import bound_room
 from episode.matchers.events.code.flow import FULL
 from episode.matchers.events.code.runs import BUDGET_SPENT
-from episode.matchers.events.code.subsets import DEPTH, FOUND, MATCH, NOT_BEGUN, Subsets, subsets_code
+from episode.matchers.events.code.subsets import DEPTH, FOUND, MATCH, NOT_BEGUN, SubsetsShape, subsets_program
 from episode.matchers.events.joining import lane_arrays
 from episode.matchers.events.output import FoundMatches
 from episode.matchers.events.prepare import EventArrays
-from episode.matchers.events.records import Found
+from episode.matchers.events.records import FoundRecords
 from episode.matchers.events.rounds import Round
 from episode.matchers.events.taking import path_arrays, taking_of
+from episode.native.running import compiled_with
 from episode.plan.events.plan import EventPlan
 
 BUFFER = 1 << 19
@@ -38,7 +39,7 @@ class BudgetSpent(Exception):
         self.row = row
 
 
-def candidates_of(plan: EventPlan, found: Found, from_: np.ndarray) -> dict[str, np.ndarray]:
+def candidates_of(plan: EventPlan, found: FoundRecords, from_: np.ndarray) -> dict[str, np.ndarray]:
     """What intermediate matches may take: single events and groups alike. from_: where partitions begin."""
     count, number = len(found.rows), {name: index for index, name in enumerate(plan.variables)}
     low, high = (np.zeros((count, len(number)), np.int64) for _ in range(2))
@@ -75,13 +76,15 @@ class Constructing:
         self.settings = {ROWS: arrays.lanes.ints.shape[1], WINDOW: window, BUDGET: budget}
         self.taking = taking_of(plan, plan.construction.automaton, arrays)
         self.bounds, factors = bounds_shape(plan, plan.construction, arrays, self.taking)
-        self.code, constants = subsets_code(Subsets(self.taking, self.bounds, plan.times.start is not None))
+        self.code, constants = compiled_with(
+            subsets_program, SubsetsShape(self.taking, self.bounds, plan.times.start is not None)
+        )
         self.arrays = {
             **lane_arrays(arrays.lanes), **constants.arrays(arrays.lanes),
             "bits": round_.bits, "start": round_.start, "end": round_.end, "factors": factors,
         }  # fmt: skip
 
-    def matches(self, found: Found) -> Iterator[FoundMatches]:
+    def matches(self, found: FoundRecords) -> Iterator[FoundMatches]:
         """The final matches of intermediate ones."""
         candidates = candidates_of(self.plan, found, self.round.from_)
         sizes = candidates["high"] - candidates["low"]
@@ -99,7 +102,7 @@ class Constructing:
         while status == FULL:
             offsets = np.empty(most_matches + 1, np.int64)
             rows, variables = np.empty(most_events, np.int32), np.empty(most_events, np.int32)
-            status = run(self.code, {**work, "offsets": offsets, "out_rows": rows, "out_variables": variables})
+            status = self.code.run({**work, "offsets": offsets, "out_rows": rows, "out_variables": variables})
             if status == BUDGET_SPENT:
                 raise BudgetSpent(int(found.rows[work["kept"][MATCH]].max()))
             count = int(work["kept"][FOUND])

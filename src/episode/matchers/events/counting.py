@@ -12,7 +12,7 @@ from episode.matchers.events.lists import select_lists
 from episode.matchers.events.looking import hold
 from episode.matchers.events.numbers import Numbers
 from episode.matchers.events.prepare import EventArrays
-from episode.matchers.events.records import Found
+from episode.matchers.events.records import FoundRecords
 from episode.matchers.events.rounds import Round
 from episode.plan.events.conditions import JoinTest
 from episode.plan.events.counting import BEFORE, ClosureCount
@@ -22,7 +22,7 @@ MOST_PAIRS, PAIRS_AT_ONCE = 1 << 26, 1 << 18
 MOST_STATES = 1 << 24
 
 
-def count_matches(plan: EventPlan, arrays: EventArrays, round_: Round, found: Found, budget: int) -> Numbers:
+def count_matches(plan: EventPlan, arrays: EventArrays, round_: Round, found: FoundRecords, budget: int) -> Numbers:
     """The final matches of each intermediate match."""
     collapse = plan.collapse
     assert collapse is not None
@@ -45,7 +45,7 @@ class _Gap:
     """Closures side by side in the intermediate matches `which`."""
 
     def __init__(
-        self, arrays: EventArrays, round_: Round, found: Found, which: np.ndarray, gap: tuple[ClosureCount, ...]
+        self, arrays: EventArrays, round_: Round, found: FoundRecords, which: np.ndarray, gap: tuple[ClosureCount, ...]
     ) -> None:
         self.arrays = arrays
         self.round = round_
@@ -115,7 +115,7 @@ class _Gap:
         table = np.concatenate(tables) if tables else np.zeros(0, np.uint8)
         from_of = np.array(from_, np.int64).reshape(len(self.gap), -1)
         closure_rows = np.array(closures, np.int64)
-        given = choices.Choices(*[from_of, *columns, closure_rows, pair_from, table])
+        given = choices.ClosureChoices(*[from_of, *columns, closure_rows, pair_from, table])
         return Numbers(*given.count())
 
     def _block(

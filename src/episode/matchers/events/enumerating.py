@@ -8,7 +8,7 @@ from episode.matchers.events.construct import BudgetSpent, Constructing
 from episode.matchers.events.numbers import Numbers
 from episode.matchers.events.output import FoundMatches
 from episode.matchers.events.prepare import EventArrays
-from episode.matchers.events.records import Found
+from episode.matchers.events.records import FoundRecords
 from episode.matchers.events.rounds import Round
 from episode.matchers.times import EVER
 from episode.plan.events.plan import EventPlan
@@ -24,7 +24,7 @@ class NotCounted(Exception):
         self.hint = hint
 
 
-def enumerated(plan: EventPlan, arrays: EventArrays, round_: Round, found: Found, budget: int) -> Numbers:
+def enumerated(plan: EventPlan, arrays: EventArrays, round_: Round, found: FoundRecords, budget: int) -> Numbers:
     """The final matches of each intermediate match, at most `budget` of them, found in as many steps each."""
     window = EVER if plan.within is None else plan.within
     counts = np.zeros(len(found.rows), np.int64)
@@ -39,7 +39,7 @@ def enumerated(plan: EventPlan, arrays: EventArrays, round_: Round, found: Found
     return Numbers.of(counts)
 
 
-def _intermediate(plan: EventPlan, found: Found, made: FoundMatches) -> np.ndarray:
+def _intermediate(plan: EventPlan, found: FoundRecords, made: FoundMatches) -> np.ndarray:
     """The intermediate match that each final one was made of: the one with its single events."""
     single = np.full((len(made), len(found.variables)), -1, found.rows.dtype)
     match = np.repeat(np.arange(len(made)), np.diff(made.offsets))

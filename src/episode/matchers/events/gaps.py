@@ -9,7 +9,7 @@ from episode.plan.events.tree import Absent, Gap, Group, InSequence, Leaf, Node,
 
 
 @dataclass(frozen=True)
-class Surroundings:
+class GapSurroundings:
     """What stands around a node or an item of a gap.
 
     place_before, place_after: variables of the nearest places of events (none: the edge of the window).
@@ -28,12 +28,12 @@ class GapItem:
 
     item: Absent | Group
     owner: tuple[str, ...]
-    around: Surroundings
+    around: GapSurroundings
 
 
-def gap_items(node: Node, around: Surroundings | None = None) -> Iterator[GapItem]:
+def gap_items(node: Node, around: GapSurroundings | None = None) -> Iterator[GapItem]:
     """All negations and groups of a tree."""
-    around = around or Surroundings()
+    around = around or GapSurroundings()
     if isinstance(node, InSequence):
         yield from _of_sequence(node, around)
     elif isinstance(node, Together):
@@ -46,7 +46,7 @@ def gap_items(node: Node, around: Surroundings | None = None) -> Iterator[GapIte
             yield from gap_items(part, around)
 
 
-def _of_sequence(node: InSequence, around: Surroundings) -> Iterator[GapItem]:
+def _of_sequence(node: InSequence, around: GapSurroundings) -> Iterator[GapItem]:
     """Gap number i stands before place i; what is around the sequence stands around its first and last gap."""
     places = [variables_of(place) for place in node.places]
     gaps = list(node.gaps)
@@ -56,7 +56,7 @@ def _of_sequence(node: InSequence, around: Surroundings) -> Iterator[GapItem]:
     for number, own in enumerate(node.gaps):
         gap = gaps[number]
         first = outside if number == 0 else 0
-        here = Surroundings(
+        here = GapSurroundings(
             places[number - 1] if number else around.place_before,
             places[number] if number < len(places) else around.place_after,
         )
@@ -67,7 +67,7 @@ def _of_sequence(node: InSequence, around: Surroundings) -> Iterator[GapItem]:
     for number, place in enumerate(node.places):
         yield from gap_items(
             place,
-            Surroundings(
+            GapSurroundings(
                 places[number - 1] if number else around.place_before,
                 places[number + 1] if number + 1 < len(places) else around.place_after,
                 gaps[number],

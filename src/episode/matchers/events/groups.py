@@ -10,7 +10,7 @@ import numpy as np
 from episode.matchers.events.gaps import GapItem
 from episode.matchers.events.lists import Lists, Pair, merged
 from episode.matchers.events.looking import all_between, all_following
-from episode.matchers.events.records import NO_LIMIT, Found, TooManyRecords
+from episode.matchers.events.records import NO_LIMIT, FoundRecords, TooManyRecords
 from episode.matchers.events.splitting import part_groups
 from episode.matchers.times import window_ends, window_starts
 from episode.plan.events.tree import Group
@@ -28,7 +28,7 @@ class Ways:
     high: np.ndarray
 
 
-def add_groups(run: TreeRun, found: Found) -> None:
+def add_groups(run: TreeRun, found: FoundRecords) -> None:
     """All groups of the matches; those that do not have what a group needs are left out."""
     for place in run.items:
         item = place.item
@@ -58,20 +58,20 @@ def _groups(items: tuple[object, ...]) -> list[Group]:
     return [item for item in items if isinstance(item, Group) and not item.chosen]
 
 
-def _candidates(run: TreeRun, place: GapItem, group: Group, found: Found) -> Lists:
+def _candidates(run: TreeRun, place: GapItem, group: Group, found: FoundRecords) -> Lists:
     """All events that qualify for a group between the places around it."""
     find = _following if group.follows else _between
     return merged([find(run, place, group, name, found) for name in group.variables])
 
 
-def _between(run: TreeRun, place: GapItem, _: Group, name: str, found: Found) -> Pair:
+def _between(run: TreeRun, place: GapItem, _: Group, name: str, found: FoundRecords) -> Pair:
     low, high = run.bounds(place, found)
     buffer, tests = run.leaf(name), run.plan.group_tests[name]
     compiled = run.arrays.pair_tests(tests, found.variables, buffer.variables)
     return _within_limit(run, all_between(compiled, run.arrays.lanes, found, low, high, buffer, run.limit))
 
 
-def _following(run: TreeRun, place: GapItem, group: Group, name: str, found: Found) -> Pair:
+def _following(run: TreeRun, place: GapItem, group: Group, name: str, found: FoundRecords) -> Pair:
     """The rest of a closure that stands alone: what comes after its first event, within the window."""
     columns = [found.variables.index(before) for before in place.around.place_before]
     first = found.rows[:, columns].max(axis=1)  # one of the alternatives; the others have -1
@@ -135,7 +135,7 @@ def _parted(run: TreeRun, groups: list[Group], lists: list[Lists], applies: np.n
     return Ways(which[order], low[order], high[order])
 
 
-def _stretch(run: TreeRun, place: GapItem, groups: list[Group], found: Found) -> None:
+def _stretch(run: TreeRun, place: GapItem, groups: list[Group], found: FoundRecords) -> None:
     """A group at the edge of the pattern moves the match's start or end, and must fit its window."""
     if place.around.place_before and place.around.place_after:
         return

@@ -10,9 +10,9 @@ import numpy as np
 
 from episode.matchers.events.adapt import Adaptation
 from episode.matchers.events.clock import clock_of
-from episode.matchers.events.code.arrays import BUDGET, LIMIT, ROWS, UNTIL, WINDOW, run, settings_of
+from episode.matchers.events.code.arrays import BUDGET, LIMIT, ROWS, UNTIL, WINDOW, settings_of
 from episode.matchers.events.code.checks import Taking
-from episode.matchers.events.code.confidence import FRONTIERS, Clock
+from episode.matchers.events.code.confidence import FRONTIERS, EventClock
 from episode.matchers.events.code.flow import FINE
 from episode.matchers.events.code.imprecise import (
     FACTS,
@@ -22,8 +22,8 @@ from episode.matchers.events.code.imprecise import (
     RESUME,
     ROW,
     SMALL,
-    Imprecise,
-    imprecise_code,
+    ImpreciseShape,
+    imprecise_program,
 )
 from episode.matchers.events.code.runs import BUDGET_SPENT
 from episode.matchers.events.construct import BUFFER
@@ -35,6 +35,7 @@ from episode.matchers.events.rounds import Horizon, Round, Rounds
 from episode.matchers.events.taking import no_events, path_arrays, taking_of
 from episode.matchers.protocol import EventBatch
 from episode.matchers.times import EVER, NEVER
+from episode.native.running import compiled_with
 from episode.plan.events.names import MARK
 from episode.plan.events.plan import EventPlan
 
@@ -73,7 +74,7 @@ class ImpreciseSearch:
         self.threshold = plan.imprecise.threshold
         sets = plan.imprecise.sets
         self.sets = tuple(name.split(MARK)[0] in sets for name in plan.variables)
-        self.clock: Clock | None = None
+        self.clock: EventClock | None = None
 
     def begin(self, events: EventBatch, lo: np.ndarray) -> None:
         """Take the times of a feed's events, before its rounds."""
@@ -87,14 +88,14 @@ class ImpreciseSearch:
         assert self.clock is not None
         taking = taking_of(self.plan, self.plan.automaton, arrays)
         given, windowed = len(self.clock.from_) > 0, self.horizon.window < EVER
-        code, constants = imprecise_code(Imprecise(taking, self.sets, given, windowed))
+        code, constants = compiled_with(imprecise_program, ImpreciseShape(taking, self.sets, given, windowed))
         work = {**constants.arrays(arrays.lanes), **self._arrays(arrays, round_, taking)}
         work |= _frontiers(FIRST_ROOM)
         status, count = SMALL, 0
         while status != FINE:
             work.update(no_events(taking))
             work["times"][0], work["mass"][0] = NEVER, 1.0
-            status = run(code, work)
+            status = code.run(work)
             if status == BUDGET_SPENT:
                 raise budget_spent(self.plan, events, int(work["resume"][ROW]), self.step_budget)
             if status == SMALL:

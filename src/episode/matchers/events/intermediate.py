@@ -12,12 +12,12 @@ import numpy as np
 
 from episode.matchers.events.looking import hold
 from episode.matchers.events.prepare import EventArrays
-from episode.matchers.events.records import NO_LIMIT, Found, TooManyRecords
+from episode.matchers.events.records import NO_LIMIT, FoundRecords, TooManyRecords
 from episode.matchers.events.tree import TreeRun
 from episode.plan.events.postponed import Construction
 
 
-def intermediate_matches(run: TreeRun, construction: Construction | None = None) -> Iterator[Found]:
+def intermediate_matches(run: TreeRun, construction: Construction | None = None) -> Iterator[FoundRecords]:
     """The intermediate matches of a round, in parts with at most run.limit closure events; one match may have more.
 
     TooManyRecords is raised at once, if at all.
@@ -29,7 +29,7 @@ def intermediate_matches(run: TreeRun, construction: Construction | None = None)
     return _parts(run, construction, found)
 
 
-def _parts(run: TreeRun, construction: Construction | None, found: Found) -> Iterator[Found]:
+def _parts(run: TreeRun, construction: Construction | None, found: FoundRecords) -> Iterator[FoundRecords]:
     at, size, limit = 0, len(found.rows), run.limit
     while at < len(found.rows):
         part = found.part(at, at + size)
@@ -51,7 +51,7 @@ def _parts(run: TreeRun, construction: Construction | None, found: Found) -> Ite
             yield part
 
 
-def _keep_members(arrays: EventArrays, found: Found, name: str, construction: Construction) -> None:
+def _keep_members(arrays: EventArrays, found: FoundRecords, name: str, construction: Construction) -> None:
     """Only those events of a group for which the conditions hold that pattern matching has left out."""
     offsets, members = found.groups[name]
     which = np.repeat(np.arange(len(found.rows)), np.diff(offsets))

@@ -8,11 +8,12 @@ from functools import lru_cache
 import numpy as np
 
 from episode.matchers.encoding import Lanes
-from episode.matchers.events.code.arrays import LIMIT, ROWS, WINDOW, run, settings_of
+from episode.matchers.events.code.arrays import LIMIT, ROWS, WINDOW, settings_of
 from episode.matchers.events.code.flow import FINE, FULL, TOO_MANY
-from episode.matchers.events.code.joins import COUNT, KEPT, MOST_PROGRAMS, TRIED, Join, join_code, writing_code
+from episode.matchers.events.code.joins import COUNT, KEPT, TRIED, JoinShape, join_program, writing_program
 from episode.matchers.events.records import Buffer
 from episode.matchers.times import NEVER
+from episode.native.running import MOST_KEPT, compiled_for, compiled_with
 
 LEAST_ROOM = 1 << 16
 """Pairs of a first call: memory that is not written to costs nothing."""
@@ -34,7 +35,7 @@ def side_arrays(side: str, records: Buffer) -> dict[str, np.ndarray]:
 
 
 def join_buffers(
-    join: Join,
+    join: JoinShape,
     lanes: Lanes,
     left: Buffer,
     right: Buffer,
@@ -49,7 +50,7 @@ def join_buffers(
     done: only records that end later are made. bars: l_low, l_high, r_low and r_high, as far as there are bounds.
     timed: with their times; else `start` and `end` are empty.
     """
-    (program, constants), before = join_code(join), _last_count(join)
+    (program, constants), before = compiled_with(join_program, join), _last_count(join)
     room = max(LEAST_ROOM, len(right), before[0] + before[0] // 4)
     arrays = {
         **lane_arrays(lanes), **constants.arrays(lanes), **side_arrays("l", left), **side_arrays("r", right), **bars,
@@ -61,12 +62,12 @@ def join_buffers(
     if join.kind == "hash":
         arrays["heads"] = np.full(_buckets(left), -1, np.int64)
         arrays["chain"] = np.empty(len(left), np.int64)
-    status = run(program, arrays)
+    status = program.run(arrays)
     while status == FULL:
         for name in ("lefts", "rights"):
             more = np.empty(max(len(right), 3 * len(arrays[name])), np.int32)
             arrays[name] = np.concatenate([arrays[name], more])
-        status = run(program, arrays)
+        status = program.run(arrays)
     count, tried = int(arrays["kept"][COUNT]), int(arrays["kept"][TRIED])
     if status == TOO_MANY:
         return None, tried
@@ -75,8 +76,8 @@ def join_buffers(
     return _write(join, arrays, left, right, count, timed), tried
 
 
-@lru_cache(maxsize=MOST_PROGRAMS)
-def _last_count(join: Join) -> list[int]:
+@lru_cache(maxsize=MOST_KEPT)
+def _last_count(join: JoinShape) -> list[int]:
     """How many pairs the last join of this shape listed, in a list of one: the next one begins with that much room."""
     return [0]
 
@@ -96,12 +97,14 @@ def _buckets(left: Buffer) -> int:
     return min(MOST_BUCKETS, 1 << max(0, 2 * largest - 1).bit_length())
 
 
-def _write(join: Join, arrays: dict[str, np.ndarray], left: Buffer, right: Buffer, count: int, timed: bool) -> Buffer:
+def _write(
+    join: JoinShape, arrays: dict[str, np.ndarray], left: Buffer, right: Buffer, count: int, timed: bool
+) -> Buffer:
     left_width, right_width = left.rows.shape[1], right.rows.shape[1]
     rows = np.empty((count, left_width + right_width), np.int32)
     times = count if timed else 0
     start, end = np.empty(times, np.int64), np.empty(times, np.int64)
     written = {**arrays, "out_rows": rows.reshape(-1), "out_start": start, "out_end": end}
-    program = writing_code(left_width, right_width, timed, join.kind == "together")
-    program([written[name] for name, _, _ in program.arrays], count)
+    program = compiled_for(writing_program, left_width, right_width, timed, join.kind == "together")
+    program.run(written, count)
     return Buffer((*left.variables, *right.variables), arrays["out_from"], start, end, rows)

@@ -7,21 +7,22 @@ from collections.abc import Mapping
 import numpy as np
 
 from episode.matchers.encoding import Lanes
-from episode.matchers.events.code.arrays import LIMIT, MOST, NTH, ROWS, WINDOW, run, settings_of
-from episode.matchers.events.code.between import COUNT, Look, look_code
+from episode.matchers.events.code.arrays import LIMIT, MOST, NTH, ROWS, WINDOW, settings_of
+from episode.matchers.events.code.between import COUNT, LookShape, look_program
 from episode.matchers.events.code.conditions import NO_COLUMNS
 from episode.matchers.events.code.flow import FULL, TOO_MANY
 from episode.matchers.events.code.tests import RecordTests
 from episode.matchers.events.joining import LEAST_ROOM, lane_arrays, side_arrays
-from episode.matchers.events.records import Buffer, Found
+from episode.matchers.events.records import Buffer, FoundRecords
+from episode.native.running import compiled_with
 
 NO_TESTS = RecordTests(NO_COLUMNS, (), (), ())
 
 
-def _look(look: Look, lanes: Lanes, settings: Mapping[int, int], arrays: dict[str, np.ndarray]) -> int:
-    program, constants = look_code(look)
+def _look(look: LookShape, lanes: Lanes, settings: Mapping[int, int], arrays: dict[str, np.ndarray]) -> int:
+    program, constants = compiled_with(look_program, look)
     arrays["settings"] = settings_of({ROWS: lanes.ints.shape[1], **settings})
-    return run(program, {**lane_arrays(lanes), **constants.arrays(lanes), **arrays})
+    return program.run({**lane_arrays(lanes), **constants.arrays(lanes), **arrays})
 
 
 def latest_before(
@@ -30,7 +31,7 @@ def latest_before(
     """By record, the greatest start of the nth last of the others that end before it begins and pass the tests."""
     found = np.empty(len(records), np.int64)
     arrays = {**side_arrays("l", others), **side_arrays("r", records), "found": found}
-    _look(Look("latest", tests), lanes, {NTH: nth, WINDOW: window}, arrays)
+    _look(LookShape("latest", tests), lanes, {NTH: nth, WINDOW: window}, arrays)
     return found
 
 
@@ -40,30 +41,30 @@ def earliest_after(
     """By record, the least end of the nth of the others that begin after it ends and pass the tests."""
     found = np.empty(len(records), np.int64)
     arrays = {**side_arrays("l", records), **side_arrays("r", others), "found": found}
-    _look(Look("earliest", tests), lanes, {NTH: nth, WINDOW: window}, arrays)
+    _look(LookShape("earliest", tests), lanes, {NTH: nth, WINDOW: window}, arrays)
     return found
 
 
 def any_between(
-    tests: RecordTests, lanes: Lanes, found: Found, low: np.ndarray, high: np.ndarray, others: Buffer
+    tests: RecordTests, lanes: Lanes, found: FoundRecords, low: np.ndarray, high: np.ndarray, others: Buffer
 ) -> np.ndarray:  # fmt: skip
     """By match, does one of the others, but its own events, lie in low .. high, both included, and pass the tests?"""
     held = np.empty(len(low), np.uint8)
-    _look(Look("any", tests), lanes, {}, {**_around(found, low, high), **side_arrays("r", others), "held": held})
+    _look(LookShape("any", tests), lanes, {}, {**_around(found, low, high), **side_arrays("r", others), "held": held})
     return held.view(np.bool_)
 
 
 def all_between(
-    tests: RecordTests, lanes: Lanes, found: Found, low: np.ndarray, high: np.ndarray, others: Buffer, limit: int
+    tests: RecordTests, lanes: Lanes, found: FoundRecords, low: np.ndarray, high: np.ndarray, others: Buffer, limit: int
 ) -> tuple[np.ndarray, np.ndarray] | None:
     """As `any_between`, all of them, which are single events: (offsets, rows); None if there are over `limit`."""
     arrays = {**_around(found, low, high), **side_arrays("r", others)}
-    return _listed(Look("all", tests), lanes, {LIMIT: limit}, arrays, len(low))
+    return _listed(LookShape("all", tests), lanes, {LIMIT: limit}, arrays, len(low))
 
 
 def all_following(
     lanes: Lanes,
-    found: Found,
+    found: FoundRecords,
     first: np.ndarray,
     start: np.ndarray,
     newest: np.ndarray,
@@ -74,22 +75,22 @@ def all_following(
     """By match, the single events that come after the row `first` in the order of rows, begin not before `start` and
     end not after `newest`, at most `most` of each; none if `first` is -1. As `all_between`."""
     arrays = {**_around(found, start, newest), **side_arrays("r", others), "first": first.astype(np.int64)}
-    return _listed(Look("following", NO_TESTS), lanes, {LIMIT: limit, MOST: most}, arrays, len(first))
+    return _listed(LookShape("following", NO_TESTS), lanes, {LIMIT: limit, MOST: most}, arrays, len(first))
 
 
 def hold(tests: RecordTests, lanes: Lanes, rows: np.ndarray) -> np.ndarray:
     """By record, do the tests, all on the left side, hold?"""
     held = np.empty(len(rows), np.uint8)
-    _look(Look("single", tests), lanes, {}, {"l_rows": rows.reshape(-1), "held": held})
+    _look(LookShape("single", tests), lanes, {}, {"l_rows": rows.reshape(-1), "held": held})
     return held.view(np.bool_)
 
 
-def _around(found: Found, low: np.ndarray, high: np.ndarray) -> dict[str, np.ndarray]:
+def _around(found: FoundRecords, low: np.ndarray, high: np.ndarray) -> dict[str, np.ndarray]:
     return {"l_rows": found.rows.reshape(-1), "group": found.group, "l_low": low, "l_high": high}
 
 
 def _listed(
-    look: Look, lanes: Lanes, settings: Mapping[int, int], arrays: dict[str, np.ndarray], records: int
+    look: LookShape, lanes: Lanes, settings: Mapping[int, int], arrays: dict[str, np.ndarray], records: int
 ) -> tuple[np.ndarray, np.ndarray] | None:
     rows = np.empty(max(LEAST_ROOM, records), np.int32)
     arrays.update(kept=np.zeros(2, np.int64), out_from=np.zeros(records + 1, np.int64), out_rows=rows)

@@ -19,10 +19,10 @@ import pyarrow as pa
 
 from episode.matchers.events.adapt import Adaptation
 from episode.matchers.events.imprecise import ImpreciseSearch, imprecise_horizon
-from episode.matchers.events.output import FoundMatches, Output
+from episode.matchers.events.output import EventOutput, FoundMatches
 from episode.matchers.events.prepare import EventArrays, event_needs, prepare_events
 from episode.matchers.events.rounds import Round, Rounds, horizon_of
-from episode.matchers.events.search import Search
+from episode.matchers.events.search import EventSearch
 from episode.matchers.events.slices import decisions_of
 from episode.matchers.events.state import EventState
 from episode.matchers.held import HoldingMatcher
@@ -40,7 +40,7 @@ LOOKED_THROUGH = 1 << 16
 """So many events are looked through before they are prepared: are there any for all places of a match?"""
 
 
-class EventPatternMatcher(HoldingMatcher["EventPatternSpec", EventState, Output]):
+class EventPatternMatcher(HoldingMatcher["EventPatternSpec", EventState, EventOutput]):
     """One event pattern at work on one shard, or on one slice of it."""
 
     def __init__(self, spec: EventPatternSpec, bounds: SliceBounds = ALL_TIMES) -> None:
@@ -50,17 +50,19 @@ class EventPatternMatcher(HoldingMatcher["EventPatternSpec", EventState, Output]
         self.horizon = horizon_of(plan)
         self.adaptation = Adaptation(plan, spec.forced, self.horizon.let_go)
         self.rounds = Rounds(self.horizon, spec.round_rows)
-        self.search: Search | ImpreciseSearch
+        self.search: EventSearch | ImpreciseSearch
         kept = self.horizon
         if plan.times.imprecise is None:
-            self.search = Search(plan, self.rounds, self.adaptation, spec.step_budget, spec.most_records, spec.buffer)
+            self.search = EventSearch(
+                plan, self.rounds, self.adaptation, spec.step_budget, spec.most_records, spec.buffer
+            )
         else:
             self.search = ImpreciseSearch(plan, self.rounds, self.adaptation, spec.step_budget, spec.most_records)
             kept = imprecise_horizon(self.horizon, plan.times.imprecise.width)
         self.state = EventState(plan, kept, spec.input_order, spec.input_columns, spec.limit)
         own = decisions_of(bounds)
         self.state.done, self.last = own.done, own.until
-        self.output = Output(plan, spec.output_schema)
+        self.output = EventOutput(plan, spec.output_schema)
         self._every = np.uint64(2 ** len(plan.variables) - 1)
 
     def feed(self, events: EventBatch, until: int) -> Iterator[pa.Table]:

@@ -9,9 +9,9 @@ from functools import cached_property, partial
 import numpy as np
 import pyarrow as pa
 
-from episode.matchers.assembly import Matches, PathLabels, output_tables
+from episode.matchers.assembly import MatchRows, PathLabels, output_tables
 from episode.matchers.columns import take
-from episode.matchers.events.records import Found
+from episode.matchers.events.records import FoundRecords
 from episode.matchers.outcomes import MATCHED
 from episode.matchers.prepare import Needs, Prepared, needs_of, prepare
 from episode.matchers.protocol import EventBatch
@@ -76,7 +76,7 @@ def given_lists(
     return offsets, rows, variables
 
 
-def flattened(plan: EventPlan, found: Found) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def flattened(plan: EventPlan, found: FoundRecords) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Single events and groups of each match, one after the other: (offsets, rows, variables)."""
     number = {name: index for index, name in enumerate(plan.variables)}
     count = len(found.rows)
@@ -98,7 +98,7 @@ def flattened(plan: EventPlan, found: Found) -> tuple[np.ndarray, np.ndarray, np
     return offsets, np.concatenate(rows)[order], np.concatenate(variables)[order]
 
 
-class Output:
+class EventOutput:
     """Makes the tables of a matcher's matches."""
 
     def __init__(self, plan: EventPlan, schema: pa.Schema) -> None:
@@ -126,7 +126,7 @@ class Output:
         if prepared is None:
             table = take(table, rows)
             prepared = prepare(self.plan, self.needs, table, np.zeros(len(rows), np.int64))
-        matches = Matches(
+        matches = MatchRows(
             np.full(count, MATCHED, np.uint8),
             offsets[:-1],
             np.diff(offsets),

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from episode.matchers.encoding import Lanes, encode, is_float_lane
-from episode.matchers.events.code.conditions import NO_COLUMNS, Columns
+from episode.matchers.events.code.conditions import NO_COLUMNS, ConditionColumns
 from episode.matchers.events.code.tests import RecordTests
 from episode.matchers.events.comparisons import comparison_of
 from episode.matchers.events.gaps import optional_variables
@@ -102,9 +102,9 @@ class EventArrays:
         return row, check, int(floating)
 
     @cached_property
-    def columns(self) -> Columns:
+    def columns(self) -> ConditionColumns:
         """Where compiled conditions find values."""
-        return Columns(LanePlaces.of(self.lanes), tuple(self.places.items()))
+        return ConditionColumns(LanePlaces.of(self.lanes), tuple(self.places.items()))
 
     @cached_property
     def _optional(self) -> frozenset[str]:

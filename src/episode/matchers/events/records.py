@@ -54,7 +54,7 @@ class Counted:
 
 
 @dataclass
-class Found:
+class FoundRecords:
     """Matches: single events in `rows` (columns: variables), groups as lists. from_: where each partition's begin, as
     long as none has been left out."""
 
@@ -78,10 +78,10 @@ class Found:
         self.rows = self.rows[which]
         self.groups = {name: select_lists(lists, which) for name, lists in self.groups.items()}
 
-    def part(self, low: int, high: int) -> Found:
+    def part(self, low: int, high: int) -> FoundRecords:
         """Some successive matches, before they have groups."""
         assert not self.groups
         which = slice(low, high)
-        return Found(
+        return FoundRecords(
             self.variables, self.from_, self.start[which], self.end[which], self.rows[which], {}, self.group[which]
         )

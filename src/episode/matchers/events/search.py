@@ -11,14 +11,14 @@ import numpy as np
 from episode.errors import EpisodeDataError
 from episode.matchers.events.adapt import Adaptation
 from episode.matchers.events.code.flow import TOO_MANY
-from episode.matchers.events.code.runs import ANY, BUDGET_SPENT, CONTIGUOUS, NEXT, Runs
+from episode.matchers.events.code.runs import ANY, BUDGET_SPENT, CONTIGUOUS, NEXT, RunsShape
 from episode.matchers.events.collapsed import collapsed_matches
 from episode.matchers.events.construct import BUFFER, BudgetSpent, Constructing
 from episode.matchers.events.errors import budget_spent, explosion, fruitless
 from episode.matchers.events.intermediate import intermediate_matches
 from episode.matchers.events.output import FoundMatches, flattened
 from episode.matchers.events.prepare import EventArrays
-from episode.matchers.events.records import Found, TooManyRecords
+from episode.matchers.events.records import FoundRecords, TooManyRecords
 from episode.matchers.events.rounds import Horizon, Round, Rounds
 from episode.matchers.events.taking import run_automaton, taking_of
 from episode.matchers.events.tree import TreeRun
@@ -34,7 +34,7 @@ EVENTS_PER_RECORD = 4
 """The automaton puts out matches of any length: their events are counted, so many to a record."""
 
 
-class Search:
+class EventSearch:
     """Searches rounds, and notes for the plans and rounds to come what it took."""
 
     def __init__(
@@ -95,7 +95,7 @@ class Search:
         return [FoundMatches(len(found.rows), partial(flattened, self.plan, found))]
 
     def _constructed(
-        self, events: EventBatch, arrays: EventArrays, round_: Round, run: TreeRun, intermediate: Iterator[Found]
+        self, events: EventBatch, arrays: EventArrays, round_: Round, run: TreeRun, intermediate: Iterator[FoundRecords]
     ) -> Iterator[FoundMatches]:
         """The matches of intermediate ones, as many at a time as fit into a buffer."""
         self.rounds.fit(round_, max((one.records for one in run.counted), default=0))
@@ -114,7 +114,7 @@ class Search:
     def _by_automaton(self, events: EventBatch, arrays: EventArrays, round_: Round, reduced: Round) -> FoundMatches:
         plan, horizon = self.plan, self.horizon
         assert plan.automaton is not None
-        shape = Runs(taking_of(plan, plan.automaton, arrays), STRATEGIES[plan.strategy], horizon.waits)
+        shape = RunsShape(taking_of(plan, plan.automaton, arrays), STRATEGIES[plan.strategy], horizon.waits)
         most_events = self.most_records * EVENTS_PER_RECORD
         starts = reduced.bits != 0
         first = _first_bits(plan)

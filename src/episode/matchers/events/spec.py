@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from episode.matchers.assembly import output_schema
-from episode.matchers.demand import Demand, demand_of
+from episode.matchers.demand import ClassDemand, demand_of
 from episode.matchers.events.clock import MOST_POINTS, WIDEST
 from episode.matchers.events.construct import BUFFER
 from episode.matchers.events.matcher import EventPatternMatcher
@@ -77,7 +77,7 @@ class EventPatternSpec:
         return screen_of((plan.local[name] for name in plan.variables), self.input_order, width)
 
     @property
-    def demand(self) -> Demand | None:
+    def demand(self) -> ClassDemand | None:
         """What `Demands` says. Where time is imprecise, the matcher looks at the times of all events."""
         plan = self.plan
         if plan.times.imprecise is not None:

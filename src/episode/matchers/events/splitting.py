@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from episode.matchers.events.code.arrays import LIMIT, run, settings_of
+from episode.matchers.events.code.arrays import LIMIT, settings_of
 from episode.matchers.events.code.flow import FULL
-from episode.matchers.events.code.splits import BY_GROUP, COUNT, splits_code
+from episode.matchers.events.code.splits import BY_GROUP, COUNT, splits_program
+from episode.native.running import compiled_for
 
 LEAST_ROOM = 1024
 
@@ -23,8 +24,8 @@ def part_groups(
         "settings": settings_of({LIMIT: limit}), "kept": np.array([0, -1, 0], np.int64),
         **{name: np.zeros(groups + 1, np.int64) for name in BY_GROUP}, **_room(LEAST_ROOM, groups),
     }  # fmt: skip
-    program = splits_code(groups)
-    while run(program, arrays) == FULL:
+    program = compiled_for(splits_program, groups)
+    while program.run(arrays) == FULL:
         more = _room(len(arrays["which"]), groups)
         arrays |= {name: np.concatenate([arrays[name], more[name]]) for name in more}
     count = arrays["kept"][COUNT]

@@ -7,16 +7,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from episode.matchers.events.code import runs, subsets
-from episode.matchers.events.code.arrays import BUDGET, LIMIT, ROWS, UNTIL, WINDOW, run, settings_of
+from episode.matchers.events.code.arrays import BUDGET, LIMIT, ROWS, UNTIL, WINDOW, settings_of
 from episode.matchers.events.code.checks import Taking, runnings_of
 from episode.matchers.events.code.conditions import NO_COLUMNS
 from episode.matchers.events.code.flow import FULL
 from episode.matchers.events.code.negations import transition_arrays
-from episode.matchers.events.code.runs import MATCHES, ORIGIN, Runs, runs_code
+from episode.matchers.events.code.runs import MATCHES, ORIGIN, RunsShape, runs_program
 from episode.matchers.events.joining import lane_arrays
 from episode.matchers.events.prepare import EventArrays
 from episode.matchers.events.rounds import Round
 from episode.matchers.prepare import aggregate_of
+from episode.native.running import compiled_with
 from episode.plan.events.automaton import AutomatonPlan
 from episode.plan.events.plan import EventPlan
 
@@ -57,7 +58,7 @@ def no_events(taking: Taking) -> dict[str, np.ndarray]:
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundRuns:
     """What was found: the events of each match with their variables, in order. row: the start event at which the code
     ended, if it did."""
 
@@ -69,11 +70,11 @@ class Found:
 
 
 def run_automaton(
-    shape: Runs, arrays: EventArrays, round_: Round, bits: np.ndarray, starts: np.ndarray, window: int, budget: int,
-    limit: int,
-) -> Found:  # fmt: skip
+    shape: RunsShape, arrays: EventArrays, round_: Round, bits: np.ndarray, starts: np.ndarray, window: int,
+    budget: int, limit: int,
+) -> FoundRuns:  # fmt: skip
     """All matches of the start events of a round, unless they have over `limit` events."""
-    code, constants = runs_code(shape)
+    code, constants = compiled_with(runs_program, shape)
     settings = {ROWS: arrays.lanes.ints.shape[1], WINDOW: window, BUDGET: budget, LIMIT: limit, UNTIL: round_.until}
     work = {
         **lane_arrays(arrays.lanes), **constants.arrays(arrays.lanes),
@@ -84,14 +85,14 @@ def run_automaton(
         # Every event of a path is another row of a partition, with those of negated patterns.
         **path_arrays(shape.taking, int(np.diff(round_.from_).max(initial=0))),
     }  # fmt: skip
-    status = run(code, work)
+    status = code.run(work)
     while status == FULL:
         work.update({name: _doubled(work[name]) for name in ("offsets", "out_rows", "out_variables")})
         work.update(no_events(shape.taking))
-        status = run(code, work)
+        status = code.run(work)
     matches = int(work["kept"][MATCHES])
     offsets = work["offsets"][: matches + 1]
-    return Found(
+    return FoundRuns(
         status,
         int(work["kept"][ORIGIN]),
         offsets,

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from episode.matchers.events.code.joins import Join
+from episode.matchers.events.code.joins import JoinShape
 from episode.matchers.events.code.tests import hashed_values
 from episode.matchers.events.gaps import GapItem, gap_items, has_leading_group
 from episode.matchers.events.groups import add_groups
 from episode.matchers.events.joining import join_buffers
 from episode.matchers.events.looking import any_between, earliest_after, latest_before
 from episode.matchers.events.prepare import EventArrays
-from episode.matchers.events.records import NO_LIMIT, Buffer, Counted, Found, TooManyRecords
+from episode.matchers.events.records import NO_LIMIT, Buffer, Counted, FoundRecords, TooManyRecords
 from episode.matchers.events.rounds import Round
 from episode.matchers.times import EVER, NEVER, is_after, window_ends, window_starts
 from episode.plan.events.conditions import JoinTest
@@ -48,7 +48,7 @@ class TreeRun:
         """How many events of each variable have been looked at."""
         return {variable: len(buffer) for variable, buffer in self._leaves.items()}
 
-    def matches(self) -> Found:
+    def matches(self) -> FoundRecords:
         """All matches that are decided in this round."""
         found = self.records()
         self.complete(found)
@@ -56,7 +56,7 @@ class TreeRun:
             found.select(np.flatnonzero(self._decided(found)))
         return found
 
-    def records(self) -> Found:
+    def records(self) -> FoundRecords:
         """The single events of matches that are decided in this round, as far as groups and negations allow them."""
         tree = self.plan.tree
         assert tree is not None
@@ -64,14 +64,14 @@ class TreeRun:
         decided = self._surely_decided()
         self._untimed = decided and not self.items
         buffer = self._buffer(tree, done)
-        found = Found(buffer.variables, *buffer.arrays)
+        found = FoundRecords(buffer.variables, *buffer.arrays)
         if self.plan.times.start is not None and not self._untimed:  # one event alone may last longer than the window
             found.select(np.flatnonzero(found.start >= window_starts(found.end, self.window)))
         if not (self.waits and self.leading_group) and not decided:
             found.select(np.flatnonzero(self._decided(found)))
         return found
 
-    def complete(self, found: Found) -> None:
+    def complete(self, found: FoundRecords) -> None:
         """Groups, and negations that the joins have not looked at."""
         add_groups(self, found)
         self._absences(found)
@@ -84,7 +84,7 @@ class TreeRun:
         last = self.round.from_[1:] - 1
         return len(parts) > 1 and int(self.round.end[last].max()) <= self.round.until
 
-    def _decided(self, found: Found) -> np.ndarray:
+    def _decided(self, found: FoundRecords) -> np.ndarray:
         """Is a match decided in this round? With something after its last event, when its window has passed."""
         decided = window_ends(found.start, self.window) if self.waits else found.end
         return is_after(decided, self.round.done[found.group]) & (decided <= self.round.until)
@@ -164,7 +164,7 @@ class TreeRun:
 
     def _conjunction(self, left: Buffer, right: Buffer, tests: list[JoinTest], done: np.ndarray) -> Buffer:
         compiled = self.arrays.pair_tests(tests, left.variables, right.variables)
-        join = Join("together", compiled, distinct=self.plan.overlapping)
+        join = JoinShape("together", compiled, distinct=self.plan.overlapping)
         return self._join(join, left, right, done, {}, True)
 
     def _sequence(self, left: Buffer, right: Buffer, gap: Gap, tests: list[JoinTest], done: np.ndarray) -> Buffer:
@@ -174,11 +174,11 @@ class TreeRun:
         last = len(left.variables) + len(right.variables) == len(variables_of(self.plan.tree))  # type: ignore[arg-type]
         timed = hashed or not (last and self._untimed)
         lasting = len(left.variables) > 1 or self.plan.times.start is not None
-        join = Join("hash" if hashed else "range", compiled, lasting, ("l_low" in bars, "r_low" in bars))
+        join = JoinShape("hash" if hashed else "range", compiled, lasting, ("l_low" in bars, "r_low" in bars))
         return self._join(join, left, right, done, bars, timed)
 
     def _join(
-        self, join: Join, left: Buffer, right: Buffer, done: np.ndarray, bars: dict[str, np.ndarray], timed: bool
+        self, join: JoinShape, left: Buffer, right: Buffer, done: np.ndarray, bars: dict[str, np.ndarray], timed: bool
     ) -> Buffer:
         made, tried = join_buffers(
             join, self.arrays.lanes, left, right, self.window, done, self.limit, bars, timed
@@ -235,7 +235,7 @@ class TreeRun:
 
     # ---- on finished matches ------------------------------------------------------------------
 
-    def _absences(self, found: Found) -> None:
+    def _absences(self, found: FoundRecords) -> None:
         for place in self.items:
             if not isinstance(place.item, Absent) or place.item.name in self.pushed or len(found.rows) == 0:
                 continue
@@ -246,13 +246,13 @@ class TreeRun:
             self.counted.append(Counted(f"{place.item.name} on top", len(negated), int(np.count_nonzero(~negated))))
             found.select(np.flatnonzero(~(negated & self.applies(place, found))))
 
-    def applies(self, place: GapItem, found: Found) -> np.ndarray:
+    def applies(self, place: GapItem, found: FoundRecords) -> np.ndarray:
         applies = np.zeros(len(found.end), np.bool_)
         for name in place.owner:
             applies |= found.rows[:, found.variables.index(name)] >= 0
         return applies
 
-    def bounds(self, place: GapItem, found: Found) -> tuple[np.ndarray, np.ndarray]:
+    def bounds(self, place: GapItem, found: FoundRecords) -> tuple[np.ndarray, np.ndarray]:
         """Between these, both included, lies what the item is about; nothing does where the first is the later one."""
         around = place.around
         low, high = window_starts(found.end, self.window), window_ends(found.start, self.window)
@@ -273,7 +273,7 @@ class TreeRun:
                 low[some], high[some] = _before(starts, low[some], high[some])
         return low, high
 
-    def _reach(self, names: tuple[str, ...], found: Found, last: bool) -> np.ndarray:
+    def _reach(self, names: tuple[str, ...], found: FoundRecords, last: bool) -> np.ndarray:
         """Where the place with these variables ends, or begins."""
         out = np.full(len(found.end), NEVER if last else EVER, np.int64)
         times = self.round.end if last else self.round.start

@@ -16,10 +16,10 @@ from episode.errors import EpisodeError
 from episode.matchers.held import ranges
 from episode.matchers.outcomes import TIMED_OUT, UNMATCHED
 from episode.matchers.protocol import EventBatch
-from episode.matchers.rows.arrays import ATTEMPTS, Attempts, Partitions, Rows
+from episode.matchers.rows.arrays import ATTEMPTS, Attempts, SearchPartitions, SearchRows
 from episode.matchers.rows.code.running import Lowered
 from episode.matchers.rows.matcher import RowPatternMatcher
-from episode.matchers.rows.search import Search
+from episode.matchers.rows.search import RowSearch
 from episode.matchers.rows.windows import WindowMatcher
 from episode.matchers.rows.work import WorkArrays
 from episode.matchers.stages import ASSEMBLE, MATCH, PREPARE, StageClock
@@ -76,8 +76,8 @@ class Analyzed(RowPatternMatcher):
         self.clock.enter(outside)
 
     def _run(
-        self, lowered: Lowered, rows: Rows, partitions: Partitions, search: Search | None, attempts: Attempts,
-        count: int, until: int, final: bool, events_at: Callable[[int], EventBatch],
+        self, lowered: Lowered, rows: SearchRows, partitions: SearchPartitions, search: RowSearch | None,
+        attempts: Attempts, count: int, until: int, final: bool, events_at: Callable[[int], EventBatch],
     ) -> Iterator[WorkArrays]:  # fmt: skip
         if search is None:
             before = self.clock.enter(None)
@@ -103,11 +103,11 @@ class Analyzed(RowPatternMatcher):
         self._taken += np.bincount(path, minlength=len(self._taken))
 
     def _count(
-        self, lowered: Lowered, rows: Rows, partitions: Partitions, attempts: Attempts, count: int, until: int,
-        final: bool, events_at: Callable[[int], EventBatch],
+        self, lowered: Lowered, rows: SearchRows, partitions: SearchPartitions, attempts: Attempts, count: int,
+        until: int, final: bool, events_at: Callable[[int], EventBatch],
     ) -> None:  # fmt: skip
         """Search copies of the partitions, counting; where that takes too many steps, what was counted stays out."""
-        copies = Partitions(*(array.copy() for array in partitions))
+        copies = SearchPartitions(*(array.copy() for array in partitions))
         steps, counts, rules = self.steps, self._counts, self.rules
         self._counts, self.rules = np.zeros_like(counts), rules._replace(counting=True)
         try:

@@ -10,8 +10,8 @@ import numpy as np
 
 from episode.matchers.held import ranges
 from episode.matchers.rows.key_table import BASE, HI, KEY, LO, POSITIONS, ROOM, KeyTable
-from episode.matchers.rows.layout import Layout
-from episode.matchers.rows.search import Search
+from episode.matchers.rows.layout import RowLayout
+from episode.matchers.rows.search import RowSearch
 
 NO_KEY = np.iinfo(np.int64).min
 """The key of rows of the arena that hold nothing."""
@@ -23,7 +23,7 @@ class Arena:
     """The columns. bits uint64, time, key int64, and the lanes of the layout: what the search reads. source int64: the
     row in the log. chunk int64: the chunk of the state that has the row."""
 
-    def __init__(self, layout: Layout, search: Search) -> None:
+    def __init__(self, layout: RowLayout, search: RowSearch) -> None:
         self.layout = layout
         self.search = search
         self.end = 0

@@ -15,7 +15,7 @@ must offer one, as bits (all where none is needed); is it the choice after a gre
 memory slot of a SPLIT, or -1."""
 
 
-class Program(NamedTuple):
+class RowProgram(NamedTuple):
     """The pattern.
 
     code int64[instructions, 8], in columns OP … SLOT: what a step needs is together in memory. label_of int64: its
@@ -75,7 +75,7 @@ class Frames(NamedTuple):
     lookback: int
 
 
-class Rows(NamedTuple):
+class SearchRows(NamedTuple):
     """The rows of the batch. bits uint64: a bit for each label whose row-local conditions hold; time, key int64;
     ints int64[:, rows], floats float64[:, rows], valid uint8[:, rows]: the lanes."""
 
@@ -87,7 +87,7 @@ class Rows(NamedTuple):
     valid: np.ndarray
 
 
-class Partitions(NamedTuple):
+class SearchPartitions(NamedTuple):
     """The rows lo:hi of each partition, int64. at_start bool: is lo its true start?
 
     Updated in place: next_start: the row to go on with; number: of the last match; covered: the row after all matches;
@@ -137,7 +137,7 @@ UNSIFTED, STUCK, PASSED, UNLOOKED = range(4)
 
 
 class Attempts(NamedTuple):
-    """Attempts that go on when rows come, where the search keeps its arrays by row (see `Work`).
+    """Attempts that go on when rows come, where the search keeps its arrays by row (see `SearchWork`).
 
     kept: does it? If not, only `sought` counts, and may have no column.
     open int64[ATTEMPT_FIELDS, partitions]. marks int64[2 * labels + loops + 1, partitions]: the last and the first row
@@ -156,7 +156,7 @@ class Attempts(NamedTuple):
     turns: np.ndarray
 
 
-class Found(NamedTuple):
+class FoundPaths(NamedTuple):
     """Room for the matches: kind uint8; start, length, number int64; path int32: the instruction that took each row,
     from path_from int64 on, which has one entry more."""
 
@@ -189,7 +189,7 @@ stacks (or ways) and of the turns; is there no more room for these?; rows that s
 CURSOR = 13
 
 
-class Work(NamedTuple):
+class SearchWork(NamedTuple):
     """Room for the search.
 
     cursor int64[CURSOR]. stack_pc int32, stack_row, stack_low int64: untried choices. By row of a match (where attempts

@@ -40,7 +40,7 @@ def instructions_of(path: Path) -> list[int]:
 
 
 @dataclass(frozen=True)
-class Failure:
+class FailedWay:
     """Where a way ended. row: the row that was not taken (after the last one where rows end); path: those before."""
 
     kind: str
@@ -62,13 +62,13 @@ class Explored:
     number: int
     accepted: list[tuple[int, Path]] = field(default_factory=list)
     farthest: int = -1
-    failures: dict[tuple[str, int], Failure] = field(default_factory=dict)
-    refused: dict[int, tuple[Failure, int]] = field(default_factory=dict)
+    failures: dict[tuple[str, int], FailedWay] = field(default_factory=dict)
+    refused: dict[int, tuple[FailedWay, int]] = field(default_factory=dict)
     steps: int = 0
     complete: bool = True
     shorter_than: int | None = None
 
-    def note(self, failure: Failure, label: int) -> None:
+    def note(self, failure: FailedWay, label: int) -> None:
         """A way has ended here."""
         if failure.row > self.farthest:
             self.farthest = failure.row
@@ -165,7 +165,7 @@ class Explorer:
                 if failure == LONGER:
                     failed = True
                 elif failure:
-                    found.note(Failure(failure, pc, row, path), label)
+                    found.note(FailedWay(failure, pc, row, path), label)
                     failed = True
                 else:
                     path = Taken(pc, path)
@@ -185,7 +185,7 @@ class Explorer:
                 if row == (0 if operation == oc.START else rows):
                     pc += 1
                 else:
-                    found.note(Failure(AT_START if operation == oc.START else AT_END, pc, row, path), -1)
+                    found.note(FailedWay(AT_START if operation == oc.START else AT_END, pc, row, path), -1)
                     failed = True
             elif operation == oc.ENTER:
                 loop = instruction[FIRST]

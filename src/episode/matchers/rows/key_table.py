@@ -14,7 +14,7 @@ from episode.matchers.rows.arrays import ATTEMPT_FIELDS, EXTREME_AT, OPEN, SIFTE
     KEY, BASE, ROOM, LO, HI, NEXT_START, COVERED, EXPLORED_START, EXPLORED_TO, NUMBER, AT_START, DEADLINE, UNWRITTEN,
 ) = range(13)  # fmt: skip
 """What is known of a key. KEY: its code. BASE, ROOM: its block in the arena. LO, HI: its rows there. NEXT_START …
-EXPLORED_TO: see `matchers.rows.arrays.Partitions`, as rows of the arena. NUMBER: of the last match. AT_START: is LO its
+EXPLORED_TO: see `SearchPartitions`, as rows of the arena. NUMBER: of the last match. AT_START: is LO its
 true first row? DEADLINE: the `until` from which on a feed without rows may decide something. UNWRITTEN: how many of the
 last rows no snapshot has written yet."""
 OPENED = 13

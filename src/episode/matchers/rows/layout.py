@@ -43,7 +43,7 @@ def is_lasting(plan: RowPatternPlan, needs: Needs) -> bool:
 
 
 @dataclass
-class Layout:
+class RowLayout:
     """Rows of the lanes of an arena, by column and by computed expression.
 
     ints, floats, valids: how many rows the lanes have. seen: columns in which there was a null so far.
@@ -60,8 +60,8 @@ class Layout:
     seen: set[str] = field(default_factory=set)
 
     @staticmethod
-    def of(needs: Needs) -> Layout:
-        layout = Layout()
+    def of(needs: Needs) -> RowLayout:
+        layout = RowLayout()
         for name, type_ in needs.columns.items():
             lane = lane_of(type_)
             if lane != "code":

@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from episode.matchers.protocol import EventBatch
-from episode.matchers.rows.arrays import Found
+from episode.matchers.rows.arrays import FoundPaths
 from episode.matchers.rows.spec import RowPatternSpec
 from episode.plan.output import RowMode
 from episode.plan.rows.plan import MatchMode, RowPatternPlan, SkipTo
 
 
 @dataclass(frozen=True)
-class Match:
+class RowMatch:
     """Rows from start on, and the instruction that took each of them; none: an empty match."""
 
     start: int
@@ -41,12 +41,12 @@ class Made:
     def __len__(self) -> int:
         return len(self.start)
 
-    def match(self, number: int) -> Match:
+    def match(self, number: int) -> RowMatch:
         begin = int(self.path_from[number])
         length = int(self.length[number])
-        return Match(int(self.start[number]), tuple(self.path[begin : begin + length].tolist()))
+        return RowMatch(int(self.start[number]), tuple(self.path[begin : begin + length].tolist()))
 
-    def beginning_at(self, row: int) -> list[Match]:
+    def beginning_at(self, row: int) -> list[RowMatch]:
         """The matches with a start, the shortest first."""
         begin, end = np.searchsorted(self.start, [row, row + 1])
         return [self.match(number) for number in range(int(begin), int(end))]
@@ -55,7 +55,7 @@ class Made:
         """How many matches begin before a row."""
         return int(np.searchsorted(self.start, row))
 
-    def ending_at(self, row: int) -> Match | None:
+    def ending_at(self, row: int) -> RowMatch | None:
         """The first match whose last row this is."""
         found = np.flatnonzero((self.start + self.length - 1 == row) & (self.length > 0))
         return self.match(int(found[0])) if len(found) else None
@@ -70,7 +70,7 @@ def matches_of(spec: RowPatternSpec, events: EventBatch, mode: MatchMode | None 
     return _joined(found)
 
 
-def _joined(found: list[Found]) -> Made:
+def _joined(found: list[FoundPaths]) -> Made:
     """What the search handed out in parts, in order."""
     starts = [one.start.copy() for one in found]
     lengths = [one.length.copy() for one in found]
@@ -91,7 +91,7 @@ class Tried:
     plan: RowPatternPlan
     longest: Made
 
-    def skipped_by(self, row: int) -> Match | None:
+    def skipped_by(self, row: int) -> RowMatch | None:
         """The match because of which a row was not tried."""
         at = self.longest.before(row) - 1
         if at < 0:
@@ -99,7 +99,7 @@ class Tried:
         match = self.longest.match(at)
         return match if row < self._resumed(match) else None
 
-    def _resumed(self, match: Match) -> int:
+    def _resumed(self, match: RowMatch) -> int:
         """The start row after a match."""
         rules = self.plan.rules
         if match.length == 0 or rules.skip_to is SkipTo.NEXT_ROW:

@@ -25,12 +25,12 @@ from episode.matchers.rows.arrays import (
     SIFTINGS,
     STATUS_ROW,
     Attempts,
-    Found,
+    FoundPaths,
     Frames,
-    Partitions,
-    Program,
-    Rows,
+    RowProgram,
     Rules,
+    SearchPartitions,
+    SearchRows,
 )
 from episode.matchers.rows.code.running import Lowered
 from episode.matchers.rows.errors import is_bounded, matching_failed
@@ -46,12 +46,12 @@ from episode.matchers.rows.key_table import (
 )
 from episode.matchers.rows.layout import is_lasting
 from episode.matchers.rows.open_rows import OpenRows
-from episode.matchers.rows.output import Output
+from episode.matchers.rows.output import RowOutput
 from episode.matchers.rows.program import later_labels, lower_program
-from episode.matchers.rows.search import Search, no_attempts
+from episode.matchers.rows.search import RowSearch, no_attempts
 from episode.matchers.rows.selectivity import States
 from episode.matchers.rows.sieves import sieves_of, with_sieves, without_hopeless_starts
-from episode.matchers.rows.state import Bounds, Here, RowState
+from episode.matchers.rows.state import Here, PartitionBounds, RowState
 from episode.matchers.rows.work import WorkArrays
 from episode.plan.output import RowMode
 from episode.plan.rows.plan import MatchMode, RowPatternPlan, SkipTo
@@ -81,7 +81,7 @@ PATIENCE = 64
 until then, it cannot end before such a row comes, or the window ends."""
 
 
-class RowPatternMatcher(HoldingMatcher["RowPatternSpec", RowState, Output]):
+class RowPatternMatcher(HoldingMatcher["RowPatternSpec", RowState, RowOutput]):
     """One MATCH_RECOGNIZE at work on one shard."""
 
     frames: Frames | None = None
@@ -91,13 +91,13 @@ class RowPatternMatcher(HoldingMatcher["RowPatternSpec", RowState, Output]):
         self.spec = spec
         self.plan = spec.plan
         conditional = [label for label, condition in self.plan.conditions.items() if condition.row_local]
-        self.program: Program = lower_program(
+        self.program: RowProgram = lower_program(
             self.plan.program, self.plan.labels.names, self.plan.output.timed_out, conditional
         )
         self.rules: Rules = lower_rules(self.plan, spec.step_budget)
         self.sieves = sieves_of(self.plan)
         self.needs: Needs = with_sieves(needs_of(self.plan), self.sieves)
-        self.output = Output(self.plan, self.program.label_of, spec.output_schema)
+        self.output = RowOutput(self.plan, self.program.label_of, spec.output_schema)
         self.state = RowState(self.plan, spec.input_columns, spec.limit)
         self.open: OpenRows | None = None
         self.steps = 0
@@ -197,15 +197,15 @@ class RowPatternMatcher(HoldingMatcher["RowPatternSpec", RowState, Output]):
         self, events: EventBatch, prepared: Prepared, here: Here, until: int, final: bool
     ) -> Iterator[WorkArrays]:  # fmt: skip
         lanes, now = prepared.lanes, here.now
-        rows = Rows(prepared.bits, events.time, events.key, lanes.ints, lanes.floats, lanes.valid)
-        partitions = Partitions(
+        rows = SearchRows(prepared.bits, events.time, events.key, lanes.ints, lanes.floats, lanes.valid)
+        partitions = SearchPartitions(
             here.lo, here.hi, now.at_start, now.next_start, now.number, now.covered, now.explored_start, now.explored_to
         )
         lowered = Lowered.of(self.plan, prepared, self.sieves)
         count = len(events)
         yield from self._run(lowered, rows, partitions, None, self._start_over, count, until, final, events.from_row)
 
-    def found(self, events: EventBatch) -> Iterator[Found]:
+    def found(self, events: EventBatch) -> Iterator[FoundPaths]:
         """The matches of events that are the whole input, as the search gives them."""
         here = self.state.here(events)
         prepared = prepare(self.plan, self.needs, events.table, events.key)
@@ -222,9 +222,9 @@ class RowPatternMatcher(HoldingMatcher["RowPatternSpec", RowState, Output]):
         if len(slots) == 0:
             return
         arena, now = held.arena, np.ascontiguousarray(held.keys.table[:, slots])
-        rows = Rows(arena.bits, arena.time, arena.key, arena.ints, arena.floats, arena.valid)
+        rows = SearchRows(arena.bits, arena.time, arena.key, arena.ints, arena.floats, arena.valid)
         lo, hi = now[LO], now[HI]
-        partitions = Partitions(
+        partitions = SearchPartitions(
             lo, hi, now[AT_START] != 0, now[NEXT_START], now[NUMBER], now[COVERED], now[EXPLORED_START],
             now[EXPLORED_TO],
         )  # fmt: skip
@@ -236,14 +236,14 @@ class RowPatternMatcher(HoldingMatcher["RowPatternSpec", RowState, Output]):
         attempts = search.attempts(held.keys, now)
         for work in self._run(held.lowered, rows, partitions, search, attempts, len(events), until, False, events_at):
             yield from self.output.tables_of_arena(held, work, lo, hi)
-        bounds = Bounds(lo, hi, now[NEXT_START], now[EXPLORED_START])
+        bounds = PartitionBounds(lo, hi, now[NEXT_START], now[EXPLORED_START])
         held.hold(slots, now, self.state.keep_from(bounds, events_at), until)
 
     # ---- the search ------------------------------------------------------------------------------------
 
     def _run(
-        self, lowered: Lowered, rows: Rows, partitions: Partitions, search: Search | None, attempts: Attempts,
-        count: int, until: int, final: bool, events_at: Callable[[int], EventBatch],
+        self, lowered: Lowered, rows: SearchRows, partitions: SearchPartitions, search: RowSearch | None,
+        attempts: Attempts, count: int, until: int, final: bool, events_at: Callable[[int], EventBatch],
     ) -> Iterator[WorkArrays]:  # fmt: skip
         """Run the search; the matches that it has found are handed out when it is done, and whenever they are many."""
         code = lowered.code(self.program, self.rules, self.frames, search is not None, final)

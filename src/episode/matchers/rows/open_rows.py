@@ -18,7 +18,7 @@ from episode.matchers.held import NOT_WRITTEN, chunk_of, ranges, with_key_and_ti
 from episode.matchers.prepare import Needs, Prepared, evaluate, prepare
 from episode.matchers.protocol import END_OF_TIME, EventBatch, Snapshot, StateChunk
 from episode.matchers.rows.arena import NO_KEY, Arena
-from episode.matchers.rows.arrays import OPEN, PC, ROW, Program
+from episode.matchers.rows.arrays import OPEN, PC, ROW, RowProgram
 from episode.matchers.rows.code.condition_traits import ConditionTraits
 from episode.matchers.rows.code.running import Lowered
 from episode.matchers.rows.code.values import RunningValues
@@ -38,11 +38,11 @@ from episode.matchers.rows.key_table import (
     UNWRITTEN,
     KeyTable,
 )
-from episode.matchers.rows.layout import Layout
+from episode.matchers.rows.layout import RowLayout
 from episode.matchers.rows.row_log import RowLog
-from episode.matchers.rows.search import Search
+from episode.matchers.rows.search import RowSearch
 from episode.matchers.rows.sieves import Sieve
-from episode.matchers.rows.state import PARTITIONS, Partitions, RowState
+from episode.matchers.rows.state import PARTITIONS, HeldPartitions, RowState
 from episode.plan.rows.plan import MatchMode, RowPatternPlan
 
 _LEAST_DEAD = 4096
@@ -52,15 +52,15 @@ class OpenRows:
     """The held rows of one shard in an arena, and how far its keys have come. It begins with what a state holds."""
 
     def __init__(
-        self, plan: RowPatternPlan, program: Program, needs: Needs, sieves: tuple[Sieve, ...], columns: Sequence[str],
-        state: RowState,
+        self, plan: RowPatternPlan, program: RowProgram, needs: Needs, sieves: tuple[Sieve, ...],
+        columns: Sequence[str], state: RowState,
     ) -> None:  # fmt: skip
         self.plan = plan
         self._sieves = sieves
         self.needs = needs
-        layout = Layout.of(needs)
+        layout = RowLayout.of(needs)
         by_way = plan.rules.mode is MatchMode.INCREMENTAL
-        self.search = Search(program, by_way, RunningValues.of(ConditionTraits.of(plan)))
+        self.search = RowSearch(program, by_way, RunningValues.of(ConditionTraits.of(plan)))
         self.keys = KeyTable(self.search.marks, len(program.required))
         self.arena = Arena(layout, self.search)
         self.log = RowLog(columns)
@@ -84,7 +84,7 @@ class OpenRows:
         table, arena = self.keys.table, self.arena
         base = table[BASE, slots]
         table[HI, slots] = base + known.held
-        for field, name in zip(POSITIONS[2:], Partitions.POSITIONS, strict=True):
+        for field, name in zip(POSITIONS[2:], HeldPartitions.POSITIONS, strict=True):
             table[field, slots] = base + getattr(known, name)
         table[self.keys.sought, slots] = base
         table[NUMBER, slots], table[AT_START, slots] = known.number, known.at_start
@@ -115,10 +115,12 @@ class OpenRows:
         state.held.rows = self.events_at(rows) if len(rows) else None
 
     @staticmethod
-    def _partitions(fields: np.ndarray) -> Partitions:
+    def _partitions(fields: np.ndarray) -> HeldPartitions:
         lo = fields[LO]
-        positions = {name: fields[field] - lo for field, name in zip(POSITIONS[2:], Partitions.POSITIONS, strict=True)}
-        return Partitions(
+        positions = {
+            name: fields[field] - lo for field, name in zip(POSITIONS[2:], HeldPartitions.POSITIONS, strict=True)
+        }
+        return HeldPartitions(
             key=fields[KEY], held=fields[HI] - lo, at_start=fields[AT_START] != 0, number=fields[NUMBER], **positions
         )
 
@@ -313,7 +315,7 @@ class OpenRows:
     def snapshot(self) -> Snapshot:
         partitions = self._partitions(self.keys.table[:, self._live()])
         put, removed = self._changes()
-        columns = pa.table({name: getattr(partitions, name) for name in Partitions.NAMES})
+        columns = pa.table({name: getattr(partitions, name) for name in HeldPartitions.NAMES})
         return Snapshot((chunk_of(PARTITIONS, columns), *put), removed)
 
     def _changes(self) -> tuple[tuple[StateChunk, ...], tuple[str, ...]]:

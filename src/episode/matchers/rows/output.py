@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from episode.matchers.assembly import Matches, PathLabels, output_tables
+from episode.matchers.assembly import MatchRows, PathLabels, output_tables
 from episode.matchers.held import ranges
 from episode.matchers.prepare import Prepared
 from episode.matchers.protocol import EventBatch
@@ -18,7 +18,7 @@ from episode.matchers.rows.work import WorkArrays
 from episode.plan.rows.plan import MatchMode, RowPatternPlan
 
 
-class Output:
+class RowOutput:
     """Makes the tables of a matcher's matches."""
 
     def __init__(self, plan: RowPatternPlan, label_of: np.ndarray, schema: pa.Schema) -> None:
@@ -60,11 +60,11 @@ class Output:
         )
         yield from output_tables(self.plan, self.schema, self.path, events.table, prepared, here)
 
-    def wanted(self, matches: Matches, part: np.ndarray, time: np.ndarray) -> tuple[Matches, np.ndarray]:
+    def wanted(self, matches: MatchRows, part: np.ndarray, time: np.ndarray) -> tuple[MatchRows, np.ndarray]:
         """Those of the matches that come out, with their partitions; time: of all rows."""
         return matches, part
 
-    def _in_order(self, work: WorkArrays, lo: np.ndarray, hi: np.ndarray) -> tuple[Matches, np.ndarray]:
+    def _in_order(self, work: WorkArrays, lo: np.ndarray, hi: np.ndarray) -> tuple[MatchRows, np.ndarray]:
         """By partition, and there by start row; INCREMENTAL MATCH: by number, which is the order of end rows."""
         kind, start, length, number, path_from, path = work.matches()
         order = np.argsort(lo, kind="stable")
@@ -74,4 +74,4 @@ class Output:
             kind, start, length, number, path_from, part = (
                 array[by_number] for array in (kind, start, length, number, path_from, part)
             )
-        return Matches(kind, start, length, number, path_from, path, lo[part], hi[part]), part
+        return MatchRows(kind, start, length, number, path_from, path, lo[part], hi[part]), part

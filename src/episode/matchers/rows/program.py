@@ -7,7 +7,7 @@ from collections.abc import Collection
 import numpy as np
 
 from episode.matchers import opcodes as oc
-from episode.matchers.rows.arrays import BIT, ENTRY, FIRST, LABEL, LOOP, OP, SECOND, SLOT, Program
+from episode.matchers.rows.arrays import BIT, ENTRY, FIRST, LABEL, LOOP, OP, SECOND, SLOT, RowProgram
 from episode.plan.rows.program import ACCEPT, CHECK, END, ENTER, JUMP, MATCH, SPLIT, START, PatternProgram
 
 LARGE_PROGRAM = 2_000
@@ -21,7 +21,7 @@ CODES = {
 
 def lower_program(
     program: PatternProgram, labels: tuple[str, ...], timed_out: bool, conditional: Collection[str] = ()
-) -> Program:
+) -> RowProgram:
     """Arrays of a program; labels are numbered by their place in `labels`. timed_out: are parts of matches given?
 
     conditional: labels that not every row offers.
@@ -49,7 +49,7 @@ def lower_program(
     code[:, ENTRY] = _entry_bits(program, number).view(np.int64)
     code[:, LOOP] = [_is_loop_choice(program, at) for at in range(len(instructions))]
     code[:, SLOT] = slot
-    return Program(
+    return RowProgram(
         code=code,
         label_of=label_of,
         loop_from=loop_from,

@@ -27,7 +27,7 @@ from episode.matchers.rows.arrays import (
     STACK_END,
     TURNS_END,
     Attempts,
-    Program,
+    RowProgram,
 )
 from episode.matchers.rows.code.turns import NO_TURN, keep_turns
 from episode.matchers.rows.code.values import RunningValues
@@ -47,10 +47,10 @@ def no_attempts() -> Attempts:
     return Attempts(False, nothing, nothing, nothing, nothing, np.zeros((0, 0), np.float64), nothing)
 
 
-class Search:
+class RowSearch:
     """by_way: ways are kept, not attempts."""
 
-    def __init__(self, program: Program, by_way: bool, values: RunningValues) -> None:
+    def __init__(self, program: RowProgram, by_way: bool, values: RunningValues) -> None:
         aggregates = len(values.keep_row)
         self.by_way = by_way
         self.marks = 2 * program.labels + program.loops + 1

@@ -13,7 +13,7 @@ import numpy as np
 from episode.matchers.comparing import BY_OPERATION, orders_of, turned
 from episode.matchers.encoding import is_float_lane
 from episode.matchers.prepare import Needs, Prepared
-from episode.matchers.rows.arrays import BIT, Partitions, Program, Rows
+from episode.matchers.rows.arrays import BIT, RowProgram, SearchPartitions, SearchRows
 from episode.matchers.rows.code.hopeless import EQUAL, GREATER, LESS, hopeless_starts
 from episode.matchers.rows.code.sifting import (
     ACCEPTED,
@@ -145,7 +145,7 @@ def lower_sieves(sieves: tuple[Sieve, ...], labels: tuple[str, ...], prepared: P
 
 
 def without_hopeless_starts(
-    sieve: np.ndarray, program: Program, rows: Rows, partitions: Partitions, within: int
+    sieve: np.ndarray, program: RowProgram, rows: SearchRows, partitions: SearchPartitions, within: int
 ) -> np.ndarray:
     """The bits of all rows at the end of input; a start row that the sieve shows to fail does not offer its label."""
     first = np.uint64(program.code[0, BIT])

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from episode.matchers.assembly import output_schema
-from episode.matchers.demand import Demand, demand_of
+from episode.matchers.demand import ClassDemand, demand_of
 from episode.matchers.fingerprint import column_types, fingerprint
 from episode.matchers.limits import StateLimit
 from episode.matchers.prepare import Needs, needs_of
@@ -59,7 +59,7 @@ class RowPatternSpec:
         return with_sieves(needs_of(self.plan), sieves_of(self.plan))
 
     @property
-    def demand(self) -> Demand:
+    def demand(self) -> ClassDemand:
         """What `Demands` says. Rows between those of a match count. Where parts of matches come out, or rows without
         one, no label is required."""
         plan = self.plan

@@ -21,7 +21,7 @@ PARTITIONS = "partitions"
 
 
 @dataclass
-class Partitions:
+class HeldPartitions:
     """Per key, in order of key code: code, number of held rows, whether the first of them is its true first, positions.
 
     Positions are rows relative to the first held row of the key: next start, reach of earlier matches, and
@@ -40,15 +40,15 @@ class Partitions:
     POSITIONS = ("next_start", "covered", "explored_start", "explored_to")
     NAMES = ("key", "held", "at_start", "number", *POSITIONS)
 
-    def select(self, which: np.ndarray) -> Partitions:
-        return Partitions(**{name: getattr(self, name)[which] for name in self.NAMES})
+    def select(self, which: np.ndarray) -> HeldPartitions:
+        return HeldPartitions(**{name: getattr(self, name)[which] for name in self.NAMES})
 
-    def extended(self, keys: np.ndarray) -> Partitions:
+    def extended(self, keys: np.ndarray) -> HeldPartitions:
         """With fresh entries for keys that are not here yet."""
         fresh = np.setdiff1d(keys, self.key, assume_unique=True)
         if len(fresh) == 0:
             return self
-        blank = Partitions(
+        blank = HeldPartitions(
             fresh,
             held=np.zeros(len(fresh), np.int64),
             at_start=np.ones(len(fresh), np.bool_),
@@ -58,7 +58,7 @@ class Partitions:
             explored_start=np.full(len(fresh), -1, np.int64),
             explored_to=np.zeros(len(fresh), np.int64),
         )
-        joined = Partitions(
+        joined = HeldPartitions(
             **{name: np.concatenate([getattr(self, name), getattr(blank, name)]) for name in self.NAMES}
         )
         return joined.select(np.argsort(joined.key, kind="stable"))
@@ -69,15 +69,15 @@ class Here:
     """The partitions of one feed. everyone: all that are known; at: which of them have rows; now: those, their
     positions counted in rows of the feed; lo, hi: their bounds."""
 
-    everyone: Partitions
+    everyone: HeldPartitions
     at: np.ndarray
-    now: Partitions
+    now: HeldPartitions
     lo: np.ndarray
     hi: np.ndarray
 
 
-class Bounds(NamedTuple):
-    """The rows of keys, and how far each has come; see `matchers.rows.arrays.Partitions`."""
+class PartitionBounds(NamedTuple):
+    """The rows of keys, and how far each has come; see `matchers.rows.arrays.HeldPartitions`."""
 
     lo: np.ndarray
     hi: np.ndarray
@@ -92,7 +92,7 @@ class RowState:
         self.plan = plan
         self.limit = limit
         self.held = HeldRows(columns)
-        self.partitions = Partitions()
+        self.partitions = HeldPartitions()
         self.given_up = 0
         self.counts = uses_match_number(plan) or any(i.operation == START for i in plan.program.instructions)
 
@@ -110,17 +110,17 @@ class RowState:
         everyone = self.partitions.extended(np.sort(keys))
         at = np.searchsorted(everyone.key, keys)
         now = everyone.select(at)
-        for name in Partitions.POSITIONS:
+        for name in HeldPartitions.POSITIONS:
             setattr(now, name, getattr(now, name) + lo)
         return Here(everyone, at, now, lo, hi)
 
     def hold(self, events: EventBatch, here: Here) -> None:
         """Keep what later rows may still need."""
         everyone, now, lo, hi = here.everyone, here.now, here.lo, here.hi
-        bounds = Bounds(lo, hi, now.next_start, now.explored_start)
+        bounds = PartitionBounds(lo, hi, now.next_start, now.explored_start)
         keep_from = self.keep_from(bounds, lambda row: events.from_row(row))
         now.at_start &= keep_from == lo
-        for name in Partitions.POSITIONS:
+        for name in HeldPartitions.POSITIONS:
             getattr(everyone, name)[here.at] = getattr(now, name) - keep_from
         counts = hi - keep_from
         everyone.held[here.at] = counts
@@ -134,7 +134,7 @@ class RowState:
             alive[here.at[counts > 0]] = True
             self.partitions = everyone.select(np.flatnonzero(alive))
 
-    def keep_from(self, now: Bounds, events_at: Callable[[int], EventBatch]) -> np.ndarray:
+    def keep_from(self, now: PartitionBounds, events_at: Callable[[int], EventBatch]) -> np.ndarray:
         """The first rows that later rows may still need."""
         keep_from = np.maximum(now.lo, now.next_start - self.plan.lookback)
         if self.limit is not None and (now.hi - keep_from > self.limit.rows).any():
@@ -144,7 +144,7 @@ class RowState:
     def forget(self) -> None:
         """The input has ended."""
         self.held.forget()
-        self.partitions = Partitions()
+        self.partitions = HeldPartitions()
 
     def forget_keys(self, keys: np.ndarray) -> None:
         """Nothing more is wanted of these keys (in order)."""
@@ -158,7 +158,7 @@ class RowState:
         self.partitions = self.partitions.select(np.argsort(self.partitions.key, kind="stable"))
 
     def _within_limit(
-        self, limit: StateLimit, events_at: Callable[[int], EventBatch], now: Bounds, keep_from: np.ndarray
+        self, limit: StateLimit, events_at: Callable[[int], EventBatch], now: PartitionBounds, keep_from: np.ndarray
     ) -> np.ndarray:
         """The first rows to keep, where keys that hold too many give up what they wait for; or an error.
 
@@ -202,7 +202,7 @@ class RowState:
         return held.key[starts][order], held.time[starts][order]
 
     def snapshot(self) -> Snapshot:
-        partitions = pa.table({name: getattr(self.partitions, name) for name in Partitions.NAMES})
+        partitions = pa.table({name: getattr(self.partitions, name) for name in HeldPartitions.NAMES})
         put, removed = self.held.changes()
         return Snapshot((chunk_of(PARTITIONS, partitions), *put), removed)
 
@@ -211,5 +211,7 @@ class RowState:
         if PARTITIONS not in known:
             return
         table = from_bytes(known[PARTITIONS].data)
-        self.partitions = Partitions(**{name: table.column(name).to_numpy().copy() for name in Partitions.NAMES})
+        self.partitions = HeldPartitions(
+            **{name: table.column(name).to_numpy().copy() for name in HeldPartitions.NAMES}
+        )
         self.held.restore(chunks, self.partitions.key, self.partitions.held)

@@ -52,17 +52,16 @@ class Trial:
         self._last = self._first.copy()
         self._previous: list[int] = []
         self._whole, self._real = np.zeros(3, np.int64), np.zeros(1, np.float64)
-        numbers = [one if isinstance(one, int) else prepared.lanes.ranks[one] for one in code.ints]
         lanes = self.lanes
         arrays = {
             "settings": settings, "key": events.key, "path": self._path, "label_of": self.program.label_of,
             "ints": lanes.ints.reshape(-1), "floats": lanes.floats.reshape(-1), "valid": lanes.valid.reshape(-1),
-            "const_i": np.array(numbers, np.int64), "const_f": np.array(code.floats, np.float64),
+            **code.constants.arrays(lanes),
             "last_row": self._last, "first_row": self._first, "value_i": self._whole, "value_f": self._real,
             "agg_i": np.zeros(running, np.int64), "agg_n": np.zeros(running, np.int64),
             "agg_f": np.zeros(running, np.float64), "agg_m": np.zeros(running, np.float64),
         }  # fmt: skip
-        self._arrays = [arrays[name] for name in code.arrays]
+        self._arrays = [arrays[name] for name, _, _ in self._step.arrays]
         self._aggregates = bool(traits.aggregates)
         self._label_of: list[int] = self.program.label_of.tolist()
         self.start = 0

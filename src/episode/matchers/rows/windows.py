@@ -13,12 +13,12 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from episode.matchers.assembly import Matches, OutputAssembler, slices_of, with_keys
+from episode.matchers.assembly import MatchRows, OutputAssembler, slices_of, with_keys
 from episode.matchers.columns import one_chunk
 from episode.matchers.outcomes import EMPTY, MATCHED
 from episode.matchers.prepare import Prepared, prepare
 from episode.matchers.protocol import END_OF_TIME, EventBatch
-from episode.matchers.rows.arrays import AT_PARTITION, OUTS, Frames, Partitions, Rows
+from episode.matchers.rows.arrays import AT_PARTITION, OUTS, Frames, SearchPartitions, SearchRows
 from episode.matchers.rows.code.frames import ALL_ROWS
 from episode.matchers.rows.code.running import Lowered
 from episode.matchers.rows.matcher import RowPatternMatcher, lower_rules
@@ -76,8 +76,8 @@ class WindowMatcher(RowPatternMatcher):
         here = self.state.here(events)
         prepared = prepare(self.plan, self.needs, events.table, events.key)
         lanes, now = prepared.lanes, here.now
-        rows = Rows(prepared.bits, events.time, events.key, lanes.ints, lanes.floats, lanes.valid)
-        partitions = Partitions(
+        rows = SearchRows(prepared.bits, events.time, events.key, lanes.ints, lanes.floats, lanes.valid)
+        partitions = SearchPartitions(
             here.lo, here.hi, now.at_start, now.next_start, now.number, now.covered, now.explored_start, now.explored_to
         )
         lowered = Lowered.of(self.plan, prepared)
@@ -110,7 +110,7 @@ class WindowMatcher(RowPatternMatcher):
 
     def _matches_of(
         self, events: EventBatch, work: WorkArrays, begin: int, end: int
-    ) -> tuple[Matches, np.ndarray, np.ndarray]:
+    ) -> tuple[MatchRows, np.ndarray, np.ndarray]:
         """The matches and after them an empty one, which stands for none; and of each row its match and its place."""
         kind, start, length, frame, path_from, path = work.matches()
         part = np.searchsorted(events.bounds, frame, side="right") - 1
@@ -118,7 +118,7 @@ class WindowMatcher(RowPatternMatcher):
         if self.plan.frame.following is not None:
             until = np.minimum(until, frame + self.plan.frame.following + 1)
         nothing = np.zeros(1, np.int64)
-        matches = Matches(
+        matches = MatchRows(
             kind=np.concatenate([kind, np.full(1, EMPTY, kind.dtype)]),
             start=np.concatenate([start, nothing]),
             length=np.concatenate([length, nothing]),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from episode.matchers.rows import codes
-from episode.matchers.rows.arrays import CURSOR, OUTS, PATHS, Found, Work
+from episode.matchers.rows.arrays import CURSOR, OUTS, PATHS, FoundPaths, SearchWork
 from episode.matchers.rows.code.values import RunningValues
 
 MOST_MATCHES, MOST_ROWS = 1 << 20, 1 << 23
@@ -18,8 +18,8 @@ MOST_MATCHES, MOST_ROWS = 1 << 20, 1 << 23
 class WorkArrays:
     """For partitions of at most `longest` rows. Large arrays are reserved, not touched: a deep search uses them."""
 
-    found: Found
-    work: Work
+    found: FoundPaths
+    work: SearchWork
     longest: int
 
     @staticmethod
@@ -28,7 +28,7 @@ class WorkArrays:
         outputs, deep = max(1024, rows // 4), longest + 2
         stack = max(256, 2 * deep)
         running = values.shape(deep)
-        found = Found(
+        found = FoundPaths(
             kind=np.empty(outputs, np.uint8),
             start=np.empty(outputs, np.int64),
             length=np.empty(outputs, np.int64),
@@ -36,7 +36,7 @@ class WorkArrays:
             path_from=np.zeros(outputs + 1, np.int64),
             path=np.empty(max(4096, rows), np.int32),
         )
-        work = Work(
+        work = SearchWork(
             cursor=np.zeros(CURSOR, np.int64),
             stack_pc=np.empty(stack, np.int32),
             stack_row=np.empty(stack, np.int64),
@@ -97,11 +97,11 @@ class WorkArrays:
         """The matches found so far have been handed out; the search goes on after them."""
         self.cursor[OUTS] = self.cursor[PATHS] = 0
 
-    def matches(self) -> Found:
+    def matches(self) -> FoundPaths:
         """The matches found so far, without the room for more."""
         outs = self.cursor[OUTS]
         path = self.found.path[: self.cursor[PATHS]]
-        return Found(*(array[:outs] for array in self.found))._replace(path=path)
+        return FoundPaths(*(array[:outs] for array in self.found))._replace(path=path)
 
 
 def _doubled(array: np.ndarray, least: int = 0) -> np.ndarray:

@@ -1,7 +1,7 @@
 """The rows of a batch that each of many patterns is fed, with what is known of them: made once for equal demands.
 
 Left out are rows that no match of a pattern can have, and, where nothing is held and nothing more comes, partitions
-without a row that every match needs. What is fed alone gives the same matches: see `Demand`.
+without a row that every match needs. What is fed alone gives the same matches: see `ClassDemand`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import pyarrow as pa
 from episode.errors import EpisodeDataError
 from episode.matchers.chains import near_chains, viable
 from episode.matchers.columns import plain
-from episode.matchers.demand import Demand
+from episode.matchers.demand import ClassDemand
 from episode.matchers.encoding import Lanes, encode
 from episode.matchers.held import owned, ranges
 from episode.matchers.prepare import Known, Needs
@@ -43,7 +43,7 @@ class Asked:
     prefix that it has in common with others."""
 
     classes: tuple[int, ...]
-    demand: Demand
+    demand: ClassDemand
     columns: tuple[str, ...]
     beyond: tuple[str, ...]
     beginning: Beginning | None = None

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from episode.matchers.columns import one_chunk, take
-from episode.matchers.demand import Demand, RowClass
+from episode.matchers.demand import ClassDemand, RowClass
 from episode.matchers.encoding import encode
 from episode.matchers.grouping import group
 from episode.matchers.prepare import loads_in
@@ -45,7 +45,7 @@ class Family:
 class ClassIndex:
     """The distinct classes of some demands, numbered, and how they are evaluated."""
 
-    def __init__(self, demands: Iterable[Demand]) -> None:
+    def __init__(self, demands: Iterable[ClassDemand]) -> None:
         self._numbers: dict[frozenset[Expression], int] = {}
         self.asked = 0
         self.numbered: list[tuple[int, ...]] = []

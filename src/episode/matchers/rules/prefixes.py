@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import exp
 
-from episode.matchers.demand import Demand, Prefix, Prefixed
+from episode.matchers.demand import ClassDemand, Prefix, Prefixed
 from episode.matchers.protocol import MatcherSpec
 from episode.matchers.rules.classes import ClassIndex
 
@@ -50,7 +50,7 @@ class Beginning:
 
 
 def common_prefixes(
-    specs: Sequence[MatcherSpec | None], index: ClassIndex, demands: Sequence[Demand | None]
+    specs: Sequence[MatcherSpec | None], index: ClassIndex, demands: Sequence[ClassDemand | None]
 ) -> tuple[tuple[CommonPrefix, ...], list[Beginning | None]]:
     """The prefixes that several rules have, and each rule's own: the longest that is shared with another rule."""
     offered = [_offered(spec, demand) for spec, demand in zip(specs, demands, strict=True)]
@@ -80,14 +80,14 @@ def common_prefixes(
     return tuple(found), beginnings
 
 
-def _offered(spec: MatcherSpec | None, demand: Demand | None) -> tuple[Prefix, ...]:
+def _offered(spec: MatcherSpec | None, demand: ClassDemand | None) -> tuple[Prefix, ...]:
     """The prefixes of a rule that is given single rows only."""
     if demand is None or not demand.sparse or not demand.chain or not isinstance(spec, Prefixed):
         return ()
     return spec.prefixes
 
 
-def _follower(demand: Demand, classes: tuple[int, ...], length: int) -> Follower:
+def _follower(demand: ClassDemand, classes: tuple[int, ...], length: int) -> Follower:
     after = demand.chain[length:]
     places = tuple(tuple(classes[at] for at in range(len(classes)) if mask >> at & 1) for mask in after)
     return Follower(places, max(1, demand.within))

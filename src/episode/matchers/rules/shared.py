@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from episode.matchers.demand import Demand
+from episode.matchers.demand import ClassDemand
 from episode.matchers.prepare import Needs
 from episode.matchers.protocol import Demands, MatcherSpec
 from episode.matchers.rules.batches import Asked, together
@@ -50,7 +50,7 @@ def plan_apart(rules: int) -> SharedPlan:
 
 def shared_plan(specs: Sequence[MatcherSpec | None]) -> SharedPlan:
     """Find what rules over the same rows have in common. None: a rule that shares nothing."""
-    demands: list[Demand | None] = [one.demand if isinstance(one, Demands) else None for one in specs]
+    demands: list[ClassDemand | None] = [one.demand if isinstance(one, Demands) else None for one in specs]
     index = ClassIndex(demand for demand in demands if demand is not None)
     common, beginnings = common_prefixes(specs, index, demands)
     asked, numbers = _numbered(specs, demands, index, beginnings)
@@ -70,14 +70,14 @@ def shared_plan(specs: Sequence[MatcherSpec | None]) -> SharedPlan:
     return SharedPlan(index, asked, together(shared) if shared else None, tuple(places), common)
 
 
-def _all_rows(demand: Demand) -> bool:
+def _all_rows(demand: ClassDemand) -> bool:
     """Is a rule fed all rows, at least in a feed that is not the only one?"""
     return demand.followed or not demand.sparse
 
 
 def _numbered(
     specs: Sequence[MatcherSpec | None],
-    demands: Sequence[Demand | None],
+    demands: Sequence[ClassDemand | None],
     index: ClassIndex,
     beginnings: Sequence[Beginning | None],
 ) -> tuple[tuple[Asked, ...], list[int | None]]:
@@ -104,6 +104,6 @@ def _numbered(
 @dataclass
 class _Demanded:
     number: int
-    demand: Demand
+    demand: ClassDemand
     columns: dict[str, None] = field(default_factory=dict)
     beyond: dict[str, None] = field(default_factory=dict)

@@ -25,7 +25,7 @@ MOST_NOTED = 20
 
 
 @dataclass(frozen=True)
-class Statistics:
+class SituationStatistics:
     """Moving averages of buffer sizes float64[S] and selectivities float64[S, S], those that the plan was made for, of
     how many values each is (the first ones count alike; int64[1], int64[S, S]), and counts: partial int64[S, S] records
     per (pinned symbol, step), searches int64[S].
@@ -64,7 +64,7 @@ class Orders:
         self.searching = [symbol for symbol, moment in enumerate(moments) if any(moment)]
         self.gain = GAIN
         self._pause = PAUSE
-        self.statistics = Statistics(
+        self.statistics = SituationStatistics(
             np.array([SMOOTHING, SHARE_SMOOTHING, THRESHOLD]),
             PAUSE,
             np.array(costs.sizes),

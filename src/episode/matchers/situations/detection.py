@@ -12,15 +12,16 @@ import numpy as np
 
 from episode.matchers.situations.adapt import Orders
 from episode.matchers.situations.code import arrays as names
-from episode.matchers.situations.code.arrays import COUNT, KINDS, NO_ROOM, PLACES, ROW, Shape, ranges_of
-from episode.matchers.situations.code.detecting import detection_code
+from episode.matchers.situations.code.arrays import COUNT, KINDS, NO_ROOM, PLACES, ROW, SituationShape, ranges_of
+from episode.matchers.situations.code.detecting import detection_program
 from episode.matchers.times import EVER
+from episode.native.running import compiled_for
 from episode.plan.situations.cost import triggers
 from episode.plan.situations.plan import SituationPlan
 
 
 @dataclass(frozen=True)
-class Rows:
+class SituationRows:
     """from_ int64[groups + 1]; until_row int64[groups]: rows of a group from here on are left for later."""
 
     from_: np.ndarray
@@ -68,7 +69,7 @@ class Detection:
     """The code over the rows of one feed: how far it is, and what it has made of them. base: the first slot of each
     symbol's buffer, and the end of all."""
 
-    def __init__(self, rows: Rows, before: Before, base: np.ndarray) -> None:
+    def __init__(self, rows: SituationRows, before: Before, base: np.ndarray) -> None:
         groups, symbols = before.open_start.shape
         self.rows = rows
         self.buffers = Buffers(*(np.zeros(int(base[-1]), np.int64) for _ in range(4)))
@@ -98,7 +99,7 @@ class Detector:
 
     def __init__(self, plan: SituationPlan, orders: Orders, room: int) -> None:
         self.orders = orders
-        self.code = detection_code(shape_of(plan, orders))
+        self.code = compiled_for(detection_program, shape_of(plan, orders))
         symbols = self.symbols = len(plan.symbols)
         at_least = [limit or 0 for limit in plan.at_least]
         at_most = [EVER if limit is None else limit for limit in plan.at_most]
@@ -136,15 +137,15 @@ class Detector:
         detection.place[COUNT] = 0
         while True:
             arrays |= {"found": found.reshape(-1), "found_row": rows.reshape(-1)}
-            status = self.code([arrays[name] for name, _, _ in self.code.arrays])
+            status = self.code.run(arrays)
             if status != NO_ROOM:
                 count = int(detection.place[COUNT])
                 return status, found[:count], rows[:count]
             found, rows = _with_twice_the_room(found), _with_twice_the_room(rows)
 
 
-def shape_of(plan: SituationPlan, orders: Orders) -> Shape:
-    return Shape(
+def shape_of(plan: SituationPlan, orders: Orders) -> SituationShape:
+    return SituationShape(
         len(plan.symbols), plan.eager, any(plan.at_least), any(limit is not None for limit in plan.at_most),
         plan.within is not None, orders.adapts,
     )  # fmt: skip

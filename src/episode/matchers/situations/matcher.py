@@ -21,8 +21,8 @@ from episode.matchers.situations.adapt import Orders
 from episode.matchers.situations.code.arrays import DONE, REPLAN, TOO_MANY
 from episode.matchers.situations.detection import Detector
 from episode.matchers.situations.errors import explosion
-from episode.matchers.situations.output import Output
-from episode.matchers.situations.prepare import Feed, needs_beyond, prepare_feed
+from episode.matchers.situations.output import SituationOutput
+from episode.matchers.situations.prepare import SituationFeed, needs_beyond, prepare_feed
 from episode.matchers.situations.state import SituationState
 from episode.matchers.slicing import ALL_TIMES, SliceBounds
 from episode.plan.situations.report import SituationReport
@@ -36,7 +36,7 @@ MOST_AT_ONCE = 1 << 25
 """Matches of one instant."""
 
 
-class SituationPatternMatcher(HoldingMatcher["SituationPatternSpec", SituationState, Output]):
+class SituationPatternMatcher(HoldingMatcher["SituationPatternSpec", SituationState, SituationOutput]):
     """One situation pattern at work on one shard, or on one slice of it: then matches are those detected there."""
 
     def __init__(self, spec: SituationPatternSpec, bounds: SliceBounds = ALL_TIMES) -> None:
@@ -45,7 +45,7 @@ class SituationPatternMatcher(HoldingMatcher["SituationPatternSpec", SituationSt
         self.plan = plan = spec.plan
         self.orders = Orders(plan, spec.forced)
         self.state = SituationState(plan, spec.input_schema, spec.input_columns, spec.limit)
-        self.output = Output(plan, spec.output_schema, spec.input_schema)
+        self.output = SituationOutput(plan, spec.output_schema, spec.input_schema)
         self._needs: Needs = needs_of(plan)
         self.detector = Detector(plan, self.orders, SOFT_LIMIT)
 
@@ -53,8 +53,8 @@ class SituationPatternMatcher(HoldingMatcher["SituationPatternSpec", SituationSt
         for feed, found, rows in self.matches_in(events, until):
             yield self.output.table(feed, self.state.symbols, found, rows)
 
-    def matches_in(self, events: EventBatch, until: int) -> Iterator[tuple[Feed, np.ndarray, np.ndarray]]:
-        """The matches of a feed, as `Output.table` takes them."""
+    def matches_in(self, events: EventBatch, until: int) -> Iterator[tuple[SituationFeed, np.ndarray, np.ndarray]]:
+        """The matches of a feed, as `SituationOutput.table` takes them."""
         together = self.state.pending.joined(events, until == END_OF_TIME)
         if len(together) == 0:
             return
@@ -74,7 +74,7 @@ class SituationPatternMatcher(HoldingMatcher["SituationPatternSpec", SituationSt
         """Where it is known whether the conditions of symbols hold."""
         return needs_beyond(self.plan)
 
-    def _matches(self, feed: Feed) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    def _matches(self, feed: SituationFeed) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """(matches, rows) as the code finds them, about SOFT_LIMIT at a time."""
         parts: list[tuple[np.ndarray, np.ndarray]] = []
         count = 0

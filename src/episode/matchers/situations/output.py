@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from episode.matchers.assembly import with_keys
-from episode.matchers.situations.prepare import Feed
+from episode.matchers.situations.prepare import SituationFeed
 from episode.matchers.situations.symbols import Symbol
 from episode.matchers.situations.values import result, state_fields
 from episode.plan.output import PlaceExists
@@ -19,7 +19,7 @@ from episode.plan.types import is_integer
 DAY = 86_400_000_000
 
 
-class Output:
+class SituationOutput:
     """Makes the tables of a matcher's matches. input_schema: of the events."""
 
     def __init__(self, plan: SituationPlan, schema: pa.Schema, input_schema: pa.Schema) -> None:
@@ -28,7 +28,7 @@ class Output:
         self.input_schema = input_schema
         self.keyed = False
 
-    def table(self, feed: Feed, symbols: Sequence[Symbol], found: np.ndarray, rows: np.ndarray) -> pa.Table:
+    def table(self, feed: SituationFeed, symbols: Sequence[Symbol], found: np.ndarray, rows: np.ndarray) -> pa.Table:
         """found int64[matches, symbols + 1]: slots, and bits of those that last. rows int64[matches, 2]: the row with
         which a match was certain, and its group."""
         names = self.plan.symbols

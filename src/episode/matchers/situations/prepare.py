@@ -12,9 +12,9 @@ from episode.matchers.prepare import Needs, needs_of, prepare
 from episode.matchers.protocol import EventBatch
 from episode.matchers.range_search import first_rows
 from episode.matchers.situations.code.counting import count_starts
-from episode.matchers.situations.detection import Before, Buffers, Detection, Groups, Rows
+from episode.matchers.situations.detection import Before, Buffers, Detection, Groups, SituationRows
 from episode.matchers.situations.symbols import SEEN, START, Symbol, integers
-from episode.matchers.situations.values import Accumulators, Asked
+from episode.matchers.situations.values import Accumulators, AskedSituations
 from episode.plan.situations.plan import SituationPlan
 
 
@@ -25,7 +25,7 @@ def needs_beyond(plan: SituationPlan) -> Needs:
 
 
 @dataclass(frozen=True)
-class Feed:
+class SituationFeed:
     """One feed in the terms of the code.
 
     opened: the row of a symbol's `lasting` table for each group (-1: none). held_base: where a symbol's finished
@@ -39,7 +39,7 @@ class Feed:
     accumulators: Accumulators
 
     @property
-    def rows(self) -> Rows:
+    def rows(self) -> SituationRows:
         return self.detection.rows
 
     @property
@@ -75,7 +75,7 @@ class Feed:
         first = np.where(began_before, begin, self.buffers.first[slot])
         last = np.where(last < 0, begin - 1, last)
         opened = np.where(began_before, self.opened[of_group, symbol.number], -1)
-        asked = Asked(first, last, opened, symbol.lasting)
+        asked = AskedSituations(first, last, opened, symbol.lasting)
         columns: list[pa.Array] = []
         for atom, name in symbol.atoms:
             columns += self.accumulators.columns(atom, name, asked)
@@ -91,7 +91,7 @@ class Feed:
 
 def prepare_feed(
     plan: SituationPlan, needs: Needs, schema: pa.Schema, symbols: Sequence[Symbol], events: EventBatch, until: int
-) -> Feed:
+) -> SituationFeed:
     """The rows, what was known before them, and room for all situations that they can have."""
     count = len(symbols)
     prepared = prepare(plan, needs, events.table, events.key, events.known)
@@ -102,8 +102,8 @@ def prepare_feed(
     room = count_starts(bits, from_, count) + (before.held_to - before.held_from).sum(axis=1)
     room += (opened >= 0).sum(axis=0) + 1
     base = np.concatenate([[0], np.cumsum(room)]).astype(np.int64)
-    rows = Rows(from_, complete_rows(from_, events.time, until), events.time, bits)
-    return Feed(
+    rows = SituationRows(from_, complete_rows(from_, events.time, until), events.time, bits)
+    return SituationFeed(
         events,
         Detection(rows, before, base),
         opened,

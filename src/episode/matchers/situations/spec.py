@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from episode.matchers.assembly import atom_field
-from episode.matchers.demand import Demand, demand_of
+from episode.matchers.demand import ClassDemand, demand_of
 from episode.matchers.fingerprint import column_types, fingerprint
 from episode.matchers.limits import StateLimit
 from episode.matchers.prepare import Needs, needs_of
@@ -60,7 +60,7 @@ class SituationPatternSpec:
         return needs_of(self.plan)
 
     @property
-    def demand(self) -> Demand:
+    def demand(self) -> ClassDemand:
         """What `Demands` says: a row of no situation ends those before it and does nothing else, and every match has a
         situation of each symbol. What looks at neighbouring rows must see all of them."""
         plan = self.plan

@@ -15,7 +15,7 @@ from episode.matchers.held import HeldRows, by_name, chunk_of, least_by_key, ran
 from episode.matchers.limits import StateLimit
 from episode.matchers.protocol import END_OF_TIME, EventBatch, Snapshot, StateChunk
 from episode.matchers.situations.errors import too_many_held
-from episode.matchers.situations.prepare import Feed
+from episode.matchers.situations.prepare import SituationFeed
 from episode.matchers.situations.symbols import KEY, START, Symbol, integers, nothing_of
 from episode.matchers.times import EVER, NEVER
 from episode.plan.situations.plan import SituationPlan
@@ -60,7 +60,7 @@ class SituationState:
 
     # ---- after a feed ----------------------------------------------------------------------------------------------
 
-    def hold(self, feed: Feed, until: int) -> None:
+    def hold(self, feed: SituationFeed, until: int) -> None:
         """Keep what a later match can have."""
         if until == END_OF_TIME:
             self.symbols = self._nothing()
@@ -137,7 +137,7 @@ class SituationState:
         self.pending.restore(chunks, keys[mine], held[mine])
 
 
-def _hold_finished(feed: Feed, symbol: Symbol) -> None:
+def _hold_finished(feed: SituationFeed, symbol: Symbol) -> None:
     """The finished situations of the keys of a feed in place of those that were held."""
     keys = feed.keys
     lo, hi = feed.groups.lo[:, symbol.number], feed.groups.hi[:, symbol.number]
@@ -158,7 +158,7 @@ def _hold_finished(feed: Feed, symbol: Symbol) -> None:
     symbol.finished = EventBatch(table, key[order], end)
 
 
-def _hold_lasting(feed: Feed, symbol: Symbol) -> None:
+def _hold_lasting(feed: SituationFeed, symbol: Symbol) -> None:
     """The situations that last at the end of a feed, each with its aggregates so far."""
     keys = feed.keys
     slots = feed.groups.open_slot[:, symbol.number]

@@ -13,13 +13,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from episode.matchers import opcodes as oc
-from episode.matchers.aggregate_code import Aggregate
+from episode.matchers.aggregate_code import AggregateShape
 from episode.matchers.assembly import arrow_type, average_type, decimals, gather, typed
 from episode.matchers.columns import one_chunk, raw_values, valid_mask
 from episode.matchers.encoding import as_int64
 from episode.matchers.measure_code import divide_decimals
 from episode.matchers.prepare import Prepared, measure_argument
-from episode.matchers.situations.code.values import FIND, FOLD, SUM_WORDS, Shape, accumulate
+from episode.matchers.situations.code.values import FIND, FOLD, SUM_WORDS, ValuesShape, accumulate
 from episode.plan.expressions import Expression, Load
 from episode.plan.output import (
     ColumnAtPlace,
@@ -35,7 +35,7 @@ VARIANCES = ("var_samp", "var_pop", "stddev_samp", "stddev_pop")
 
 
 @dataclass(frozen=True)
-class Asked:
+class AskedSituations:
     """Situations of one symbol, as of rows: see `code.values`. `opened` are rows of the table `before`."""
 
     first: np.ndarray
@@ -97,7 +97,7 @@ class Accumulators:
     prepared: Prepared
     schema: pa.Schema
 
-    def columns(self, atom: OutputAtom, name: str, asked: Asked) -> list[pa.Array]:
+    def columns(self, atom: OutputAtom, name: str, asked: AskedSituations) -> list[pa.Array]:
         """The state columns of an atom for what is asked."""
         if isinstance(atom, ColumnAtPlace):
             return [self._at_place(atom, name, asked)]
@@ -108,7 +108,7 @@ class Accumulators:
         assert isinstance(atom, Extreme)
         return self._extreme(atom, name, asked)
 
-    def _at_place(self, atom: ColumnAtPlace, name: str, asked: Asked) -> pa.Array:
+    def _at_place(self, atom: ColumnAtPlace, name: str, asked: AskedSituations) -> pa.Array:
         began_here = asked.opened < 0
         if atom.place.first:
             rows = np.where(began_here, asked.first, -1)
@@ -134,13 +134,15 @@ class Accumulators:
             found["valid"] = lanes.valid[check]
         return floating, check >= 0, found
 
-    def _aggregate(self, atom: RowAggregate, name: str, asked: Asked) -> list[pa.Array]:
+    def _aggregate(self, atom: RowAggregate, name: str, asked: AskedSituations) -> list[pa.Array]:
         argument = None if atom.argument is None else measure_argument(atom)
         floating, has_nulls, lane = self._lane(argument)
         given = asked.arrays | lane
 
         def fold(function: int, **before: str) -> list[np.ndarray]:
-            return accumulate(Shape(FOLD, Aggregate(function, floating), has_nulls), given | asked.known(**before))
+            return accumulate(
+                ValuesShape(FOLD, AggregateShape(function, floating), has_nulls), given | asked.known(**before)
+            )
 
         n, a, b = f"{name}.n", f"{name}.a", f"{name}.b"
         if atom.function in ("count", "count_if"):
@@ -154,7 +156,7 @@ class Accumulators:
             found = fold(oc.SUM, count=n, whole=a, more=b)
         return [pa.array(array) for array in found]
 
-    def _decimals(self, atom: DecimalSum | DecimalAverage, name: str, asked: Asked) -> list[pa.Array]:
+    def _decimals(self, atom: DecimalSum | DecimalAverage, name: str, asked: AskedSituations) -> list[pa.Array]:
         array = one_chunk(self.table.column(atom.column))
         array = array.cast(pa.decimal128(array.type.precision, array.type.scale))
         words, valid = raw_values(array, np.int64), valid_mask(array)
@@ -164,10 +166,10 @@ class Accumulators:
             "valid": valid.view(np.uint8),
         }
         before = asked.known(count=f"{name}.n", low=f"{name}.low", high=f"{name}.high")
-        shape = Shape(SUM_WORDS, Aggregate(oc.SUM_WIDE), len(valid) > 0)
+        shape = ValuesShape(SUM_WORDS, AggregateShape(oc.SUM_WIDE), len(valid) > 0)
         return [pa.array(array) for array in accumulate(shape, asked.arrays | given | before)]
 
-    def _extreme(self, atom: Extreme, name: str, asked: Asked) -> list[pa.Array]:
+    def _extreme(self, atom: Extreme, name: str, asked: AskedSituations) -> list[pa.Array]:
         values = self._with_before(atom.by, asked.before.column(f"{name}.by"))
         floating, valid = is_float(atom.by.type), valid_mask(values)
         given = {"shift": np.array([asked.before.num_rows]), "valid": valid.view(np.uint8)}
@@ -178,7 +180,7 @@ class Accumulators:
         else:
             given["ints"] = _whole_numbers(values)
         function = oc.MAX_BY if atom.function.startswith("max") else oc.MIN_BY
-        shape = Shape(FIND, Aggregate(function, floating), len(valid) > 0)
+        shape = ValuesShape(FIND, AggregateShape(function, floating), len(valid) > 0)
         (rows,) = accumulate(shape, asked.arrays | given)
         found = [gather(values, rows)]
         if atom.value != atom.by:

@@ -9,8 +9,8 @@ import numpy as np
 
 from episode.lang.rows.syntax import MatchMode
 from episode.matchers.protocol import EventBatch
-from episode.matchers.rows.exploring import WINDOW, Explorer, Failure, Path, instructions_of
-from episode.matchers.rows.made import Made, Match, Tried, matches_of, tried_by
+from episode.matchers.rows.exploring import WINDOW, Explorer, FailedWay, Path, instructions_of
+from episode.matchers.rows.made import Made, RowMatch, Tried, matches_of, tried_by
 from episode.matchers.rows.readings import Reading, Readings
 from episode.matchers.rows.spec import RowPatternSpec
 from episode.plan.rows.conjuncts import Conjunct
@@ -35,15 +35,15 @@ class Attempt:
 
     start: int
     number: int
-    matches: tuple[Match, ...] = ()
-    others: tuple[Match, ...] = ()
-    accepted: tuple[Match, ...] = ()
-    failures: tuple[Failure, ...] = ()
-    refused: tuple[tuple[Failure, int], ...] = ()
-    too_long: Match | None = None
+    matches: tuple[RowMatch, ...] = ()
+    others: tuple[RowMatch, ...] = ()
+    accepted: tuple[RowMatch, ...] = ()
+    failures: tuple[FailedWay, ...] = ()
+    refused: tuple[tuple[FailedWay, int], ...] = ()
+    too_long: RowMatch | None = None
     empty: bool = False
-    skipped_by: Match | None = None
-    ended_by: Match | None = None
+    skipped_by: RowMatch | None = None
+    ended_by: RowMatch | None = None
     steps: int = 0
     complete: bool = True
 
@@ -56,11 +56,11 @@ class Outcomes:
     explorer: Explorer
     readings: Readings
 
-    def found(self, start: int, number: int, matches: Sequence[Match], steps: int) -> Attempt:
+    def found(self, start: int, number: int, matches: Sequence[RowMatch], steps: int) -> Attempt:
         """A start row with matches: which other ways through the pattern are there?"""
         explored = self.explorer.explore(start, number, steps, ways=MOST_WAYS + len(matches), alike=True)
         known = {self._labels(match) for match in matches}
-        others: dict[tuple[str, ...], Match] = {}
+        others: dict[tuple[str, ...], RowMatch] = {}
         for _, path in explored.accepted:
             match = _match(start, path)
             others.setdefault(self._labels(match), match)
@@ -93,7 +93,7 @@ class Outcomes:
             complete=explored.complete,
         )
 
-    def readings_at(self, attempt: Attempt, failure: Failure) -> list[Reading]:
+    def readings_at(self, attempt: Attempt, failure: FailedWay) -> list[Reading]:
         """What the conjuncts of the label say of the row that was not taken."""
         trial = self.readings.trial
         trial.begin(attempt.start, attempt.number)
@@ -104,7 +104,7 @@ class Outcomes:
     def label(self, instruction: int) -> str:
         return self.plan.program.instructions[instruction].label
 
-    def _labels(self, match: Match) -> tuple[str, ...]:
+    def _labels(self, match: RowMatch) -> tuple[str, ...]:
         return tuple(self.label(instruction) for instruction in match.instructions)
 
 
@@ -151,5 +151,5 @@ class RowAttempts:
         return attempt
 
 
-def _match(start: int, path: Path) -> Match:
-    return Match(start, tuple(instructions_of(path)))
+def _match(start: int, path: Path) -> RowMatch:
+    return RowMatch(start, tuple(instructions_of(path)))

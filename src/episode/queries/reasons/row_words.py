@@ -13,8 +13,8 @@ from episode.lang.lexer import tokenize
 from episode.lang.rows.syntax import MatchMode, MatchRecognize
 from episode.lang.syntax import NOWHERE, Span
 from episode.matchers.protocol import EventBatch
-from episode.matchers.rows.exploring import AT_END, AT_START, CONDITION, END_OF_ROWS, WINDOW, Failure, instructions_of
-from episode.matchers.rows.made import Match
+from episode.matchers.rows.exploring import AT_END, AT_START, CONDITION, END_OF_ROWS, WINDOW, FailedWay, instructions_of
+from episode.matchers.rows.made import RowMatch
 from episode.matchers.rows.readings import UNKNOWN, Reading
 from episode.plan.rows.plan import RowPatternPlan
 from episode.queries.reasons.finding import Asked, Finding
@@ -68,7 +68,7 @@ class RowWords:
         texts = [label if count == 1 else f"{label}×{count}" for label, count in runs]
         return " ".join(texts if len(texts) <= 24 else [*texts[:12], "…", *texts[-12:]])
 
-    def reach(self, match: Match) -> str:
+    def reach(self, match: RowMatch) -> str:
         """From which row to which a match leads, and its labels."""
         if match.length == 0:
             return f"at {self.shown(match.start)} (empty)"
@@ -200,7 +200,7 @@ class RowWords:
 
     def _failed(self, attempts: Sequence[Attempt], outcomes: Outcomes, all_attempts: int) -> Iterator[Finding]:
         """By what ended them, with how far the one came that came farthest."""
-        ends: dict[tuple[str, str], list[tuple[Attempt, Failure]]] = {}
+        ends: dict[tuple[str, str], list[tuple[Attempt, FailedWay]]] = {}
         for attempt in attempts:
             for failure in attempt.failures:
                 label = outcomes.label(failure.instruction) if failure.kind == CONDITION else ""
@@ -226,7 +226,7 @@ class RowWords:
                     attempt, failure, outcomes, f" {outcomes.label(failure.instruction)} failed {rows}.", times
                 )
 
-    def _end(self, attempt: Attempt, failure: Failure, outcomes: Outcomes, count: int, attempts: int) -> Finding:
+    def _end(self, attempt: Attempt, failure: FailedWay, outcomes: Outcomes, count: int, attempts: int) -> Finding:
         share = "" if attempts == 1 else f" So ended {count:,} of {attempts:,} attempts."
         context = f"{self._context(attempt, failure)}{share}"
         if failure.kind == CONDITION:
@@ -256,14 +256,14 @@ class RowWords:
             "end of rows", message, self.clause.source.pattern, self.time(len(self.events) - 1), count=count, data=data
         )
 
-    def _context(self, attempt: Attempt, failure: Failure) -> str:
+    def _context(self, attempt: Attempt, failure: FailedWay) -> str:
         """What the attempt had taken."""
         if failure.path is None:
             return " No row was taken."
         taken = self.taken(instructions_of(failure.path))
         return f" The attempt had begun at {self.shown(attempt.start)} and taken {taken}."
 
-    def _condition(self, attempt: Attempt, failure: Failure, outcomes: Outcomes, context: str, count: int) -> Finding:
+    def _condition(self, attempt: Attempt, failure: FailedWay, outcomes: Outcomes, context: str, count: int) -> Finding:
         label = outcomes.label(failure.instruction)
         failed = [one for one in outcomes.readings_at(attempt, failure) if one.holds is not True]
         texts = [f"{self._with_values(one)} is {'null' if one.holds is None else 'false'}" for one in failed]
@@ -306,14 +306,14 @@ class RowWords:
                 return token.span
         return pattern
 
-    def _data(self, attempt: Attempt, match: Match) -> dict[str, object]:
+    def _data(self, attempt: Attempt, match: RowMatch) -> dict[str, object]:
         return {"start": self.time(attempt.start), **self._data_of(match)}
 
-    def _data_of(self, match: Match) -> dict[str, object]:
+    def _data_of(self, match: RowMatch) -> dict[str, object]:
         last = match.start + max(0, match.length - 1)
         return {"start": self.time(match.start), "end": self.time(last), "labels": self.labels(match.instructions)}
 
-    def _ended(self, attempt: Attempt, failure: Failure) -> dict[str, object]:
+    def _ended(self, attempt: Attempt, failure: FailedWay) -> dict[str, object]:
         instructions = instructions_of(failure.path)
         return {
             "start": self.time(attempt.start),

@@ -11,7 +11,7 @@ import pytest
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
 from episode.matchers.correlation import output as output_module
 from episode.matchers.correlation import rounds as rounds_module
-from episode.matchers.correlation.adapt import Adaptation, Round
+from episode.matchers.correlation.adapt import RecencyAdaptation, RecencyRound
 from episode.matchers.correlation.strategies import unavailable
 from episode.matchers.running import LocalRun, run
 from episode.plan.correlation.plan import CorrelationPlan, Strategy
@@ -20,14 +20,14 @@ from tests.support.correlation import FALL, RISE, TICK, correlation, pairs_of
 ALL = list(Strategy)
 
 
-def eager_round(live_regions: tuple[int, int], archive_regions: tuple[int, int]) -> Round:
+def eager_round(live_regions: tuple[int, int], archive_regions: tuple[int, int]) -> RecencyRound:
     """10,000 rows: the live pattern took 1 ms, the archive pattern 3 ms."""
     regions = {Strategy.LIVE_FIRST: live_regions, Strategy.ARCHIVE_FIRST: archive_regions}
-    return Round(10_000, 0.001, 0.003, live_matches=100, archive_matches=100, regions=regions)
+    return RecencyRound(10_000, 0.001, 0.003, live_matches=100, archive_matches=100, regions=regions)
 
 
 def test_rare_live_matches_make_live_first_cheap() -> None:
-    adaptation = Adaptation(CorrelationPlan(), ALL)
+    adaptation = RecencyAdaptation(CorrelationPlan(), ALL)
     for _ in range(2):
         assert adaptation.strategy is Strategy.EAGER
         adaptation.note(eager_round((2_000, 1_000), (20_000, 9_000)), adaptation.strategy)
@@ -36,26 +36,28 @@ def test_rare_live_matches_make_live_first_cheap() -> None:
 
 
 def test_regions_that_are_everywhere_make_eager_cheap() -> None:
-    adaptation = Adaptation(CorrelationPlan(), ALL)
+    adaptation = RecencyAdaptation(CorrelationPlan(), ALL)
     for _ in range(4):
         adaptation.note(eager_round((90_000, 10_000), (90_000, 10_000)), Strategy.EAGER)
     assert adaptation.strategy is Strategy.EAGER
 
 
 def test_a_strategy_that_turns_out_dear_is_left() -> None:
-    adaptation = Adaptation(CorrelationPlan(), ALL)
+    adaptation = RecencyAdaptation(CorrelationPlan(), ALL)
     for _ in range(2):
         adaptation.note(eager_round((2_000, 1_000), (90_000, 10_000)), Strategy.EAGER)
     assert adaptation.strategy is Strategy.LIVE_FIRST
     for _ in range(2):
-        adaptation.note(Round(10_000, 0.001, asked=0.009, asked_rows=9_000, live_matches=900), Strategy.LIVE_FIRST)
+        adaptation.note(
+            RecencyRound(10_000, 0.001, asked=0.009, asked_rows=9_000, live_matches=900), Strategy.LIVE_FIRST
+        )
     assert adaptation.strategy is Strategy.EAGER
 
 
 def test_only_what_is_possible_is_chosen() -> None:
-    adaptation = Adaptation(CorrelationPlan(), [Strategy.EAGER])
+    adaptation = RecencyAdaptation(CorrelationPlan(), [Strategy.EAGER])
     assert not adaptation.chooses
-    forced = Adaptation(CorrelationPlan(Strategy.ARCHIVE_FIRST), ALL)
+    forced = RecencyAdaptation(CorrelationPlan(Strategy.ARCHIVE_FIRST), ALL)
     forced.note(eager_round((0, 0), (0, 0)), Strategy.ARCHIVE_FIRST)
     assert forced.strategy is Strategy.ARCHIVE_FIRST
 

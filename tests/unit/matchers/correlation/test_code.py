@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from episode.matchers.correlation import regions
-from episode.matchers.correlation.joining import BY_ARCHIVE, BY_LIVE, Join, beginning
-from episode.matchers.correlation.segments import Demands
-from episode.matchers.time_code import EVER, NEVER
-from tests.unit.native.runs import AllWays
+from episode.matchers.correlation.joining import BY_ARCHIVE, BY_LIVE, RecencyJoin, beginning
+from episode.matchers.correlation.segments import RegionDemands
+from episode.matchers.times import EVER, NEVER
+from tests.unit.native.runs import AllWays, in_all_ways
 
 SPANS = [(0, 3), (1, 4), (2, 2), (2, 6), (4, 5), (5, 9), (7, 8)]
 
@@ -25,13 +25,13 @@ def matches(random: Random, by_end: bool) -> dict[str, np.ndarray]:
     return dict(zip(("key", "start", "end"), np.array(drawn, np.int64).T.copy()))
 
 
-def joined(join: Join, given: dict[str, np.ndarray], room: int) -> list[tuple[int, int]]:
+def joined(join: RecencyJoin, given: dict[str, np.ndarray], room: int) -> list[tuple[int, int]]:
     """All pairs, `room` at a time."""
     code, pairs = AllWays(join.program()), []
     given = given | {"place": beginning()}
     while True:
         given |= {"out_live": np.zeros(room, np.int64), "out_archive": np.zeros(room, np.int64)}
-        count = code([given[name] for name, _, _ in code.arrays])
+        count = code.run(given)
         pairs += zip(given["out_live"][:count].tolist(), given["out_archive"][:count].tolist())
         if count < room:
             return pairs
@@ -62,7 +62,7 @@ def test_pairs_are_those_of_the_definition(recency: int) -> None:
         assert [a for _, a in by_archive] == sorted(a for _, a in wanted)
 
 
-def demanded(random: Random) -> tuple[np.ndarray, Demands, np.ndarray, np.ndarray, np.ndarray]:
+def demanded(random: Random) -> tuple[np.ndarray, RegionDemands, np.ndarray, np.ndarray, np.ndarray]:
     """Demands in order of key number and lo, and rows of keys with gaps between them."""
     row_from, row_to, time = [], [], []
     for _ in range(3):
@@ -73,19 +73,18 @@ def demanded(random: Random) -> tuple[np.ndarray, Demands, np.ndarray, np.ndarra
     drawn = sorted((random.randrange(3), low, low + random.randint(-1, 8)) for low in random.choices(range(20), k=9))
     number, lo, hi = np.array(drawn, np.int64).T.copy()
     rows = (np.array(one, np.int64) for one in (row_from, row_to, time))
-    return number, Demands(number, lo, hi), *rows  # type: ignore[return-value]
+    return number, RegionDemands(number, lo, hi), *rows  # type: ignore[return-value]
 
 
 @pytest.mark.parametrize("merged", [True, False])
-def test_segments(merged: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    code = AllWays(regions.merging_program(merged))
-    monkeypatch.setattr(regions, "merging_code", lambda _: code)
+def test_segments(merged: bool) -> None:
     random = Random(4 + merged)
     for _ in range(8):
         number, demands, row_from, row_to, time = demanded(random)
         covered = np.array([random.choice([NEVER, 3, 9]) for _ in range(3)], np.int64)
         slack, until = random.choice([0, 2]), random.choice([5, 15, 30])
-        out = regions.merge(number, demands, row_from, row_to, time, covered, slack, until, merged)
+        with in_all_ways("merge"):
+            out = regions.merge(number, demands, row_from, row_to, time, covered, slack, until, merged)
         assert out.tolist() == _segments(number, demands, row_from, row_to, time, covered, slack, until, merged)
 
 
@@ -119,4 +118,4 @@ def test_extent() -> None:
         expected = sum(map(len, regions_of)), len(set().union(*regions_of))
         assert regions.extent(number, demands, row_from, row_to, time) == expected
     nothing = np.zeros(0, np.int64)
-    assert regions.extent(nothing, Demands(), nothing, nothing, nothing) == (0, 0)
+    assert regions.extent(nothing, RegionDemands(), nothing, nothing, nothing) == (0, 0)

@@ -34,10 +34,10 @@ WITHIN = 8
 
 
 def path_program(arrays: EventArrays, automaton: AutomatonPlan) -> tuple[Program, Checks]:
-    """out[0]: is the path given by w_rows and w_trans a match?"""
+    """Gives 1 if the path given by w_rows and w_trans is a match."""
     checks = Checks(taking_of(arrays.plan, automaton, arrays))
     negations = Negations(checks)
-    types = {**TYPES, "w_rows": (I64, False), "w_trans": (I64, False), "out": (I64, True)}
+    types = {**TYPES, "w_rows": (I64, False), "w_trans": (I64, False)}
     program = Program("path")
     s = Scope(program.function("run"), types)
     f = s.f
@@ -55,10 +55,9 @@ def path_program(arrays: EventArrays, automaton: AutomatonPlan) -> tuple[Program
     newest = window_end(f, s.start[s.path[0]], s.settings[WINDOW])
     with f.when(negations.late(s, state, last, f.value(0), s.end.length, newest).differs(0)):
         f.give(0)
-    with f.during(lambda: s.w_rows.length > s.out[0]):  # what is taken can be dropped again
-        s.out[0] = s.out[0] + 1
-        depth_ = s.w_rows.length - s.out[0]
-        checks.drop(s, depth_, s.t_variable[s.w_trans[depth_]])
+    top = f.variable("top", last)
+    with f.during(lambda: top >= 0):  # what is taken can be dropped again
+        checks.drop(s, top)
     f.give(1)
     return program, checks
 
@@ -75,7 +74,7 @@ def run_path(way: Any, checks: Checks, arrays: EventArrays, rows: list[int], tra
         "last_depth": np.full(len(plan.variables), -1, np.int64), "taken": np.zeros(len(plan.variables), np.int64),
         **{name: np.zeros(room * aggregates, np.int64) for name in ("agg_n", "agg_i")},
         **{name: np.zeros(room * aggregates) for name in ("agg_f", "agg_m")}, "spent": np.zeros(1, np.int64),
-        "w_rows": np.array(rows), "w_trans": np.array(transitions), "out": np.zeros(1, np.int64),
+        "w_rows": np.array(rows), "w_trans": np.array(transitions),
     }  # fmt: skip
     found = bool(way([given[name] for name, _, _ in way.arrays]))
     if found:

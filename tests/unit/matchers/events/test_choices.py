@@ -38,7 +38,7 @@ def counted(groups: list[Events], closures: list[Closure], all_ways: bool = Fals
         pair_from[number, 0] = len(pairs)
         pairs += [_related(event, before, closure) for before in group for event in group]
     order = [low + np.argsort(start[low:high], kind="stable") for low, high in pairwise(from_)]
-    given = choices.Choices(
+    given = choices.ClosureChoices(
         np.stack([from_[:-1], from_[1:]], axis=1), start, column("end"), np.concatenate(order).astype(np.int64),
         column("first", np.uint8), column("last", np.uint8), column("flags"), column("value"), column("value"),
         np.array(closures, np.int64), pair_from, np.array(pairs, np.uint8),

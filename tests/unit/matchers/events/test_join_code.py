@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
@@ -12,19 +12,18 @@ import pytest
 
 from episode.matchers.encoding import Lanes
 from episode.matchers.events import census, joining, looking
-from episode.matchers.events.code.between import look_program
-from episode.matchers.events.code.conditions import Columns
-from episode.matchers.events.code.joins import Join, join_program, writing_program
-from episode.matchers.events.code.partners import partners_program
+from episode.matchers.events.code.conditions import ConditionColumns
+from episode.matchers.events.code.joins import JoinShape
 from episode.matchers.events.code.tests import RecordTests, compared_values, hashed_values
 from episode.matchers.events.comparisons import comparison_of
-from episode.matchers.events.records import NO_LIMIT, Buffer, Found
+from episode.matchers.events.records import NO_LIMIT, Buffer, FoundRecords
 from episode.matchers.events.rounds import Round
 from episode.matchers.expression_code import LanePlaces
 from episode.matchers.row_code import compute_lane
 from episode.matchers.times import EVER, NEVER
 from episode.plan.expressions import Apply, Constant, Expression, Load, Navigated
 from tests.unit.matchers.events.ways import WAYS
+from tests.unit.native.runs import programs_made_by
 
 ROWS = 24
 FLOATS = [-math.inf, -2.5, -0.0, 0.0, 1.0, 1.5, math.inf, math.nan]
@@ -34,22 +33,10 @@ Row = dict[str, Any]
 
 
 @pytest.fixture(params=list(WAYS))
-def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+def way(request: pytest.FixtureRequest) -> Iterator[str]:
     """Everything is run in this way."""
-    made = WAYS[request.param]
-
-    def with_constants(build: Callable) -> Callable:
-        def code(shape: Any) -> tuple:
-            program, constants = build(shape)
-            return made(program), constants
-
-        return code
-
-    monkeypatch.setattr(joining, "join_code", with_constants(join_program))
-    monkeypatch.setattr(joining, "writing_code", lambda *shape: made(writing_program(*shape)))
-    monkeypatch.setattr(looking, "look_code", with_constants(look_program))
-    monkeypatch.setattr(census, "partners_code", lambda: made(partners_program()))
-    return request.param
+    with programs_made_by(WAYS[request.param]):
+        yield request.param
 
 
 # ---- random records -----------------------------------------------------------------------------------
@@ -120,7 +107,9 @@ def random_tests(
         if comparison is not None and not isinstance(comparison.left.expression, Load):
             made = compute_lane(lanes, np.zeros(ROWS, np.int64), comparison.left.expression)
             computed[comparison.left.expression] = made
-    return RecordTests(Columns(LanePlaces.of(lanes), tuple(computed.items())), conditions, left, right, optional)
+    return RecordTests(
+        ConditionColumns(LanePlaces.of(lanes), tuple(computed.items())), conditions, left, right, optional
+    )
 
 
 def order(a: float, b: float) -> int:
@@ -166,7 +155,13 @@ def start_of_window(end: int, window: int) -> int:
 
 
 def expected_join(
-    join: Join, lanes: Lanes, left: Buffer, right: Buffer, window: int, done: np.ndarray, bars: dict[str, np.ndarray]
+    join: JoinShape,
+    lanes: Lanes,
+    left: Buffer,
+    right: Buffer,
+    window: int,
+    done: np.ndarray,
+    bars: dict[str, np.ndarray],
 ) -> list[list[tuple[int, ...]]]:
     """By partition, the records: (start, end, rows …), sorted."""
     out = []
@@ -216,7 +211,7 @@ def test_joins(way: str, kind: str, seed: int, monkeypatch: pytest.MonkeyPatch) 
             if kind != "together" and random.random() < 0.5:
                 bars[f"{side}_low"] = random.integers(-5, 15, len(records_))
                 bars[f"{side}_high"] = random.integers(10, 35, len(records_))
-        join = Join(
+        join = JoinShape(
             kind, tests, lasting, ("l_low" in bars, "r_low" in bars), kind == "together" and bool(random.random() < 0.5)
         )
         window, done = int(random.choice([0, 4, 12, EVER])), random.integers(-5, 15, 2)
@@ -234,14 +229,14 @@ def test_a_join_of_some_records_of_each_side(way: str) -> None:
     random = np.random.default_rng(5)
     lanes = lanes_of(random)
     left, right = (records_of(random, (name,), frozenset(), False, 30) for name in "ac")
-    tests = RecordTests(Columns(LanePlaces.of(lanes)), (), ("a",), ("c",))
+    tests = RecordTests(ConditionColumns(LanePlaces.of(lanes)), (), ("a",), ("c",))
 
     def part(buffer: Buffer) -> Buffer:
         """Without the first partition."""
         return Buffer(buffer.variables, buffer.from_[1:], buffer.start, buffer.end, buffer.rows)
 
     for kind in ("range", "together"):
-        join = Join(kind, tests, False)
+        join = JoinShape(kind, tests, False)
         whole, _ = joining.join_buffers(join, lanes, left, right, 9, np.full(2, -1), NO_LIMIT, {})
         half, _ = joining.join_buffers(join, lanes, part(left), part(right), 9, np.full(1, -1), NO_LIMIT, {})
         assert whole is not None
@@ -251,7 +246,7 @@ def test_a_join_of_some_records_of_each_side(way: str) -> None:
 
 def test_which_values_are_compared_before_pairs_are_listed() -> None:
     lanes = lanes_of(np.random.default_rng(1))
-    columns = Columns(LanePlaces.of(lanes))
+    columns = ConditionColumns(LanePlaces.of(lanes))
 
     def tests(*conditions: Apply, optional: str = "") -> RecordTests:
         found = tuple((one, frozenset("ac")) for one in conditions)
@@ -305,7 +300,7 @@ def test_the_nth_event_before_and_after(way: str) -> None:
     random = np.random.default_rng(8)
     lanes = lanes_of(random)
     others, mine = (records_of(random, (name,), frozenset(), False, 20) for name in "na")
-    none = RecordTests(Columns(LanePlaces.of(lanes)), (), ("n",), ("a",))
+    none = RecordTests(ConditionColumns(LanePlaces.of(lanes)), (), ("n",), ("a",))
     turned = RecordTests(none.columns, (), ("a",), ("n",))
     latest = looking.latest_before(none, lanes, others, mine, 3, EVER)
     earliest = looking.earliest_after(turned, lanes, mine, others, 3, EVER)
@@ -324,7 +319,7 @@ def test_records_between_two_times(way: str, seed: int, monkeypatch: pytest.Monk
     optional = frozenset("b" if seed % 2 else "")
     lanes = lanes_of(random)
     others, mine = records_of(random, ("n",), frozenset(), True, 30), records_of(random, ("a", "b"), optional, True)
-    found = Found(mine.variables, *mine.arrays)
+    found = FoundRecords(mine.variables, *mine.arrays)
     low, high = mine.start - 8, mine.end + 8
     tests = random_tests(random, lanes, ("a", "b"), ("n",), optional)
     expected: list[list[int]] = []
@@ -357,7 +352,7 @@ def test_events_that_follow_a_row(way: str, most: int) -> None:
     others = Buffer(("n",), np.array([0, cut, count]), start, end, events)
     first = random.integers(-1, count, 9)
     group = np.array([0 if row < cut else 1 for row in first])
-    found = Found(("a",), np.zeros(3, np.int64), end[:9], end[:9], np.zeros((9, 1), np.int32), {}, group)
+    found = FoundRecords(("a",), np.zeros(3, np.int64), end[:9], end[:9], np.zeros((9, 1), np.int32), {}, group)
     low, newest = random.integers(0, 10, 9), random.integers(10, 31, 9)
     listed = looking.all_following(lanes, found, first, low, newest, others, most, NO_LIMIT)
     assert listed is not None
@@ -379,7 +374,7 @@ def test_conditions_on_single_records(way: str) -> None:
         (Apply("gt", (sums, five), "boolean"), frozenset("ab")),
         (Apply("le", (load("a", "k"), five), "boolean"), frozenset("a")),
     )
-    tests = RecordTests(Columns(LanePlaces.of(lanes)), conditions, ("a", "b"), (), frozenset("b"))
+    tests = RecordTests(ConditionColumns(LanePlaces.of(lanes)), conditions, ("a", "b"), (), frozenset("b"))
     for held, (a, b) in zip(looking.hold(tests, lanes, mine.rows), mine.rows.tolist()):
         k = lanes.ints[2]
         assert held == ((b < 0 or k[a] + k[b] > 1) and k[a] <= 1)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import product
 
 import numpy as np
 import pytest
 
 from episode.matchers.events import splitting
-from episode.matchers.events.code.splits import splits_program
-from tests.unit.matchers.events.ways import WAYS
+from tests.unit.native.runs import in_all_ways
 
 
 def expected(lists: list[list[int]], least: list[int], counts: list[int]) -> set[tuple[tuple[int, ...], ...]]:
@@ -34,11 +34,15 @@ def _is_right(lists: list[list[int]], parts: list[list[int]], least: list[int], 
     return len(mine) >= least[at] and mine == [time for time in lists[at] if after < time < before]
 
 
-@pytest.mark.parametrize("way", list(WAYS))
+@pytest.fixture(autouse=True)
+def all_ways() -> Iterator[None]:
+    with in_all_ways():
+        yield
+
+
 @pytest.mark.parametrize("seed", range(6))
-def test_splits(way: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_splits(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(splitting, "LEAST_ROOM", 1)
-    monkeypatch.setattr(splitting, "splits_code", lambda groups: WAYS[way](splits_program(groups)))
     random = np.random.default_rng(seed)
     for _ in range(8):
         groups, matches = int(random.integers(2, 4)), 2

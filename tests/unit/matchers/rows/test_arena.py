@@ -10,13 +10,13 @@ from episode.matchers.held import ranges
 from episode.matchers.rows.arena import NO_KEY, Arena
 from episode.matchers.rows.code.values import RunningValues
 from episode.matchers.rows.key_table import BASE, HI, KEY, LO, NEXT_START, ROOM, KeyTable
-from episode.matchers.rows.layout import Layout
+from episode.matchers.rows.layout import RowLayout
 from episode.matchers.rows.program import lower_program
 from episode.matchers.rows.row_log import RowLog
-from episode.matchers.rows.search import Search
+from episode.matchers.rows.search import RowSearch
 from tests.support.rows import spec_of
 
-LAYOUT = Layout(ints=1, floats=1, valids=1)
+LAYOUT = RowLayout(ints=1, floats=1, valids=1)
 PROGRAM = lower_program(
     spec_of("ORDER BY ts MEASURES A.v AS a PATTERN (A B)").plan.program, ("A", "B"), timed_out=False
 )
@@ -26,7 +26,7 @@ PROGRAM = lower_program(
 @pytest.mark.parametrize("seed", range(5))
 def test_rows_of_a_key_stay_together_wherever_its_block_is(seed: int, by_way: bool) -> None:
     draw = np.random.default_rng(seed)
-    keys, arena = KeyTable(), Arena(LAYOUT, Search(PROGRAM, by_way, RunningValues()))
+    keys, arena = KeyTable(), Arena(LAYOUT, RowSearch(PROGRAM, by_way, RunningValues()))
     known: dict[int, list[int]] = {}
     number = 0
     for _ in range(300):

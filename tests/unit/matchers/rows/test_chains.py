@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from episode.matchers.outcomes import EMPTY, MATCHED, TIMED_OUT, UNMATCHED
-from episode.matchers.rows.arrays import Found
+from episode.matchers.rows.arrays import FoundPaths
 from episode.matchers.rows.slices import chains
 from episode.matchers.rows.slices.chains import adopt, join, links_of, links_program, visit
 from tests.unit.native.runs import run_all_ways
@@ -34,7 +34,8 @@ def chain_from(following: np.ndarray, at: int) -> list[int]:
 
 def run_alike(build: Callable, expected: dict[str, list], *scalars: int, **arrays: np.ndarray) -> None:
     """The program gives the same in all ways."""
-    program, names = chains.program_of(build)
+    program = chains.program_of(build)
+    names = [one.name for one in program.entry.arrays]
     _, after = run_all_ways(program, [np.ascontiguousarray(arrays[name]) for name in names], *scalars)
     for name, values in expected.items():
         assert after[names.index(name)].tolist() == values
@@ -133,10 +134,10 @@ def test_where_the_search_resumes_after_matches(seed: int, emit_timed_out: bool,
             ahead = (at_label[0] if to == "first" else at_label[-1]) if at_label else 0
         place, end = row - first, int(length[longest])
         expected.append((place, place + max(1, ahead), len(own), place + end if end else 0))
-    found = Found(kind, start, length, number, path_from, path)
-    program, names = links_program(emit_timed_out, labels, to == "first")
+    found = FoundPaths(kind, start, length, number, path_from, path)
+    program = links_program(emit_timed_out, labels, to == "first")
     room = {name: np.zeros(matches, np.int64) for name in ("place", "following", "counts", "ends")}
     arrays = {**found._asdict(), "label_of": label_of, **room}
-    assert run_all_ways(program, [arrays[name] for name in names], first, places)[0] == len(expected)
+    assert run_all_ways(program, [arrays[one.name] for one in program.entry.arrays], first, places)[0] == len(expected)
     links = links_of(found, emit_timed_out, first, places, label_of, labels, to == "first")
     assert list(zip(*(array.tolist() for array in links), strict=True)) == expected

@@ -12,7 +12,7 @@ import episode
 from episode.lang.user_aggregates import REGISTERED
 from episode.matchers.prepare import needs_of, prepare
 from episode.matchers.rows import trial as trial_module
-from episode.matchers.rows.code.array_code import Room
+from episode.matchers.rows.code.array_code import ArrayRoom
 from episode.matchers.rows.code.condition_traits import ColumnPlaces, ConditionTraits
 from episode.matchers.rows.code.trial import TrialCode, trial_code
 from episode.matchers.rows.trial import Trial
@@ -77,15 +77,15 @@ def test_aggregates_leave_no_label_steady() -> None:
 @pytest.mark.parametrize(
     ("condition", "rows", "room"),
     [
-        ("v > A.v", 0, Room(0, 0)),
-        ("array_contains(array_agg(A.v), v)", 1, Room(1, 0)),
-        ("array_contains(array(A.v, C.v, 3), v)", 1, Room(0, 3)),
-        ("reverse(array_agg(A.v))[0] = v", 2, Room(1, 0)),
-        ("array_sort(array_agg(A.v))[0] = v", 4, Room(1, 0)),
-        ("concat(array_agg(A.v), array_agg(v), array(1))[0] = v", 4, Room(2, 1)),
+        ("v > A.v", 0, ArrayRoom(0, 0)),
+        ("array_contains(array_agg(A.v), v)", 1, ArrayRoom(1, 0)),
+        ("array_contains(array(A.v, C.v, 3), v)", 1, ArrayRoom(0, 3)),
+        ("reverse(array_agg(A.v))[0] = v", 2, ArrayRoom(1, 0)),
+        ("array_sort(array_agg(A.v))[0] = v", 4, ArrayRoom(1, 0)),
+        ("concat(array_agg(A.v), array_agg(v), array(1))[0] = v", 4, ArrayRoom(2, 1)),
     ],
 )
-def test_room_for_arrays(condition: str, rows: int, room: Room) -> None:
+def test_room_for_arrays(condition: str, rows: int, room: ArrayRoom) -> None:
     found = traits(f"B AS {condition}")
     assert (found.array_rows, found.array_room) == (rows, room)
 
@@ -96,7 +96,7 @@ def test_room_for_arrays(condition: str, rows: int, room: Room) -> None:
 def test_constants_are_data() -> None:
     first, second = (code(f"B AS B.v > A.v + {n} OR B.s <> LAST(A.s, 1) OR sum(v) < {m}") for n, m in ((1, 5), (7, 9)))
     assert assembly_of(first.program, False) == assembly_of(second.program, False)
-    assert first.ints != second.ints
+    assert first.constants.ints != second.constants.ints
 
 
 def test_a_large_condition_is_built_once() -> None:

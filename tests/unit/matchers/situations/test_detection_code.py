@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import pairwise, product
 
 import numpy as np
@@ -10,31 +11,20 @@ from hypothesis import HealthCheck, given, settings
 
 from episode.matchers.situations import detection, matcher
 from episode.matchers.situations.adapt import Orders
-from episode.matchers.situations.code import counting, values
-from episode.matchers.situations.code.arrays import Shape
+from episode.matchers.situations.code import counting
+from episode.matchers.situations.code.arrays import SituationShape
 from episode.matchers.situations.code.detecting import detection_program
 from episode.native.assembly import assembly_of
 from tests.reference.generate_situations import Case, cases
 from tests.reference.situations import Event
 from tests.support.situations import expected, run_in_pieces, run_whole, spec_of
-from tests.unit.native.runs import AllWays, run_all_ways
+from tests.unit.native.runs import AllWays, in_all_ways, run_all_ways
 
 
 @pytest.fixture
-def all_ways(monkeypatch: pytest.MonkeyPatch) -> list[AllWays]:
-    made: list[AllWays] = []
-
-    def code_of(program_of):
-        def code(*shape):
-            made.append(AllWays(program_of(*shape)))
-            return made[-1]
-
-        return code
-
-    monkeypatch.setattr(detection, "detection_code", code_of(detection_program))
-    monkeypatch.setattr(values, "accumulation_code", code_of(values.accumulation_program))
-    monkeypatch.setattr(counting, "_counting_code", code_of(counting.counting_program))
-    return made
+def all_ways() -> Iterator[list[AllWays]]:
+    with in_all_ways("situations", "values", "count_starts") as made:
+        yield made
 
 
 def comparable(rows: list[tuple]) -> list[tuple]:
@@ -113,8 +103,8 @@ def test_patterns_that_differ_in_numbers_share_code() -> None:
 
 
 def test_code_has_only_what_a_pattern_uses() -> None:
-    small = Shape(2, False, False, False, False, False)
-    large = Shape(3, True, True, True, True, True)
+    small = SituationShape(2, False, False, False, False, False)
+    large = SituationShape(3, True, True, True, True, True)
     assert detection_program(small).size * 1.5 < detection_program(large).size
     assert {"find_decisive", "was_certain", "look_at_plan"}.isdisjoint(
         one.name for one in detection_program(small).functions

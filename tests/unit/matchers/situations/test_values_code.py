@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from episode.matchers import opcodes as oc
-from episode.matchers.aggregate_code import Aggregate
-from episode.matchers.situations.code.values import FIND, FOLD, SUM_WORDS, Shape, accumulation_program
+from episode.matchers.aggregate_code import AggregateShape
+from episode.matchers.situations.code.values import FIND, FOLD, SUM_WORDS, ValuesShape, accumulation_program
 from tests.unit.native.runs import run_all_ways
 
 ROWS, BEFORE = 20, 3
@@ -51,7 +51,7 @@ class Drawn:
         }  # fmt: skip
 
 
-def made(shape: Shape, given: dict[str, np.ndarray]) -> dict[str, list[Any]]:
+def made(shape: ValuesShape, given: dict[str, np.ndarray]) -> dict[str, list[Any]]:
     program = accumulation_program(shape)
     names = [one.name for one in program.entry.arrays]
     out = {f"out_{name}": np.zeros(len(given["last"]), type_.dtype) for name, type_ in shape.outputs.items()}
@@ -72,10 +72,10 @@ def test_counts_and_sums(nulls: bool) -> None:
         before = {"before_count": np.array([4, 0, 9]), "before_whole": np.array([5, 0, 2**63 - 1]),
                   "before_more": np.array([0.0, 0.0, 1.0]), "before_real": np.array([1.5, 0.0, -2.0])}  # fmt: skip
         given = drawn.arrays | before
-        counted = made(Shape(FOLD, Aggregate(oc.COUNT), nulls), given)["out_count"]
-        true = made(Shape(FOLD, Aggregate(oc.COUNT_IF), nulls), given)["out_count"]
-        whole = made(Shape(FOLD, Aggregate(oc.SUM), nulls), given)
-        real = made(Shape(FOLD, Aggregate(oc.SUM, floating=True), nulls), given)
+        counted = made(ValuesShape(FOLD, AggregateShape(oc.COUNT), nulls), given)["out_count"]
+        true = made(ValuesShape(FOLD, AggregateShape(oc.COUNT_IF), nulls), given)["out_count"]
+        whole = made(ValuesShape(FOLD, AggregateShape(oc.SUM), nulls), given)
+        real = made(ValuesShape(FOLD, AggregateShape(oc.SUM, floating=True), nulls), given)
         for at, (first, last, opened) in enumerate(drawn.asked):
             rows = drawn.rows(first, last)
             known = before["before_count"][opened] if opened >= 0 else 0
@@ -101,7 +101,7 @@ def test_variances(nulls: bool) -> None:
     means = [float(np.mean(one)) if one else 0.0 for one in earlier]
     squares = [float(np.var(one)) * len(one) if one else 0.0 for one in earlier]
     before = {"before_count": np.array([3, 0, 1]), "before_real": np.array(means), "before_more": np.array(squares)}
-    found = made(Shape(FOLD, Aggregate(oc.VAR_POP, floating=True), nulls), drawn.arrays | before)
+    found = made(ValuesShape(FOLD, AggregateShape(oc.VAR_POP, floating=True), nulls), drawn.arrays | before)
     for at, (first, last, opened) in enumerate(drawn.asked):
         values = [*(earlier[opened] if opened >= 0 else []), *(drawn.floats[row] for row in drawn.rows(first, last))]
         assert found["out_count"][at] == len(values)
@@ -120,7 +120,7 @@ def test_sums_of_decimals(nulls: bool) -> None:
         known = [10**37, -1, 0]
         before = {"before_count": np.array([2, 1, 0]), "before_high": np.array([one >> 64 for one in known]),
                   "before_low": np.array([one & 2**64 - 1 for one in known], np.uint64)}  # fmt: skip
-        found = made(Shape(SUM_WORDS, Aggregate(oc.SUM_WIDE), nulls), drawn.arrays | before)
+        found = made(ValuesShape(SUM_WORDS, AggregateShape(oc.SUM_WIDE), nulls), drawn.arrays | before)
         for at, (first, last, opened) in enumerate(drawn.asked):
             rows = drawn.rows(first, last)
             total, too_large = known[opened] if opened >= 0 else 0, False
@@ -146,7 +146,7 @@ def test_places_of_extremes(function: int, floating: bool, nulls: bool) -> None:
     valid = [random.random() < 0.5 or not nulls for _ in range(BEFORE)] + drawn.valid
     given = drawn.arrays | {"shift": np.array([BEFORE]), "valid": np.array(valid, np.uint8)}
     given |= {"floats": np.array(values, np.float64)} if floating else {"ints": np.array(values, np.int64)}
-    found = made(Shape(FIND, Aggregate(function, floating), nulls), given)["out_place"]
+    found = made(ValuesShape(FIND, AggregateShape(function, floating), nulls), given)["out_place"]
     for at, (first, last, opened) in enumerate(drawn.asked):
         places = [*([opened] if opened >= 0 else []), *range(first + BEFORE, last + 1 + BEFORE)]
         best = -1

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from episode.native.running import Compiled
 from episode.native.scope import ArrayTypes
 from episode.native.types import F64, I32, I64, U8, U64, Type
 
@@ -53,11 +52,6 @@ _WRITTEN: dict[str, Type] = {
 TYPES: ArrayTypes = {name: (type_, False) for name, type_ in _READ.items()} | {
     name: (type_, True) for name, type_ in _WRITTEN.items()
 }
-
-
-def run(program: Compiled, arrays: Mapping[str, np.ndarray]) -> int:
-    """Call a program with the arrays that it takes, by name."""
-    return program([arrays[name] for name, _, _ in program.arrays])
 
 
 def settings_of(numbers: Mapping[int, int]) -> np.ndarray:

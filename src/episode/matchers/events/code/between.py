@@ -4,40 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
 
 from episode.matchers.events.code.arrays import LIMIT, MOST, NTH, TYPES, WINDOW
-from episode.matchers.events.code.conditions import Constants
 from episode.matchers.events.code.flow import FINE, FULL, TOO_MANY, Kept, scanning
 from episode.matchers.events.code.tests import PairTests, RecordTests
-from episode.matchers.time_code import EVER, NEVER, first_at_least, window_end, window_start
+from episode.matchers.expression_code import CodeConstants
+from episode.matchers.time_code import first_at_least, window_end, window_start
+from episode.matchers.times import EVER, NEVER
 from episode.native.builder import Program
 from episode.native.ir import Block, Operand, Value
-from episode.native.running import Compiled, compiled
 from episode.native.scope import Scope
 from episode.native.types import I32, U8
 
-MOST_PROGRAMS = 512
 COUNT = 1
 """The place in `kept` of how many events are listed; before it, the record at work."""
 
 
 @dataclass(frozen=True)
-class Look:
+class LookShape:
     """What is looked for: `latest`, `earliest`, `any`, `all`, `following` or `single`, the emitters below."""
 
     kind: str
     tests: RecordTests
 
 
-@lru_cache(maxsize=MOST_PROGRAMS)
-def look_code(look: Look) -> tuple[Compiled, Constants]:
-    program, constants = look_program(look)
-    return compiled(program), constants
-
-
-def look_program(look: Look) -> tuple[Program, Constants]:
-    program, constants = Program(look.kind), Constants()
+def look_program(look: LookShape) -> tuple[Program, CodeConstants]:
+    program, constants = Program(look.kind), CodeConstants()
     s = Scope(program.function("run"), TYPES)
     emit: Callable[[Scope, PairTests], None] = {
         "latest": _latest_before, "earliest": _earliest_after, "any": _any_between, "all": _all_between,

@@ -61,7 +61,7 @@ class TermShape:
 
 
 @dataclass(frozen=True)
-class Interval:
+class ValueInterval:
     """may_be: can it be anything but null? never_null: is it never null? Its least and greatest value."""
 
     may_be: Value
@@ -71,7 +71,7 @@ class Interval:
 
 
 @dataclass(frozen=True)
-class Moment:
+class BoundMoment:
     """What a bound is judged of.
 
     `walking`: what is taken up to `depth` and some of the j-th candidate on, of which there are `left`, with at least
@@ -89,7 +89,7 @@ class Moment:
     emitter: EventConditions | None = None
 
 
-def term_interval(s: Scope, terms: tuple[TermShape, ...], number: int, moment: Moment) -> Interval:
+def term_interval(s: Scope, terms: tuple[TermShape, ...], number: int, moment: BoundMoment) -> ValueInterval:
     """What a term can come to, without slack."""
     emit = {"walking": _reached, "containing": _containing, "preceding": _preceding}[moment.kind]
     return emit(s, terms[number], number, moment)
@@ -144,8 +144,7 @@ def _fill_levels(
         there, value = _value(emitter, term, s.members[first + j].to(I64))
         with f.when(there):
             if term.is_float:
-                with f.when(value.differs(value) | f.unary("abs", value).equals(INFINITE)):
-                    f.give(False)
+                f.give_if(value.differs(value) | f.unary("abs", value).equals(INFINITE), False)
                 fractions = value * FRACTION
                 exact.set(exact & fractions.equals(f.unary("floor", fractions)))
             some.set(some + 1.0)
@@ -195,7 +194,7 @@ def note_preceding(
 # ---- intervals -------------------------------------------------------------------------------------------------
 
 
-def _reached(s: Scope, term: TermShape, number: int, moment: Moment) -> Interval:
+def _reached(s: Scope, term: TermShape, number: int, moment: BoundMoment) -> ValueInterval:
     f = s.f
     j, left, more, depth = moment.j, moment.left, moment.more, moment.depth
     assert j is not None
@@ -213,18 +212,18 @@ def _reached(s: Scope, term: TermShape, number: int, moment: Moment) -> Interval
     least, greatest = _level(s, number, j, LEAST), _level(s, number, j, GREATEST)
     if term.function == oc.COUNT:
         taken = count.to(F64)
-        return Interval(f.value(True), f.value(True), taken + valued.to(F64), taken + greatest)
+        return ValueInterval(f.value(True), f.value(True), taken + valued.to(F64), taken + greatest)
     never = counted | valued
     now = f.select(counted, _so_far(term, state.whole, state.real, state.more), 0.0)
     if term.function == oc.SUM:
         adds = (some > 0.0) & (~counted | valued)  # at least one value is added
         least = f.select(adds & least.equals(0.0), lowest, least)
         greatest = f.select(adds & greatest.equals(0.0), highest, greatest)
-        return Interval(counted | (some > 0.0), never, now + least, now + greatest)
+        return ValueInterval(counted | (some > 0.0), never, now + least, now + greatest)
     low, high = _extremes(f, term, now, f.select(counted, count, 1).to(F64), valued, lowest, highest)
     low, high = f.select(counted, low, lowest), f.select(counted, high, highest)
     low, high = low * term.scale - term.rounding, high * term.scale + term.rounding
-    return Interval(counted | (some > 0.0), never, low, high)
+    return ValueInterval(counted | (some > 0.0), never, low, high)
 
 
 def _so_far(term: TermShape, whole: Value | None, real: Value | None, more: Value | None) -> Value:
@@ -256,8 +255,8 @@ def _extremes(
 
 
 def _edge(
-    s: Scope, term: TermShape, moment: Moment, more: Value, valued: Value, of_rest: tuple[Value, Value, Value]
-) -> Interval:
+    s: Scope, term: TermShape, moment: BoundMoment, more: Value, valued: Value, of_rest: tuple[Value, Value, Value]
+) -> ValueInterval:
     """A value of the first or the last event, which may be taken already."""
     f = s.f
     assert moment.emitter is not None
@@ -272,7 +271,7 @@ def _edge(
         lowest, highest = f.select(known, INFINITE, lowest), f.select(known, -INFINITE, highest)
         some = f.select(known, 0.0, some)
     found = known & there
-    return Interval(
+    return ValueInterval(
         found | (some > 0.0),
         f.select(known, there, valued),
         f.select(found, f.least(lowest, value), lowest),
@@ -280,7 +279,7 @@ def _edge(
     )
 
 
-def _containing(s: Scope, term: TermShape, number: int, moment: Moment) -> Interval:
+def _containing(s: Scope, term: TermShape, number: int, moment: BoundMoment) -> ValueInterval:
     f = s.f
     assert moment.emitter is not None
     assert moment.row is not None
@@ -288,45 +287,45 @@ def _containing(s: Scope, term: TermShape, number: int, moment: Moment) -> Inter
     lowest, highest, least, greatest, some = (_level(s, number, 0, place) for place in range(5))
     there, value = _value(moment.emitter, term, moment.row)
     if term.function == oc.COUNT:
-        return Interval(f.value(True), f.value(True), value, greatest)
+        return ValueInterval(f.value(True), f.value(True), value, greatest)
     never = some.equals(moment.left.to(F64))
     never = never | there if term.function < FIRST else never
     may_be = some > 0.0
     if term.function == oc.SUM:
-        return Interval(may_be, never, least + f.greatest(value, 0.0), greatest + f.least(value, 0.0))
+        return ValueInterval(may_be, never, least + f.greatest(value, 0.0), greatest + f.least(value, 0.0))
     if term.function == oc.MIN:
         highest = f.select(there, value, highest)
     elif term.function == oc.MAX:
         lowest = f.select(there, value, lowest)
-    return Interval(may_be, never, lowest * term.scale - term.rounding, highest * term.scale + term.rounding)
+    return ValueInterval(may_be, never, lowest * term.scale - term.rounding, highest * term.scale + term.rounding)
 
 
-def _preceding(s: Scope, term: TermShape, number: int, moment: Moment) -> Interval:
+def _preceding(s: Scope, term: TermShape, number: int, moment: BoundMoment) -> ValueInterval:
     f = s.f
     assert moment.emitter is not None
     assert moment.row is not None
     assert moment.j is not None
     there, value = _value(moment.emitter, term, moment.row)
     if term.function == OWN:
-        return Interval(there, there, value, value)
+        return ValueInterval(there, there, value, value)
     end = s.settings[LEVELS] - 1
     lowest, highest, least, greatest, some = (_level(s, number, end, place) for place in range(5))
     valued = some.equals(moment.j.to(F64)) if moment.back > 0 else f.value(False)
     if term.function == BEFORE:
-        return Interval(some > 0.0, valued, lowest, highest)
+        return ValueInterval(some > 0.0, valued, lowest, highest)
     own = there if term.reach == WITH_CURRENT else f.value(False)
     if term.function == oc.COUNT:
         least_ = own.to(F64) + valued.to(F64)
-        return Interval(f.value(True), f.value(True), least_, own.to(F64) + greatest)
+        return ValueInterval(f.value(True), f.value(True), least_, own.to(F64) + greatest)
     may_be, never = own | (some > 0.0), own | valued
     if term.function == oc.SUM:
         low = f.select(own, value + least, f.select(least.equals(0.0), lowest, least))
         high = f.select(own, value + greatest, f.select(greatest.equals(0.0), highest, greatest))
-        return Interval(may_be, never, low, high)
+        return ValueInterval(may_be, never, low, high)
     low, high = f.least(value, lowest), f.greatest(value, highest)
     if term.function == oc.MIN:
         high = value
     elif term.function == oc.MAX:
         low = value
     low, high = f.select(own, low, lowest), f.select(own, high, highest)
-    return Interval(may_be, never, low * term.scale - term.rounding, high * term.scale + term.rounding)
+    return ValueInterval(may_be, never, low * term.scale - term.rounding, high * term.scale + term.rounding)

@@ -27,9 +27,9 @@ from episode.matchers.events.code.bound_terms import (
     SIZE,
     SLACK,
     WHOLE,
-    Interval,
-    Moment,
+    BoundMoment,
     TermShape,
+    ValueInterval,
     fill_levels,
     note_preceding,
     term_interval,
@@ -155,20 +155,16 @@ class BoundCode:
             left_out = f.variable("left_out", 0)
             for variable, needed in places:
                 size = s.tops[variable] - s.low[self._place(match, variable)]
-                with f.when(~self.feasible(s, variable, 0, size, f.value(needed), -1)):
-                    f.give(False)
+                f.give_if(~self.feasible(s, variable, 0, size, f.value(needed), -1), False)
             for variable, needed in places:
                 if again == 0 and self.about(variable):
                     out = s.call(f"possible_{variable}", partial(self._possible, variable), match)
                     left_out.set(left_out + out)
                     if needed:
-                        with f.when(s.tops[variable].equals(s.low[self._place(match, variable)])):
-                            f.give(False)
+                        f.give_if(s.tops[variable].equals(s.low[self._place(match, variable)]), False)
             if again == 0:
                 done = f.block("done")
-                more = f.block("more")
-                f.branch(left_out.equals(0), done, more)
-                f.at(more)
+                f.jump_if(left_out.equals(0), done)
         f.jump(done)
         f.at(done)
         if self.is_marked:
@@ -265,10 +261,9 @@ class BoundCode:
         f = s.f
         for number in self.about(variable):
             with f.when(s.rests[number].equals(0) & (s.settled[number] >= depth)):
-                moment = Moment(WALKING, self.checks, j=j, left=left, more=more, depth=depth)
+                moment = BoundMoment(WALKING, self.checks, j=j, left=left, more=more, depth=depth)
                 verdict = self._judge(s, number, moment)
-                with f.when(verdict.equals(IMPOSSIBLE)):
-                    f.give(False)
+                f.give_if(verdict.equals(IMPOSSIBLE), False)
                 with f.when(verdict.equals(CERTAIN) & more):
                     s.settled[number] = depth
         f.give(True)
@@ -298,14 +293,13 @@ class BoundCode:
         opens = [s.rests[one].equals(0) & s.settled[one].equals(NOT_SETTLED) for one in self.about(variable)]
         for one in opens:
             open_ = open_ | one
-        with f.when(~open_):
-            f.give(0)
+        f.give_if(~open_, 0)
         with f.loop(0, size) as j:
             row = s.members[first + j].to(I64)
             fits = f.variable("fits", True)
             for number, one in zip(self.about(variable), opens):
                 with f.when(fits & one):
-                    moment = Moment(CONTAINING, self.checks, row=row, left=size)
+                    moment = BoundMoment(CONTAINING, self.checks, row=row, left=size)
                     fits.set(self._judge(s, number, moment).differs(IMPOSSIBLE))
             with f.when(fits):
                 s.members[first + kept] = row.to(I32)
@@ -333,7 +327,7 @@ class BoundCode:
             note_preceding(s, emitter, self.shape.terms, term, None)
         with f.loop(first, s.tops[bound.variable]) as member:
             row = s.members[member].to(I64)
-            moment = Moment(PRECEDING, self.checks, row=row, j=member - first, back=bound.back)
+            moment = BoundMoment(PRECEDING, self.checks, row=row, j=member - first, back=bound.back)
             verdict = self._judge(s, number, replace(moment, emitter=emitter))
             if number < MOST_MARKS:
                 bit = f.select(verdict.equals(CERTAIN), 1 << number, 0)
@@ -346,7 +340,7 @@ class BoundCode:
 
     # ---- verdicts --------------------------------------------------------------------------------------------------
 
-    def _judge(self, s: Scope, number: int, moment: Moment) -> Value:
+    def _judge(self, s: Scope, number: int, moment: BoundMoment) -> Value:
         """IMPOSSIBLE: a bound does not hold for any choice; CERTAIN: it holds for all; else OPEN."""
         f = s.f
         if moment.emitter is None:
@@ -363,7 +357,7 @@ class BoundCode:
             found = f.greatest(found, verdict)
         return found
 
-    def _side(self, s: Scope, side: SideShape, moment: Moment) -> Interval:
+    def _side(self, s: Scope, side: SideShape, moment: BoundMoment) -> ValueInterval:
         """The least and the greatest that the sum of parts can be."""
         f = s.f
         may_be, never_null, short = f.value(True), f.value(True), f.value(True)
@@ -381,20 +375,20 @@ class BoundCode:
         if side.computed:
             rounding = f.select(short & (size < MOST_FRACTIONS), 0.0, size * RELATIVE)
             least, greatest = least - rounding, greatest + rounding
-        return Interval(may_be, never_null & (size < min(LARGEST, side.limit)), least, greatest)
+        return ValueInterval(may_be, never_null & (size < min(LARGEST, side.limit)), least, greatest)
 
-    def _fixed_part(self, s: Scope, number: int) -> tuple[Interval, Value, Value, Value]:
+    def _fixed_part(self, s: Scope, number: int) -> tuple[ValueInterval, Value, Value, Value]:
         """(values, slack, no value is greater, are sums exact?)"""
         f = s.f
         value, known = s.fixed[2 * number], s.fixed[2 * number + 1].differs(0.0)
         largest = f.unary("abs", value)
         slack = f.select(largest >= WHOLE, largest * RELATIVE, 0.0)
         fractions = value * FRACTION
-        return Interval(known, known, value, value), slack, largest, fractions.equals(f.unary("floor", fractions))
+        return ValueInterval(known, known, value, value), slack, largest, fractions.equals(f.unary("floor", fractions))
 
     def _term_part(
-        self, s: Scope, number: int, factor: Value, moment: Moment
-    ) -> tuple[Interval, Value, Value, Value]:  # fmt: skip
+        self, s: Scope, number: int, factor: Value, moment: BoundMoment
+    ) -> tuple[ValueInterval, Value, Value, Value]:  # fmt: skip
         f, term = s.f, self.shape.terms[number]
         slack, largest, short = (s.facts[3 * number + place] for place in (SLACK, SIZE, SHORT))
         if not term.is_float:
@@ -410,31 +404,31 @@ def _verdict(f: Function, certain: Value, possible: Value) -> Value:
     return f.select(certain, CERTAIN, f.select(possible, OPEN, IMPOSSIBLE))
 
 
-def _less(f: Function, one: Interval, other: Interval) -> Value:
+def _less(f: Function, one: ValueInterval, other: ValueInterval) -> Value:
     return _verdict(f, one.greatest < other.least, one.least < other.greatest)
 
 
-def _at_most(f: Function, one: Interval, other: Interval) -> Value:
+def _at_most(f: Function, one: ValueInterval, other: ValueInterval) -> Value:
     return _verdict(f, one.greatest <= other.least, one.least <= other.greatest)
 
 
-def _equal(f: Function, one: Interval, other: Interval) -> Value:
+def _equal(f: Function, one: ValueInterval, other: ValueInterval) -> Value:
     apart, same = _apart_or_same(one, other)
     return f.select(same, CERTAIN, f.select(apart, IMPOSSIBLE, OPEN))
 
 
-def _unequal(f: Function, one: Interval, other: Interval) -> Value:
+def _unequal(f: Function, one: ValueInterval, other: ValueInterval) -> Value:
     apart, same = _apart_or_same(one, other)
     return f.select(apart, CERTAIN, f.select(same, IMPOSSIBLE, OPEN))
 
 
-def _apart_or_same(one: Interval, other: Interval) -> tuple[Value, Value]:
+def _apart_or_same(one: ValueInterval, other: ValueInterval) -> tuple[Value, Value]:
     apart = (one.greatest < other.least) | (other.greatest < one.least)
     is_one = one.least.equals(one.greatest) & other.least.equals(other.greatest)
     return apart, is_one & one.least.equals(other.least)
 
 
-_COMPARE: dict[str, Callable[[Function, Interval, Interval], Value]] = {
+_COMPARE: dict[str, Callable[[Function, ValueInterval, ValueInterval], Value]] = {
     "lt": _less,
     "le": _at_most,
     "gt": lambda f, one, other: _less(f, other, one),

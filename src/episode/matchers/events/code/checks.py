@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 
-from episode.matchers.aggregate_code import Aggregate, State, choose_state
-from episode.matchers.events.code.conditions import Columns, Constants, EventConditions
-from episode.matchers.events.code.flow import scanning
-from episode.matchers.expression_code import Emitted
+from episode.matchers.aggregate_code import AggregateShape, AggregateState, choose_state
+from episode.matchers.events.code.conditions import ConditionColumns, EventConditions
+from episode.matchers.events.code.flow import advance, scanning
+from episode.matchers.expression_code import CodeConstants, Emitted
 from episode.native.builder import Function
-from episode.native.ir import Operand, Value
+from episode.native.ir import Operand, Value, Variable
 from episode.native.scope import Scope
 from episode.native.types import BOOL, I128, U64
 from episode.plan.events.automaton import AutomatonPlan
@@ -36,9 +36,9 @@ class Taking:
 
     automaton: AutomatonPlan
     variables: tuple[str, ...]
-    columns: Columns
+    columns: ConditionColumns
     runnings: tuple[Running, ...]
-    aggregates: tuple[Aggregate, ...]
+    aggregates: tuple[AggregateShape, ...]
     arguments: tuple[tuple[bool, int, int], ...]
 
 
@@ -51,9 +51,9 @@ def runnings_of(automaton: AutomatonPlan) -> tuple[Running, ...]:
 class Checks:
     """Emits the checks of an automaton in a program. constants: what they read in it."""
 
-    def __init__(self, shape: Taking, constants: Constants | None = None) -> None:
+    def __init__(self, shape: Taking, constants: CodeConstants | None = None) -> None:
         self.shape, self.automaton = shape, shape.automaton
-        self.constants = Constants() if constants is None else constants
+        self.constants = CodeConstants() if constants is None else constants
 
     @cached_property
     def bit(self) -> dict[str, int]:
@@ -70,10 +70,20 @@ class Checks:
         if self.shape.runnings:
             s.call("add_event", self._add_event, depth, row, variable)
 
-    def drop(self, s: Scope, depth: Operand, variable: Operand) -> None:
+    def drop(self, s: Scope, depth: Variable) -> None:
         """Take the last event off the path."""
-        s.last_depth[variable] = s.earlier[depth]
+        last = depth.value
+        variable = s.t_variable[s.trans[last]]
+        s.last_depth[variable] = s.earlier[last]
         s.taken[variable] = s.taken[variable] - 1
+        depth.set(last - 1)
+
+    def advance_option(self, s: Scope, option: Variable, end: Value, bits: Value) -> None:
+        """Move to the next of the transitions before `end` that can take an event with these bits."""
+        advance(s.f, option, end, lambda one: ~has_bit(s.f, bits, s.t_variable[one]))
+
+    def is_accepting(self, s: Scope, state: Value) -> Value:
+        return is_one_of(s.f, state, [at for at, accepts in enumerate(self.automaton.accepting) if accepts])
 
     def is_taken(self, s: Scope, depth: Operand, row: Operand) -> Value:
         """Is an event on the path?"""
@@ -93,11 +103,11 @@ class Checks:
                 s.array(_ARRAYS[field])[depth * len(self.shape.runnings) + number] = getattr(state, field)
         f.give(0)
 
-    def state_at(self, s: Scope, number: int, depth: Value) -> State:
+    def state_at(self, s: Scope, number: int, depth: Value) -> AggregateState:
         """The state of a running aggregate at a depth."""
         place = depth * len(self.shape.runnings) + number
         fields = self.shape.aggregates[number].fields
-        return State(**{field: s.array(_ARRAYS[field])[place] for field in fields})
+        return AggregateState(**{field: s.array(_ARRAYS[field])[place] for field in fields})
 
     def _argument(self, emitter: EventConditions, number: int, row: Value) -> tuple[Value | None, Value | None]:
         """The value that an aggregate takes of an event, and whether it is null; COUNT needs no value."""
@@ -111,7 +121,7 @@ class Checks:
         if aggregate.takes_words:
             is_float, place, check = column
             high, _ = emitter.value_of((is_float, place + 1, check), row)
-            value = high.to(I128) << emitter.f.constant(64, I128) | value.bits_as(U64).to(I128)
+            value = high.to(I128) << 64 | value.bits_as(U64).to(I128)
         return value, null
 
     def _only(self, running: Running) -> int:
@@ -144,8 +154,7 @@ class Checks:
             if checks:
                 f.at(block)
                 for check in checks:
-                    with f.when(~self.holds(s, check, depth)):
-                        f.give(False)
+                    f.give_if(~self.holds(s, check, depth), False)
                 f.jump(passed)
         f.at(passed)
         f.give(True)
@@ -168,8 +177,7 @@ class Checks:
         variable = self.bit[check.loop]
         at, left = f.variable("at", s.last_depth[variable]), f.variable("left", s.taken[variable])
         with scanning(f, at, lambda now: now >= 0, lambda _: left > check.back, step=None) as (now, _):
-            with f.when(~self.holds_for(s, number, now, s.path[now], depth)):
-                f.give(False)
+            f.give_if(~self.holds_for(s, number, now, s.path[now], depth), False)
             at.set(s.earlier[now])
             left.set(left - 1)
         f.give(True)

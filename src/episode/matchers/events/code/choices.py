@@ -13,18 +13,19 @@ parts begin at the places that `settings` names.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
 
 import numpy as np
 
 from episode.matchers.comparing import AT_LEAST, AT_MOST, EQUAL, GREATER, LESS
+from episode.matchers.events.code.flow import nodes_above, nodes_below
 from episode.matchers.time_code import first_at_least
-from episode.native.builder import Function, Program
+from episode.native.builder import Program
 from episode.native.ir import Operand, Value
-from episode.native.running import Compiled, compiled
-from episode.native.scope import ArrayTypes, Scope
+from episode.native.running import compiled_for
+from episode.native.scope import ArrayTypes, Scope, entry_scope
 from episode.native.types import F64, I64, U8, U64, U128
 
 ALL, TREE, PAIRS = 0, 1, 2
@@ -37,7 +38,6 @@ MATCHES, SUMS, FIRST, OWN, BEFORE, NOW = range(6)
 complete choices up to and with each event, summed up over the events of its closure; of the closure at work: in how
 many ways an event may be its first, the choices that end with an event by state, and those that may come before an
 event by state (in the tree also by rank), at all and for the current one."""
-MOST_PROGRAMS = 128
 
 _TYPES: ArrayTypes = {
     "settings": (I64, False), "closures": (I64, False), "from_": (I64, False), "start": (I64, False),
@@ -48,7 +48,7 @@ _TYPES: ArrayTypes = {
 
 
 @dataclass(frozen=True)
-class Closure:
+class ClosureShape:
     """What is compiled in of a closure. one_state: no number of events and no condition on some event counts."""
 
     relation: int
@@ -59,7 +59,7 @@ class Closure:
 
 
 @dataclass(frozen=True)
-class Choices:
+class ClosureChoices:
     """Events of closures that lie between two single events, of many matches.
 
     from_ int64[closures, matches + 1]: where the events of each closure and match are in the other arrays, sorted by
@@ -83,7 +83,7 @@ class Choices:
     pairs: np.ndarray
 
     @property
-    def shapes(self) -> tuple[Closure, ...]:
+    def shapes(self) -> tuple[ClosureShape, ...]:
         return tuple(_shape_of(*closure) for closure in self.closures.tolist())
 
     def arrays(self) -> dict[str, np.ndarray]:
@@ -102,30 +102,24 @@ class Choices:
 
     def count(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(high, low, near) per match: in how many ways events can be chosen."""
-        code, arrays, matches = _code(self.shapes), self.arrays(), self.from_.shape[1] - 1
-        code([arrays[name] for name, _, _ in code.arrays])
+        arrays, matches = self.arrays(), self.from_.shape[1] - 1
+        compiled_for(program_of, self.shapes).run(arrays)
         return arrays["high"][:matches], arrays["low"][:matches], arrays["near"][:matches]
 
 
-def _shape_of(needed: int, least: int, most: int, may_be_empty: int, relation: int, compare: int) -> Closure:
+def _shape_of(needed: int, least: int, most: int, may_be_empty: int, relation: int, compare: int) -> ClosureShape:
     compare = compare if relation == TREE else EQUAL
-    return Closure(relation, compare, bool(may_be_empty), most >= 0, needed == 0 and most < 0 and least <= 1)
+    return ClosureShape(relation, compare, bool(may_be_empty), most >= 0, needed == 0 and most < 0 and least <= 1)
 
 
-@lru_cache(maxsize=MOST_PROGRAMS)
-def _code(shapes: tuple[Closure, ...]) -> Compiled:
-    return compiled(program_of(shapes))
-
-
-def program_of(shapes: Sequence[Closure]) -> Program:
-    program = Program("choices")
-    s = Scope(program.function("run"), _TYPES)
+def program_of(shapes: Sequence[ClosureShape]) -> Program:
+    s = entry_scope("choices", _TYPES)
     with s.f.loop(0, s.settings[MATCHES]) as match:
         for number in range(len(shapes)):
             s.call(f"count_{number}", partial(_count_closure, shapes, number), match)
         _add_before(s, shapes, len(shapes) - 1, match, None, match)
     s.f.give(0)
-    return program
+    return s.program
 
 
 # ---- numbers ---------------------------------------------------------------------------------------------
@@ -146,12 +140,12 @@ def _copy(s: Scope, at: Value, other: Value) -> None:
 
 
 def _number(s: Scope, at: Value) -> Value:
-    return s.high[at].to(U128) << s.f.constant(64, U128) | s.low[at].to(U128)
+    return s.high[at].to(U128) << 64 | s.low[at].to(U128)
 
 
 def _put(s: Scope, at: Value, number: Value) -> None:
     s.low[at] = number.to(U64)
-    s.high[at] = (number >> s.f.constant(64, U128)).to(U64)
+    s.high[at] = (number >> 64).to(U64)
 
 
 def _add(s: Scope, at: Operand, other: Operand) -> None:
@@ -186,7 +180,7 @@ def _events(s: Scope, number: int, match: Value) -> tuple[Value, Value]:
 
 
 def _add_before(
-    s: Scope, shapes: Sequence[Closure], last: int, match: Value, time: Value | None, at: Value
+    s: Scope, shapes: Sequence[ClosureShape], last: int, match: Value, time: Value | None, at: Value
 ) -> None:  # fmt: skip
     """Add the choices of the closures up to number `last` whose events have all ended before a time (None: at all)."""
     f = s.f
@@ -204,7 +198,7 @@ class _States:
     """The states of a closure: how many events a choice has, as far as that counts, and which conditions some of them
     satisfy."""
 
-    def __init__(self, s: Scope, shape: Closure, number: int) -> None:
+    def __init__(self, s: Scope, shape: ClosureShape, number: int) -> None:
         f = s.f
         needed, least, most = (s.closures[number * _COLUMNS + column] for column in (NEEDED, LEAST, MOST))
         self.possible = f.constant(True, (most > 0).type)
@@ -219,7 +213,7 @@ class _States:
         self.count = self.levels * self.width
 
 
-def _count_closure(shapes: Sequence[Closure], number: int, s: Scope, match: Value) -> None:
+def _count_closure(shapes: Sequence[ClosureShape], number: int, s: Scope, match: Value) -> None:
     """The complete choices of one closure in one match, summed up."""
     f, shape = s.f, shapes[number]
     states = _States(s, shape, number)
@@ -246,7 +240,7 @@ def _count_closure(shapes: Sequence[Closure], number: int, s: Scope, match: Valu
     f.give(0)
 
 
-def _note(s: Scope, shape: Closure, states: _States, begin: Value, width: Value, event: Value) -> None:
+def _note(s: Scope, shape: ClosureShape, states: _States, begin: Value, width: Value, event: Value) -> None:
     """Let an event be found as one before others."""
     own, before = s.settings[OWN] + event * states.count, s.settings[BEFORE]
     if shape.relation == ALL:
@@ -254,14 +248,19 @@ def _note(s: Scope, shape: Closure, states: _States, begin: Value, width: Value,
     elif shape.relation == TREE:
         rank = s.value_before[begin + event]
         with s.f.when(rank >= 0):
-            _each_node(
-                s.f, _inserted_at(shape.compare, rank, width), width, shape.compare, True,
-                lambda node: _add_states(s, before + node, width, own, 1, states.count),
-            )  # fmt: skip
+            node = _inserted_at(shape.compare, rank, width)
+
+            def add(node: Value) -> None:
+                _add_states(s, before + node, width, own, 1, states.count)
+
+            if shape.compare == EQUAL:
+                add(node)
+            else:
+                nodes_above(s.f, node, width, add)
 
 
 def _sum_before(
-    s: Scope, shape: Closure, states: _States, number: int, match: Value, event: Value, begin: Value, count: Value,
+    s: Scope, shape: ClosureShape, states: _States, number: int, match: Value, event: Value, begin: Value, count: Value,
     width: Value, seen: Value,
 ) -> Value:  # fmt: skip
     """Where the choices are, by state, that may come before an event."""
@@ -272,10 +271,15 @@ def _sum_before(
     if shape.relation == TREE:
         before, rank = s.settings[BEFORE], s.value[event]
         with f.when(rank >= 0):
-            _each_node(
-                f, _asked_at(shape.compare, rank, width), width, shape.compare, False,
-                lambda node: _add_states(s, now, 1, before + node, width, states.count),
-            )  # fmt: skip
+            node = _asked_at(shape.compare, rank, width)
+
+            def add(node: Value) -> None:
+                _add_states(s, now, 1, before + node, width, states.count)
+
+            if shape.compare == EQUAL:
+                add(node)
+            else:
+                nodes_below(f, node, add)
         return now
     table = s.pair_from[s.settings[MATCHES] * number + match] + (event - begin)
     with f.loop(0, seen) as other:
@@ -284,7 +288,7 @@ def _sum_before(
     return now
 
 
-def _take(s: Scope, shape: Closure, states: _States, event: Value, own: Value, now: Value) -> None:
+def _take(s: Scope, shape: ClosureShape, states: _States, event: Value, own: Value, now: Value) -> None:
     """The choices that may come before an event continue with it."""
     f = s.f
     if shape.one_state:
@@ -326,18 +330,3 @@ def _asked_at(compare: int, rank: Value, width: Value) -> Value:
         return rank + 1
     assert compare in (LESS, AT_MOST)
     return width - 2 - rank if compare == LESS else width - 1 - rank
-
-
-def _each_node(
-    f: Function, first: Value, width: Value, compare: int, upwards: bool, visit: Callable[[Value], None]
-) -> None:
-    """The nodes above one, or those that make up the sum up to one; without an order, this one alone."""
-    if compare == EQUAL:
-        visit(first)
-        return
-    node = f.variable("node", first)
-    with f.during(lambda: node < width if upwards else node > 0):
-        now = node.value
-        visit(now)
-        lowest = now & -now
-        node.set(now + lowest if upwards else now - lowest)

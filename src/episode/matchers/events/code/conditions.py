@@ -8,15 +8,12 @@ there is), `running(aggregate)` the value of a running aggregate.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import cast
 
-import numpy as np
-
-from episode.matchers.encoding import Lanes
 from episode.matchers.events.code.arrays import ROWS
 from episode.matchers.events.comparisons import Operand, comparison_of
-from episode.matchers.expression_code import COMPARE, Emitted, Emitter, LaneArrays, LanePlaces
+from episode.matchers.expression_code import COMPARE, CodeConstants, Emitted, Emitter, LaneArrays, LanePlaces
 from episode.native.ir import Value
 from episode.native.scope import Scope
 from episode.plan.expressions import Apply, Expression, Load, Navigated, RowRef, Running
@@ -26,7 +23,7 @@ EmitRunning = Callable[[Running], Emitted]
 
 
 @dataclass(frozen=True)
-class Columns:
+class ConditionColumns:
     """Where conditions find values: columns in lanes, and what was computed of single rows.
 
     computed: expressions at the current row, each (is float, row in its lane, row of validity).
@@ -36,32 +33,24 @@ class Columns:
     computed: tuple[tuple[Expression, tuple[bool, int, int]], ...] = ()
 
 
-NO_COLUMNS = Columns(LanePlaces((), (), ()))
-
-
-@dataclass
-class Constants:
-    """The constants of a program, in the order of the places that its code reads them from."""
-
-    ints: list[int | tuple[str, object]] = field(default_factory=list)
-    floats: list[float] = field(default_factory=list)
-
-    def arrays(self, lanes: Lanes) -> dict[str, np.ndarray]:
-        """const_i and const_f; strings are their ranks among the values of the lanes."""
-        numbers = [one if isinstance(one, int) else lanes.ranks[one] for one in self.ints]
-        return {"const_i": np.array(numbers, np.int64), "const_f": np.array(self.floats, np.float64)}
+NO_COLUMNS = ConditionColumns(LanePlaces((), (), ()))
 
 
 class EventConditions(Emitter):
     """Conditions in one function. It is made where the function begins: what it reads there is used everywhere."""
 
     def __init__(
-        self, s: Scope, columns: Columns, constants: Constants, find: FindRow, running: EmitRunning | None = None
+        self,
+        s: Scope,
+        columns: ConditionColumns,
+        constants: CodeConstants,
+        find: FindRow,
+        running: EmitRunning | None = None,
     ) -> None:
         # The scope has the lanes by name, and declares those that are read.
         lanes = cast(LaneArrays, s)
-        super().__init__(s.f, columns.places, lanes, s.settings[ROWS], constants.ints, constants.floats)
-        self.columns, self.constants = columns, constants
+        super().__init__(s.f, columns.places, lanes, s.settings[ROWS], constants)
+        self.columns = columns
         self.find, self.running = find, running
         self.computed = dict(columns.computed)
 

@@ -14,16 +14,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 
-from episode.matchers.events.code.sorting import sort
-from episode.matchers.time_code import EVER, window_end
+from episode.matchers.sorting import sort_numbers
+from episode.matchers.time_code import window_end
+from episode.matchers.times import EVER
 from episode.native.builder import Program
 from episode.native.ir import Operand, Value, Variable
-from episode.native.running import Compiled, compiled
+from episode.native.running import compiled_for
 from episode.native.scope import ArrayTypes, Scope
 from episode.native.types import F64, I64
 
@@ -33,12 +33,12 @@ CLOCK: ArrayTypes = {
 }  # fmt: skip
 FRONTIERS: ArrayTypes = {
     "times": (I64, True), "mass": (F64, True), "set_stop": (I64, True),
-    **dict.fromkeys(("set_times", "set_spare", "first_times", "first_spare"), (I64, True)),
+    "set_times": (I64, True), "first_times": (I64, True),
 }  # fmt: skip
 """Frontiers; where the set that begins with an event of the path ends (0: it is a single event); times of sets."""
 
 
-class Clock(NamedTuple):
+class EventClock(NamedTuple):
     """Times of events: points lo, lo + step … hi. If probabilities are given, those of event r are exactly[from_[r]:…],
     and at_most has their running sums; else these are empty, and all points of an event are as probable."""
 
@@ -58,13 +58,8 @@ class Clock(NamedTuple):
 def running_sums(given: np.ndarray, from_: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Probabilities that add up to about 1 for every event, as `exactly` and `at_most` of a clock."""
     exactly, at_most = np.empty_like(given), np.empty_like(given)
-    _sums_code()([given, from_, exactly, at_most])
+    compiled_for(sums_program)([given, from_, exactly, at_most])
     return exactly, at_most
-
-
-@cache
-def _sums_code() -> Compiled:
-    return compiled(sums_program())
 
 
 def sums_program() -> Program:
@@ -84,7 +79,7 @@ def sums_program() -> Program:
     return program
 
 
-class Confidence:
+class ConfidenceCode:
     """Emits probabilities. given: are those of points given, or are all as probable? has_sets: are there sets? The
     functions that it builds take rows of events, places of the path, and places of frontiers."""
 
@@ -115,10 +110,8 @@ class Confidence:
 
     def _at(self, s: Scope, row: Value, time: Value) -> None:
         f, lo, step = s.f, s.lo[row], s.clock_step[0]
-        with f.when((time < lo) | (time > s.hi[row])):
-            f.give(0.0)
-        with f.when((time - lo).remainder(step).differs(0)):
-            f.give(0.0)
+        f.give_if((time < lo) | (time > s.hi[row]), 0.0)
+        f.give_if((time - lo).remainder(step).differs(0), 0.0)
         f.give(self.point(s, row, (time - lo).divide(step)))
 
     def between(self, s: Scope, row: Value, after: Operand, until: Operand) -> Value:
@@ -128,8 +121,7 @@ class Confidence:
     def _between(self, s: Scope, row: Value, after: Value, until: Value) -> None:
         f = s.f
         low, high = self.up_to(s, row, after), self.up_to(s, row, until)
-        with f.when(low >= high):
-            f.give(0.0)
+        f.give_if(low >= high, 0.0)
         if not self.given:
             f.give((high - low).to(F64).divide(self.points(s, row).to(F64)))
             return
@@ -184,7 +176,7 @@ class Confidence:
                 with f.when(time <= until):
                     times[count] = time
                     count.set(count + 1)
-        sort(s, f"{name}_times", f"{name}_spare", count.value)
+        sort_numbers(s, f"{name}_times", count.value)
         f.give(count)
 
     def last_of_set(
@@ -372,8 +364,7 @@ class Confidence:
                 block.set(block + 1)
             begin.set(free)
             is_exact.set(False)
-            with f.when(begin.equals(end)):
-                f.give(0.0)
+            f.give_if(begin.equals(end), 0.0)
         total = f.variable("total", 0.0)
         with f.loop(begin.value, end.value) as number:
             total.set(total + s.mass[number])

@@ -36,28 +36,40 @@ class Kept:
 
 @contextmanager
 def scanning(
-    f: Function, at: Variable, within: Condition, wanted: Condition, step: int | None = 1
-) -> Iterator[tuple[Value, Block]]:  # fmt: skip
+    f: Function, at: Variable, within: Condition, wanted: Condition | None = None, step: int | None = 1
+) -> Iterator[tuple[Value, Block]]:
     """Move a place as long as it is within its limits and what is there is wanted: (the place, the block after).
 
     step: how far it moves; None: what is built inside sets it.
     """
-    head, look, body, after = (f.block(name) for name in ("scan", "look", "body", "after"))
-    f.jump(head)
-    f.at(head)
-    now = at.value
-    f.branch(within(now), look, after)
-    f.at(look)
-    f.branch(wanted(now), body, after)
-    f.at(body)
-    yield now, after
-    if step is not None:
-        at.set(now + step)
-    f.jump(head)
-    f.at(after)
+    with f.during(lambda: within(at.value)) as after:
+        now = at.value
+        if wanted is not None:
+            f.jump_unless(wanted(now), after)
+        yield now, after
+        if step is not None:
+            at.set(now + step)
 
 
 def advance(f: Function, at: Variable, stop: Value, wanted: Condition) -> None:
     """Move a place towards `stop` as long as what is there is wanted."""
     with scanning(f, at, lambda now: now < stop, wanted):
         pass
+
+
+def nodes_below(f: Function, first: Value, visit: Callable[[Value], None]) -> None:
+    """The nodes of a Fenwick tree that make up the sum up to one."""
+    node = f.variable("node", first)
+    with f.during(lambda: node > 0):
+        now = node.value
+        visit(now)
+        node.set(now - (now & -now))
+
+
+def nodes_above(f: Function, first: Value, end: Value, visit: Callable[[Value], None]) -> None:
+    """The nodes of a Fenwick tree, before `end`, that have one in their sums."""
+    node = f.variable("node", first)
+    with f.during(lambda: node < end):
+        now = node.value
+        visit(now)
+        node.set(now + (now & -now))

@@ -14,26 +14,24 @@ if it is called again.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 
 from episode.matchers.events.code.arrays import BUDGET, LIMIT, TYPES, UNTIL, WINDOW
 from episode.matchers.events.code.checks import Checks, Taking, has_bit, is_one_of
-from episode.matchers.events.code.conditions import Constants
-from episode.matchers.events.code.confidence import CLOCK, FRONTIERS, Confidence
-from episode.matchers.events.code.flow import FINE, FULL, advance, scanning
+from episode.matchers.events.code.confidence import CLOCK, FRONTIERS, ConfidenceCode
+from episode.matchers.events.code.flow import FINE, FULL, scanning
 from episode.matchers.events.code.runs import BUDGET_SPENT, put_match
-from episode.matchers.time_code import EVER, NEVER, window_end, window_start
+from episode.matchers.expression_code import CodeConstants
+from episode.matchers.time_code import search_place, window_end, window_start
+from episode.matchers.times import EVER, NEVER
 from episode.native.builder import Program
 from episode.native.ir import Value, Variable
-from episode.native.running import Compiled, compiled
-from episode.native.scope import ArrayTypes, Scope
+from episode.native.scope import ArrayTypes, Scope, entry_scope
 from episode.native.types import F64, I32, I64
 
 SMALL = 4
 """What the code ends with, besides FULL (the output) and those of `runs`: frontiers need more room."""
 TOLERANCE = 1e-12
 """A confidence counts as reaching the threshold if it is below it by no more than this."""
-MOST_PROGRAMS = 128
 
 (STATE, AT, NEXT_AT, NEXT_OPTION, BEGIN, END, BASE, BASE_END, SET, FIRST_LO, FIRST_HI, LAST_LO, LAST_HI, IN_FIRST,
  SET_LO, POINTS) = range(16)  # fmt: skip
@@ -58,7 +56,7 @@ place on, the next one of an event that a state can take. again[depth, 4]: place
 
 
 @dataclass(frozen=True)
-class Imprecise:
+class ImpreciseShape:
     """What is compiled in. sets: by variable, is it a closure that is a set? given: are probabilities?"""
 
     taking: Taking
@@ -67,16 +65,9 @@ class Imprecise:
     windowed: bool
 
 
-@lru_cache(maxsize=MOST_PROGRAMS)
-def imprecise_code(shape: Imprecise) -> tuple[Compiled, Constants]:
-    program, constants = program_of(shape)
-    return compiled(program), constants
-
-
-def program_of(shape: Imprecise) -> tuple[Program, Constants]:
+def imprecise_program(shape: ImpreciseShape) -> tuple[Program, CodeConstants]:
     """Matches of all start events: their events, and the confidence of each. A match is decided at its latest hi."""
-    program = Program("imprecise")
-    s = Scope(program.function("run"), _TYPES)
+    s = entry_scope("imprecise", _TYPES)
     f, walk = s.f, _Walk(shape)
     s.resume[MATCHES] = 0
     with f.loop(s.resume[GROUP], s.from_.length - 1) as group:
@@ -90,13 +81,12 @@ def program_of(shape: Imprecise) -> tuple[Program, Constants]:
                         s.resume[OPTION] = s.state_from[root]
                     s.resume[GROUP], s.resume[ORIGIN], s.resume[ALTERNATIVE] = group, origin, number
                     status = s.call("walk", walk.emit, group, origin, root, widest, new_lo)
-                    with f.when(status.differs(FINE)):
-                        f.give(status)
+                    f.give_if(status.differs(FINE), status)
                     s.resume[OPTION] = -1
                     s.resume[STEPS] = s.resume[DEPTHS] = 0
             s.resume[ALTERNATIVE] = 0
     f.give(FINE)
-    return program, walk.checks.constants
+    return s.program, walk.checks.constants
 
 
 def _survey(s: Scope, group: Value) -> tuple[Value, Value]:
@@ -127,10 +117,10 @@ def _put_fact(s: Scope, depth: Value, which: int, value: Value | int) -> None:
 class _Walk:
     """Emits the walk through the matches of one start event in one alternative."""
 
-    def __init__(self, shape: Imprecise) -> None:
+    def __init__(self, shape: ImpreciseShape) -> None:
         self.shape, self.automaton = shape, shape.taking.automaton
         self.has_sets = any(shape.sets)
-        self.checks, self.confidence = Checks(shape.taking), Confidence(shape.given, self.has_sets)
+        self.checks, self.confidence = Checks(shape.taking), ConfidenceCode(shape.given, self.has_sets)
         self.sets = [number for number, is_set in enumerate(shape.sets) if is_set]
 
     def emit(self, s: Scope, group: Value, origin: Value, root: Value, widest: Value, new_lo: Value) -> None:
@@ -161,18 +151,14 @@ class _Walk:
 
     def _find_first(self, s: Scope, root: Value) -> None:
         f, end = s.f, s.state_from[root + 1]
-        bits = s.bits[s.order[self.origin]]
-        advance(f, self.option, end, lambda one: ~has_bit(f, bits, s.t_variable[one]))
-        with f.when(self.option >= end):
-            f.give(FINE)
+        self.checks.advance_option(s, self.option, end, s.bits[s.order[self.origin]])
+        f.give_if(self.option >= end, FINE)
         self.pushed.set(self.option)
         self.option.set(self.option + 1)
 
     def _go_back(self, s: Scope) -> None:
         """Without the last event."""
-        depth = self.depth.value
-        self.checks.drop(s, depth, s.t_variable[s.trans[depth]])
-        self.depth.set(depth - 1)
+        self.checks.drop(s, self.depth)
         s.f.jump(self.next)
 
     # ---- the next event --------------------------------------------------------------------------------------------
@@ -188,7 +174,7 @@ class _Walk:
         option = f.variable("next_option", _fact(s, depth, NEXT_OPTION))
         ahead = s.order.length * state
         self.place.set(_fact(s, depth, NEXT_AT))
-        with scanning(f, self.place, lambda now: now < self.stop, lambda _: f.value(True), step=None) as (place, done):
+        with scanning(f, self.place, lambda now: now < self.stop, step=None) as (place, done):
             following = s.ahead[ahead + place]
             with f.either(following > place) as otherwise:
                 self.place.set(following)
@@ -196,8 +182,7 @@ class _Walk:
                 otherwise()
                 self.steps.set(self.steps + 1)
                 row = s.order[place]
-                with f.when(s.lo[row] > newest):
-                    f.jump(done)
+                f.jump_if(s.lo[row] > newest, done)
                 with f.when(s.hi[row] > member):
                     self._choose(s, depth, place, row, after, option, end)
                     with f.when(option < end):
@@ -218,7 +203,7 @@ class _Walk:
     ) -> None:
         """Move an option to the first one that can take the event."""
         f, bits = s.f, s.bits[row]
-        with scanning(f, option, lambda now: now < end, lambda _: f.value(True)) as (now, done):
+        with scanning(f, option, lambda now: now < end) as (now, done):
             variable = s.t_variable[now]
             with f.when(has_bit(f, bits, variable)):
                 fits = s.hi[row] > after
@@ -226,8 +211,7 @@ class _Walk:
                     of_set = (_fact(s, depth, SET) >= 0) & variable.equals(s.t_variable[s.trans[depth]])
                     fits = f.select(of_set, place > _fact(s, depth, AT), fits)
                 with f.when(fits):
-                    with f.when(~self.checks.is_taken(s, depth, row)):
-                        f.jump(done)
+                    f.jump_if(~self.checks.is_taken(s, depth, row), done)
 
     def _earliest(self, s: Scope, depth: Value) -> None:
         """The time that the next block must be able to come after."""
@@ -388,8 +372,7 @@ class _Walk:
     def _accept(self, s: Scope) -> None:
         f, depth = s.f, self.depth.value
         state = _fact(s, depth, STATE)
-        accepting = [at for at, accepts in enumerate(self.automaton.accepting) if accepts]
-        with f.when(is_one_of(f, state, accepting) & _is_new(s, _fact(s, depth, LAST_HI), self.group)):
+        with f.when(self.checks.is_accepting(s, state) & _is_new(s, _fact(s, depth, LAST_HI), self.group)):
             with f.when(self.checks.are_complete(s, state, depth)):
                 number = s.resume[MATCHES]
                 s.call("put_match", put_match, number, depth)
@@ -422,12 +405,4 @@ class _Walk:
 
 def _first_after(s: Scope, first: Value, stop: Value, time: Value) -> None:
     """The first place of an event that begins later than `time`."""
-    f = s.f
-    low, high = f.variable("low", first), f.variable("high", stop)
-    with f.during(lambda: low < high):
-        middle = (low + high) >> 1
-        with f.either(s.lo[s.order[middle]] > time) as otherwise:
-            high.set(middle)
-            otherwise()
-            low.set(middle + 1)
-    f.give(low)
+    s.f.give(search_place(s.f, first, stop, lambda at: s.lo[s.order[at]] <= time))

@@ -9,32 +9,30 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
 
 from episode.matchers.events.code.arrays import LIMIT, ROWS, TYPES, WINDOW
-from episode.matchers.events.code.conditions import Constants
 from episode.matchers.events.code.flow import FINE, FULL, TOO_MANY, Kept, advance, scanning
 from episode.matchers.events.code.tests import (
     LEFT,
     RIGHT,
+    GatheredValues,
     PairTests,
     RecordTests,
-    Values,
     compared_values,
     hashed_values,
     load_event,
 )
-from episode.matchers.expression_code import COMPARE
-from episode.matchers.time_code import EVER, NEVER, first_at_least, window_start
+from episode.matchers.expression_code import COMPARE, CodeConstants
+from episode.matchers.time_code import first_at_least, window_start
+from episode.matchers.times import EVER, NEVER
 from episode.native.builder import Function, Program
 from episode.native.ir import Value, Variable
-from episode.native.running import Compiled, compiled
-from episode.native.scope import Scope
+from episode.native.scope import Scope, entry_scope
 from episode.native.types import BOOL, I32, I64, U64
 
 NEAR = 8
 """Records that are looked at one by one before a place is searched for."""
-MOST_PROGRAMS = 512
 KEPT = {"range": "group right low high last before count tried", "hash": "group right entered count tried",
         "together": "group left right l_low r_low count tried"}  # fmt: skip
 """Variables of a join between two calls, by its kind."""
@@ -44,7 +42,7 @@ _MIXER = 0x9E3779B97F4A7C15
 
 
 @dataclass(frozen=True)
-class Join:
+class JoinShape:
     """What is compiled in of a join.
 
     kind: `range` and `hash` list left records that end before right ones begin, `together` records in any order.
@@ -59,16 +57,10 @@ class Join:
     distinct: bool = False
 
 
-@lru_cache(maxsize=MOST_PROGRAMS)
-def join_code(join: Join) -> tuple[Compiled, Constants]:
-    program, constants = join_program(join)
-    return compiled(program), constants
-
-
-def join_program(join: Join) -> tuple[Program, Constants]:
+def join_program(join: JoinShape) -> tuple[Program, CodeConstants]:
     """The program that lists pairs, and the constants that it reads."""
-    program, constants = Program(f"{join.kind}_join"), Constants()
-    emit: Callable[[Scope, Join, Constants], None] = {
+    program, constants = Program(f"{join.kind}_join"), CodeConstants()
+    emit: Callable[[Scope, JoinShape, CodeConstants], None] = {
         "range": _range_join, "hash": _hash_join, "together": _join_together,
     }[join.kind]  # fmt: skip
     emit(Scope(program.function("run"), TYPES), join, constants)
@@ -78,7 +70,7 @@ def join_program(join: Join) -> tuple[Program, Constants]:
 # ---- left records that end before right ones begin -----------------------------------------------------------------
 
 
-def _range_join(s: Scope, join: Join, constants: Constants) -> None:
+def _range_join(s: Scope, join: JoinShape, constants: CodeConstants) -> None:
     """Lists the left records that fit each right one: first by what is compared without looking at events."""
     f = s.f
     values = compared_values(join.tests)
@@ -125,7 +117,7 @@ def _end_group(s: Scope, at: Kept, group: Value) -> None:
     at.group.set(group + 1)
 
 
-def _first_left(s: Scope, join: Join, at: Kept, stop: Value, ends: Value, oldest: Value) -> Value:
+def _first_left(s: Scope, join: JoinShape, at: Kept, stop: Value, ends: Value, oldest: Value) -> Value:
     """The first left record that does not end too early; moves `low` and `high` around those in the window."""
     f = s.f
     advance(f, at.low, stop, lambda left: s.l_end[left] < oldest)
@@ -138,7 +130,7 @@ def _first_left(s: Scope, join: Join, at: Kept, stop: Value, ends: Value, oldest
     return first.value
 
 
-def _last_left(s: Scope, join: Join, at: Kept, right: Value) -> None:
+def _last_left(s: Scope, join: JoinShape, at: Kept, right: Value) -> None:
     """Moves `last` behind the last left record that ends early enough.
 
     Right records with one end begin one after the other: most often it is near the last one.
@@ -156,7 +148,7 @@ def _last_left(s: Scope, join: Join, at: Kept, right: Value) -> None:
 
 
 def _list_fitting(
-    s: Scope, join: Join, values: Values | None, at: Kept, right: Value, first: Value, oldest: Value
+    s: Scope, join: JoinShape, values: GatheredValues | None, at: Kept, right: Value, first: Value, oldest: Value
 ) -> Value:
     """Lists left records from `first` to `last` by what is compared without branches; where they end."""
     f = s.f
@@ -201,7 +193,7 @@ def _make_room(s: Scope, at: Kept, number: Value) -> None:
 # ---- values that are compared --------------------------------------------------------------------------------------
 
 
-def _gather(s: Scope, tests: RecordTests, values: Values | None, begins: Value) -> None:
+def _gather(s: Scope, tests: RecordTests, values: GatheredValues | None, begins: Value) -> None:
     """The values of all records, side by side, if the join begins."""
     if values is None:
         return
@@ -223,7 +215,7 @@ def _image(f: Function, value: Value) -> Value:
 # ---- left records by a hash table ----------------------------------------------------------------------------------
 
 
-def _hash_join(s: Scope, join: Join, constants: Constants) -> None:
+def _hash_join(s: Scope, join: JoinShape, constants: CodeConstants) -> None:
     """As `_range_join`, of records with equal values (the tests compare them, too).
 
     Left records enter a hash table as time passes; the records of a bucket are chained from the latest back.
@@ -272,7 +264,7 @@ def _enter(s: Scope, entered: Variable, stop: Value, ends: Value, mask: Value) -
 
 
 def _follow_chain(
-    s: Scope, join: Join, tests: PairTests, at: Kept, right: Value, oldest: Value, mask: Value
+    s: Scope, join: JoinShape, tests: PairTests, at: Kept, right: Value, oldest: Value, mask: Value
 ) -> None:  # fmt: skip
     f = s.f
     value, before, low = s.r_values[right], s.r_start[right], oldest
@@ -311,7 +303,7 @@ def _put_pair(s: Scope, at: Kept, left: Value, right: Value) -> None:
 # ---- records in any order ------------------------------------------------------------------------------------------
 
 
-def _join_together(s: Scope, join: Join, constants: Constants) -> None:
+def _join_together(s: Scope, join: JoinShape, constants: CodeConstants) -> None:
     """Left and right records in any order, within the window."""
     f = s.f
     at = Kept(s, KEPT["together"])
@@ -344,7 +336,9 @@ def _is_right_next(s: Scope, at: Kept, l_stop: Value, r_stop: Value) -> Value:
     return is_right.value
 
 
-def _pair_up(s: Scope, join: Join, constants: Constants, at: Kept, side: str, done: Value, window: Value) -> None:
+def _pair_up(
+    s: Scope, join: JoinShape, constants: CodeConstants, at: Kept, side: str, done: Value, window: Value
+) -> None:
     """The next record of a side with those of the other side that came before it."""
     f, other = s.f, LEFT if side == RIGHT else RIGHT
     own, others = (at.left, at.right) if side == LEFT else (at.right, at.left)
@@ -366,13 +360,12 @@ def _pair_up(s: Scope, join: Join, constants: Constants, at: Kept, side: str, do
     own.set(now + 1)
 
 
-def _fit(join: Join, constants: Constants, s: Scope, left: Value, right: Value) -> None:
+def _fit(join: JoinShape, constants: CodeConstants, s: Scope, left: Value, right: Value) -> None:
     """Do a left and a right record make a record?"""
     f = s.f
     tests = PairTests(s, join.tests, constants)
     if join.distinct:
-        with f.when(tests.share(left, right)):
-            f.give(False)
+        f.give_if(tests.share(left, right), False)
     with tests.holding(left, right):
         f.give(True)
     if not f.has_ended:
@@ -382,15 +375,9 @@ def _fit(join: Join, constants: Constants, s: Scope, left: Value, right: Value) 
 # ---- the records of pairs ------------------------------------------------------------------------------------------
 
 
-@lru_cache(maxsize=MOST_PROGRAMS)
-def writing_code(left_width: int, right_width: int, timed: bool, together: bool) -> Compiled:
-    return compiled(writing_program(left_width, right_width, timed, together))
-
-
 def writing_program(left_width: int, right_width: int, timed: bool, together: bool) -> Program:
     """The program that writes out_rows, and if `timed` out_start and out_end, of pairs."""
-    program = Program("write")
-    s = Scope(program.function("run"), TYPES)
+    s = entry_scope("write", TYPES)
     f, width = s.f, left_width + right_width
     with f.loop(0, f.scalar("pairs")) as pair:
         left, right = s.lefts[pair].to(I64), s.rights[pair].to(I64)
@@ -404,4 +391,4 @@ def writing_program(left_width: int, right_width: int, timed: bool, together: bo
                 start, end = f.least(start, s.r_start[right]), f.greatest(end, s.l_end[left])
             s.out_start[pair], s.out_end[pair] = start, end
     f.give(0)
-    return program
+    return s.program

@@ -11,9 +11,10 @@ from functools import partial
 import numpy as np
 
 from episode.matchers.events.code.arrays import BUDGET, WINDOW
-from episode.matchers.events.code.checks import Checks, has_bit, is_one_of
-from episode.matchers.events.code.flow import advance, scanning
-from episode.matchers.time_code import EVER, NEVER, first_at_least, window_start
+from episode.matchers.events.code.checks import Checks, is_one_of
+from episode.matchers.events.code.flow import scanning
+from episode.matchers.time_code import first_at_least, window_start
+from episode.matchers.times import EVER, NEVER
 from episode.native.ir import Operand, Value, Variable
 from episode.native.scope import Scope
 from episode.native.types import BOOL, U64
@@ -69,8 +70,7 @@ class Negations:
             crossing = self._crossing(number, now=True)
             if crossing:
                 with f.when(is_one_of(f, transition, crossing)):
-                    with f.when(self.forbids(s, number, low, high, before + 1, row, depth)):
-                        f.give(True)
+                    f.give_if(self.forbids(s, number, low, high, before + 1, row, depth), True)
         f.give(False)
 
     def _crossing(self, number: int, now: bool) -> list[int]:
@@ -153,8 +153,7 @@ class Negations:
             with f.when(candidate), f.when(~self.checks.is_taken(s, depth, now)):
                 failed = f.block("failed")
                 for check in negation.checks:
-                    with f.when(~self.checks.holds_for(s, check, -1, now, depth)):
-                        f.jump(failed)
+                    f.jump_if(~self.checks.holds_for(s, check, -1, now, depth), failed)
                 f.give(True)
                 f.at(failed)
         f.give(False)
@@ -186,13 +185,12 @@ class Negations:
                     row.set(row + 1)
                     option.set(0)
             with f.when(~fits):
-                with f.when(depth.equals(base)):
-                    f.jump(done)
-                self._pop(s, depth)
+                f.jump_if(depth.equals(base), done)
+                self.checks.drop(s, depth)
                 row.set(s.n_row[depth])
                 option.set(s.n_option[depth])
         with f.during(lambda: depth > base):
-            self._pop(s, depth)
+            self.checks.drop(s, depth)
         s.spent[0] = s.spent[0] + steps
         f.give(found)
 
@@ -213,7 +211,7 @@ class Negations:
             bits = s.bits[now]
             with f.when((bits & mask).differs(0) & is_open & (s.start[now] >= earliest)):
                 transition = f.variable("transition", first + option)
-                advance(f, transition, stop, lambda one: ~has_bit(f, bits, s.t_variable[one]))
+                self.checks.advance_option(s, transition, stop, bits)
                 with f.when(transition < stop), f.when(~self.checks.is_taken(s, base, now)):
                     pushed.set(transition)
                     f.jump(after)
@@ -230,10 +228,6 @@ class Negations:
         s.n_state[depth] = target
         self.checks.take(s, depth.value, row.value, pushed, s.t_variable[pushed])
         return target
-
-    def _pop(self, s: Scope, depth: Variable) -> None:
-        self.checks.drop(s, depth.value, s.t_variable[s.trans[depth]])
-        depth.set(depth - 1)
 
     def _accepts(self, s: Scope, number: int, state: Value, depth: Value) -> Value:
         """Is the negated pattern complete?"""
@@ -273,8 +267,7 @@ class Negations:
             with f.loop(base + 1, depth + 1) as at, f.when(is_one_of(f, s.trans[at], crossing)):
                 after = f.select(at.equals(base + 1), low, s.end[s.path[at - 1]] + 1)
                 before = s.start[s.path[at]] - 1
-                with f.when(self._has_event(s, one, after, before, first_row, stop_row, depth)):
-                    f.give(True)
+                f.give_if(self._has_event(s, one, after, before, first_row, stop_row, depth), True)
         begins, ends = s.start[s.path[base + 1]], s.end[s.path[depth]]
         for one in sorted({one for at in states for one in self.automaton.late[at]}):
             place = self.automaton.negations[one].place
@@ -284,6 +277,5 @@ class Negations:
             there = begins.differs(NEVER) if place == FIRST else ends.differs(EVER)
             those = [at for at in states if one in self.automaton.late[at]]
             with f.when(is_one_of(f, state, sorted(those)) & there):
-                with f.when(self._has_event(s, one, after, before, first_row, stop_row, depth)):
-                    f.give(True)
+                f.give_if(self._has_event(s, one, after, before, first_row, stop_row, depth), True)
         f.give(False)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 from episode.matchers.events.code.arrays import WINDOW
-from episode.matchers.time_code import EVER, first_at_least, window_end, window_start
+from episode.matchers.time_code import first_at_least, search_place, window_end, window_start
+from episode.matchers.times import EVER
 from episode.native.builder import Program
 from episode.native.ir import Value
-from episode.native.running import Compiled, compiled
-from episode.native.scope import ArrayTypes, Scope
+from episode.native.scope import ArrayTypes, Scope, entry_scope
 from episode.native.types import F64, I64
 
 _TYPES: ArrayTypes = {
@@ -18,18 +16,12 @@ _TYPES: ArrayTypes = {
 }  # fmt: skip
 
 
-@lru_cache(maxsize=1)
-def partners_code() -> Compiled:
-    return compiled(partners_program())
-
-
 def partners_program() -> Program:
     """beside: for each of the rows `chosen`, one of the rows `others` of its partition within a window of it; -1: none.
 
     Partition g has rows from_[g]:from_[g + 1], sorted by end; dice in [0, 1) say which of the others it is.
     """
-    program = Program("partners")
-    s = Scope(program.function("run"), _TYPES)
+    s = entry_scope("partners", _TYPES)
     f, window = s.f, s.settings[WINDOW]
     with f.loop(0, s.chosen.length) as number:
         row = s.chosen[number]
@@ -45,17 +37,9 @@ def partners_program() -> Program:
             place = low + (s.dice[number] * (stop - low).to(F64)).to(I64)
             s.beside[number] = s.others[place]
     f.give(0)
-    return program
+    return s.program
 
 
 def _first_in_time(s: Scope, first: Value, stop: Value, wanted: Value) -> None:
     """The first place from `first` to `stop` whose row does not end before `wanted`."""
-    f = s.f
-    low, high = f.variable("low", first), f.variable("high", stop)
-    with f.during(lambda: low < high):
-        middle = (low + high) >> 1
-        with f.either(s.end[s.others[middle]] < wanted) as otherwise:
-            low.set(middle + 1)
-            otherwise()
-            high.set(middle)
-    f.give(low)
+    s.f.give(search_place(s.f, first, stop, lambda at: s.end[s.others[at]] < wanted))

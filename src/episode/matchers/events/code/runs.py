@@ -11,18 +11,17 @@ start event that it was at.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 
 from episode.matchers.events.code.arrays import BUDGET, LIMIT, TYPES, UNTIL, WINDOW
-from episode.matchers.events.code.checks import Checks, Taking, has_bit, is_one_of
-from episode.matchers.events.code.conditions import Constants
-from episode.matchers.events.code.flow import FINE, FULL, TOO_MANY, Kept, advance, scanning
+from episode.matchers.events.code.checks import Checks, Taking, is_one_of
+from episode.matchers.events.code.flow import FINE, FULL, TOO_MANY, Kept, scanning
 from episode.matchers.events.code.negations import DROPPED, REFUSED, Negations
-from episode.matchers.time_code import NEVER, window_end
+from episode.matchers.expression_code import CodeConstants
+from episode.matchers.time_code import window_end
+from episode.matchers.times import NEVER
 from episode.native.builder import Program
 from episode.native.ir import Value
-from episode.native.running import Compiled, compiled
-from episode.native.scope import ArrayTypes, Scope
+from episode.native.scope import ArrayTypes, Scope, entry_scope
 from episode.native.types import BOOL, I32, I64, U8
 
 ANY, NEXT, CONTIGUOUS = 0, 1, 2
@@ -30,7 +29,6 @@ BUDGET_SPENT = 3
 """What the code ends with, besides those of `flow`."""
 ORIGIN, MATCHES = 0, 1
 """Places of `kept`: the start event at work, and the matches so far."""
-MOST_PROGRAMS = 128
 
 BY_DEPTH = ("at_state", "next_row", "next_option", "took")
 """What is known at a depth besides the path: the state, the row and the option of its transitions to be tried next, and
@@ -42,7 +40,7 @@ _TYPES: ArrayTypes = {
 
 
 @dataclass(frozen=True)
-class Runs:
+class RunsShape:
     """What is compiled in. waits: a match is decided when its window has passed, and not with its last event."""
 
     taking: Taking
@@ -50,20 +48,13 @@ class Runs:
     waits: bool
 
 
-@lru_cache(maxsize=MOST_PROGRAMS)
-def runs_code(shape: Runs) -> tuple[Compiled, Constants]:
-    program, constants = program_of(shape)
-    return compiled(program), constants
-
-
-def program_of(shape: Runs) -> tuple[Program, Constants]:
+def runs_program(shape: RunsShape) -> tuple[Program, CodeConstants]:
     """All matches of all start events: offsets, out_rows, out_variables have the events of each, in order.
 
     bits: variables (and negations) that a row qualifies for; starts: may a match start here? Matches are kept that are
     decided later than `done` of their partition (NEVER: nothing is out yet) and not later than UNTIL.
     """
-    program = Program("runs")
-    s = Scope(program.function("run"), _TYPES)
+    s = entry_scope("runs", _TYPES)
     f, walk = s.f, _Walk(shape)
     kept = Kept(s, "origin matches")
     with f.loop(0, s.from_.length - 1) as group:
@@ -81,13 +72,13 @@ def program_of(shape: Runs) -> tuple[Program, Constants]:
                 kept.matches.set(found)
             kept.origin.set(kept.origin + 1)
     kept.leave(FINE)
-    return program, walk.checks.constants
+    return s.program, walk.checks.constants
 
 
 class _Walk:
     """Emits the walk through the matches of one start event: gives their number, with those before, or -status."""
 
-    def __init__(self, shape: Runs) -> None:
+    def __init__(self, shape: RunsShape) -> None:
         self.shape, self.automaton = shape, shape.taking.automaton
         self.checks = Checks(shape.taking)
         self.negations = Negations(self.checks)
@@ -109,9 +100,8 @@ class _Walk:
         with f.either(self.depth < 0) as otherwise:
             self.row.set(origin)
             end = s.state_from[root + 1]
-            advance(f, option, end, lambda one: ~has_bit(f, s.bits[origin], s.t_variable[one]))
-            with f.when(option >= end):
-                f.give(self.matches)
+            self.checks.advance_option(s, option, end, s.bits[origin])
+            f.give_if(option >= end, self.matches)
             self.pushed.set(option)
             option.set(option + 1)
             otherwise()
@@ -126,14 +116,11 @@ class _Walk:
     def _spend(self, s: Scope) -> None:
         """Give up if too many steps were taken."""
         steps = self.steps + s.spent[0] if self.negations.are_searched else self.steps.value
-        with s.f.when(steps > s.settings[BUDGET]):
-            s.f.give(-BUDGET_SPENT)
+        s.f.give_if(steps > s.settings[BUDGET], -BUDGET_SPENT)
 
     def _go_back(self, s: Scope) -> None:
         """Without the last event."""
-        depth = self.depth.value
-        self.checks.drop(s, depth, s.t_variable[s.trans[depth]])
-        self.depth.set(depth - 1)
+        self.checks.drop(s, self.depth)
         s.f.jump(self.next)
 
     def _find_next(self, s: Scope) -> None:
@@ -145,19 +132,16 @@ class _Walk:
         option = f.variable("option", s.next_option[depth] + first)
         stop = f.select(mask.equals(0), 0, self.stop)
         self.row.set(s.next_row[depth])
-        with scanning(f, self.row, lambda now: now < stop, lambda _: f.value(True)) as (row, done):
+        with scanning(f, self.row, lambda now: now < stop) as (row, done):
             self.steps.set(self.steps + 1)
             if self.shape.strategy == CONTIGUOUS:
-                with f.when(row > last + 1):
-                    f.jump(done)
+                f.jump_if(row > last + 1, done)
             if self.shape.strategy == NEXT:
-                with f.when((s.took[depth] >= 0) & (s.took[depth] < row)):
-                    f.jump(done)
-            with f.when(s.end[row] > self.newest):
-                f.jump(done)
+                f.jump_if((s.took[depth] >= 0) & (s.took[depth] < row), done)
+            f.jump_if(s.end[row] > self.newest, done)
             bits = s.bits[row]
             with f.when((bits & mask).differs(0) & (s.start[row] > after)):
-                advance(f, option, end, lambda one: ~has_bit(f, bits, s.t_variable[one]))
+                self.checks.advance_option(s, option, end, bits)
                 with f.when(option < end):
                     self.pushed.set(option)
                     s.next_row[depth] = row
@@ -191,8 +175,7 @@ class _Walk:
         """Put out a match if there is one, and look for the next."""
         f, depth, row = s.f, self.depth.value, self.row.value
         state = s.at_state[depth]
-        accepting = [at for at, accepts in enumerate(self.automaton.accepting) if accepts]
-        with f.when(~is_one_of(f, state, accepting)):
+        with f.when(~self.checks.is_accepting(s, state)):
             self._note_taken(s, depth, row)
             f.jump(self.next)
         complete = self.checks.are_complete(s, state, depth)
@@ -207,12 +190,10 @@ class _Walk:
                 with f.when((late & REFUSED).differs(0) & is_one_of(f, state, last)):
                     self._go_back(s)
         self._note_taken(s, depth, row)
-        with f.when(~complete | (late & REFUSED).differs(0)):
-            f.jump(self.next)
+        f.jump_if(~complete | (late & REFUSED).differs(0), self.next)
         if self.shape.strategy == NEXT:  # this run has ended; those that took the event otherwise continue
             s.next_row[depth] = self.stop
-        with f.when((late & DROPPED).differs(0)):
-            f.jump(self.next)
+        f.jump_if((late & DROPPED).differs(0), self.next)
         decided, done = self.newest if self.shape.waits else s.end[row], s.done[self.group]
         with f.when(((decided > done) | done.equals(NEVER)) & (decided <= s.settings[UNTIL])):
             self._put_out(s, depth)
@@ -225,22 +206,18 @@ class _Walk:
     def _put_out(self, s: Scope, depth: Value) -> None:
         f, number = s.f, self.matches.value
         status = s.call("put_match", put_match, number, depth)
-        with f.when(status.differs(FINE)):
-            f.give(-FULL)
+        f.give_if(status.differs(FINE), -FULL)
         if self.automaton.repeats:
-            with f.when(s.call("is_there", _is_there, self.before, number, result=BOOL)):
-                f.jump(self.next)
+            f.jump_if(s.call("is_there", _is_there, self.before, number, result=BOOL), self.next)
         self.matches.set(number + 1)
-        with f.when(s.offsets[number + 1] > s.settings[LIMIT]):
-            f.give(-TOO_MANY)
+        f.give_if(s.offsets[number + 1] > s.settings[LIMIT], -TOO_MANY)
 
 
 def put_match(s: Scope, number: Value, depth: Value) -> None:
     """Write the path as a match down. Gives FULL if there is no room for it."""
     f = s.f
     size = s.offsets[number]
-    with f.when((size + depth >= s.out_rows.length) | (number + 2 > s.offsets.length)):
-        f.give(FULL)
+    f.give_if((size + depth >= s.out_rows.length) | (number + 2 > s.offsets.length), FULL)
     with f.loop(0, depth + 1) as at:
         s.out_rows[size + at] = s.path[at].to(I32)
         s.out_variables[size + at] = s.t_variable[s.trans[at]].to(I32)
@@ -260,6 +237,5 @@ def _is_there(s: Scope, first: Value, last: Value) -> None:
                 one, other = begin + number, at + number
                 rows = s.out_rows[one].equals(s.out_rows[other])
                 same.set(same & rows & s.out_variables[one].equals(s.out_variables[other]))
-            with f.when(same):
-                f.give(True)
+            f.give_if(same, True)
     f.give(False)

@@ -7,20 +7,17 @@ successive ones of these. A group that is empty bounds nothing.
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 from episode.matchers.events.code.arrays import LIMIT
 from episode.matchers.events.code.flow import FINE, FULL, Kept, advance
+from episode.matchers.time_code import search_place
 from episode.native.builder import Program
 from episode.native.ir import Value
-from episode.native.running import Compiled, compiled
-from episode.native.scope import ArrayTypes, Scope
+from episode.native.scope import ArrayTypes, Scope, entry_scope
 from episode.native.types import I64
 
 NOT_TRIED, EMPTY = -2, -1
 COUNT = 2
 """The place in `kept` of how many ways are listed; before it, the match and the group at work (-1: none)."""
-MOST_PROGRAMS = 64
 BY_GROUP = ("first", "tried", "begin", "stop", "some", "last", "is_capped", "cap")
 """What is known at each group, with one place more for the end: the first event that it may have; the option under
 trial; its events; of the groups before it, whether one has events, and when their last one ended; whether the next
@@ -33,19 +30,13 @@ _TYPES: ArrayTypes = {
 }  # fmt: skip
 
 
-@lru_cache(maxsize=MOST_PROGRAMS)
-def splits_code(groups: int) -> Compiled:
-    return compiled(splits_program(groups))
-
-
 def splits_program(groups: int) -> Program:
     """Every way to part the events of the groups, of each match: which[way], begins and stops[way, group].
 
     from_[group, match]: where the events of each group begin in `rows`; least, counts: how many events it needs, and
     how many it has exactly (0: all of them). Depth first over the groups. Ends with one way more than the limit.
     """
-    program = Program("splits")
-    s = Scope(program.function("run"), _TYPES)
+    s = entry_scope("splits", _TYPES)
     f = s.f
     at = Kept(s, "match group count")
     matches, limit = s.from_.length.divide(groups) - 1, s.settings[LIMIT]
@@ -67,7 +58,7 @@ def splits_program(groups: int) -> Program:
                 _try_next(s, at, groups, matches)
         at.match.set(at.match + 1)
     at.leave(FINE)
-    return program
+    return s.program
 
 
 def _put_way(s: Scope, at: Kept, groups: int) -> None:
@@ -90,15 +81,7 @@ def _begin_group(s: Scope, at: Kept, matches: Value) -> None:
 
 def _first_after(s: Scope, first: Value, stop: Value, moment: Value) -> None:
     """The first place from `first` to `stop` of an event that is later."""
-    f = s.f
-    low, high = f.variable("low", first), f.variable("high", stop)
-    with f.during(lambda: low < high):
-        middle = (low + high) >> 1
-        with f.either(s.end[s.rows[middle]] <= moment) as otherwise:
-            low.set(middle + 1)
-            otherwise()
-            high.set(middle)
-    f.give(low)
+    s.f.give(search_place(s.f, first, stop, lambda at: s.end[s.rows[at]] <= moment))
 
 
 def _try_next(s: Scope, at: Kept, groups: int, matches: Value) -> None:
@@ -152,15 +135,11 @@ def _next_option(s: Scope, group: Value, low: Value, stop: Value, is_last: Value
 
     with f.when(count.differs(0)):
         option = f.select(tried.equals(NOT_TRIED), low, tried + 1)
-        with f.when(option + count > stop):
-            f.give(NOT_TRIED)
+        f.give_if(option + count > stop, NOT_TRIED)
         f.give(f.select(is_too_late(option), NOT_TRIED, option))
-    with f.when(tried.equals(NOT_TRIED) & least.equals(0)):
-        f.give(EMPTY)
-    with f.when(low.equals(stop)):
-        f.give(NOT_TRIED)
-    with f.when(is_too_late(low)):
-        f.give(NOT_TRIED)
+    f.give_if(tried.equals(NOT_TRIED) & least.equals(0), EMPTY)
+    f.give_if(low.equals(stop), NOT_TRIED)
+    f.give_if(is_too_late(low), NOT_TRIED)
     begin = f.select(tried < 0, low + f.greatest(least, 1) - 1, tried + 1)
     begin = f.select(is_last, f.greatest(begin, stop - 1), begin)  # what is left out is not bounded
     option_ = f.variable("option", begin)

@@ -10,28 +10,27 @@ if it must hold, it is not tested. When the output is full the code returns, and
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
 
 from episode.matchers.events.code.arrays import BUDGET, TYPES, WINDOW
 from episode.matchers.events.code.bounds import TYPES as BOUND_TYPES
 from episode.matchers.events.code.bounds import BoundCode, BoundsShape
-from episode.matchers.events.code.checks import Checks, Taking, is_one_of
-from episode.matchers.events.code.conditions import Constants
+from episode.matchers.events.code.checks import Checks, Taking
 from episode.matchers.events.code.flow import FINE, FULL, Kept, scanning
 from episode.matchers.events.code.negations import NOT_THERE, Negations
 from episode.matchers.events.code.runs import BUDGET_SPENT, put_match
-from episode.matchers.time_code import NEVER, window_end
+from episode.matchers.expression_code import CodeConstants
+from episode.matchers.time_code import window_end
+from episode.matchers.times import NEVER
 from episode.native.builder import Program
 from episode.native.ir import Value, Variable
-from episode.native.running import Compiled, compiled
-from episode.native.scope import ArrayTypes, Scope
+from episode.native.scope import ArrayTypes, Scope, entry_scope
 from episode.native.types import BOOL, I32, I64
 
 NOT_BEGUN = -2
 MATCH, ALTERNATIVE, DEPTH, STEPS, FOUND = range(5)
 """Places of `kept`: the intermediate match and the alternative at work, the depth (NOT_BEGUN) and the steps since the
 last match; and how many matches a call found."""
-MOST_PROGRAMS = 128
 BY_DEPTH = ("at_state", "at_member", "next_option", "next_member")
 """By depth: the state after the event and its place among the members. By depth + 1: the transition and the member to
 be tried next (-1: the first)."""
@@ -45,7 +44,7 @@ rows of its partition, around it. tops: by variable, the end of its candidates t
 
 
 @dataclass(frozen=True)
-class Subsets:
+class SubsetsShape:
     """What is compiled in. lasting: do events begin before they end?"""
 
     taking: Taking
@@ -53,19 +52,12 @@ class Subsets:
     lasting: bool
 
 
-@lru_cache(maxsize=MOST_PROGRAMS)
-def subsets_code(shape: Subsets) -> tuple[Compiled, Constants]:
-    program, constants = program_of(shape)
-    return compiled(program), constants
-
-
-def program_of(shape: Subsets) -> tuple[Program, Constants]:
+def subsets_program(shape: SubsetsShape) -> tuple[Program, CodeConstants]:
     """Final matches of intermediate ones, as far as there is room, in at most BUDGET steps without a match."""
-    program = Program("subsets")
-    s = Scope(program.function("run"), _TYPES)
+    s = entry_scope("subsets", _TYPES)
     walk = _Walk(shape, s)
     walk.emit()
-    return program, walk.checks.constants
+    return s.program, walk.checks.constants
 
 
 class _BoundedChecks(Checks):
@@ -99,7 +91,7 @@ class _BoundedChecks(Checks):
 class _Walk:
     """Emits the walk through the choices of intermediate matches."""
 
-    def __init__(self, shape: Subsets, s: Scope) -> None:
+    def __init__(self, shape: SubsetsShape, s: Scope) -> None:
         self.shape, self.automaton, self.s = shape, shape.taking.automaton, s
         self.checks = _BoundedChecks(shape.taking)
         self.bounds = self.checks.bounds = BoundCode(shape.bounds, self.checks)
@@ -153,8 +145,7 @@ class _Walk:
 
     def _begin_with(self, number: int, s: Scope, match: Value) -> None:
         f = s.f
-        with f.when(~s.call(f"trim_{number}", partial(self._trim, number), match, result=BOOL)):
-            f.give(False)
+        f.give_if(~s.call(f"trim_{number}", partial(self._trim, number), match, result=BOOL), False)
         f.give(self.bounds.begin(s, match, number) if self.shape.bounds.bounds else f.value(True))
 
     def _trim(self, number: int, s: Scope, match: Value) -> None:
@@ -215,11 +206,7 @@ class _Walk:
             with f.either(depth < 0) as deeper:
                 kept.depth.set(NOT_BEGUN)
                 deeper()
-                self._drop(depth)
-
-    def _drop(self, depth: Value) -> None:
-        self.checks.drop(self.s, depth, self.s.t_variable[self.s.trans[depth]])
-        self.kept.depth.set(depth - 1)
+                self.checks.drop(s, kept.depth)
 
     def _find_next(self, depth: Value) -> tuple[Variable, Variable, Variable]:
         """The transition and the member to be taken next, and whether there is one."""
@@ -236,7 +223,7 @@ class _Walk:
             f.variable(name, s.array(name)[depth + 1]) for name in ("next_option", "next_member")
         )  # fmt: skip
         pushed, end = f.variable("pushed", False), s.state_from[state + 1]
-        with scanning(f, option, lambda now: now < end, lambda _: f.value(True)) as (now, found):
+        with scanning(f, option, lambda now: now < end) as (now, found):
             variable = s.t_variable[now]
             low, top = s.low[self.kept.match * self.variables + variable], s.tops[variable]
             with f.when(member < 0):
@@ -253,13 +240,12 @@ class _Walk:
     def _skip(self, variable: Value, member: Variable, top: Value, is_first: Value, before: Value) -> None:
         """Move to the first member that may come next."""
         s, f = self.s, self.s.f
-        with scanning(f, member, lambda now: now < top, lambda _: f.value(True)) as (now, done):
+        with scanning(f, member, lambda now: now < top) as (now, done):
             self.kept.steps.set(self.kept.steps + 1)
             fits = is_first | (s.start[s.members[now].to(I64)] > before)
             if self.bounds.is_marked:
                 fits = fits & (s.taken[variable] < s.doom[now])
-            with f.when(fits):
-                f.jump(done)
+            f.jump_if(fits, done)
 
     # ---- take it ---------------------------------------------------------------------------------------------------
 
@@ -277,12 +263,11 @@ class _Walk:
         if any(now for one in self.automaton.transitions for _, now in one.crosses):
             with f.when(fits & (depth > 0)):
                 fits.set(~self.negations.crossed(s, transition, depth))
-        accepting = [at for at, accepts in enumerate(self.automaton.accepting) if accepts]
         with f.either(fits) as otherwise:
-            with f.when(is_one_of(f, target, accepting)):
+            with f.when(self.checks.is_accepting(s, target)):
                 self._accept(depth, target)
             otherwise()
-            self._drop(depth)
+            self.checks.drop(s, kept.depth)
 
     def _accept(self, depth: Value, state: Value) -> None:
         s, f, kept = self.s, self.s.f, self.kept

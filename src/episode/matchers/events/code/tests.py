@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 
-from episode.matchers.events.code.conditions import Columns, Constants, EventConditions
+from episode.matchers.events.code.conditions import ConditionColumns, EventConditions
 from episode.matchers.events.comparisons import Operand, comparison_of
+from episode.matchers.expression_code import CodeConstants
 from episode.native.ir import Value
 from episode.native.scope import Scope
 from episode.native.types import I64
@@ -28,7 +29,7 @@ class RecordTests:
     conditions: each with the variables that it is about. optional: variables that records may be without.
     """
 
-    columns: Columns
+    columns: ConditionColumns
     conditions: tuple[tuple[Expression, frozenset[str]], ...]
     left: tuple[str, ...]
     right: tuple[str, ...]
@@ -44,7 +45,7 @@ class RecordTests:
 
 
 @dataclass(frozen=True)
-class Values:
+class GatheredValues:
     """A comparison of a left with a right event, whose values are gathered before the pairs are looked at.
 
     left, right: (is float, row in its lane, column of the records).
@@ -59,7 +60,7 @@ class Values:
 _TURNED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le"}
 
 
-def compared_values(tests: RecordTests) -> Values | None:
+def compared_values(tests: RecordTests) -> GatheredValues | None:
     """The first comparison of a left with a right event of which neither may be missing or null."""
     for condition, variables in tests.conditions:
         if not variables & tests.optional:
@@ -69,7 +70,7 @@ def compared_values(tests: RecordTests) -> Values | None:
     return None
 
 
-def hashed_values(tests: RecordTests) -> Values | None:
+def hashed_values(tests: RecordTests) -> GatheredValues | None:
     """The values that a hash table looks up: those of the first equality of two columns, unless they are floats.
 
     If an alternative may have left an event out, equality says nothing, and a hash table would.
@@ -82,7 +83,7 @@ def hashed_values(tests: RecordTests) -> Values | None:
     return None
 
 
-def _values(tests: RecordTests, condition: Expression, may_be_null: bool) -> Values | None:
+def _values(tests: RecordTests, condition: Expression, may_be_null: bool) -> GatheredValues | None:
     comparison = comparison_of(condition)
     if comparison is None:
         return None
@@ -99,7 +100,7 @@ def _values(tests: RecordTests, condition: Expression, may_be_null: bool) -> Val
         return None
     if tests.place(_variable(comparison.left))[0] == RIGHT:
         operation = _TURNED.get(operation, operation)
-    return Values(condition, operation, sides[LEFT], sides[RIGHT])
+    return GatheredValues(condition, operation, sides[LEFT], sides[RIGHT])
 
 
 def _variable(operand: Operand) -> str:
@@ -109,7 +110,7 @@ def _variable(operand: Operand) -> str:
     return name
 
 
-def _lane(columns: Columns, operand: Operand) -> tuple[int, int]:
+def _lane(columns: ConditionColumns, operand: Operand) -> tuple[int, int]:
     """(row in its lane, row of validity) of a value."""
     if isinstance(operand.expression, Load):
         column = operand.expression.column
@@ -121,7 +122,7 @@ def _lane(columns: Columns, operand: Operand) -> tuple[int, int]:
 class PairTests:
     """Emits the conditions in one function; it is made where the function begins."""
 
-    def __init__(self, s: Scope, tests: RecordTests, constants: Constants) -> None:
+    def __init__(self, s: Scope, tests: RecordTests, constants: CodeConstants) -> None:
         self.s, self.tests = s, tests
         self._emitter = EventConditions(s, tests.columns, constants, self._find) if tests.conditions else None
 

@@ -6,45 +6,41 @@ than comparing each event with those before it. The values are those of `trend_s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import lru_cache
+from collections.abc import Mapping
 
 import numpy as np
 
 from episode.matchers.events.code.trend_values import (
     EVENTS,
-    NOTHING,
+    EXACT,
+    NONE,
+    PARTS,
     ROWS,
     WEIGHTS,
     Cells,
-    Shape,
-    Values,
+    Parts,
+    TrendShape,
+    TrendValues,
     add,
+    added_by,
     clear,
+    constants,
     is_something,
-    plus,
-    times,
+    one_match,
+    pass_time,
+    unite,
     zeros,
 )
+from episode.matchers.expression_code import COMPARE
 from episode.matchers.times import window_ends
 from episode.native.builder import Program
-from episode.native.ir import Value
-from episode.native.running import Compiled, compiled
+from episode.native.ir import Value, Variable
+from episode.native.running import compiled_for
 from episode.native.scope import ArrayTypes, Scope
-from episode.native.types import F64, I64, U64
+from episode.native.types import I64
 
 PAIRS: ArrayTypes = {"pair_row": (I64, True), "pair_place": (I64, True)}
 """The rows and places of values."""
-MOST_PROGRAMS = 128
-
-_COMPARE: dict[str, Callable[[Value, Value], Value]] = {
-    "eq": lambda one, other: one.equals(other),
-    "ne": lambda one, other: one.differs(other),
-    "lt": lambda one, other: one < other,
-    "le": lambda one, other: one <= other,
-    "gt": lambda one, other: one > other,
-    "ge": lambda one, other: one >= other,
-}
 
 
 def short_partitions(events: Mapping[str, np.ndarray], window: int, few: int) -> np.ndarray:
@@ -55,14 +51,12 @@ def short_partitions(events: Mapping[str, np.ndarray], window: int, few: int) ->
     return found
 
 
-def add_short(shape: Shape, events: Mapping[str, np.ndarray], total: Values) -> None:
+def add_short(shape: TrendShape, events: Mapping[str, np.ndarray], total: TrendValues) -> None:
     """Add up in `total` the matches of partitions begins[g]:ends[g], whose rows are in order of time."""
-    code = _code(shape)
-    arrays = arrays_of(shape, events, total)
-    code([arrays[name] for name, _, _ in code.arrays])
+    compiled_for(program_of, shape).run(arrays_of(shape, events, total))
 
 
-def arrays_of(shape: Shape, events: Mapping[str, np.ndarray], total: Values) -> dict[str, np.ndarray]:
+def arrays_of(shape: TrendShape, events: Mapping[str, np.ndarray], total: TrendValues) -> dict[str, np.ndarray]:
     """What the code works on: a cell for each place, and for each event in each place."""
     longest = int((events["ends"] - events["begins"]).max())
     room = len(shape.bits) * (longest + 1) + 1
@@ -72,12 +66,7 @@ def arrays_of(shape: Shape, events: Mapping[str, np.ndarray], total: Values) -> 
     return {**events, **cells, **pairs, **Cells("total", shape.lanes).given(total), "settings": settings}
 
 
-@lru_cache(maxsize=MOST_PROGRAMS)
-def _code(shape: Shape) -> Compiled:
-    return compiled(program_of(shape))
-
-
-def program_of(shape: Shape) -> Program:
+def program_of(shape: TrendShape) -> Program:
     program = Program("short_trends")
     cells, total = Cells("short", shape.lanes), Cells("total", shape.lanes)
     s = Scope(program.function("run"), {**EVENTS, **WEIGHTS, **PAIRS, **cells.types, **total.types})
@@ -93,7 +82,7 @@ def holds_along(s: Scope, operations: tuple[str, ...], first_test: int, row: Val
     found: Value | None = None
     for number, operation in enumerate(operations, first_test):
         one, other = rows * number + row, rows * number + before
-        holds = _COMPARE[operation](s.current[one], s.before[other])
+        holds = COMPARE[operation](s.current[one], s.before[other])
         holds = holds & s.current_valid[one].differs(0) & s.before_valid[other].differs(0)
         found = holds if found is None else found & holds
     assert found is not None
@@ -104,11 +93,11 @@ def holds_with_first(s: Scope, operation: str, test: int, row: Value, first: Val
     """Does a condition with the first event of a match hold?"""
     rows = s.settings[ROWS]
     one, other = rows * test + row, rows * test + first
-    holds = _COMPARE[operation](s.first_current[one], s.first[other])
+    holds = COMPARE[operation](s.first_current[one], s.first[other])
     return holds & s.first_current_valid[one].differs(0) & s.first_valid[other].differs(0)
 
 
-def _add_partition(s: Scope, shape: Shape, cells: Cells, total: Cells, begin: Value, end: Value) -> None:
+def _add_partition(s: Scope, shape: TrendShape, cells: Cells, total: Cells, begin: Value, end: Value) -> None:
     """Add up the matches of one partition.
 
     The first cells are the values of each place (of all its events so far, for links without a condition); after them
@@ -120,9 +109,7 @@ def _add_partition(s: Scope, shape: Shape, cells: Cells, total: Cells, begin: Va
         clear(s, cells, at)
     known, count, row = f.variable("known", places), f.variable("count", places), f.variable("row", begin)
     with f.during(lambda: row < end):
-        first = row.value
-        with f.during(lambda: (row < end) & s.time[f.least(row, end - 1)].equals(s.time[first])):
-            row.set(row + 1)
+        first = pass_time(s, row, end)
         with f.loop(first, row.value) as event:
             with f.when(s.bits[event].differs(0)):
                 for place in shape.places:
@@ -147,19 +134,20 @@ def _add_partition(s: Scope, shape: Shape, cells: Cells, total: Cells, begin: Va
 class _Sum:
     """The value of an event in a place, in variables."""
 
-    def __init__(self, s: Scope, shape: Shape, place: int) -> None:
+    def __init__(self, s: Scope, shape: TrendShape, place: int) -> None:
         self.s, self.shape, self.place = s, shape, place
-        f, starts = s.f, place in shape.starts
-        exact, real, least = shape.lanes.counts
-        one, none = f.constant(1, U64), f.constant(0, U64)
-        self.low = [f.variable("low", one if starts and lane == 0 else none) for lane in range(exact)]
-        self.high = [f.variable("high", none) for _ in range(exact)]
-        self.real = [f.variable("real", float(starts and lane == 0), F64) for lane in range(real)]
-        self.least = [f.variable("least", NOTHING) for _ in range(least)]
+        f = s.f
+        self.parts: dict[tuple[int, int], list[Variable]] = {}
+        for kind, lane in shape.lanes.all:
+            values = one_match(f, kind, lane) if place in shape.starts else constants(f, kind, NONE[kind])
+            self.parts[kind, lane] = [f.variable(part, value) for part, value in zip(PARTS[kind], values, strict=True)]
+
+    def get(self, kind: int, lane: int) -> Parts:
+        return tuple(one.value for one in self.parts[kind, lane])
 
     @property
     def is_something(self) -> Value:
-        return is_something((self.low[0].value, self.high[0].value))
+        return is_something(self.get(EXACT, 0))
 
     def add_links(self, cells: Cells, event: Value, known: Value) -> None:
         """The events that may come before this one."""
@@ -167,46 +155,29 @@ class _Sum:
         test = 0
         for link in self.shape.links:
             if link.target == self.place and not link.operations:
-                self._add(cells, f.value(link.source))
+                self._add_cell(cells, f.value(link.source))
             elif link.target == self.place:
                 with f.loop(len(self.shape.bits), known) as other:
                     with f.when(s.pair_place[other].equals(link.source)):
                         with f.when(holds_along(s, link.operations, test, event, s.pair_row[other])):
-                            self._add(cells, other)
+                            self._add_cell(cells, other)
             test += len(link.operations)
 
-    def _add(self, cells: Cells, at: Value) -> None:
-        s, f = self.s, self.s.f
-        for lane, (low, high) in enumerate(zip(self.low, self.high, strict=True)):
-            self._set(lane, plus(f, (low.value, high.value), cells.number(s, at, lane)))
-        for lane, real in enumerate(self.real):
-            real.set(real + cells.real(s, at, lane))
-        for lane, least in enumerate(self.least):
-            least.set(f.least(least, cells.least(s, at, lane)))
+    def _add_cell(self, cells: Cells, at: Value) -> None:
+        for kind, lane in self.parts:
+            self._add(kind, lane, cells.get(self.s, at, kind, lane))
 
-    def _set(self, lane: int, number: tuple[Value, Value]) -> None:
-        self.low[lane].set(number[0])
-        self.high[lane].set(number[1])
+    def _add(self, kind: int, lane: int, more: Parts) -> None:
+        values = unite(self.s.f, kind, self.get(kind, lane), more)
+        for part, value in zip(self.parts[kind, lane], values, strict=True):
+            part.set(value)
 
     def take(self, event: Value) -> None:
         """Continue all matches so far with the event."""
-        s, f, rows = self.s, self.s.f, self.s.settings[ROWS]
-        exact, real, least = self.shape.lanes.added(self.place)
-        count = self.low[0].value, self.high[0].value
-        for lane in exact:
-            more = times(s, count, (s.exact[rows * lane + event], f.constant(0, U64)))
-            self._set(lane, plus(f, (self.low[lane].value, self.high[lane].value), more))
-        for lane in real:
-            weight = s.real[rows * lane + event]
-            with f.when(weight.differs(0.0)):
-                self.real[lane].set(self.real[lane] + self.real[0] * weight)
-        for lane in least:
-            self.least[lane].set(f.least(self.least[lane], s.least[rows * lane + event]))
+        for kind, lanes in enumerate(self.shape.lanes.added(self.place)):
+            for lane in lanes:
+                self._add(kind, lane, added_by(self.s, kind, lane, event, lambda kind: self.get(kind, 0)))
 
     def put(self, cells: Cells, at: Value) -> None:
-        for lane, (low, high) in enumerate(zip(self.low, self.high, strict=True)):
-            cells.put_number(self.s, at, lane, (low, high))
-        for lane, real in enumerate(self.real):
-            cells.put_real(self.s, at, lane, real)
-        for lane, least in enumerate(self.least):
-            cells.put_least(self.s, at, lane, least)
+        for kind, lane in self.parts:
+            cells.put(self.s, at, kind, lane, self.get(kind, lane))

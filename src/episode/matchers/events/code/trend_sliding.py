@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from functools import cache, lru_cache, partial
+from functools import partial
 
 import numpy as np
 
@@ -22,60 +22,55 @@ from episode.matchers.events.code.trend_values import (
     WEIGHTS,
     Cells,
     One,
-    Shape,
-    Values,
+    TrendShape,
+    TrendValues,
     add_product,
     add_taken,
     clear,
     copy,
+    pass_time,
     zeros,
 )
-from episode.matchers.time_code import EVER, window_start
+from episode.matchers.time_code import window_start
+from episode.matchers.times import EVER
 from episode.native.builder import Program
 from episode.native.ir import Value, Variable
-from episode.native.running import Compiled, compiled
-from episode.native.scope import ArrayTypes, Scope
+from episode.native.running import compiled_for
+from episode.native.scope import ArrayTypes, Scope, entry_scope
 from episode.native.types import I64, U64
 
 ROWS, WINDOW = 0, 1
 """Places of `settings`."""
-MOST_PROGRAMS = 128
 
 
-def slide(shape: Shape, events: Mapping[str, np.ndarray], window: int, total: Values) -> None:
+def slide(shape: TrendShape, events: Mapping[str, np.ndarray], window: int, total: TrendValues) -> None:
     """Add up the matches of partitions begins[g]:ends[g], whose rows are in order of time.
 
     slot int64[n]: the place in `total` of the matches that end with a row; negative: none. A match lasts at most
     `window`.
     """
-    code = _code(shape, window < EVER)
-    arrays = arrays_of(shape, events, window, total)
-    code([arrays[name] for name, _, _ in code.arrays])
+    compiled_for(program_of, shape, window < EVER).run(arrays_of(shape, events, window, total))
 
 
-def arrays_of(shape: Shape, events: Mapping[str, np.ndarray], window: int, total: Values) -> dict[str, np.ndarray]:
+def arrays_of(
+    shape: TrendShape, events: Mapping[str, np.ndarray], window: int, total: TrendValues
+) -> dict[str, np.ndarray]:
     """What the code works on."""
     arrays = {**events, "settings": np.array([len(events["time"]), window], np.int64)}
     most = 0
     if window < EVER:
-        code = _most_in_window()
-        most = code([arrays[name] for name, _, _ in code.arrays])
+        most = compiled_for(most_in_window_program).run(arrays)
     layout = _Layout(shape)
     own = zeros(layout.front + (most + 1) * layout.count, *shape.lanes.counts)
     arrays |= layout.own.given(own) | layout.total.given(total)
     return {**arrays, "row_of": np.empty(2 * most + 2, np.int64)}
 
 
-@lru_cache(maxsize=MOST_PROGRAMS)
-def _code(shape: Shape, windowed: bool) -> Compiled:
-    return compiled(program_of(shape, windowed))
-
-
 class _Layout:
     """Parts of the memory: matrices of places to places, each with a row for matches that begin inside and with spare
     places; the matches before the current time; of each suffix of the front, the matches that begin inside."""
 
-    def __init__(self, shape: Shape) -> None:
+    def __init__(self, shape: TrendShape) -> None:
         self.shape = shape
         self.own, self.total = (Cells(name, shape.lanes) for name in ("own", "total"))
         self.one = One("one", shape.lanes)
@@ -93,7 +88,7 @@ class _Layout:
         return {**EVENTS, **WEIGHTS, **self.own.types, **self.total.types, "row_of": (I64, True)}
 
 
-def program_of(shape: Shape, windowed: bool) -> Program:
+def program_of(shape: TrendShape, windowed: bool) -> Program:
     program = Program("trends")
     m = _Layout(shape)
     s = Scope(program.function("run"), m.types)
@@ -205,7 +200,7 @@ def _prepend(m: _Layout, s: Scope, begin: Value, end: Value) -> None:
 
 
 @contextmanager
-def _each_row(s: Scope, shape: Shape, place: int, begin: Value, end: Value) -> Iterator[Value]:
+def _each_row(s: Scope, shape: TrendShape, place: int, begin: Value, end: Value) -> Iterator[Value]:
     """The rows begin:end that qualify for a place."""
     with s.f.loop(begin, end) as row:
         with s.f.when(shape.has(s.f, s.bits[row], place)):
@@ -249,8 +244,7 @@ def _turn_over(s: Scope, m: _Layout, first: Value, items: Value, high: Value) ->
         item = items - 1 - number
         begin = s.row_of[item]
         end = f.variable("end", begin)
-        with f.during(lambda: (end < high) & s.time[f.least(end, high - 1)].equals(s.time[begin])):
-            end.set(end + 1)
+        pass_time(s, end, high)
         s.call("prepend", partial(_prepend, m), begin, end)
         with f.loop(0, m.count) as place:
             at = (item - first) * m.count + m.front + place
@@ -284,15 +278,9 @@ def _add_matches(
                         add_taken(s, m.total, slot, 1, m.one, 0, 1, 1, end_place, row)
 
 
-@cache
-def _most_in_window() -> Compiled:
-    return compiled(most_in_window_program())
-
-
 def most_in_window_program() -> Program:
     """The most rows of a partition within a window."""
-    program = Program("most_in_window")
-    s = Scope(program.function("run"), EVENTS)
+    s = entry_scope("most_in_window", EVENTS)
     f = s.f
     window = s.settings[WINDOW]
     most = f.variable("most", 0)
@@ -304,4 +292,4 @@ def most_in_window_program() -> Program:
                 first.set(first + 1)
             most.set(f.greatest(most, row + 1 - first))
     f.give(most)
-    return program
+    return s.program

@@ -14,33 +14,39 @@ calls again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
 
 import numpy as np
 
-from episode.matchers.events.code.searching import first_after
-from episode.matchers.events.code.sorting import sort
+from episode.matchers.events.code.flow import nodes_above, nodes_below
 from episode.matchers.events.code.trend_short import PAIRS, add_short, holds_along, holds_with_first, short_partitions
 from episode.matchers.events.code.trend_values import (
     EVENTS,
-    NOTHING,
+    EXACT,
+    LEAST,
+    NONE,
+    REAL,
     WEIGHTS,
     Cells,
-    Shape,
-    Values,
+    Parts,
+    TrendShape,
+    TrendValues,
+    added_by,
     is_something,
-    plus,
-    times,
+    one_match,
+    pass_time,
+    unite,
     zeros,
 )
-from episode.matchers.time_code import first_at_least, window_end
+from episode.matchers.sorting import sort_numbers
+from episode.matchers.time_code import first_after, first_at_least, window_end
 from episode.native.builder import Function, Program
 from episode.native.ir import Operand, Value
-from episode.native.running import Compiled, compiled
-from episode.native.scope import ArrayTypes, Scope
+from episode.native.running import compiled_for
+from episode.native.scope import ArrayTypes, Scope, entry_scope
 from episode.native.types import I64, U64
 
 ROWS, WINDOW, WIDTH, GROUPS = range(4)
@@ -51,23 +57,33 @@ known, the cell after those of links, the totals that there are and whether thei
 is needed, and how many rows ranks and events to look at have room for."""
 FINE, MORE_RANKS, MORE_CELLS, MORE_PAIRS, MORE_SCANS, MORE_TOTALS = range(6)
 NO_KEY = -1
-MOST_PROGRAMS = 128
 
-_WRITTEN = ("state", "bases", "sizes", "start_of", "rank", "below", "above", "sorted", "spare", "scanned", "scans",
+_WRITTEN = ("state", "bases", "sizes", "start_of", "rank", "below", "above", "sorted", "scanned", "scans",
             "keys", "table")  # fmt: skip
+
+
+@dataclass(frozen=True)
+class StartCells(Cells):
+    """Values of the starts of a block side by side, lane after lane; shared: of all starts together."""
+
+    shared: bool
+
+    def place(self, s: Scope, at: Operand, kind: int, lane: Operand) -> Value:
+        row = super().place(s, at, kind, lane)
+        return row if self.shared else row * s.state[USED]
 
 
 @dataclass(frozen=True)
 class Code:
     """What is compiled in. shared: all starts are in one lane. grouped: totals are kept by the first event, too."""
 
-    shape: Shape
+    shape: TrendShape
     shared: bool
     grouped: bool
 
     @property
-    def lanes(self) -> Cells:
-        return Cells("lane", self.shape.lanes)
+    def lanes(self) -> StartCells:
+        return StartCells("lane", self.shape.lanes, self.shared)
 
     @property
     def total(self) -> Cells:
@@ -111,8 +127,8 @@ class Starts:
 
 
 def by_start(
-    shape: Shape, events: Mapping[str, np.ndarray], starts: Starts, total: Values, keys: np.ndarray
-) -> tuple[Values, np.ndarray]:
+    shape: TrendShape, events: Mapping[str, np.ndarray], starts: Starts, total: TrendValues, keys: np.ndarray
+) -> tuple[TrendValues, np.ndarray]:
     """Add up the matches of partitions begins[g]:ends[g], whose rows are in order of time.
 
     slot int64[n]: to what the matches count that end with a row; negative: to nothing. group int64[n]: of first events.
@@ -126,9 +142,9 @@ def by_start(
         events = {**events, **_some(events, ~short)}
     if len(events["begins"]) == 0:
         return total, keys
-    code, work = _code(kind), Work(kind, events, starts, total, keys)
+    code, work = compiled_for(program_of, kind), TrendWork(kind, events, starts, total, keys)
     while True:
-        status = code([work.arrays[name] for name, _, _ in code.arrays])
+        status = code.run(work.arrays)
         if status == FINE:
             return work.totals()
         work.grow(status)
@@ -139,16 +155,11 @@ def _some(events: Mapping[str, np.ndarray], which: np.ndarray) -> dict[str, np.n
     return {name: events[name][which] for name in ("begins", "ends")}
 
 
-@lru_cache(maxsize=MOST_PROGRAMS)
-def _code(kind: Code) -> Compiled:
-    return compiled(program_of(kind))
-
-
-class Work:
+class TrendWork:
     """The arrays that the code works on."""
 
     def __init__(
-        self, kind: Code, events: Mapping[str, np.ndarray], starts: Starts, total: Values, keys: np.ndarray
+        self, kind: Code, events: Mapping[str, np.ndarray], starts: Starts, total: TrendValues, keys: np.ndarray
     ) -> None:
         self.kind, self.width = kind, starts.width
         links = len(kind.shape.links)
@@ -161,7 +172,7 @@ class Work:
             "scanned": np.zeros(len(kind.scanned), np.int64), "keys": keys.copy(),
             "table": np.full(64 + 4 * len(keys), NO_KEY, np.int64), **kind.total.given(total),
         }  # fmt: skip
-        for name in ("rank", "below", "above", "sorted", "spare", "scans"):
+        for name in ("rank", "below", "above", "sorted", "scans"):
             self.arrays[name] = np.zeros(0, np.int64)
         self._make_pairs(64)
         self._make_cells(1)
@@ -180,8 +191,7 @@ class Work:
             state[RANK_ROOM] = room
             for name in ("rank", "below", "above"):
                 self.arrays[name] = np.empty(len(self.kind.ranked) * room, np.int64)
-            for name in ("sorted", "spare"):
-                self.arrays[name] = np.empty(room, np.int64)
+            self.arrays["sorted"] = np.empty(2 * room, np.int64)
         elif status == MORE_CELLS:
             self._make_cells(room)
         elif status == MORE_PAIRS:
@@ -204,21 +214,20 @@ class Work:
         self.arrays["keys"], self.arrays["table"] = keys, np.full(4 * room, NO_KEY, np.int64)
         self.arrays["state"][IS_HASHED] = 0
 
-    def totals(self) -> tuple[Values, np.ndarray]:
+    def totals(self) -> tuple[TrendValues, np.ndarray]:
         known = int(self.arrays["state"][KNOWN])
         exact, real, least = self.kind.shape.lanes.counts
         kinds = (("low", exact), ("high", exact), ("real", real), ("least", least))
         count = len(self.arrays["total_low"]) // exact
         values = (self.arrays[f"total_{kind}"].reshape(count, lanes) for kind, lanes in kinds)
-        return Values(*values), self.arrays["keys"][:known]
+        return TrendValues(*values), self.arrays["keys"][:known]
 
 
 # ---- blocks ----------------------------------------------------------------------------------------------
 
 
 def program_of(kind: Code) -> Program:
-    program = Program("trends")
-    s = Scope(program.function("run"), kind.types)
+    s = entry_scope("trends", kind.types)
     f, shape = s.f, kind.shape
     if kind.grouped:
         _hash_known(s)
@@ -231,11 +240,10 @@ def program_of(kind: Code) -> Program:
                 start.set(at + 1)
                 otherwise()
                 status = s.call("take_block", partial(_take_block, kind), at, high)
-                with f.when(status.differs(FINE)):
-                    f.give(status)
+                f.give_if(status.differs(FINE), status)
                 start.set(s.state[START])
     f.give(FINE)
-    return program
+    return s.program
 
 
 def _take_block(kind: Code, s: Scope, start: Value, high: Value) -> None:
@@ -303,9 +311,7 @@ def _most_at_once(s: Scope, begin: Value, end: Value) -> None:
     f = s.f
     most, at = f.variable("most", 1), f.variable("at", begin)
     with f.during(lambda: at < end):
-        first = at.value
-        with f.during(lambda: (at < end) & s.time[f.least(at, end - 1)].equals(s.time[first])):
-            at.set(at + 1)
+        first = pass_time(s, at, end)
         most.set(f.greatest(most, at - first))
     f.give(most)
 
@@ -351,7 +357,7 @@ def _rank(kind: Code, number: int, s: Scope, begin: Value, end: Value) -> None:
         with f.when(is_before(row)):
             s.sorted[count] = s.before[test + row]
             count.set(count + 1)
-    sort(s, "sorted", "spare", count.value)
+    sort_numbers(s, "sorted", count.value)
     ranks = s.state[RANK_ROOM] * place - begin
     with f.loop(begin, end) as row:
         at = ranks + row
@@ -394,25 +400,17 @@ def _each_lane(kind: Code, f: Function, begin: Operand, end: Operand) -> Iterato
         yield lane
 
 
-def _place(kind: Code, s: Scope, number: Operand, which: int, at: Value) -> Value:
-    """Where the values of a kind (exact, real, least) and number are at a cell, lane after lane."""
-    row = at * kind.shape.lanes.counts[which] + number
-    return row if kind.shared else row * s.state[USED]
-
-
 def _clear_cells(kind: Code, s: Scope, begin: Operand, end: Operand) -> None:
     """No matches in cells."""
     s.call("clear", partial(_clear, kind), begin, end)
 
 
 def _clear(kind: Code, s: Scope, begin: Value, end: Value) -> None:
-    exact, real, least = (bool(count) for count in kind.shape.lanes.counts)
-    for name, which, there, nothing in (
-        ("low", 0, exact, 0), ("high", 0, exact, 0), ("real", 1, real, 0.0), ("least", 2, least, NOTHING)
-    ):  # fmt: skip
-        if there:
-            with s.f.loop(_place(kind, s, 0, which, begin), _place(kind, s, 0, which, end)) as at:
-                s.array(f"lane_{name}")[at] = nothing
+    for which, count in enumerate(kind.shape.lanes.counts):
+        if count:
+            first, stop = (kind.lanes.place(s, cell, which, 0) for cell in (begin, end))
+            with s.f.loop(first, stop) as at:
+                kind.lanes.store(s, which, at, NONE[which])
     s.f.give(0)
 
 
@@ -422,77 +420,47 @@ def _add_cells(kind: Code, s: Scope, at: Operand, other: Operand, begin: Value, 
 
 
 def _add(kind: Code, s: Scope, at: Value, other: Value, begin: Value, end: Value) -> None:
-    f = s.f
+    f, cells = s.f, kind.lanes
     for which, count in enumerate(kind.shape.lanes.counts):
         if count:
             with f.loop(0, count) as number:
-                one, two = (_place(kind, s, number, which, cell) for cell in (at, other))
+                one, two = (cells.place(s, cell, which, number) for cell in (at, other))
                 with _each_lane(kind, f, begin, end) as lane:
-                    _add_lane(s, which, one + lane, two + lane)
+                    _unite_lane(cells, s, which, one + lane, cells.load(s, which, two + lane))
     f.give(0)
 
 
-def _add_lane(s: Scope, which: int, at: Value, other: Value) -> None:
-    if which == 0:
-        own, more = (s.lane_low[at], s.lane_high[at]), (s.lane_low[other], s.lane_high[other])
-        s.lane_low[at], s.lane_high[at] = plus(s.f, own, more)
-    elif which == 1:
-        s.lane_real[at] = s.lane_real[at] + s.lane_real[other]
-    else:
-        s.lane_least[at] = s.f.least(s.lane_least[at], s.lane_least[other])
+def _unite_lane(cells: StartCells, s: Scope, kind: int, place: Value, more: Parts) -> None:
+    cells.store(s, kind, place, unite(s.f, kind, cells.load(s, kind, place), more))
 
 
 def _take(kind: Code, place: int, s: Scope, at: Value, row: Value, begin: Value, end: Value) -> None:
     """lanes[at] *= the event of a row as that of a place"""
-    f, rows = s.f, s.settings[ROWS]
-    exact, real, least = kind.shape.lanes.added(place)
-    counts = _place(kind, s, 0, 0, at)
-    for number in exact:
-        own, weight = _place(kind, s, number, 0, at), (s.exact[rows * number + row], f.constant(0, U64))
-        with _each_lane(kind, f, begin, end) as lane:
-            more = times(s, (s.lane_low[counts + lane], s.lane_high[counts + lane]), weight)
-            s.lane_low[own + lane], s.lane_high[own + lane] = plus(
-                f, (s.lane_low[own + lane], s.lane_high[own + lane]), more
-            )
-    for number in real:
-        own, first, value = _place(kind, s, number, 1, at), _place(kind, s, 0, 1, at), s.real[rows * number + row]
-        with _each_lane(kind, f, begin, end) as lane:
-            count = s.lane_real[first + lane]
-            with f.when(count.differs(0.0) & value.differs(0.0)):
-                s.lane_real[own + lane] = s.lane_real[own + lane] + count * value
-    for number in least:
-        own, lesser = _place(kind, s, number, 2, at), s.least[rows * number + row]
-        with _each_lane(kind, f, begin, end) as lane:
-            with f.when(is_something((s.lane_low[counts + lane], s.lane_high[counts + lane]))):
-                s.lane_least[own + lane] = f.least(s.lane_least[own + lane], lesser)
+    f, cells = s.f, kind.lanes
+    counts = [cells.place(s, at, which, 0) for which in (EXACT, REAL)]
+    for which, numbers in enumerate(kind.shape.lanes.added(place)):
+        for number in numbers:
+            own = cells.place(s, at, which, number)
+            with _each_lane(kind, f, begin, end) as lane:
+                more = added_by(s, which, number, row, lambda which: cells.load(s, which, counts[which] + lane))
+                if which == LEAST:
+                    with f.when(is_something(cells.load(s, EXACT, counts[EXACT] + lane))):
+                        _unite_lane(cells, s, which, own + lane, more)
+                else:
+                    _unite_lane(cells, s, which, own + lane, more)
     f.give(0)
 
 
 def _drop(kind: Code, s: Scope, at: Value, lane: Value) -> None:
     """No matches in a lane."""
-    exact, real, least = kind.shape.lanes.counts
-    for number in range(exact):
-        place = _place(kind, s, number, 0, at) + lane
-        s.lane_low[place] = s.lane_high[place] = 0
-    for number in range(real):
-        s.lane_real[_place(kind, s, number, 1, at) + lane] = 0.0
-    for number in range(least):
-        s.lane_least[_place(kind, s, number, 2, at) + lane] = NOTHING
+    for which, number in kind.shape.lanes.all:
+        kind.lanes.store(s, which, kind.lanes.place(s, at, which, number) + lane, NONE[which])
 
 
 def _add_total(kind: Code, s: Scope, at: Value, lane: Value, slot: Value) -> None:
-    f, total = s.f, kind.total
-    exact, real, least = kind.shape.lanes.counts
-    for number in range(exact):
-        place = _place(kind, s, number, 0, at) + lane
-        own = s.lane_low[place], s.lane_high[place]
-        total.put_number(s, slot, number, plus(f, total.number(s, slot, number), own))
-    for number in range(real):
-        place = _place(kind, s, number, 1, at) + lane
-        total.put_real(s, slot, number, total.real(s, slot, number) + s.lane_real[place])
-    for number in range(least):
-        place = _place(kind, s, number, 2, at) + lane
-        total.put_least(s, slot, number, f.least(total.least(s, slot, number), s.lane_least[place]))
+    for which, number in kind.shape.lanes.all:
+        place = kind.lanes.place(s, at, which, number) + lane
+        kind.total.add(s, slot, which, number, kind.lanes.load(s, which, place))
 
 
 # ---- the pass --------------------------------------------------------------------------------------------
@@ -504,15 +472,12 @@ def _sweep(kind: Code, s: Scope, start: Value, next_start: Value, stop: Value) -
     alive, begun, fresh = (f.variable(name, 0) for name in ("alive", "begun", "fresh"))
     row, pairs = f.variable("row", start), f.variable("pairs", 0)
     with f.during(lambda: row < stop):
-        begin = row.value
+        begin = pass_time(s, row, stop)
         now = s.time[begin]
-        with f.during(lambda: (row < stop) & s.time[f.least(row, stop - 1)].equals(now)):
-            row.set(row + 1)
         if not kind.shared:
             with f.during(lambda: alive < begun) as after:
                 ends = window_end(f, s.time[s.start_of[alive]], s.settings[WINDOW])
-                with f.when(ends >= now):
-                    f.jump(after)
+                f.jump_if(ends >= now, after)
                 alive.set(alive + 1)
         pairs.set(0)
         fresh.set(begun)
@@ -567,21 +532,18 @@ def _fill(
 
 def _begin_match(kind: Code, s: Scope, at: Value, lane: Value) -> None:
     """A match without events before this one."""
-    f = s.f
-    one = _place(kind, s, 0, 0, at) + lane
-    number = f.constant(1, U64), f.constant(0, U64)
-    s.lane_low[one], s.lane_high[one] = plus(f, (s.lane_low[one], s.lane_high[one]), number)
-    if kind.shape.lanes.real:
-        real = _place(kind, s, 0, 1, at) + lane
-        s.lane_real[real] = s.lane_real[real] + 1.0
-    f.give(0)
+    for which in (EXACT, REAL):
+        if kind.shape.lanes.counts[which]:
+            place = kind.lanes.place(s, at, which, 0) + lane
+            _unite_lane(kind.lanes, s, which, place, one_match(s.f, which, 0))
+    s.f.give(0)
 
 
 def _end_matches(kind: Code, s: Scope, at: Value, event: Value, alive: Value, fresh: Value) -> None:
     f = s.f
-    counts = _place(kind, s, 0, 0, at)
+    counts = kind.lanes.place(s, at, EXACT, 0)
     with _each_lane(kind, f, alive, fresh) as lane:
-        with f.when(is_something((s.lane_low[counts + lane], s.lane_high[counts + lane]))):
+        with f.when(is_something(kind.lanes.load(s, EXACT, counts + lane))):
             slot = s.slot[event]
             if kind.grouped:
                 key = slot * s.settings[GROUPS] + s.group[s.start_of[lane]]
@@ -627,12 +589,12 @@ def _add_before(kind: Code, number: int, s: Scope, at: Value, row: Value, begin:
         with f.when(below >= 0):
             _add_cells(kind, s, at, base + below, begin, end)
     if operation in ("gt", "ge", "ne"):
-        _nodes_down(f, s.below[rank], lambda node: _add_cells(kind, s, at, base + node - 1, begin, end))
+        nodes_below(f, s.below[rank], lambda node: _add_cells(kind, s, at, base + node - 1, begin, end))
     if operation in ("lt", "le", "ne"):
         back = base + size if operation == "ne" else base
         above = s.above[rank]
         with f.when(above >= 0):
-            _nodes_down(f, size - above, lambda node: _add_cells(kind, s, at, back + node - 1, begin, end))
+            nodes_below(f, size - above, lambda node: _add_cells(kind, s, at, back + node - 1, begin, end))
     f.give(0)
 
 
@@ -654,29 +616,11 @@ def _store(kind: Code, number: int, s: Scope, at: Value, row: Value, begin: Valu
         if operation == "eq":
             _add_cells(kind, s, base + rank, at, begin, end)
         if operation in ("gt", "ge", "ne"):
-            _nodes_up(f, rank + 1, size, lambda node: _add_cells(kind, s, base + node - 1, at, begin, end))
+            nodes_above(f, rank + 1, size + 1, lambda node: _add_cells(kind, s, base + node - 1, at, begin, end))
         if operation in ("lt", "le", "ne"):
             back = base + size if operation == "ne" else base
-            _nodes_up(f, size - rank, size, lambda node: _add_cells(kind, s, back + node - 1, at, begin, end))
+            nodes_above(f, size - rank, size + 1, lambda node: _add_cells(kind, s, back + node - 1, at, begin, end))
     f.give(0)
-
-
-def _nodes_down(f: Function, first: Value, visit: Callable[[Value], None]) -> None:
-    """The nodes of a Fenwick tree that make up the sum up to one."""
-    node = f.variable("node", first)
-    with f.during(lambda: node > 0):
-        now = node.value
-        visit(now)
-        node.set(now - (now & -now))
-
-
-def _nodes_up(f: Function, first: Value, size: Value, visit: Callable[[Value], None]) -> None:
-    """The nodes of a Fenwick tree that have a place in their sums."""
-    node = f.variable("node", first)
-    with f.during(lambda: node <= size):
-        now = node.value
-        visit(now)
-        node.set(now + (now & -now))
 
 
 # ---- totals by the first event ---------------------------------------------------------------------------

@@ -12,7 +12,7 @@ least lanes are int64, NOTHING if there is none.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from episode.native.builder import Function
-from episode.native.ir import Operand, Value
+from episode.native.ir import Operand, Value, Variable
 from episode.native.scope import ArrayTypes, Scope
 from episode.native.types import F64, I64, U8, U64, U128
 
@@ -29,11 +29,18 @@ _MOST = BEYOND << 64
 ROWS = 0
 """The first place of `settings`: how many rows there are."""
 
-Words = tuple[Value, Value]
-"""The low and the high word of a number."""
+EXACT, REAL, LEAST = range(3)
+"""Kinds of lanes."""
+PARTS = ({"low": U64, "high": U64}, {"real": F64}, {"least": I64})
+"""The arrays of each kind."""
+NONE: tuple[tuple[Operand, ...], ...] = ((0, 0), (0.0,), (NOTHING,))
+"""What a lane of each kind has without matches."""
+
+Parts = tuple[Value, ...]
+"""The value of a lane: the low and the high word of an exact number; else one value."""
 
 
-class Values(NamedTuple):
+class TrendValues(NamedTuple):
     """Values by their place: low, high uint64[n, exact], real float64[n, reals], least int64[n, leasts]."""
 
     low: np.ndarray
@@ -42,9 +49,9 @@ class Values(NamedTuple):
     least: np.ndarray
 
 
-def zeros(count: int, exact: int, real: int, least: int) -> Values:
+def zeros(count: int, exact: int, real: int, least: int) -> TrendValues:
     """No matches."""
-    return Values(
+    return TrendValues(
         np.zeros((count, exact), np.uint64),
         np.zeros((count, exact), np.uint64),
         np.zeros((count, real), np.float64),
@@ -56,7 +63,7 @@ def zeros(count: int, exact: int, real: int, least: int) -> Values:
 
 
 @dataclass(frozen=True)
-class Lanes:
+class TrendLanes:
     """Of each lane: the places whose events add to it. No event adds to the first exact and the first real one, which
     count matches."""
 
@@ -68,6 +75,11 @@ class Lanes:
     def counts(self) -> tuple[int, int, int]:
         return len(self.exact), len(self.real), len(self.least)
 
+    @property
+    def all(self) -> list[tuple[int, int]]:
+        """The kind and the number of each lane."""
+        return [(kind, lane) for kind, count in enumerate(self.counts) for lane in range(count)]
+
     def added(self, place: int) -> tuple[tuple[int, ...], ...]:
         """The exact, real and least lanes that an event of a place adds to."""
         kinds = (self.exact, self.real, self.least)
@@ -75,7 +87,7 @@ class Lanes:
 
 
 @dataclass(frozen=True)
-class Link:
+class TrendLink:
     """An event of the second place may come next after one of the first, if all comparisons `current operation before`
     hold."""
 
@@ -85,15 +97,15 @@ class Link:
 
 
 @dataclass(frozen=True)
-class Shape:
+class TrendShape:
     """Places of a match in order, with the bits of their variables. starts, ends: of the first and of the last event.
     first_tests: comparisons `current operation first` and the places whose events are the current ones."""
 
     bits: tuple[int, ...]
-    links: tuple[Link, ...]
+    links: tuple[TrendLink, ...]
     starts: frozenset[int]
     ends: frozenset[int]
-    lanes: Lanes
+    lanes: TrendLanes
     first_tests: tuple[tuple[str, frozenset[int]], ...] = ()
 
     @cached_property
@@ -125,41 +137,57 @@ WEIGHTS: ArrayTypes = {"exact": (U64, False), "real": (F64, False), "least": (I6
 """What a row adds to each lane: exact[lane, row], and so on."""
 
 
-# ---- numbers ---------------------------------------------------------------------------------------------
+# ---- lanes -----------------------------------------------------------------------------------------------
 
 
-def plus(f: Function, one: Words, other: Words) -> Words:
-    low = one[0] + other[0]
-    high = one[1] + other[1] + (low < one[0]).to(U64)
-    return low, f.least(high, BEYOND)
+def unite(f: Function, kind: int, one: Parts, other: Parts) -> Parts:
+    """A lane of two sets of matches."""
+    if kind == EXACT:
+        low = one[0] + other[0]
+        high = one[1] + other[1] + (low < one[0]).to(U64)
+        return low, f.least(high, BEYOND)
+    return (one[0] + other[0],) if kind == REAL else (f.least(one[0], other[0]),)
 
 
-def times(s: Scope, one: Words, other: Words) -> Words:
-    return _words(s.f, s.call("times", _multiply, *one, *other, result=U128))
+def _times(s: Scope, kind: int, one: Parts, other: Parts) -> Parts:
+    """The product of numbers, or of reals; nothing times infinity is nothing."""
+    f = s.f
+    if kind == REAL:
+        return (f.select(one[0].equals(0.0) | other[0].equals(0.0), 0.0, one[0] * other[0]),)
+    number = s.call("times", _multiply, *one, *other, result=U128)
+    return number.to(U64), (number >> 64).to(U64)
 
 
 def _multiply(s: Scope, low: Value, high: Value, other_low: Value, other_high: Value) -> None:
     f = s.f
-    one, other = _joined(f, low, high), _joined(f, other_low, other_high)
+    one, other = _joined(low, high), _joined(other_low, other_high)
     most = f.constant(_MOST, U128)
     f.give(f.select(f.binary("mul_overflows", one, other), most, f.least(one * other, most)))
 
 
-def _joined(f: Function, low: Value, high: Value) -> Value:
-    return high.to(U128) << f.constant(64, U128) | low.to(U128)
+def _joined(low: Value, high: Value) -> Value:
+    return high.to(U128) << 64 | low.to(U128)
 
 
-def _words(f: Function, number: Value) -> Words:
-    return number.to(U64), (number >> f.constant(64, U128)).to(U64)
-
-
-def product_of_reals(f: Function, one: Value, other: Value) -> Value:
-    """Nothing times infinity is nothing."""
-    return f.select(one.equals(0.0) | other.equals(0.0), 0.0, one * other)
-
-
-def is_something(number: Words) -> Value:
+def is_something(number: Parts) -> Value:
     return (number[0] | number[1]).differs(0)
+
+
+def constants(f: Function, kind: int, values: Sequence[Operand]) -> Parts:
+    return tuple(f.value(value, type_) for value, type_ in zip(values, PARTS[kind].values(), strict=True))
+
+
+def one_match(f: Function, kind: int, lane: int) -> Parts:
+    """A lane of the beginning of a match, without any event: the first exact and the first real one count it."""
+    return constants(f, kind, ((1, 0), (1.0,))[kind] if lane == 0 and kind != LEAST else NONE[kind])
+
+
+def added_by(s: Scope, kind: int, lane: int, row: Value, count: Callable[[int], Parts]) -> Parts:
+    """What the event of a row adds to a lane of matches. count: their number, exact or real."""
+    at = s.settings[ROWS] * lane + row
+    if kind == LEAST:
+        return (s.least[at],)
+    return _times(s, kind, count(kind), (s.exact[at], s.f.constant(0, U64)) if kind == EXACT else (s.real[at],))
 
 
 # ---- values in memory ------------------------------------------------------------------------------------
@@ -167,101 +195,77 @@ def is_something(number: Words) -> Value:
 
 @dataclass(frozen=True)
 class Cells:
-    """Values in the arrays {name}_low, _high, _real and _least. width: there are so many side by side at each place
-    (None: one), one lane after the other."""
+    """Values in the arrays {name}_low, _high, _real and _least."""
 
     name: str
-    lanes: Lanes
-    width: str | None = None
+    lanes: TrendLanes
 
     @property
     def types(self) -> ArrayTypes:
-        kinds = {"low": U64, "high": U64, "real": F64, "least": I64}
-        return {f"{self.name}_{kind}": (type_, True) for kind, type_ in kinds.items()}
+        return {f"{self.name}_{part}": (type_, True) for parts in PARTS for part, type_ in parts.items()}
 
     def given(self, values: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
         """The arrays by name."""
         return dict(zip(self.types, (lane.reshape(-1) for lane in values), strict=True))
 
-    def number(self, s: Scope, at: Operand, lane: int) -> Words:
-        place = self._place(s, at, 0, lane)
-        return s.array(f"{self.name}_low")[place], s.array(f"{self.name}_high")[place]
-
-    def put_number(self, s: Scope, at: Operand, lane: int, number: tuple[Operand, Operand]) -> None:
-        place = self._place(s, at, 0, lane)
-        s.array(f"{self.name}_low")[place], s.array(f"{self.name}_high")[place] = number
-
-    def real(self, s: Scope, at: Operand, lane: int) -> Value:
-        return s.array(f"{self.name}_real")[self._place(s, at, 1, lane)]
-
-    def put_real(self, s: Scope, at: Operand, lane: int, real: Operand) -> None:
-        s.array(f"{self.name}_real")[self._place(s, at, 1, lane)] = real
-
-    def least(self, s: Scope, at: Operand, lane: int) -> Value:
-        return s.array(f"{self.name}_least")[self._place(s, at, 2, lane)]
-
-    def put_least(self, s: Scope, at: Operand, lane: int, least: Operand) -> None:
-        s.array(f"{self.name}_least")[self._place(s, at, 2, lane)] = least
-
-    def _place(self, s: Scope, at: Operand, kind: int, lane: int) -> Value:
+    def place(self, s: Scope, at: Operand, kind: int, lane: Operand) -> Value:
+        """Where a lane of a cell is in the arrays of its kind."""
         return s.f.value(at) * self.lanes.counts[kind] + lane
+
+    def load(self, s: Scope, kind: int, place: Value) -> Parts:
+        return tuple(s.array(f"{self.name}_{part}")[place] for part in PARTS[kind])
+
+    def store(self, s: Scope, kind: int, place: Value, values: Sequence[Operand]) -> None:
+        for part, value in zip(PARTS[kind], values, strict=True):
+            s.array(f"{self.name}_{part}")[place] = value
+
+    def get(self, s: Scope, at: Operand, kind: int, lane: int) -> Parts:
+        return self.load(s, kind, self.place(s, at, kind, lane))
+
+    def put(self, s: Scope, at: Operand, kind: int, lane: int, values: Sequence[Operand]) -> None:
+        self.store(s, kind, self.place(s, at, kind, lane), values)
+
+    def add(self, s: Scope, at: Operand, kind: int, lane: int, *more: Parts) -> None:
+        """Unite a lane of a cell with others, one after the other."""
+        values = self.get(s, at, kind, lane)
+        for one in more:
+            values = unite(s.f, kind, values, one)
+        self.put(s, at, kind, lane, values)
 
 
 class One(Cells):
     """The beginning of a match, without any event."""
 
-    def number(self, s: Scope, at: Operand, lane: int) -> Words:
-        return s.f.constant(int(lane == 0), U64), s.f.constant(0, U64)
-
-    def real(self, s: Scope, at: Operand, lane: int) -> Value:
-        return s.f.constant(float(lane == 0), F64)
-
-    def least(self, s: Scope, at: Operand, lane: int) -> Value:
-        return s.f.constant(NOTHING, I64)
+    def get(self, s: Scope, at: Operand, kind: int, lane: int) -> Parts:
+        return one_match(s.f, kind, lane)
 
 
 def clear(s: Scope, cells: Cells, at: Operand) -> None:
     """No matches at a place."""
-    exact, real, least = cells.lanes.counts
-    for lane in range(exact):
-        cells.put_number(s, at, lane, (0, 0))
-    for lane in range(real):
-        cells.put_real(s, at, lane, 0.0)
-    for lane in range(least):
-        cells.put_least(s, at, lane, NOTHING)
+    for kind, lane in cells.lanes.all:
+        cells.put(s, at, kind, lane, NONE[kind])
 
 
 def copy(s: Scope, cells: Cells, at: Operand, others: Cells, other: Operand) -> None:
     """cells[at] = others[other]"""
-    s.call(f"copy_{others.name}_to_{cells.name}", lambda *given: _copy(cells, others, *given), at, other)
 
+    def build(s: Scope, at: Value, other: Value) -> None:
+        for kind, lane in cells.lanes.all:
+            cells.put(s, at, kind, lane, others.get(s, other, kind, lane))
+        s.f.give(0)
 
-def _copy(cells: Cells, others: Cells, s: Scope, at: Value, other: Value) -> None:
-    exact, real, least = cells.lanes.counts
-    for lane in range(exact):
-        cells.put_number(s, at, lane, others.number(s, other, lane))
-    for lane in range(real):
-        cells.put_real(s, at, lane, others.real(s, other, lane))
-    for lane in range(least):
-        cells.put_least(s, at, lane, others.least(s, other, lane))
-    s.f.give(0)
+    s.call(f"copy_{others.name}_to_{cells.name}", build, at, other)
 
 
 def add(s: Scope, cells: Cells, at: Operand, others: Cells, other: Operand) -> None:
     """cells[at] += others[other]"""
-    s.call(f"add_{others.name}_to_{cells.name}", lambda *given: _add(cells, others, *given), at, other)
 
+    def build(s: Scope, at: Value, other: Value) -> None:
+        for kind, lane in cells.lanes.all:
+            cells.add(s, at, kind, lane, others.get(s, other, kind, lane))
+        s.f.give(0)
 
-def _add(cells: Cells, others: Cells, s: Scope, at: Value, other: Value) -> None:
-    f = s.f
-    exact, real, least = cells.lanes.counts
-    for lane in range(exact):
-        cells.put_number(s, at, lane, plus(f, cells.number(s, at, lane), others.number(s, other, lane)))
-    for lane in range(real):
-        cells.put_real(s, at, lane, cells.real(s, at, lane) + others.real(s, other, lane))
-    for lane in range(least):
-        cells.put_least(s, at, lane, f.least(cells.least(s, at, lane), others.least(s, other, lane)))
-    f.give(0)
+    s.call(f"add_{others.name}_to_{cells.name}", build, at, other)
 
 
 def add_taken(
@@ -271,71 +275,50 @@ def add_taken(
     """cells[at + i step] += others[other + i other_step] * the event of a row as that of a place, for i < count"""
     added = cells.lanes.added(place)
     name = f"add_{others.name}_to_{cells.name}_with_{'_'.join(''.join(f'{at}.' for at in kind) for kind in added)}"
-    f = s.f
 
-    def take(at: Operand, other: Operand) -> None:
-        s.call(name, lambda *given: _add_taken(cells, others, added, *given), at, other, row)
+    def build(s: Scope, at: Value, other: Value, row: Value) -> None:
+        with s.f.when(is_something(others.get(s, other, EXACT, 0))):
+            for kind, lane in cells.lanes.all:
+                values = others.get(s, other, kind, lane)
+                if lane in added[kind]:
+                    more = added_by(s, kind, lane, row, lambda kind: others.get(s, other, kind, 0))
+                    values = unite(s.f, kind, values, more)
+                cells.add(s, at, kind, lane, values)
+        s.f.give(0)
 
     if count == 1:
-        take(at, other)
+        s.call(name, build, at, other, row)
         return
-    with f.loop(0, count) as number:
-        take(number * step + at, number * other_step + other)
-
-
-def _add_taken(
-    cells: Cells, others: Cells, added: tuple[tuple[int, ...], ...], s: Scope, at: Value, other: Value, row: Value
-) -> None:
-    f, rows = s.f, s.settings[ROWS]
-    exact, real, least = cells.lanes.counts
-    number = others.number(s, other, 0)
-    with f.when(is_something(number)):
-        cells.put_number(s, at, 0, plus(f, cells.number(s, at, 0), number))
-        for lane in range(1, exact):
-            whole = others.number(s, other, lane)
-            if lane in added[0]:
-                whole = plus(f, whole, times(s, number, (s.exact[rows * lane + row], f.constant(0, U64))))
-            cells.put_number(s, at, lane, plus(f, cells.number(s, at, lane), whole))
-        for lane in range(real):
-            value = others.real(s, other, lane)
-            if lane in added[1]:
-                value = value + product_of_reals(f, others.real(s, other, 0), s.real[rows * lane + row])
-            cells.put_real(s, at, lane, cells.real(s, at, lane) + value)
-        for lane in range(least):
-            lesser = f.least(cells.least(s, at, lane), others.least(s, other, lane))
-            if lane in added[2]:
-                lesser = f.least(lesser, s.least[rows * lane + row])
-            cells.put_least(s, at, lane, lesser)
-    f.give(0)
+    with s.f.loop(0, count) as number:
+        s.call(name, build, number * step + at, number * other_step + other, row)
 
 
 def add_product(s: Scope, cells: Cells, at: Operand, one: Operand, other: Operand) -> None:
     """cells[at] += cells[one] * cells[other]"""
-    s.call("add_product", lambda *given: _add_product(cells, *given), at, one, other)
+
+    def build(s: Scope, at: Value, one: Value, other: Value) -> None:
+        def product(kind: int, lane: int, other_lane: int) -> Parts:
+            return _times(s, kind, cells.get(s, one, kind, lane), cells.get(s, other, kind, other_lane))
+
+        with s.f.when(is_something(cells.get(s, one, EXACT, 0)) & is_something(cells.get(s, other, EXACT, 0))):
+            for kind, lane in cells.lanes.all:
+                if kind == LEAST:
+                    cells.add(s, at, kind, lane, cells.get(s, one, kind, lane), cells.get(s, other, kind, lane))
+                elif lane == 0:
+                    cells.add(s, at, kind, 0, product(kind, 0, 0))
+                else:
+                    cells.add(s, at, kind, lane, product(kind, 0, lane), product(kind, lane, 0))
+        s.f.give(0)
+
+    s.call("add_product", build, at, one, other)
 
 
-def _add_product(cells: Cells, s: Scope, at: Value, one: Value, other: Value) -> None:
-    f = s.f
-    exact, real, least = cells.lanes.counts
-    number, by = cells.number(s, one, 0), cells.number(s, other, 0)
-    with f.when(is_something(number) & is_something(by)):
-        cells.put_number(s, at, 0, plus(f, cells.number(s, at, 0), times(s, number, by)))
-        for lane in range(1, exact):
-            whole = times(s, number, cells.number(s, other, lane))
-            whole = plus(f, whole, times(s, cells.number(s, one, lane), by))
-            cells.put_number(s, at, lane, plus(f, cells.number(s, at, lane), whole))
-        for lane in range(real):
-            value = cells.real(s, at, lane)
-            if lane == 0:
-                value = value + cells.real(s, one, 0) * cells.real(s, other, 0)
-            else:
-                value = value + product_of_reals(f, cells.real(s, one, 0), cells.real(s, other, lane))
-                value = value + product_of_reals(f, cells.real(s, one, lane), cells.real(s, other, 0))
-            cells.put_real(s, at, lane, value)
-        for lane in range(least):
-            lesser = f.least(cells.least(s, one, lane), cells.least(s, other, lane))
-            cells.put_least(s, at, lane, f.least(cells.least(s, at, lane), lesser))
-    f.give(0)
+def pass_time(s: Scope, row: Variable, stop: Value) -> Value:
+    """Move a row behind all rows of its time, before `stop`; gives the row that it was at."""
+    f, first, now = s.f, row.value, s.time[row]
+    with f.during(lambda: (row < stop) & s.time[f.least(row, stop - 1)].equals(now)):
+        row.set(row + 1)
+    return first
 
 
 # ---- the arrays of events --------------------------------------------------------------------------------

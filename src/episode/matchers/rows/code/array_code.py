@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 
 from episode.matchers.expression_code import COMPARE, Emitted, Emitter
 from episode.matchers.rows.code.array_order import are_equal, order_arrays, sort_places
-from episode.matchers.rows.code.match import Match
+from episode.matchers.rows.code.match import RunningMatch
 from episode.matchers.rows.code.navigation import is_member
-from episode.native.ir import Block, Operand, Value, Variable
+from episode.native.ir import Operand, Value, Variable
 from episode.native.scope import Scope
 from episode.native.types import BOOL, F64, I64
 from episode.plan import arrays as plan
@@ -39,7 +39,7 @@ NULLS_FIRST = {plan.DISTINCT: True, plan.ASCENDING: False, plan.ASCENDING_NULLS_
 
 
 @dataclass(frozen=True)
-class Room:
+class ArrayRoom:
     """How long an array may become: N times the longest partition, and N elements more."""
 
     times: int = 0
@@ -76,21 +76,21 @@ class ArrayPlaces:
         return len(self.numbers) + self.scratch
 
     @property
-    def room(self) -> Room:
+    def room(self) -> ArrayRoom:
         rooms = [_room_of(one) for one in self.numbers]
-        return Room(max((one.times for one in rooms), default=0), max((one.more for one in rooms), default=0))
+        return ArrayRoom(max((one.times for one in rooms), default=0), max((one.more for one in rooms), default=0))
 
 
-def _room_of(array: Expression) -> Room:
+def _room_of(array: Expression) -> ArrayRoom:
     if isinstance(array, plan.Collected):
-        return Room(1, 0)
+        return ArrayRoom(1, 0)
     if isinstance(array, plan.Listed):
-        return Room(0, len(array.values))
+        return ArrayRoom(0, len(array.values))
     if isinstance(array, (plan.Rearranged, plan.Mapped)):
         return _room_of(array.source)
     assert isinstance(array, plan.Joined)
     rooms = [_room_of(source) for source in array.sources]
-    return Room(sum(one.times for one in rooms), sum(one.more for one in rooms))
+    return ArrayRoom(sum(one.times for one in rooms), sum(one.more for one in rooms))
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ class ArrayEmitter(Emitter):
     """Emits array expressions of one condition at a time."""
 
     s: Scope
-    match: Match
+    match: RunningMatch
     first_array: int
     array_places: ArrayPlaces
     columns: Value
@@ -236,11 +236,11 @@ class ArrayEmitter(Emitter):
             with f.loop(f.value(match.start), self.row + 1) as row:
                 after = f.block("next_row")
                 if expression.labels is not None:
-                    self._unless(is_member(self.s, self.mask_of(expression.labels), row - match.origin), after)
+                    self.f.jump_unless(is_member(self.s, self.mask_of(expression.labels), row - match.origin), after)
                 self._rows[expression.row] = row, None
                 value, null = self.emit(expression.element)
                 if null is not None:
-                    self._unless(~null, after)
+                    self.f.jump_unless(~null, after)
                 self._push(begin, size, (value, None), False, row)
                 f.jump(after)
                 f.at(after)
@@ -258,7 +258,7 @@ class ArrayEmitter(Emitter):
         with self._each(source, expression.walk, inside) as place:
             after = f.block("next_element")
             if expression.keep is not None:
-                self._unless(self.holds_true(expression.keep), after)
+                self.f.jump_unless(self.holds_true(expression.keep), after)
             value, null = self.emit(expression.value)
             row = self.s.agg_m[source.begin + place].to(I64) if self.array_places.keeps_rows else self.row
             self._push(begin, size, (value, null), null is not None, row)
@@ -269,12 +269,6 @@ class ArrayEmitter(Emitter):
     def holds_true(self, condition: Expression) -> Value:
         """Is the condition true (and not null)?"""
         return Emitter.holds(self, condition)
-
-    def _unless(self, condition: Value, otherwise: Block) -> None:
-        """Continue here if the condition holds."""
-        holds = self.f.block("holds")
-        self.f.branch(condition, holds, otherwise)
-        self.f.at(holds)
 
     def _join(self, sources: Sequence[Elements], begin: Value, floating: bool) -> Elements:
         size = self.f.variable("size", 0)

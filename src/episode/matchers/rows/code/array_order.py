@@ -7,6 +7,7 @@ built once in a program for each lane.
 from __future__ import annotations
 
 from episode.matchers.expression_code import COMPARE
+from episode.matchers.sorting import merge_sort
 from episode.native.ir import Value
 from episode.native.scope import Scope
 from episode.native.types import I64
@@ -21,44 +22,16 @@ def sort_places(
     """
 
     def build(s: Scope, source: Value, size: Value, order: Value, spare: Value) -> None:
-        f = s.f
-        places, other = f.variable("places", order), f.variable("other", spare)
-        with f.loop(0, size) as place:
+        with s.f.loop(0, size) as place:
             s.agg_i[order + place] = place
-        width = f.variable("width", 1)
-        with f.during(lambda: width < size):
-            left = f.variable("left", 0)
-            with f.during(lambda: left < size):
-                middle = f.least(left + width, size)
-                end = f.least(middle + width, size)
-                _merge(s, floating, nullable, nulls_first, source, places.value, other.value, left.value, middle, end)
-                left.set(end)
-            merged = other.value
-            other.set(places)
-            places.set(merged)
-            width.set(width + width)
-        f.give(places)
+
+        def is_less(one: Value, two: Value) -> Value:
+            return _is_less(s, floating, nullable, nulls_first, source + one, source + two)
+
+        s.f.give(merge_sort(s.f, s.agg_i, size, order, spare, is_less))
 
     name = f"sort_{'reals' if floating else 'wholes'}{'_nulls_first' * nulls_first}{'_nullable' * nullable}"
     return s.call(name, build, source, size, order, spare)
-
-
-def _merge(
-    s: Scope, floating: bool, nullable: bool, nulls_first: bool, source: Value, places: Value, other: Value,
-    begin: Value, middle: Value, end: Value,
-) -> None:  # fmt: skip
-    """Merge the sorted places begin:middle and middle:end."""
-    f = s.f
-    left, right = f.variable("next_left", begin), f.variable("next_right", middle)
-    with f.loop(begin, end) as at:
-        has_left, has_right = left < middle, right < end
-        one = s.agg_i[places + f.select(has_left, left, right)]
-        two = s.agg_i[places + f.select(has_right, right, left)]
-        later = _is_less(s, floating, nullable, nulls_first, source + two, source + one)
-        takes_left = has_left & ~(has_right & later)
-        s.agg_i[other + at] = f.select(takes_left, one, two)
-        left.set(left + takes_left.to(I64))
-        right.set(right + (~takes_left).to(I64))
 
 
 def _is_less(s: Scope, floating: bool, nullable: bool, nulls_first: bool, one: Value, two: Value) -> Value:
@@ -105,8 +78,7 @@ def order_arrays(
             if any(nullable):
                 one_null, two_null = null_at(left + place, nullable[0]), null_at(right + place, nullable[1])
                 order = f.select((one_null | two_null).equals(0), order, two_null - one_null)
-            with f.when(order.differs(0)):
-                f.give(order)
+            f.give_if(order.differs(0), order)
         f.give(_sign(left_size > right_size, left_size < right_size))
 
     name = f"order_{'reals' if floating else 'wholes'}{'_nullable' * nullable[0]}{'_to_nullable' * nullable[1]}"

@@ -27,7 +27,7 @@ from episode.matchers.rows.arrays import (
 from episode.matchers.rows.code import ways as waiting_ways
 from episode.matchers.rows.code.arrays import MOST_SIFTED
 from episode.matchers.rows.code.outcomes import accept
-from episode.matchers.rows.code.search import Frame, leave_without_room, look_for_labels, run_sieve, take_way_up
+from episode.matchers.rows.code.search import SearchFrame, leave_without_room, look_for_labels, run_sieve, take_way_up
 from episode.matchers.rows.code.sifting import FAILS, UNDECIDED
 from episode.matchers.rows.code.stacks import enlarge_stack
 from episode.matchers.rows.code.ways import ARRIVAL, KEEPS, KEPT_HERE, RESUMED, SIFTED_TO, WAITS
@@ -51,7 +51,7 @@ FIELDS = 8
 class Instructions:
     """Emits the instructions of a pattern; `enter` is the block of the first one."""
 
-    def __init__(self, c: Frame) -> None:
+    def __init__(self, c: SearchFrame) -> None:
         self.c, self.f, self.s, self.shape = c, c.f, c.s, c.shape
         self.choices = c.choices
         self.is_table = len(c.shape.steps) > MOST_INLINE
@@ -176,13 +176,9 @@ class Instructions:
         row = c.row.value
         again = None
         if shape.counting:
-            before = (row > c.start) & s.path[f.select(row > c.start, row - 1 - c.origin, 0)].to(I64).equals(at)
-            again = before
+            again = (row > c.start) & s.path[f.select(row > c.start, row - 1 - c.origin, 0)].to(I64).equals(at)
         refused = f.block("refused") if shape.counting else fail
-        offered = f.block("offered")
-        bit = self._bits(at, BIT)
-        f.branch((s.bits[row] & bit).differs(0), offered, refused)
-        f.at(offered)
+        f.jump_unless((s.bits[row] & self._bits(at, BIT)).differs(0), refused)
         place = row - c.origin
         s.path[place] = f.value(at).to(I32)
         self._take(label, at, place, row, refused)
@@ -214,40 +210,25 @@ class Instructions:
         holds = conditions.holds(label)
         if holds is None:
             return
-        taken, undo = f.block("holds"), refused
-        if last is not None:
-            undo = f.block("undo")
-        f.branch(holds, taken, undo)
-        if last is not None:
-            f.at(undo)
+        if last is None:
+            f.jump_unless(holds, refused)
+            return
+        with f.when(~holds):
             match.last_row[label].set(last)
             f.jump(refused)
-        f.at(taken)
 
     def _need_row(self, at: Operand, fail: Block) -> None:
         """Continue only with a row that is there, in the window."""
         f, c, shape = self.f, self.c, self.shape
-        there, missing = f.block("row"), fail
-        if not shape.final or shape.timed_out:
-            missing = f.block("no_row")
-        f.branch(c.row < c.available, there, missing)
-        if missing is not fail:
-            f.at(missing)
+        with f.when(c.row >= c.available):
             if not shape.final:
                 self._wait_unless_late(at)
             self._cut_off()
             f.jump(fail)
-        f.at(there)
         if shape.windowed:
-            inside, late = f.block("in_window"), fail
-            if shape.timed_out:
-                late = f.block("late")
-            f.branch(c.is_late(c.row.value), late, inside)
-            if late is not fail:
-                f.at(late)
+            with f.when(c.is_late(c.row.value)):
                 self._cut_off()
                 f.jump(fail)
-            f.at(inside)
 
     def _wait_unless_late(self, at: Operand) -> None:
         """Wait for rows, unless the window has ended."""
@@ -328,9 +309,7 @@ class Instructions:
         choice, slow = at + 1, f.block("slow")
         out = shape.steps[choice].second
         if c.remembers:
-            quick = f.block("rush")
-            f.branch(c.memory_on, slow, quick)
-            f.at(quick)
+            f.jump_if(c.memory_on, slow)
         self._need_stack(choice)
         low, stop = c.row.value, f.variable("stop", c.available)
         if shape.looks or shape.sifts:
@@ -365,18 +344,12 @@ class Instructions:
     def _rush_row(self, at: int, label: int, done: Block) -> None:
         f, s, c, shape = self.f, self.s, self.c, self.shape
         row = c.row.value
-        offered = f.block("offered")
-        f.branch((s.bits[row] & self._bits(at, BIT)).differs(0), offered, done)
-        f.at(offered)
+        f.jump_unless((s.bits[row] & self._bits(at, BIT)).differs(0), done)
         if shape.windowed:
-            inside = f.block("in_window")
-            f.branch(c.is_late(row), done, inside)
-            f.at(inside)
+            f.jump_if(c.is_late(row), done)
         holds = c.conditions.holds(label)
         if holds is not None:
-            taken = f.block("holds")
-            f.branch(holds, taken, done)
-            f.at(taken)
+            f.jump_unless(holds, done)
         place = row - c.origin
         s.path[place] = f.constant(at, I32)
         if label in c.match.last_row:
@@ -398,8 +371,7 @@ class Instructions:
             s.rare[WAITS] = 0
             for loop in range(shape.loops + 1):
                 s.arrival_loops[loop] = s.loop_rows[loop]
-            with f.when(known):
-                f.jump(c.fail)
+            f.jump_if(known, c.fail)
 
     # ---- SPLIT: a choice -------------------------------------------------------------------------------------
 
@@ -413,11 +385,8 @@ class Instructions:
         if not shape.counting and not is_certain:
             self._pass_by(at, first, second)
         if is_certain and not shape.final:
-            waits, there = f.block("choice_at_end"), f.block("choice")
-            f.branch(c.row < c.available, there, waits)
-            f.at(waits)
-            self._choose(at, fail, first, second)
-            f.at(there)
+            with f.when(c.row >= c.available):
+                self._choose(at, fail, first, second)
         if not is_certain:
             self._choose(at, fail, first, second)
             return
@@ -454,19 +423,12 @@ class Instructions:
                 sides.append((self._bits(side, ENTRY), other))
         if not sides:
             return
-        look, after = f.block("look_ahead"), f.block("both")
         looks = c.row < c.available
-        f.branch(looks & ~c.memory_on if c.remembers else looks, look, after)
-        f.at(look)
-        bits = s.bits[c.row]
-        for entry_bits, other in sides:
-            aside, on = f.block("one_side"), f.block("side")
-            f.branch((bits & entry_bits).equals(0), aside, on)
-            f.at(aside)
-            self.go(other)
-            f.at(on)
-        f.jump(after)
-        f.at(after)
+        with f.when(looks & ~c.memory_on if c.remembers else looks):
+            bits = s.bits[c.row]
+            for entry_bits, other in sides:
+                with f.when((bits & entry_bits).equals(0)):
+                    self.go(other)
 
     def _choose(self, at: Operand, fail: Block, first: Operand, second: Operand) -> None:
         """Try the first side, and leave the second one for later."""
@@ -492,11 +454,7 @@ class Instructions:
             with f.when(index >= s.memo.length):
                 c.pc.set(at)
                 c.be_full(MEMORY_NEEDED)
-            known, fresh = f.block("known"), f.block("fresh")
-            f.branch(s.memo[index].equals(c.stamp), known, fresh)
-            f.at(known)
-            f.jump(fail)
-            f.at(fresh)
+            f.jump_if(s.memo[index].equals(c.stamp), fail)
             s.memo[index] = c.stamp
             c.remembered_to.set(f.greatest(c.remembered_to, c.row))
 
@@ -589,20 +547,11 @@ class Instructions:
         step = self.shape.steps[out]
         tests = step.op == oc.MATCH and c.conditions.is_steady(step.label)
         tests = tests and not c.conditions.reads_labels(step.label) & set(looping)
-        found = f.block("found_out")
-        with f.during(lambda: c.row > low):
-            back, offered = f.block("back"), f.block("offered")
-            f.branch((s.bits[c.row] & self._bits(out, ENTRY)).differs(0), offered, back)
-            f.at(offered)
-            holds = c.conditions.holds(step.label) if tests else None
-            if holds is None:
-                f.jump(found)
-            else:
-                f.branch(holds, found, back)
-            f.at(back)
+        with f.during(lambda: c.row > low) as found:
+            with f.when((s.bits[c.row] & self._bits(out, ENTRY)).differs(0)):
+                holds = c.conditions.holds(step.label) if tests else None
+                f.jump_if(f.value(True) if holds is None else holds, found)
             c.row.set(c.row - 1)
-        f.jump(found)
-        f.at(found)
 
     def _keep_way(self) -> None:
         f, s, c = self.f, self.s, self.c
@@ -622,16 +571,12 @@ class Instructions:
 
     def _start(self, at: Operand, fail: Block) -> None:
         f, s, c = self.f, self.s, self.c
-        first = f.block("at_first_row")
-        f.branch(c.row.equals(c.lo) & s.at_start[c.k].differs(0), first, fail)
-        f.at(first)
+        f.jump_unless(c.row.equals(c.lo) & s.at_start[c.k].differs(0), fail)
         self.go(self._next(at))
 
     def _end(self, at: Operand, fail: Block) -> None:
         f, c, shape = self.f, self.c, self.shape
-        last = f.block("at_last_row")
-        f.branch(c.row < c.hi, fail, last)
-        f.at(last)
+        f.jump_if(c.row < c.hi, fail)
         if shape.final:
             self.go(self._next(at))
             return
@@ -652,11 +597,8 @@ class Instructions:
     def _check_loop(self, at: Operand, fail: Block) -> None:
         """A loop whose iteration took no row ends."""
         f, s, c = self.f, self.s, self.c
-        empty, more = f.block("empty"), f.block("more")
-        f.branch(s.loop_rows[f.value(self._field(at, FIRST))].equals(c.row), empty, more)
-        f.at(empty)
-        self.go(self._field(at, SECOND))
-        f.at(more)
+        with f.when(s.loop_rows[f.value(self._field(at, FIRST))].equals(c.row)):
+            self.go(self._field(at, SECOND))
         self.go(self._next(at))
 
     def _accept(self, at: Operand, fail: Block) -> None:
@@ -678,8 +620,7 @@ class Instructions:
             if c.remembers:
                 c.memory_on.set(True)
             enough = c.budget + (c.hi - c.start) * STEPS_PER_ROW
-            with f.when((c.steps > c.budget) & (c.steps > enough)):
-                f.jump(c.spent)
+            f.jump_if((c.steps > c.budget) & (c.steps > enough), c.spent)
         self._set_alarm()
         if not self._alarmed:
             f.jump(c.exhausted)
@@ -705,8 +646,7 @@ class Instructions:
         f, s, c, shape = self.f, self.s, self.c, self.shape
         may_wait = shape.mode != INCREMENTAL and not shape.with_unmatched
         if may_wait and shape.looks:
-            with f.when(c.lacking):
-                f.jump(c.waits)
+            f.jump_if(c.lacking, c.waits)
         if not shape.sifts:
             return
         with f.when(c.sieve.equals(UNSIFTED)):

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from episode.matchers import opcodes as oc
-from episode.matchers.rows.code.shape import Shape, Step
+from episode.matchers.rows.code.shape import RowShape, RowStep
 from episode.matchers.rows.codes import PREFERRED
 from episode.plan.expressions import (
     Apply,
@@ -35,12 +35,12 @@ class Choices:
     """certain: SPLITs whose second side is tried only if the label of the first cannot take the row. is_certain: is
     nothing ever left for later?"""
 
-    steps: tuple[Step, ...]
+    steps: tuple[RowStep, ...]
     certain: frozenset[int]
     is_certain: bool
 
     @staticmethod
-    def of(shape: Shape, labels: Sequence[str], conditions: Mapping[str, Condition]) -> Choices:
+    def of(shape: RowShape, labels: Sequence[str], conditions: Mapping[str, Condition]) -> Choices:
         steps = shape.steps
         if len(steps) > MOST_STEPS or shape.counting:
             return Choices(steps, frozenset(), False)
@@ -60,13 +60,13 @@ class Choices:
         return found
 
 
-def _through_jumps(steps: Sequence[Step], at: int) -> int:
+def _through_jumps(steps: Sequence[RowStep], at: int) -> int:
     while steps[at].op == oc.JUMP:
         at = steps[at].first
     return at
 
 
-def _is_certain(shape: Shape, step: Step, excluded: _Exclusion) -> bool:
+def _is_certain(shape: RowShape, step: RowStep, excluded: _Exclusion) -> bool:
     steps = shape.steps
     first = _through_jumps(steps, step.first)
     if steps[first].op != oc.MATCH:
@@ -77,18 +77,18 @@ def _is_certain(shape: Shape, step: Step, excluded: _Exclusion) -> bool:
     return not accepts and all(excluded.exclude(steps[first].label, label) for label in labels)
 
 
-def _surely_accepts(steps: Sequence[Step], begin: int) -> bool:
+def _surely_accepts(steps: Sequence[RowStep], begin: int) -> bool:
     """Can ACCEPT be reached by choices alone?"""
     return any(step.op == oc.ACCEPT for step in _reach(steps, begin, (oc.SPLIT, oc.JUMP, oc.ENTER)))
 
 
-def _openings(steps: Sequence[Step], begin: int) -> tuple[set[int], bool]:
+def _openings(steps: Sequence[RowStep], begin: int) -> tuple[set[int], bool]:
     """Labels that may take the next row from here on, and whether a match may end without one."""
     found = _reach(steps, begin, (oc.SPLIT, oc.JUMP, oc.ENTER, oc.CHECK, oc.START, oc.END))
     return {step.label for step in found if step.op == oc.MATCH}, any(step.op == oc.ACCEPT for step in found)
 
 
-def _reach(steps: Sequence[Step], begin: int, through: tuple[int, ...]) -> list[Step]:
+def _reach(steps: Sequence[RowStep], begin: int, through: tuple[int, ...]) -> list[RowStep]:
     """Instructions that are reached before a row is taken. through: those that are passed."""
     seen: set[int] = set()
     pending = [begin]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from episode.matchers.aggregate_code import Aggregate
+from episode.matchers.aggregate_code import AggregateShape
 from episode.matchers.expression_code import LanePlaces
 from episode.matchers.prepare import Prepared, aggregate_of
-from episode.matchers.rows.code.array_code import ArrayPlaces, Room
+from episode.matchers.rows.code.array_code import ArrayPlaces, ArrayRoom
 from episode.plan.expressions import (
     COMPARISONS,
     Apply,
@@ -73,7 +73,7 @@ class ConditionTraits:
     names: tuple[str, ...]
     residuals: tuple[tuple[Expression, ...], ...]
     runnings: tuple[Running, ...]
-    aggregates: tuple[Aggregate, ...]
+    aggregates: tuple[AggregateShape, ...]
     arrays: tuple[ArrayPlaces, ...]
     tracked: frozenset[int]
     walks_path: bool
@@ -112,10 +112,10 @@ class ConditionTraits:
         return max((places.rows for places in self.arrays), default=0)
 
     @property
-    def array_room(self) -> Room:
+    def array_room(self) -> ArrayRoom:
         """How long the longest array may become."""
         rooms = [places.room for places in self.arrays]
-        return Room(max((one.times for one in rooms), default=0), max((one.more for one in rooms), default=0))
+        return ArrayRoom(max((one.times for one in rooms), default=0), max((one.more for one in rooms), default=0))
 
     def parts(self, label: int) -> tuple[list[Expression], list[Expression]]:
         """The parts of a label's condition: those that are cheap, and those that walk the path or arrays."""

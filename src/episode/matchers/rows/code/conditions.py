@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import cast
 
-from episode.matchers.aggregate_code import Aggregate, State, choose_state
+from episode.matchers.aggregate_code import AggregateShape, AggregateState, choose_state
 from episode.matchers.expression_code import Emitted, LaneArrays
 from episode.matchers.prepare import running_argument
 from episode.matchers.rows.code.array_code import ArrayEmitter, ArrayPlaces
 from episode.matchers.rows.code.arrays import AGGREGATE_ROWS, ROWS
 from episode.matchers.rows.code.condition_traits import ColumnPlaces, ConditionTraits
-from episode.matchers.rows.code.match import Match
+from episode.matchers.rows.code.match import RunningMatch
 from episode.matchers.rows.code.navigation import find_first, find_last, label_at
 from episode.native.ir import Value
 from episode.native.scope import Scope
@@ -44,7 +44,7 @@ class RowConditions(ArrayEmitter):
     the rows. `within` gives the same conditions for another function of the program.
     """
 
-    def __init__(self, s: Scope, plan: RowPatternPlan, places: ColumnPlaces, match: Match) -> None:
+    def __init__(self, s: Scope, plan: RowPatternPlan, places: ColumnPlaces, match: RunningMatch) -> None:
         super().__init__(s.f, places.lanes, cast(LaneArrays, s), s.settings[ROWS])
         self.s, self.match, self.column_places = s, match, places
         self.traits = ConditionTraits.of(plan)
@@ -53,7 +53,7 @@ class RowConditions(ArrayEmitter):
         self._label_constants: list[int] = []
         self._calls = True
 
-    def within(self, s: Scope, match: Match) -> RowConditions:
+    def within(self, s: Scope, match: RunningMatch) -> RowConditions:
         """The same conditions, with the same constants, in another function."""
         made = RowConditions.__new__(RowConditions)
         made.__dict__.update(self.__dict__)
@@ -73,7 +73,7 @@ class RowConditions(ArrayEmitter):
         return self.traits.walks_path
 
     @property
-    def aggregates(self) -> tuple[Aggregate, ...]:
+    def aggregates(self) -> tuple[AggregateShape, ...]:
         """The running aggregates; a row of agg_* for each of them."""
         return self.traits.aggregates
 
@@ -104,16 +104,16 @@ class RowConditions(ArrayEmitter):
             for name in aggregate.fields:
                 self.s.array(_ARRAY_OF[name])[at + 1] = getattr(state, name)
 
-    def _state_before(self, aggregate: Aggregate, at: Value, begins: Value | bool) -> State:
+    def _state_before(self, aggregate: AggregateShape, at: Value, begins: Value | bool) -> AggregateState:
         if begins is True:
             return aggregate.empty(self.f)
         state = self._state(aggregate, at)
         return state if begins is False else choose_state(self.f, begins, aggregate.empty(self.f), state)
 
-    def _state(self, aggregate: Aggregate, at: Value) -> State:
-        return State(**{name: self.s.array(_ARRAY_OF[name])[at] for name in aggregate.fields})
+    def _state(self, aggregate: AggregateShape, at: Value) -> AggregateState:
+        return AggregateState(**{name: self.s.array(_ARRAY_OF[name])[at] for name in aggregate.fields})
 
-    def _argument(self, running: Running, aggregate: Aggregate) -> tuple[Value | None, Value | None]:
+    def _argument(self, running: Running, aggregate: AggregateShape) -> tuple[Value | None, Value | None]:
         """The value that an aggregate takes of the row, and whether it is null; COUNT needs no value."""
         argument = running_argument(running)
         if argument is None:
@@ -127,7 +127,7 @@ class RowConditions(ArrayEmitter):
         value = self._cell(self.s.floats if floating else self.s.ints, column, self.row)
         if aggregate.takes_words:
             high = self._cell(self.s.ints, column + 1, self.row)
-            value = high.to(I128) << self.f.constant(64, I128) | value.bits_as(U64).to(I128)
+            value = high.to(I128) << 64 | value.bits_as(U64).to(I128)
         return value, null
 
     # ---- conditions ------------------------------------------------------------------------------------------------
@@ -155,7 +155,7 @@ class RowConditions(ArrayEmitter):
         refused = f.block("refused")
         for part in dear:
             if holds is not None:
-                self._unless(holds, refused)
+                self.f.jump_unless(holds, refused)
             holds = self.holds_true(part)
         assert holds is not None
         result.set(holds)
@@ -180,7 +180,7 @@ class RowConditions(ArrayEmitter):
             variables = [s.f.variable("row", one) for one in kept]
             last, first = variables[: len(tracked)], variables[len(tracked) :]
             of_labels = dict(zip(tracked, last)), dict(zip(tracked, first))
-            inner = self.within(s, Match(start, row, origin, lo, hi, number, known_from, *of_labels))
+            inner = self.within(s, RunningMatch(start, row, origin, lo, hi, number, known_from, *of_labels))
             inner._calls = False
             s.f.give(emit(inner))
 
@@ -246,10 +246,10 @@ class RowConditions(ArrayEmitter):
             return value if value.type is not I128 or is_wide(expression) else value.to(I64), null
         return self.emit_array_value(expression)
 
-    def _aggregate_of(self, running: Running) -> Aggregate:
+    def _aggregate_of(self, running: Running) -> AggregateShape:
         return self.traits.aggregates[self.traits.runnings.index(running)]
 
-    def _state_now(self, running: Running) -> State:
+    def _state_now(self, running: Running) -> AggregateState:
         number = self.traits.runnings.index(running)
         at = self.columns * number + (self.row - self.match.origin + 1)
         return self._state(self.traits.aggregates[number], at)
@@ -258,8 +258,8 @@ class RowConditions(ArrayEmitter):
         """The label of a row as a value; null if the path has no such row."""
         f = self.f
         if not self._label_constants:
-            self._label_constants.append(len(self.ints))
-            self.ints += [("string", name) for name in self.traits.names]
+            self._label_constants.append(len(self.constants.ints))
+            self.constants.ints += [("string", name) for name in self.traits.names]
         first = self._label_constants[0]
         if at == Current(0) and self._label is not None:
             return self.arrays.const_i[first + self._label], None

@@ -57,8 +57,7 @@ def _past_bare_rows(s: Scope, begin: Value, end: Value, first_bits: Value) -> No
     """The first row from `begin` on that offers a first label, or the end."""
     f = s.f
     with f.loop(begin, end) as row:
-        with f.when((s.bits[row] & first_bits).differs(0)):
-            f.give(row)
+        f.give_if((s.bits[row] & first_bits).differs(0), row)
     f.give(f.greatest(begin, end))
 
 
@@ -73,8 +72,7 @@ def _seek(s: Scope, first: Value, partition_end: Value, first_bits: Value, reach
         end = _frame_end(s, reaches_all, at, partition_end)
         if leaps:
             start.set(s.call("past_known_bare_rows", _past_known_bare_rows, start, end, first_bits))
-        with f.when(start < end):
-            f.give(start)
+        f.give_if(start < end, start)
         place[BARREN] = f.greatest(place[BARREN], end)
         place[FRAME_AT] = at + 1
         start.set(at + 1)

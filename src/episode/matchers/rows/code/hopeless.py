@@ -6,14 +6,12 @@ window decides; if it asks for equal values, the next row with that value.
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 import numpy as np
 
 from episode.native.builder import Program
 from episode.native.ir import Operand, Value
-from episode.native.running import Compiled, compiled
-from episode.native.scope import ArrayTypes, Scope
+from episode.native.running import compiled_for
+from episode.native.scope import ArrayTypes, Scope, entry_scope
 from episode.native.types import I64, U8, U64
 
 LESS, EQUAL, GREATER = 0b001, 0b010, 0b100
@@ -42,23 +40,15 @@ def hopeless_starts(
         arrays["latest"] = np.full(max(own.max(initial=0), wanted.max(initial=0)) + 1, -1, np.int64)
     for name in ("least", "greatest"):
         arrays[name] = np.empty(len(time), np.int64)
-    run, names = _compiled(accepted, within >= 0)
-    run([arrays[name] for name in names], within)
+    compiled_for(program_of, accepted, within >= 0).run(arrays, within)
     hopeless: np.ndarray = arrays["hopeless"].view(np.bool_)
     return hopeless
 
 
-@lru_cache
-def _compiled(accepted: int, windowed: bool) -> tuple[Compiled, list[str]]:
-    program, names = program_of(accepted, windowed)
-    return compiled(program), names
-
-
-def program_of(accepted: int, windowed: bool) -> tuple[Program, list[str]]:
-    """The program for a sieve that accepts these orders, and the arrays that it takes."""
-    program = Program("hopeless_starts")
-    f = program.function("run")
-    s = Scope(f, _TYPES)
+def program_of(accepted: int, windowed: bool) -> Program:
+    """The program for a sieve that accepts these orders."""
+    s = entry_scope("hopeless_starts", _TYPES)
+    f = s.f
     within = f.scalar("within").bits_as(U64)
     with f.loop(0, s.key_lo.length) as k:
         window = _Window(s, s.key_lo[k], s.key_hi[k], within if windowed else None)
@@ -67,7 +57,7 @@ def program_of(accepted: int, windowed: bool) -> tuple[Program, list[str]]:
         else:
             _compare_extremes(s, window, accepted)
     f.give(0)
-    return program, s.names
+    return s.program
 
 
 class _Window:
@@ -104,8 +94,8 @@ def _compare_extremes(s: Scope, window: _Window, accepted: int) -> None:
     with f.loop(window.lo, window.hi) as start:
         with f.when(s.is_start[start].differs(0)):
             with f.during(lambda: end < window.hi) as full:
-                with f.when(end > start), f.when(~f.value(window.has(end, start))):
-                    f.jump(full)
+                with f.when(end > start):
+                    f.jump_if(~f.value(window.has(end, start)), full)
                 with f.when(s.is_candidate[end].differs(0)):
                     for queue in queues:
                         queue.add(end.value)
@@ -139,8 +129,7 @@ class _Queue:
         s, f, value = self.s, self.s.f, self.s.own[row]
         with f.during(lambda: self.has_one) as placed:
             last = s.own[self.rows[self.end - 1]]
-            with f.when(last < value if self.less else last > value):
-                f.jump(placed)
+            f.jump_if(last < value if self.less else last > value, placed)
             self.end.set(self.end - 1)
         self.rows[self.end] = row
         self.end.set(self.end + 1)
@@ -148,6 +137,5 @@ class _Queue:
     def drop_up_to(self, start: Value) -> None:
         f = self.s.f
         with f.during(lambda: self.has_one) as later:
-            with f.when(self.best > start):
-                f.jump(later)
+            f.jump_if(self.best > start, later)
             self.begin.set(self.begin + 1)

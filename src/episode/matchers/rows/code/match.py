@@ -8,7 +8,7 @@ from episode.native.ir import Value, Variable
 
 
 @dataclass
-class Match:
+class RunningMatch:
     """The running match, in values and variables of the function that is being built.
 
     start, row: its first row, and the row under trial, which is its last one. The instruction that took a row r is

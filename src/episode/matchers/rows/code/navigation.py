@@ -48,6 +48,5 @@ def _give_or_pass(s: Scope, at: Value, origin: Value, mask: Value, left: Variabl
     """Give the row if it is of the set, unless rows are left to pass over."""
     f = s.f
     with f.when(is_member(s, mask, at - origin)):
-        with f.when(left.equals(0)):
-            f.give(at)
+        f.give_if(left.equals(0), at)
         left.set(left - 1)

@@ -6,8 +6,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 
+from episode.matchers.sorting import merge_sort
 from episode.native.ir import Operand, Value
 from episode.native.scope import Scope
 from episode.native.types import I64, U64
@@ -63,38 +63,11 @@ def _number_by_end(s: Scope, count: Value, before: Value) -> None:
 def _sort(s: Scope, name: str, count: Value, key: Key) -> Value:
     """Sort the first matches in `ordered` by a key, equal ones in their order: the place where they begin then, which
     is 0 or the count."""
-    return s.call(name, partial(_merge_sort, key=key), count)
 
+    def build(s: Scope, count: Value) -> None:
+        s.f.give(merge_sort(s.f, s.ordered, count, 0, count, lambda one, other: key(s, one) < key(s, other)))
 
-def _merge_sort(s: Scope, count: Value, key: Key) -> None:
-    """Merge pairs of runs, from one half of `ordered` to the other, until there is one run."""
-    f = s.f
-    source, width = f.variable("source", 0), f.variable("width", 1)
-    with f.during(lambda: width < count):
-        begin = f.variable("begin", 0)
-        with f.during(lambda: begin < count):
-            middle, end = (f.least(begin + width * runs, count) for runs in (1, 2))
-            _merge(s, source.value, begin.value, middle, end, count, key)
-            begin.set(end)
-        source.set(count - source)
-        width.set(width * 2)
-    f.give(source)
-
-
-def _merge(s: Scope, source: Value, begin: Value, middle: Value, end: Value, count: Value, key: Key) -> None:
-    """Merge two neighbouring runs."""
-    f, to = s.f, count - source
-    left, right = f.variable("left", begin), f.variable("right", middle)
-    with f.loop(begin, end) as at:
-        take_right = f.variable("take_right", left.equals(middle))
-        with f.when((left < middle) & (right < end)):
-            take_right.set(key(s, s.ordered[source + right]) < key(s, s.ordered[source + left]))
-        with f.either(take_right) as otherwise:
-            s.ordered[to + at] = s.ordered[source + right]
-            right.set(right + 1)
-            otherwise()
-            s.ordered[to + at] = s.ordered[source + left]
-            left.set(left + 1)
+    return s.call(name, build, count)
 
 
 def place_of_label(s: Scope, first: bool, path: str, begin: Operand, length: Operand, labels: int) -> Value:

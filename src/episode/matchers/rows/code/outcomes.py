@@ -26,7 +26,7 @@ from episode.matchers.rows.code import frames as framing
 from episode.matchers.rows.code import ways as waiting_ways
 from episode.matchers.rows.code.arrays import ALLOWED
 from episode.matchers.rows.code.numbering import hold_back, number_by_end, order_by_length, place_of_label
-from episode.matchers.rows.code.search import Frame, give_unmatched, put_match, write_cursor
+from episode.matchers.rows.code.search import SearchFrame, give_unmatched, put_match, write_cursor
 from episode.matchers.rows.code.sifting import keep_sieve
 from episode.matchers.rows.code.turns import NO_ROOM, give_matches, matches_before, with_match
 from episode.matchers.rows.code.ways import KNOWN_FROM, TURNS_FROM
@@ -57,7 +57,7 @@ from episode.native.types import BOOL
 # ---- ACCEPT ------------------------------------------------------------------------------------------------------
 
 
-def accept(c: Frame, fail: Block) -> None:
+def accept(c: SearchFrame, fail: Block) -> None:
     """The rows from the start row to the row before this one are a match."""
     f, s, shape = c.f, c.s, c.shape
     depth = c.row - c.start
@@ -80,7 +80,7 @@ def accept(c: Frame, fail: Block) -> None:
     f.jump(fail)
 
 
-def _accept_new_end(c: Frame, depth: Value) -> None:
+def _accept_new_end(c: SearchFrame, depth: Value) -> None:
     """ALL and INCREMENTAL: the first match of this start row that ends here."""
     f, s, shape = c.f, c.s, c.shape
     end = c.row - 1
@@ -113,14 +113,14 @@ def _accept_new_end(c: Frame, depth: Value) -> None:
             c.label_place.set(place_of_label(s, shape.skip == FIRST_LABEL, "path", begin, depth, shape.skip_mask))
 
 
-def _put_found(c: Frame, depth: Value) -> None:
+def _put_found(c: SearchFrame, depth: Value) -> None:
     """Put a match into the output; it gets its number later."""
     need_room(c, depth, c.attempt_full)
     copy_path(c, "path", c.start - c.origin, depth)
     put_match(c, MATCHED, depth)
 
 
-def need_room(c: Frame, length: Operand, otherwise: Block) -> None:
+def need_room(c: SearchFrame, length: Operand, otherwise: Block) -> None:
     """Room for one more match with a path of this length."""
     f, s = c.f, c.s
     with f.when(c.outs >= s.out_kind.length):
@@ -129,7 +129,7 @@ def need_room(c: Frame, length: Operand, otherwise: Block) -> None:
         c.be_full(PATHS_FULL, otherwise)
 
 
-def copy_path(c: Frame, source: str, begin: Value, length: Operand) -> None:
+def copy_path(c: SearchFrame, source: str, begin: Value, length: Operand) -> None:
     f, s = c.f, c.s
     path, used = s.array(source), c.used.value
     with f.loop(0, length) as at:
@@ -140,7 +140,7 @@ def copy_path(c: Frame, source: str, begin: Value, length: Operand) -> None:
 # ---- the end of an attempt ---------------------------------------------------------------------------------------
 
 
-def emit_outcomes(c: Frame) -> None:
+def emit_outcomes(c: SearchFrame) -> None:
     """Every way in which an attempt can end."""
     f, s = c.f, c.s
     if c.shape.mode == PREFERRED:
@@ -170,7 +170,7 @@ def emit_outcomes(c: Frame) -> None:
     _end_partition(c)
 
 
-def _account(c: Frame) -> None:
+def _account(c: SearchFrame) -> None:
     """Add the steps of the attempt up; too many beyond what rows account for are an error."""
     f, s, shape = c.f, c.s, c.shape
     c.all_steps.set(c.all_steps + c.steps - c.before)
@@ -187,7 +187,7 @@ def _account(c: Frame) -> None:
             f.give(ALL_BUDGETS_SPENT)
 
 
-def _end_of_ways(c: Frame) -> None:
+def _end_of_ways(c: SearchFrame) -> None:
     """All ways were taken: what is the result?"""
     f, shape = c.f, c.shape
     if shape.mode == PREFERRED:
@@ -208,7 +208,7 @@ def _end_of_ways(c: Frame) -> None:
     f.branch(c.length >= 0, c.give, c.nothing)
 
 
-def _leave_incremental(c: Frame) -> None:
+def _leave_incremental(c: SearchFrame) -> None:
     """The start row has ways that wait; those after it wait for them."""
     f, s, shape = c.f, c.s, c.shape
     s.explored_start[c.k] = c.start
@@ -219,7 +219,7 @@ def _leave_incremental(c: Frame) -> None:
     f.jump(c.end_partition)
 
 
-def _add_pending(c: Frame) -> None:
+def _add_pending(c: SearchFrame) -> None:
     """The matches of this start row get numbers in the order of their ends, with others of the partition."""
     f, s = c.f, c.s
     with f.loop(c.found_from, c.outs) as at:
@@ -227,7 +227,7 @@ def _add_pending(c: Frame) -> None:
         c.pendings.set(c.pendings + 1)
 
 
-def _wait(c: Frame) -> None:
+def _wait(c: SearchFrame) -> None:
     """The attempt needs rows to come."""
     f, shape = c.f, c.shape
     if shape.mode == INCREMENTAL or shape.final:
@@ -243,7 +243,7 @@ def _wait(c: Frame) -> None:
     f.jump(c.end_partition)
 
 
-def _give_attempt_up(c: Frame) -> None:
+def _give_attempt_up(c: SearchFrame) -> None:
     f, shape = c.f, c.shape
     c.all_steps.set(c.all_steps + c.steps - c.before)
     if shape.by_attempt:
@@ -256,7 +256,7 @@ def _give_attempt_up(c: Frame) -> None:
     f.jump(c.partition_full)
 
 
-def _give_nothing(c: Frame) -> None:
+def _give_nothing(c: SearchFrame) -> None:
     """The start row has no match."""
     f, shape = c.f, c.shape
     if shape.mode == INCREMENTAL and shape.nullable:
@@ -277,7 +277,7 @@ def _give_nothing(c: Frame) -> None:
 # ---- matches -----------------------------------------------------------------------------------------------------
 
 
-def _give(c: Frame) -> None:
+def _give(c: SearchFrame) -> None:
     f, shape = c.f, c.shape
     if shape.memory == PARTITION_MEMORY and not shape.first_ends and c.remembers:
         c.generation.set(c.generation + 1)
@@ -293,7 +293,7 @@ def _give(c: Frame) -> None:
     _skip(c)
 
 
-def _give_one(c: Frame) -> None:
+def _give_one(c: SearchFrame) -> None:
     """A match, or an empty one."""
     f, s, shape = c.f, c.s, c.shape
     length = c.length.value
@@ -311,7 +311,7 @@ def _give_one(c: Frame) -> None:
     put_match(c, kind, length)
 
 
-def _give_several(c: Frame) -> None:
+def _give_several(c: SearchFrame) -> None:
     """The matches of this start are in the output already (or in lists): they get their order and number."""
     f, s, shape = c.f, c.s, c.shape
     if c.lists is not None:
@@ -330,14 +330,14 @@ def _give_several(c: Frame) -> None:
         _add_pending(c)
 
 
-def _keep_at_end(c: Frame, status: int) -> None:
+def _keep_at_end(c: SearchFrame, status: int) -> None:
     """There is no room for the matches: the attempt continues at the end of the search."""
     keep_attempt(c, c.start + c.length, len(c.shape.steps) - 1, 0, c.length)
     c.set_opened(OPEN, 1)
     c.be_full(status, c.partition_full)
 
 
-def _skip(c: Frame) -> None:
+def _skip(c: SearchFrame) -> None:
     """Where the search continues after a match."""
     f, s, shape = c.f, c.s, c.shape
     c.cover.set(f.greatest(c.cover, f.select(c.length > 0, c.start + c.length, c.cover)))
@@ -366,7 +366,7 @@ def _skip(c: Frame) -> None:
 # ---- attempts that wait ------------------------------------------------------------------------------------------
 
 
-def keep_attempt(c: Frame, row: Operand, pc: Operand, depth: Operand, length: Operand) -> None:
+def keep_attempt(c: SearchFrame, row: Operand, pc: Operand, depth: Operand, length: Operand) -> None:
     """The attempt of this partition continues from here; see `Attempts`."""
     for field, value in (
         (ROW, row), (PC, pc), (DEPTH, depth), (STEPS, c.steps), (ATTEMPT, c.mine), (STAMP, c.stamp),
@@ -381,7 +381,7 @@ def keep_attempt(c: Frame, row: Operand, pc: Operand, depth: Operand, length: Op
         c.s.marks[c.partitions * (2 * labels + loop) + c.k] = c.s.loop_rows[loop]
 
 
-def _marks(c: Frame):  # type: ignore[no-untyped-def]
+def _marks(c: SearchFrame):  # type: ignore[no-untyped-def]
     """Places of the last and the first rows of labels, with their variables (None: not needed)."""
     labels = c.shape.labels
     for label in range(labels):
@@ -389,7 +389,7 @@ def _marks(c: Frame):  # type: ignore[no-untyped-def]
         yield labels + label, c.match.first_row.get(label)
 
 
-def restore_attempt(c: Frame) -> None:
+def restore_attempt(c: SearchFrame) -> None:
     """The attempt of this partition is as it was kept."""
     c.set_opened(OPEN, 0)
     for field, variable in (
@@ -409,7 +409,7 @@ def restore_attempt(c: Frame) -> None:
 # ---- the end of a partition --------------------------------------------------------------------------------------
 
 
-def _leave_for_room(c: Frame) -> None:
+def _leave_for_room(c: SearchFrame) -> None:
     """More room is needed: everything is as before the attempt."""
     f, s, shape = c.f, c.s, c.shape
     if shape.mode == INCREMENTAL:
@@ -425,7 +425,7 @@ def _leave_for_room(c: Frame) -> None:
     f.give(c.full)
 
 
-def _end_partition(c: Frame) -> None:
+def _end_partition(c: SearchFrame) -> None:
     f, s, shape = c.f, c.s, c.shape
     k = c.k.value
     if shape.mode == INCREMENTAL:
@@ -444,7 +444,7 @@ def _end_partition(c: Frame) -> None:
     f.jump(c.next_partition)
 
 
-def _end_incremental(c: Frame) -> None:
+def _end_incremental(c: SearchFrame) -> None:
     f, s, shape = c.f, c.s, c.shape
     undecided = f.variable("undecided", False)
     if not shape.final:

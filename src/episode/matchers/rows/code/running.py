@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from episode.matchers.encoding import Lanes
+from episode.matchers.expression_code import CodeConstants
 from episode.matchers.prepare import Prepared
-from episode.matchers.rows.arrays import Attempts, Found, Frames, Partitions, Program, Rows, Rules, Work
+from episode.matchers.rows.arrays import (
+    Attempts,
+    FoundPaths,
+    Frames,
+    RowProgram,
+    Rules,
+    SearchPartitions,
+    SearchRows,
+    SearchWork,
+)
 from episode.matchers.rows.code.arrays import (
     AGGREGATE_ROWS,
     ALLOWED,
@@ -30,14 +39,13 @@ from episode.matchers.rows.code.condition_traits import ColumnPlaces
 from episode.matchers.rows.code.conditions import RowConditions
 from episode.matchers.rows.code.frames import FRAME_PLACE
 from episode.matchers.rows.code.outcomes import emit_outcomes
-from episode.matchers.rows.code.search import Frame, emit_begin, emit_partitions
-from episode.matchers.rows.code.shape import Shape
+from episode.matchers.rows.code.search import SearchFrame, emit_begin, emit_partitions
+from episode.matchers.rows.code.shape import RowShape
 from episode.matchers.rows.code.sifting import SieveColumns
 from episode.matchers.rows.code.values import RunningValues
 from episode.matchers.rows.code.ways import RARE
 from episode.matchers.rows.codes import BUDGETS, LEAST_SIFTED, SIFTED_PER_ROW, STEPS_PER_ROW_READ
 from episode.matchers.rows.sieves import Sieve, lower_sieves
-from episode.native.builder import Program as NativeProgram
 from episode.native.running import Compiled, compiled
 from episode.plan.rows.plan import RowPatternPlan
 
@@ -47,18 +55,15 @@ MOST_PROGRAMS = 256
 
 @dataclass(frozen=True)
 class RowCode:
-    """Compiled code, the arrays that it takes in their order, the constants that it reads, and the values it keeps."""
+    """Compiled code, the constants that it reads, and the values it keeps."""
 
-    source: NativeProgram
     program: Compiled
-    names: tuple[str, ...]
-    ints: tuple[int | tuple[str, object], ...]
-    floats: tuple[float, ...]
+    constants: CodeConstants
     values: RunningValues
 
     def run(
-        self, program: Program, rules: Rules, frames: Frames | None, lanes: Lanes, rows: Rows,
-        partitions: Partitions, attempts: Attempts, found: Found, work: Work, until: int,
+        self, program: RowProgram, rules: Rules, frames: Frames | None, lanes: Lanes, rows: SearchRows,
+        partitions: SearchPartitions, attempts: Attempts, found: FoundPaths, work: SearchWork, until: int,
     ) -> int:  # fmt: skip
         """Run every partition from its next start row as far as the rows allow; returns the status.
 
@@ -67,16 +72,15 @@ class RowCode:
         to enlarge before the call is made again (a kept attempt continues then).
         """
         arrays = _arrays(program, rows, partitions, attempts, found, work)
-        numbers = [one if isinstance(one, int) else lanes.ranks[one] for one in self.ints]
-        arrays |= {"const_i": np.array(numbers, np.int64), "const_f": np.array(self.floats, np.float64)}
+        arrays |= self.constants.arrays(lanes)
         arrays["settings"] = _settings(rules, frames, rows, partitions, work, until)
         arrays |= self._scratch(program, found)
-        return self.program([arrays[name] for name in self.names])
+        return self.program.run(arrays)
 
-    def _scratch(self, program: Program, found: Found) -> dict[str, np.ndarray]:
+    def _scratch(self, program: RowProgram, found: FoundPaths) -> dict[str, np.ndarray]:
         """Arrays of one call."""
         labels, loops = program.labels, program.loops + 1
-        sorts = "ordered" in self.names
+        sorts = any(name == "ordered" for name, _, _ in self.program.arrays)
         return {
             "last_row": np.full(labels, -1, np.int64), "first_row": np.full(labels, -1, np.int64),
             "loop_rows": np.full(loops, -1, np.int64), "arrival_loops": np.zeros(loops, np.int64),
@@ -88,7 +92,7 @@ class RowCode:
 
 
 def _settings(
-    rules: Rules, frames: Frames | None, rows: Rows, partitions: Partitions, work: Work, until: int
+    rules: Rules, frames: Frames | None, rows: SearchRows, partitions: SearchPartitions, work: SearchWork, until: int
 ) -> np.ndarray:
     read = int((partitions.hi - partitions.lo).sum())
     settings = np.zeros(SETTINGS, np.int64)
@@ -103,7 +107,12 @@ def _settings(
 
 
 def _arrays(
-    program: Program, rows: Rows, partitions: Partitions, attempts: Attempts, found: Found, work: Work
+    program: RowProgram,
+    rows: SearchRows,
+    partitions: SearchPartitions,
+    attempts: Attempts,
+    found: FoundPaths,
+    work: SearchWork,
 ) -> dict[str, np.ndarray]:
     named = {
         "bits": rows.bits, "time": rows.time, "key": rows.key, "ints": rows.ints, "floats": rows.floats,
@@ -126,29 +135,28 @@ def _flat(array: np.ndarray) -> np.ndarray:
     return array.reshape(-1)
 
 
-def _build(plan: RowPatternPlan, places: ColumnPlaces, shape: Shape) -> RowCode:
+def _build(plan: RowPatternPlan, places: ColumnPlaces, shape: RowShape) -> RowCode:
     choices = Choices.of(shape, plan.labels.names, plan.conditions)
-    c = Frame(shape, choices, lambda s, match: RowConditions(s, plan, places, match))
+    c = SearchFrame(shape, choices, lambda s, match: RowConditions(s, plan, places, match))
     emit_partitions(c)
     instructions = Instructions(c)
     emit_begin(c, instructions.enter)
     instructions.emit()
     emit_outcomes(c)
     its = c.conditions
-    names, ints, floats = tuple(c.s.names), tuple(its.ints), tuple(its.floats)
-    return RowCode(c.program, compiled(c.program), names, ints, floats, RunningValues.of(its.traits))
+    return RowCode(compiled(c.s.program), its.constants, RunningValues.of(its.traits))
 
 
-_known: OrderedDict[tuple, RowCode] = OrderedDict()
+_known: dict[tuple, RowCode] = {}
 
 
-def _code(plan: RowPatternPlan, places: ColumnPlaces, shape: Shape) -> RowCode:
+def _code(plan: RowPatternPlan, places: ColumnPlaces, shape: RowShape) -> RowCode:
     """The code of a plan, of which its labels and conditions count."""
     key = plan.labels.names, tuple(plan.conditions.items()), places, shape
     if key not in _known:
         _known[key] = _build(plan, places, shape)
         while len(_known) > MOST_PROGRAMS:
-            _known.popitem(last=False)
+            del _known[next(iter(_known))]
     return _known[key]
 
 
@@ -165,7 +173,7 @@ class Lowered:
     def of(plan: RowPatternPlan, prepared: Prepared, sieves: tuple[Sieve, ...] = ()) -> Lowered:
         return Lowered(plan, prepared, lower_sieves(sieves, plan.labels.names, prepared))
 
-    def code(self, program: Program, rules: Rules, frames: Frames | None, kept: bool, final: bool) -> RowCode:
+    def code(self, program: RowProgram, rules: Rules, frames: Frames | None, kept: bool, final: bool) -> RowCode:
         """The code for these rows. kept: do attempts that wait stay where they are? final: will no more rows come?"""
         said = int(program.first_bits), rules.mode, rules.skip, rules.with_unmatched, rules.timed_out, rules.counting
         key = (*said, kept, final)
@@ -174,6 +182,6 @@ class Lowered:
             skipped = labels.members(self.plan.rules.skip_label) or ()
             mask = sum(1 << number for number, name in enumerate(labels.names) if name in skipped)
             sieve = SieveColumns.of(self.sieves[0]) if len(self.sieves) else None
-            shape = Shape.of(program, rules, mask, sieve, frames, kept, final)
+            shape = RowShape.of(program, rules, mask, sieve, frames, kept, final)
             self._codes[key] = _code(self.plan, ColumnPlaces.of(self.prepared), shape)
         return self._codes[key]

@@ -3,7 +3,7 @@
 For every start row the pattern runs depth first; the first way to ACCEPT is the preferred match (SQL:2016 part 5,
 DejaVu's modes). Conditions of single rows are bits that are there before; conditions that depend on the match are
 emitted where the pattern tries a row (`attempts`). What an attempt gives is in `outcomes`. A query's code has what the
-query needs: see `Shape`.
+query needs: see `RowShape`.
 
 An attempt that needs rows to come waits. Where attempts are kept, all that it has done so far stays in arrays by row of
 the batch, and it continues from there when rows come; elsewhere it starts over. Nothing that it has done can turn out
@@ -42,8 +42,8 @@ from episode.matchers.rows.code import ways as waiting_ways
 from episode.matchers.rows.code.arrays import BUDGET, LOOKAHEAD, PATIENCE, TYPES, UNTIL, WITHIN
 from episode.matchers.rows.code.choices import Choices
 from episode.matchers.rows.code.conditions import RowConditions
-from episode.matchers.rows.code.match import Match
-from episode.matchers.rows.code.shape import Shape
+from episode.matchers.rows.code.match import RunningMatch
+from episode.matchers.rows.code.shape import RowShape
 from episode.matchers.rows.code.sifting import FAILS, UNDECIDED, begin_sieve, seek_labels, sift
 from episode.matchers.rows.code.ways import (
     DONE,
@@ -67,21 +67,20 @@ from episode.matchers.rows.codes import (
     TURNS_FULL,
     WAYS_FULL,
 )
-from episode.native.builder import Program
 from episode.native.ir import Block, Operand, Value, Variable
-from episode.native.scope import Scope
+from episode.native.scope import Scope, entry_scope
 from episode.native.types import BOOL, I64, U64, Type
 
 
-class Frame:
+class SearchFrame:
     """The function under construction: its variables, its blocks, and what every part of the search needs."""
 
-    def __init__(self, shape: Shape, choices: Choices, conditions: Callable[[Scope, Match], RowConditions]) -> None:
+    def __init__(
+        self, shape: RowShape, choices: Choices, conditions: Callable[[Scope, RunningMatch], RowConditions]
+    ) -> None:
         self.shape, self.choices = shape, choices
-        self.program = Program("search")
-        self.f = self.program.function("run")
-        self.s = Scope(self.f, TYPES)
-        f, s = self.f, self.s
+        s = self.s = entry_scope("search", TYPES)
+        f = self.f = s.f
         self.within = s.settings[WITHIN].bits_as(U64)
         self.until, self.patience, self.budget = s.settings[UNTIL], s.settings[PATIENCE], s.settings[BUDGET]
         self.partitions = s.key_lo.length
@@ -116,7 +115,7 @@ class Frame:
         self.waiting, self.has_empty = number("waiting", False), number("has_empty", False)
         self.lacking = number("lacking", False)
         self.origin: Operand = f.value(0) if shape.by_attempt else self.start
-        self.match = Match(
+        self.match = RunningMatch(
             self.start, self.row, f.value(self.origin) if shape.by_attempt else self.start, self.lo, self.hi,
             self.number, self.start,
         )  # fmt: skip
@@ -189,17 +188,14 @@ class Frame:
             self.match.first_row[label].set(self.s.first_row[label])
 
 
-def emit_partitions(c: Frame) -> None:
+def emit_partitions(c: SearchFrame) -> None:
     """One partition after the other, from the next start row of each as far as the rows allow."""
     f = c.f
     f.jump(c.next_partition)
     f.at(c.next_partition)
-    done, begin = f.block("done"), f.block("begin_partition")
-    f.branch(c.k < c.partitions, begin, done)
-    f.at(done)
-    write_cursor(c)
-    f.give(FINE)
-    f.at(begin)
+    with f.when(c.k >= c.partitions):
+        write_cursor(c)
+        f.give(FINE)
     _begin_partition(c)
     f.jump(c.next_start)
     f.at(c.next_start)
@@ -209,7 +205,7 @@ def emit_partitions(c: Frame) -> None:
     _dismiss(c)
 
 
-def write_cursor(c: Frame) -> None:
+def write_cursor(c: SearchFrame) -> None:
     for place, value in (
         (AT_PARTITION, c.k), (OUTS, c.outs), (PATHS, c.used), (GENERATION, c.generation), (ATTEMPTS, c.attempts),
         (ALL_STEPS, c.all_steps),
@@ -217,7 +213,7 @@ def write_cursor(c: Frame) -> None:
         c.s.cursor[place] = value
 
 
-def _begin_partition(c: Frame) -> None:
+def _begin_partition(c: SearchFrame) -> None:
     f, s, shape, k = c.f, c.s, c.shape, c.k
     c.lo.set(s.key_lo[k])
     c.hi.set(s.key_hi[k])
@@ -259,7 +255,7 @@ def _begin_partition(c: Frame) -> None:
         framing.begin_frames(s, c.start, c.lo)
 
 
-def _choose_start(c: Frame) -> None:
+def _choose_start(c: SearchFrame) -> None:
     """Find the next start row; ends where an attempt may begin."""
     f, s, shape = c.f, c.s, c.shape
     if shape.by_way:
@@ -285,9 +281,7 @@ def _choose_start(c: Frame) -> None:
                 _leap(c)
         else:
             _leap(c)
-    go_on = f.block("start")
-    f.branch(c.start < c.available, go_on, c.end_partition)
-    f.at(go_on)
+    f.jump_unless(c.start < c.available, c.end_partition)
     c.lacking.set(False)
     c.sieve.set(UNLOOKED if shape.looks else UNSIFTED if shape.sifts else PASSED)
     if not shape.nullable and not shape.counting:
@@ -300,59 +294,45 @@ def _choose_start(c: Frame) -> None:
         _look_again(c)
 
 
-def _leap(c: Frame) -> None:
+def _leap(c: SearchFrame) -> None:
     """Pass over start rows that offer no first label."""
-    f = c.f
-    head, step, after = f.block("leap"), f.block("leap_on"), f.block("leapt")
-    inside = f.block("leap_inside")
-    f.jump(head)
-    f.at(head)
-    f.branch(c.start < c.available, inside, after)
-    f.at(inside)
-    f.branch(c.offers(c.start, c.shape.first_bits), after, step)
-    f.at(step)
-    c.start.set(c.start + 1)
-    f.jump(head)
-    f.at(after)
+    with c.f.during(lambda: c.start < c.available) as leapt:
+        c.f.jump_if(c.offers(c.start, c.shape.first_bits), leapt)
+        c.start.set(c.start + 1)
 
 
-def _look_at_two_rows(c: Frame) -> None:
+def _look_at_two_rows(c: SearchFrame) -> None:
     """Dismiss a start row that offers no first label, or whose successor offers none that may follow."""
     f, shape = c.f, c.shape
     if not shape.leaps:
-        possible = f.block("first_label")
-        f.branch(c.offers(c.start, shape.first_bits), possible, c.dismissed)
-        f.at(possible)
+        f.jump_unless(c.offers(c.start, shape.first_bits), c.dismissed)
     if shape.one_row_enough:
         return
-    after, follows, none = f.block("second_row"), f.block("second_label"), f.block("one_row")
-    f.branch(c.start + 1 < c.available, after, none)
-    f.at(none)
-    f.jump(c.dismissed if shape.final else follows)
-    f.at(after)
-    f.branch(c.offers(c.start + 1, shape.follow_bits), follows, c.dismissed)
-    f.at(follows)
+    if shape.final:
+        f.jump_unless(c.start + 1 < c.available, c.dismissed)
+        f.jump_unless(c.offers(c.start + 1, shape.follow_bits), c.dismissed)
+    else:
+        with f.when(c.start + 1 < c.available):
+            f.jump_unless(c.offers(c.start + 1, shape.follow_bits), c.dismissed)
 
 
-def look_for_labels(c: Frame, otherwise: Block) -> None:
+def look_for_labels(c: SearchFrame, otherwise: Block) -> None:
     """Dismiss a start row whose window lacks a label that every match has; `lacking`: if none has come yet."""
     f, shape = c.f, c.shape
     c.sieve.set(UNSIFTED if shape.sifts else PASSED)
     dismissed, lacking = seek_labels(c.s, shape.required, c.start, c.available, c.hi, shape.windowed, shape.final)
     c.lacking.set(lacking)
-    found = f.block("labels_found")
-    f.branch(dismissed, otherwise, found)
-    f.at(found)
+    f.jump_if(dismissed, otherwise)
 
 
-def run_sieve(c: Frame) -> Value:
+def run_sieve(c: SearchFrame) -> Value:
     """Look for a row that passes the sieve: the status."""
     sieve = c.shape.sieve
     assert sieve is not None
     return sift(c.s, sieve, c.start, c.available, c.hi, c.shape.windowed, c.shape.final)
 
 
-def _look_again(c: Frame) -> None:
+def _look_again(c: SearchFrame) -> None:
     """Before an attempt continues: are its labels there, and a row that passes the sieve?"""
     f, shape = c.f, c.shape
     if shape.looks and shape.by_way:
@@ -363,23 +343,17 @@ def _look_again(c: Frame) -> None:
     if shape.by_attempt and shape.sifts:
         with f.when(c.resumes & c.opened(SIEVE).equals(STUCK)):
             status = run_sieve(c)
-            decided = f.block("sifted")
-            f.branch(status.equals(UNDECIDED), c.end_partition, decided)
-            f.at(decided)
+            f.jump_if(status.equals(UNDECIDED), c.end_partition)
             c.set_opened(SIEVE, PASSED)
-            passed = f.block("sieve_passed")
-            f.branch(status.equals(FAILS), c.dismissed, passed)
-            f.at(passed)
+            f.jump_if(status.equals(FAILS), c.dismissed)
     if shape.by_attempt and shape.looks and not shape.with_unmatched:
-        tried = f.block("try")
-        f.branch(c.resumes & c.lacking & (c.opened(STEPS) > c.patience), c.end_partition, tried)
-        f.at(tried)
+        f.jump_if(c.resumes & c.lacking & (c.opened(STEPS) > c.patience), c.end_partition)
     if shape.by_way and shape.looks:
         with f.when(c.lacking & c.s.rare[KEEPS].differs(0)):
             _stay_without_label(c)
 
 
-def _stay_without_label(c: Frame) -> None:
+def _stay_without_label(c: SearchFrame) -> None:
     """Before the label comes, no way can end: those that wait stay, and a start row waits where it is."""
     f, s, shape = c.f, c.s, c.shape
     with f.when(c.hold < 0):
@@ -406,7 +380,7 @@ def _stay_without_label(c: Frame) -> None:
     f.jump(c.next_start)
 
 
-def leave_without_room(c: Frame, kept_as: Variable, to: Block) -> None:
+def leave_without_room(c: SearchFrame, kept_as: Variable, to: Block) -> None:
     """Make room first for a way that could not be kept."""
     f = c.f
     with f.when(kept_as.differs(KEPT) & kept_as.differs(GIVEN_UP)):
@@ -414,7 +388,7 @@ def leave_without_room(c: Frame, kept_as: Variable, to: Block) -> None:
         f.jump(to)
 
 
-def _dismiss(c: Frame) -> None:
+def _dismiss(c: SearchFrame) -> None:
     f, shape = c.f, c.shape
     if shape.by_attempt:
         c.set_opened(OPEN, 0)
@@ -427,7 +401,7 @@ def _dismiss(c: Frame) -> None:
     f.jump(c.next_start)
 
 
-def give_unmatched(c: Frame) -> None:
+def give_unmatched(c: SearchFrame) -> None:
     """Give a start row that is in no match, if these are wanted."""
     f, s = c.f, c.s
     if not c.shape.with_unmatched:
@@ -438,7 +412,7 @@ def give_unmatched(c: Frame) -> None:
         put_match(c, UNMATCHED, 1)
 
 
-def put_match(c: Frame, kind: Operand, length: Operand) -> None:
+def put_match(c: SearchFrame, kind: Operand, length: Operand) -> None:
     """A match without its path; `used` is where that ends."""
     s = c.s
     s.out_kind[c.outs] = kind
@@ -448,7 +422,7 @@ def put_match(c: Frame, kind: Operand, length: Operand) -> None:
     c.outs.set(c.outs + 1)
 
 
-def emit_begin(c: Frame, enter: Block) -> None:
+def emit_begin(c: SearchFrame, enter: Block) -> None:
     """An attempt begins, or one that waited continues. enter: the first instruction."""
     f, s, shape = c.f, c.s, c.shape
     f.at(c.begin)
@@ -489,7 +463,7 @@ def emit_begin(c: Frame, enter: Block) -> None:
     f.jump(enter)
 
 
-def _begin_memory(c: Frame) -> None:
+def _begin_memory(c: SearchFrame) -> None:
     """A new generation of marks, unless what was remembered still holds."""
     f, shape = c.f, c.shape
     if not shape.exhaustive and not c.remembers:
@@ -509,7 +483,7 @@ def _begin_memory(c: Frame) -> None:
     c.mine.set(c.generation)
 
 
-def first_alarm(c: Frame) -> Value:
+def first_alarm(c: SearchFrame) -> Value:
     """How many steps an attempt takes before it is looked at."""
     f, shape = c.f, c.shape
     if shape.looks and not shape.kept:
@@ -519,7 +493,7 @@ def first_alarm(c: Frame) -> Value:
     return f.value(MEMORY_AFTER)
 
 
-def _resume_way(c: Frame) -> None:
+def _resume_way(c: SearchFrame) -> None:
     s, shape = c.s, c.shape
     if shape.skip != NEXT_ROW:
         c.length.set(c.opened(LENGTH))
@@ -532,7 +506,7 @@ def _resume_way(c: Frame) -> None:
     c.furthest.set(c.row)
 
 
-def take_way_up(c: Frame) -> None:
+def take_way_up(c: SearchFrame) -> None:
     """The next way of the start row continues."""
     row, pc = waiting_ways.take_way_up(c.s, c.way, c.start, c.origin, c.conditions.walks_path or c.shape.counting)
     c.read_marks()
@@ -541,7 +515,7 @@ def take_way_up(c: Frame) -> None:
     c.frontier.set(row)
 
 
-def take_attempt_up(c: Frame) -> None:
+def take_attempt_up(c: SearchFrame) -> None:
     """The attempt of this partition continues: see `outcomes.keep_attempt`."""
     from episode.matchers.rows.code.outcomes import restore_attempt
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from episode.matchers.rows.arrays import BIT, ENTRY, FIRST, LABEL, LOOP, OP, SECOND, SLOT, Frames, Program, Rules
+from episode.matchers.rows.arrays import BIT, ENTRY, FIRST, LABEL, LOOP, OP, SECOND, SLOT, Frames, RowProgram, Rules
 from episode.matchers.rows.code.frames import ALL_ROWS
 from episode.matchers.rows.code.sifting import SieveColumns
 from episode.matchers.rows.codes import (
@@ -22,7 +22,7 @@ from episode.matchers.rows.codes import (
 
 
 @dataclass(frozen=True)
-class Step:
+class RowStep:
     """An instruction of the pattern. label, bit: of a MATCH. first, second: where it leads to, or a loop. entry: labels
     of which a row must offer one. loops_here: is it the choice after a greedy loop over one label? slot: its first slot
     of memory; around: the loops around it."""
@@ -47,14 +47,14 @@ class FrameShape:
 
 
 @dataclass(frozen=True)
-class Shape:
+class RowShape:
     """The pattern, which matches are wanted, and whether rows may still come.
 
     kept: do attempts that wait stay in their arrays? final: will no more rows come? skip_mask: bits of the labels that
-    AFTER MATCH SKIP TO names. The other fields are those of `Program` and `Rules`.
+    AFTER MATCH SKIP TO names. The other fields are those of `RowProgram` and `Rules`.
     """
 
-    steps: tuple[Step, ...]
+    steps: tuple[RowStep, ...]
     slots: int
     loops: int
     labels: int
@@ -80,20 +80,20 @@ class Shape:
 
     @staticmethod
     def of(
-        program: Program, rules: Rules, skip_mask: int, sieve: SieveColumns | None, frames: Frames | None, kept: bool,
-        final: bool,
-    ) -> Shape:  # fmt: skip
+        program: RowProgram, rules: Rules, skip_mask: int, sieve: SieveColumns | None, frames: Frames | None,
+        kept: bool, final: bool,
+    ) -> RowShape:  # fmt: skip
         loops = program.loop_ids.tolist()
         bounds = program.loop_from.tolist()
         steps = tuple(
-            Step(
+            RowStep(
                 op=row[OP], first=row[FIRST], second=row[SECOND], label=row[LABEL], bit=row[BIT] % 2**64,
                 entry=row[ENTRY] % 2**64, loops_here=bool(row[LOOP]), slot=row[SLOT],
                 around=tuple(loops[bounds[at] : bounds[at + 1]]),
             )
             for at, row in enumerate(program.code.tolist())
         )  # fmt: skip
-        return Shape(
+        return RowShape(
             steps, program.slots, program.loops, program.labels, int(program.first_bits), int(program.follow_bits),
             bool(program.one_row_enough), bool(program.nullable), len(program.required), rules.mode, rules.skip,
             rules.memory, rules.with_unmatched, rules.within != NO_WINDOW, rules.timed_out, rules.lookahead > 0,

@@ -92,20 +92,17 @@ def _seek_labels(
         at = f.variable("at", f.greatest(s.seek[which], start))
         label = s.required[which]
         with f.during(lambda: at < available) as offered:
-            with f.when((s.bits[at] & label).differs(0)):
-                f.jump(offered)
+            f.jump_if((s.bits[at] & label).differs(0), offered)
             at.set(at + 1)
         s.seek[which] = at
         with f.either(at >= hi) as otherwise:
             if final:
                 f.give(_DISMISSED)
             elif windowed:
-                with f.when(_has_ended(s, start)):
-                    f.give(_DISMISSED)
+                f.give_if(_has_ended(s, start), _DISMISSED)
             otherwise()
             if windowed:
-                with f.when(_is_beyond(s, at, start)):
-                    f.give(_DISMISSED)
+                f.give_if(_is_beyond(s, at, start), _DISMISSED)
         with f.when(at >= available):
             found.set(_LACKING)
     f.give(found)
@@ -159,8 +156,7 @@ class _Sifting:
     def emit(self) -> None:
         s, f, sieve, start = self.s, self.s.f, self.sieve, self.start
         if sieve.start_check >= 0:
-            with f.when(self.is_null(sieve.start_check, start)):
-                f.give(FAILS)
+            f.give_if(self.is_null(sieve.start_check, start), FAILS)
         wanted = self.value(sieve.start, start)
         extreme, at = f.variable("extreme", s.rare[EXTREME]), f.variable("at", start + 1)
         self.take_up(wanted, extreme, at)
@@ -191,15 +187,13 @@ class _Sifting:
             at.set(s.rare[SIFTED_TO])
             with f.when(self.accepts(self.value(self.sieve.own, extreme), wanted)):
                 if self.windowed:
-                    with f.when(~_is_beyond(s, extreme, start)):
-                        f.give(PASSES)
+                    f.give_if(~_is_beyond(s, extreme, start), PASSES)
                     at.set(start + 1)  # others may pass, before it
                     extreme.set(-1)
                 else:
                     f.give(PASSES)
             if self.sieve.first_decides:
-                with f.when(extreme >= 0):
-                    f.give(FAILS)
+                f.give_if(extreme >= 0, FAILS)
             otherwise()
             extreme.set(-1)
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from episode.matchers.rows.arrays import ROOM, STACK, STACK_END
-from episode.matchers.rows.code.search import Frame
+from episode.matchers.rows.code.search import SearchFrame
 from episode.native.ir import Value
 from episode.native.scope import Scope
 
 LEAST_STACK = 8
 
 
-def enlarge_stack(c: Frame) -> None:
+def enlarge_stack(c: SearchFrame) -> None:
     """Twice the room for the stack of this partition, if there is any."""
     f = c.f
     c.bottom.set(f.value(c.s.call("enlarge_stack", _enlarge, c.k, c.sp, c.bottom, c.stack_room)))
@@ -22,8 +22,7 @@ def _enlarge(s: Scope, k: Value, depth: Value, bottom: Value, room: Value) -> No
     f = s.f
     larger = f.greatest(LEAST_STACK, room * 2)
     end = s.cursor[STACK_END]
-    with f.when(end + larger > s.stack_pc.length):
-        f.give(bottom)
+    f.give_if(end + larger > s.stack_pc.length, bottom)
     with f.loop(0, depth) as at:
         s.stack_pc[end + at] = s.stack_pc[bottom + at]
         s.stack_row[end + at] = s.stack_row[bottom + at]

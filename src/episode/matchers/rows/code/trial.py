@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from episode.matchers.expression_code import CodeConstants
 from episode.matchers.rows.code.arrays import TYPES
 from episode.matchers.rows.code.condition_traits import ColumnPlaces, ConditionTraits
 from episode.matchers.rows.code.conditions import RowConditions
-from episode.matchers.rows.code.match import Match
+from episode.matchers.rows.code.match import RunningMatch
 from episode.native.builder import Program
 from episode.native.ir import Block
-from episode.native.scope import ArrayTypes, Scope
+from episode.native.scope import ArrayTypes, entry_scope
 from episode.native.types import F64, I64, I128
 from episode.plan.rows.plan import RowPatternPlan
 
@@ -28,22 +29,19 @@ TRIAL_TYPES: ArrayTypes = {**TYPES, "value_i": (I64, True), "value_f": (F64, Tru
 
 @dataclass(frozen=True)
 class TrialCode:
-    """A program, the arrays that it takes, and the constants that it reads."""
+    """A program, and the constants that it reads."""
 
     program: Program
     traits: ConditionTraits
-    arrays: tuple[str, ...]
-    ints: tuple[int | tuple[str, object], ...]
-    floats: tuple[float, ...]
+    constants: CodeConstants
 
 
 def trial_code(plan: RowPatternPlan, labels: int, places: ColumnPlaces) -> TrialCode:
     """Steps that take rows of the first `labels` labels and test their conditions; those of others are evaluated."""
-    program = Program("trial")
-    f = program.function("run")
-    s = Scope(f, TRIAL_TYPES)
+    s = entry_scope("trial", TRIAL_TYPES)
+    f = s.f
     step, start, row, number = (f.scalar(name) for name in ("step", "start", "row", "number"))
-    match = Match(start, row, start, f.value(0), s.key.length, number, start)
+    match = RunningMatch(start, row, start, f.value(0), s.key.length, number, start)
     conditions = RowConditions(s, plan, places, match)
     for label in conditions.tracked:
         match.last_row[label] = f.variable("last_row", s.last_row[label])
@@ -60,11 +58,11 @@ def trial_code(plan: RowPatternPlan, labels: int, places: ColumnPlaces) -> Trial
     f.switch(step, cases, nothing)
     f.at(nothing)
     f.give(0)
-    return TrialCode(program, conditions.traits, tuple(s.names), tuple(conditions.ints), tuple(conditions.floats))
+    return TrialCode(s.program, conditions.traits, conditions.constants)
 
 
 def _emit_step(conditions: RowConditions, what: int, label: int) -> None:
-    f, s, match = conditions.f, conditions.s, conditions.match
+    s, match = conditions.s, conditions.match
     if what == TAKE:
         conditions.take(label, match.row.equals(match.start))
         return
@@ -78,6 +76,6 @@ def _emit_step(conditions: RowConditions, what: int, label: int) -> None:
         s.value_f[0] = value
     elif value.type is I128:
         s.value_i[WHOLE] = value.to(I64)
-        s.value_i[HIGH] = (value >> f.constant(64, I128)).to(I64)
+        s.value_i[HIGH] = (value >> 64).to(I64)
     else:
         s.value_i[WHOLE] = value

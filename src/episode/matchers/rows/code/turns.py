@@ -8,14 +8,14 @@ also an entry: (-1 - its length, its last turn, the match found before it).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import lru_cache, partial
+from functools import partial
 
 import numpy as np
 
 from episode.matchers.rows.arrays import TURNS_END
 from episode.native.builder import Function, Program
 from episode.native.ir import Array, Operand, Value
-from episode.native.running import Compiled, compiled
+from episode.native.running import compiled_for
 from episode.native.scope import Scope
 from episode.native.types import I64
 
@@ -37,16 +37,14 @@ def _with_turns(s: Scope, before_begin: Value, start: Value, begin: Value, end: 
         taken_by = s.path[at - origin]
         at.set(at + 1)
         with f.during(lambda: at < end) as changed:
-            with f.when(s.path[at - origin].differs(taken_by)):
-                f.jump(changed)
+            f.jump_if(s.path[at - origin].differs(taken_by), changed)
             at.set(at + 1)
         instruction = taken_by.to(s.turns.type)
         before = f.variable("before", last)
         with f.when(last >= 0), f.when(s.turns[last * TURN + TAKEN_BY].equals(instruction)):
             before.set(s.turns[last * TURN + BEFORE])
         last.set(_add(s, instruction, at - start, before))
-        with f.when(last.equals(NO_ROOM)):
-            f.give(NO_ROOM)
+        f.give_if(last.equals(NO_ROOM), NO_ROOM)
     f.give(last)
 
 
@@ -77,8 +75,7 @@ def with_match(s: Scope, latest: Operand, start: Operand, end: Operand, origin: 
 def _with_match(s: Scope, latest: Value, start: Value, end: Value, origin: Value) -> None:
     f = s.f
     last = with_turns(s, NO_TURN, start, start, end, origin)
-    with f.when(last.equals(NO_ROOM)):
-        f.give(NO_ROOM)
+    f.give_if(last.equals(NO_ROOM), NO_ROOM)
     f.give(_add(s, -1 - (end - start), last, latest))
 
 
@@ -90,8 +87,7 @@ def _add(s: Scope, taken_by: Operand, until: Operand, before: Operand) -> Value:
 def _add_turn(s: Scope, taken_by: Value, until: Value, before: Value) -> None:
     f, place = s.f, s.cursor[TURNS_END]
     at = place * TURN
-    with f.when(at >= s.turns.length):
-        f.give(NO_ROOM)
+    f.give_if(at >= s.turns.length, NO_ROOM)
     s.turns[at + TAKEN_BY], s.turns[at + UNTIL], s.turns[at + BEFORE] = taken_by, until, before
     s.cursor[TURNS_END] = place + 1
     f.give(place)
@@ -145,15 +141,10 @@ def keep_turns(turns: np.ndarray, end: int, roots: np.ndarray) -> tuple[np.ndarr
 
     turns int64[:, 3], which are not to be used again. The roots (int64) are changed to their new places.
     """
-    count = _keeping()([turns.reshape(-1), np.full(end, -1, np.int64), roots])
+    count = compiled_for(keeping_program)([turns.reshape(-1), np.full(end, -1, np.int64), roots])
     kept = np.zeros((2 * count + 64, TURN), np.int64)
     kept[:count] = turns[:count]
     return kept, count
-
-
-@lru_cache
-def _keeping() -> Compiled:
-    return compiled(keeping_program())
 
 
 def keeping_program() -> Program:

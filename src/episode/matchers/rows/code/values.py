@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from episode.matchers.rows.code.array_code import Room
+from episode.matchers.rows.code.array_code import ArrayRoom
 from episode.matchers.rows.code.condition_traits import ConditionTraits
 
 
@@ -15,7 +15,7 @@ class RunningValues:
 
     keep_row: tuple[bool, ...] = ()
     arrays: int = 0
-    room: Room = field(default_factory=Room)
+    room: ArrayRoom = field(default_factory=ArrayRoom)
 
     @staticmethod
     def of(traits: ConditionTraits) -> RunningValues:

@@ -211,8 +211,7 @@ def has_more(s: Scope, start: Operand, width: int) -> Value:
 
     def build(s: Scope, start: Value) -> None:
         f, done = s.f, s.rare[DONE]
-        with f.when(done >= s.rare[WAYS]):
-            f.give(False)
+        f.give_if(done >= s.rare[WAYS], False)
         f.give(s.ways[(s.rare[FROM] + done) * width + WAY_START].equals(start))
 
     return s.call("has_more_ways", build, start, result=BOOL)
@@ -259,8 +258,7 @@ def _settle_ways(s: Scope, k: Value, shape: WayShape) -> None:
     with f.when(left > 0):
         opened[room] = opened[room] - (rare[LEFT_FROM] - opened[stack])
         opened[stack] = rare[LEFT_FROM]
-    with f.when(count.equals(0)):
-        f.give(0)
+    f.give_if(count.equals(0), 0)
     begin, end = opened[stack], s.cursor[STACK_END]
     with f.when(ways <= opened[room]):
         _copy_ways(s, shape, begin + left, end + left, count)

@@ -7,16 +7,15 @@ the search resumes after a start row; counts int64: its matches; ends int64: the
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
 
 import numpy as np
 
 from episode.matchers.outcomes import TIMED_OUT, UNMATCHED
-from episode.matchers.rows.arrays import Found
+from episode.matchers.rows.arrays import FoundPaths
 from episode.matchers.rows.code.numbering import place_of_label
 from episode.native.builder import Program
-from episode.native.running import Compiled, compiled
-from episode.native.scope import ArrayTypes, Scope
+from episode.native.running import compiled_for
+from episode.native.scope import ArrayTypes, Scope, entry_scope
 from episode.native.types import I32, I64, U8
 
 _FILLED = ("place", "following", "counts", "ends")
@@ -34,7 +33,7 @@ _TYPES: ArrayTypes = {
 
 
 def links_of(
-    found: Found, emit_timed_out: bool, first: int, places: int, label_of: np.ndarray, labels: int | None,
+    found: FoundPaths, emit_timed_out: bool, first: int, places: int, label_of: np.ndarray, labels: int | None,
     to_first: bool,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
     """Where the search resumes after matches, which are in the order of their start rows: place int64: of each start
@@ -45,24 +44,16 @@ def links_of(
     error wherever the chain comes to it, it resumes at the next row.
     """
     filled = [np.empty(len(found.start), np.int64) for _ in range(4)]
-    run, names = _links_code(emit_timed_out, labels, to_first)
     arrays = found._asdict() | dict(zip(_FILLED, filled, strict=True)) | {"label_of": label_of}
-    count = run([arrays[name] for name in names], first, places)
+    count = compiled_for(links_program, emit_timed_out, labels, to_first).run(arrays, first, places)
     place, following, counts, ends = (array[:count] for array in filled)
     return place, following, counts, ends
 
 
-@lru_cache
-def _links_code(emit_timed_out: bool, labels: int | None, to_first: bool) -> tuple[Compiled, list[str]]:
-    program, names = links_program(emit_timed_out, labels, to_first)
-    return compiled(program), names
-
-
-def links_program(emit_timed_out: bool, labels: int | None, to_first: bool) -> tuple[Program, list[str]]:
-    """The program of `links_of`, and the arrays that it takes."""
-    program = Program("links")
-    f = program.function("run")
-    s = Scope(f, _LINK_TYPES)
+def links_program(emit_timed_out: bool, labels: int | None, to_first: bool) -> Program:
+    """The program of `links_of`."""
+    s = entry_scope("links", _LINK_TYPES)
+    f = s.f
     first, places = f.scalar("first"), f.scalar("places")
     last, last_place = f.variable("last", -1), f.variable("last_place", -1)
     with f.loop(0, s.start.length) as i:
@@ -81,7 +72,7 @@ def links_program(emit_timed_out: bool, labels: int | None, to_first: bool) -> t
                     ahead = f.greatest(place_of_label(s, to_first, "path", s.path_from[i], length, labels), 1)
                 s.following[last] = at + ahead
     f.give(last + 1)
-    return program, s.names
+    return s.program
 
 
 # ---- following chains ------------------------------------------------------------------------------------------------
@@ -159,8 +150,7 @@ def _adopt(s: Scope) -> None:
     at = f.variable("at", f.scalar("begin"))
     with f.during(lambda: at < s.following.length) as done:
         here = at.value
-        with f.when(s.tried[here].differs(0)):
-            f.jump(done)
+        f.jump_if(s.tried[here].differs(0), done)
         s.tried[here] = 1
         to = s.following[here]
         s.all_following[here], s.all_counts[here], s.all_ends[here] = to, s.counts[here], s.ends[here]
@@ -168,21 +158,13 @@ def _adopt(s: Scope) -> None:
 
 
 def _run(build: Callable[[Scope], None], scalars: tuple[int, ...] = (), **arrays: np.ndarray) -> None:
-    run, names = _compiled(build)
-    run([arrays[name] for name in names], *scalars)
+    compiled_for(program_of, build).run(arrays, *scalars)
 
 
-@lru_cache
-def _compiled(build: Callable[[Scope], None]) -> tuple[Compiled, list[str]]:
-    program, names = program_of(build)
-    return compiled(program), names
-
-
-def program_of(build: Callable[[Scope], None]) -> tuple[Program, list[str]]:
-    """The program of one of these functions, and the arrays that it takes."""
-    program = Program("chains")
-    f = program.function("run")
-    s = Scope(f, _TYPES)
+def program_of(build: Callable[[Scope], None]) -> Program:
+    """The program of one of these functions."""
+    s = entry_scope("chains", _TYPES)
+    f = s.f
     build(s)
     f.give(0)
-    return program, s.names
+    return s.program

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from episode.matchers.assembly import Matches, output_tables
+from episode.matchers.assembly import MatchRows, output_tables
 from episode.matchers.keys import KeyCoder
 from episode.matchers.ordering import events_of
 from episode.matchers.outcomes import TIMED_OUT, UNMATCHED
 from episode.matchers.protocol import EventBatch
 from episode.matchers.rows import codes
-from episode.matchers.rows.arrays import Found
+from episode.matchers.rows.arrays import FoundPaths
 from episode.matchers.rows.slices.output import selected
 from episode.matchers.rows.slices.overlap import owned_by_end
 from episode.matchers.rows.slices.search import SliceSearch
@@ -31,7 +31,7 @@ def events_of_key(spec: RowPatternSpec, table: pa.Table) -> EventBatch:
     return events
 
 
-class FoundMatches:
+class SliceMatches:
     """Tables of the matches that a search finds from own rows (or, owned by their end, at such rows) of a slice."""
 
     def __init__(self, search: SliceSearch, end: int, count: int, *, placed: bool) -> None:
@@ -40,7 +40,7 @@ class FoundMatches:
         self.count = count
         self._placed = placed
 
-    def tables(self, found: Found) -> Iterator[pa.Table]:
+    def tables(self, found: FoundPaths) -> Iterator[pa.Table]:
         """With the place of their start as KEY_COLUMN, where places count; and numbered from `count` on."""
         search, plan = self.search, self.search.matcher.plan
         last = found.start + found.length
@@ -50,7 +50,7 @@ class FoundMatches:
             wanted = wanted[np.argsort(last[wanted], kind="stable")]
         nowhere = np.zeros(len(found.start), np.int64)
         matches = selected(
-            Matches(
+            MatchRows(
                 found.kind, found.start, found.length, found.number, found.path_from, found.path, nowhere,
                 nowhere + len(search.events),
             ),

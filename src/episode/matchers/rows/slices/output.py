@@ -7,14 +7,14 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from episode.matchers.assembly import Matches
-from episode.matchers.rows.output import Output
+from episode.matchers.assembly import MatchRows
+from episode.matchers.rows.output import RowOutput
 from episode.matchers.rows.slices.overlap import owned_by_end
 from episode.matchers.slicing import SliceBounds
 from episode.plan.rows.plan import RowPatternPlan
 
 
-class OwnedOutput(Output):
+class OwnedOutput(RowOutput):
     """Makes the tables of the matches of one slice."""
 
     def __init__(self, plan: RowPatternPlan, label_of: np.ndarray, schema: pa.Schema, bounds: SliceBounds) -> None:
@@ -22,13 +22,13 @@ class OwnedOutput(Output):
         self.bounds = bounds
         self._by_end = owned_by_end(plan)
 
-    def wanted(self, matches: Matches, part: np.ndarray, time: np.ndarray) -> tuple[Matches, np.ndarray]:
+    def wanted(self, matches: MatchRows, part: np.ndarray, time: np.ndarray) -> tuple[MatchRows, np.ndarray]:
         decisive = matches.start + matches.length - 1 if self._by_end else matches.start
         owned = np.flatnonzero(self.bounds.owns(time[decisive]))
         return selected(matches, owned), part[owned]
 
 
-def selected(matches: Matches, which: np.ndarray) -> Matches:
+def selected(matches: MatchRows, which: np.ndarray) -> MatchRows:
     """Some of the matches, in the order of their numbers here."""
     names = ("kind", "start", "length", "number", "path_from", "part_lo", "part_hi")
     return replace(matches, **{name: getattr(matches, name)[which] for name in names})

@@ -14,7 +14,7 @@ from episode.matchers.protocol import EventBatch
 from episode.matchers.rows import codes
 from episode.matchers.rows.errors import matching_failed
 from episode.matchers.rows.slices.chains import adopt, join, visit
-from episode.matchers.rows.slices.found import FoundMatches
+from episode.matchers.rows.slices.found import SliceMatches
 from episode.matchers.rows.slices.overlap import is_chain
 from episode.matchers.rows.slices.search import Links, SliceSearch
 from episode.matchers.rows.slices.summary import Summary
@@ -36,7 +36,7 @@ _HEAD_BYTES = 1 << 25
 """The rows of a head come in parts of about this size."""
 
 
-class Joined(NamedTuple):
+class JoinedChain(NamedTuple):
     """By entry, as in `Summary`."""
 
     joins: np.ndarray
@@ -59,7 +59,7 @@ class OwnChain:
         self.entries = min(self.places, self._reached)
         self._links: list[tuple[np.ndarray, Links]] = []
         self.failures: list[tuple[int, int]] = []
-        self._found = FoundMatches(self.search, end, 0, placed=is_chain(spec.plan))
+        self._found = SliceMatches(self.search, end, 0, placed=is_chain(spec.plan))
 
     def parts(self) -> Iterator[tuple[int, bytes]]:
         """All that the first pass makes of the slice: kinds and blobs."""
@@ -112,7 +112,7 @@ class OwnChain:
             links.put(place[:inside], Links(*(array[:inside] for array in some.arrays)))
         return visit(*links.arrays, self.spec.plan.output.rows is RowMode.ALL_WITH_UNMATCHED)
 
-    def _joined(self, places: int) -> Joined:
+    def _joined(self, places: int) -> JoinedChain:
         """Where chains join the slice's own in the first places: in a stretch of them, which grows if it must."""
         stretch = 2 * self.entries + LEAST_STRETCH
         while stretch < places:
@@ -122,7 +122,7 @@ class OwnChain:
             stretch *= 4
         return self._joined_in(places)
 
-    def _joined_in(self, stretch: int) -> Joined:
+    def _joined_in(self, stretch: int) -> JoinedChain:
         """Where chains join the slice's own in a stretch of places, or leave that."""
         met, before = self._visited(stretch)
         entered = self.search.possible(self.entries)
@@ -138,7 +138,7 @@ class OwnChain:
             if len(pending) == 0:
                 break
         joins = np.where(entered | met[: self.entries], joins, -1)
-        return Joined(joins, matches, cover, np.append(before, 0)[np.minimum(joins, stretch)])
+        return JoinedChain(joins, matches, cover, np.append(before, 0)[np.minimum(joins, stretch)])
 
     def _followed(
         self, links: Links, tried: np.ndarray, pending: np.ndarray, met: np.ndarray, turn: int

@@ -20,7 +20,16 @@ import numpy as np
 from episode.matchers.prepare import prepare
 from episode.matchers.protocol import END_OF_TIME, EventBatch
 from episode.matchers.rows import codes
-from episode.matchers.rows.arrays import OUTS, PATHS, SIFTINGS, STATUS_ROW, Found, Partitions, Rows, Rules
+from episode.matchers.rows.arrays import (
+    OUTS,
+    PATHS,
+    SIFTINGS,
+    STATUS_ROW,
+    FoundPaths,
+    Rules,
+    SearchPartitions,
+    SearchRows,
+)
 from episode.matchers.rows.code.running import Lowered
 from episode.matchers.rows.matcher import ALREADY_SIFTED, RowPatternMatcher
 from episode.matchers.rows.program import last_labels
@@ -38,7 +47,7 @@ if TYPE_CHECKING:
 _NOWHERE = -1
 
 
-class Failure(NamedTuple):
+class FailedStart(NamedTuple):
     """A start row at which the search stopped, and the status that says why."""
 
     row: int
@@ -90,12 +99,12 @@ class SliceSearch:
         self._overlap: Overlap = slicing.overlap
         self.prepared = prepare(spec.plan, self.matcher.needs, events.table, events.key)
         lanes = self.prepared.lanes
-        self._rows = Rows(self.prepared.bits, events.time, events.key, lanes.ints, lanes.floats, lanes.valid)
+        self._rows = SearchRows(self.prepared.bits, events.time, events.key, lanes.ints, lanes.floats, lanes.valid)
         self._lowered = Lowered.of(spec.plan, self.prepared, self.matcher.sieves)
         to_label = self.matcher.rules.skip in (codes.FIRST_LABEL, codes.LAST_LABEL)
         self._skip_to = self._mask(spec.plan.labels.members(spec.plan.rules.skip_label)) if to_label else None
         self._mark = None if self.matcher.program.labels >= MAXIMUM_LABELS else np.uint64(1 << MAXIMUM_LABELS - 1)
-        self.failure: Failure | None = None
+        self.failure: FailedStart | None = None
 
     def _mask(self, labels: frozenset[str] | None) -> int:
         """A bit for each label."""
@@ -104,7 +113,7 @@ class SliceSearch:
 
     # ---- where chains lead -----------------------------------------------------------------------------
 
-    def links(self, found: Found, places: int) -> tuple[np.ndarray, Links]:
+    def links(self, found: FoundPaths, places: int) -> tuple[np.ndarray, Links]:
         """The places (ascending, of so many from 0 on) at which matches start, and where these lead."""
         matcher = self.matcher
         place, *links = links_of(
@@ -198,7 +207,7 @@ class SliceSearch:
     def matches(
         self, start: int, rules: Rules, *, starts: np.ndarray | None = None, lo: int = 0, hi: int | None = None,
         covered: int = 0,
-    ) -> Iterator[Found]:  # fmt: skip
+    ) -> Iterator[FoundPaths]:  # fmt: skip
         """The matches of the rows lo:hi, from a start row on. If that ends before its time, `failure` says why.
 
         starts: a few start rows that are wanted; others may be among them.
@@ -211,7 +220,7 @@ class SliceSearch:
             program, rows = program._replace(first_bits=self._mark), rows._replace(bits=self._marked)
         hi = len(self.events) if hi is None else hi
         one = np.array([lo]), np.array([hi]), np.array([lo == 0]), np.array([start]), np.zeros(1, np.int64)
-        partitions = Partitions(*one, np.array([covered]), np.array([lo - 1]), np.array([lo]))
+        partitions = SearchPartitions(*one, np.array([covered]), np.array([lo - 1]), np.array([lo]))
         counts = np.zeros((len(program.code), 2, 2), np.int64)
         code = self._lowered.code(program, rules, None, kept=False, final=True)
         work = WorkArrays.sized(hi - lo, hi - lo, code.values, counts)
@@ -233,7 +242,7 @@ class SliceSearch:
         if starts is not None and self._mark is not None:
             self._marked[offering] &= ~self._mark
         if status != codes.FINE:
-            self.failure = Failure(int(work.cursor[STATUS_ROW]), status)
+            self.failure = FailedStart(int(work.cursor[STATUS_ROW]), status)
             _count_before(work, self.failure.row)
         yield work.matches()
 

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from episode.matchers.protocol import KEY_COLUMN, EventBatch
 from episode.matchers.rows.errors import matching_failed
-from episode.matchers.rows.slices.found import FoundMatches, events_of_key
+from episode.matchers.rows.slices.found import SliceMatches, events_of_key
 from episode.matchers.rows.slices.overlap import is_numbered
 from episode.matchers.rows.slices.own_chain import PLACE, STATUS
 from episode.matchers.rows.slices.search import SliceSearch
@@ -63,7 +63,7 @@ class TrueChain:
         spec, own = self.spec, self.summary.rows_before
         events = events_of_key(spec, head)
         search = SliceSearch(spec, events, own)
-        found = FoundMatches(search, own + stop, self.entry.number, placed=True)
+        found = SliceMatches(search, own + stop, self.entry.number, placed=True)
         start, covered = own + self.entry.place, own + self.entry.cover
         for some in search.matches(start, search.matcher.rules, covered=covered):
             for table in found.tables(some):

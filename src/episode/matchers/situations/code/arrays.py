@@ -87,7 +87,7 @@ TYPES: ArrayTypes = {name: (type_, False) for name, type_ in _READ.items()} | {
 
 
 @dataclass(frozen=True)
-class Shape:
+class SituationShape:
     """What is compiled in.
 
     symbols: how many. eager: may situations that last be part of a match? has_least, has_most: do some symbols have

@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-from functools import cache
-
 import numpy as np
 
 from episode.matchers.situations.code.arrays import each_bit
 from episode.native.builder import Program
-from episode.native.running import Compiled, compiled
+from episode.native.running import compiled_for
 from episode.native.types import I64, U64
 
 
 def count_starts(bits: np.ndarray, from_: np.ndarray, symbols: int) -> np.ndarray:
     """How many runs of each symbol begin in a batch, at the most. bits: of the symbols, and no others."""
     counts = np.zeros(symbols, np.int64)
-    _counting_code()([bits, from_, counts])
+    compiled_for(counting_program)([bits, from_, counts])
     return counts
-
-
-@cache
-def _counting_code() -> Compiled:
-    return compiled(counting_program())
 
 
 def counting_program() -> Program:

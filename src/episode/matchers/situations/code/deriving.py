@@ -15,11 +15,12 @@ from episode.matchers.situations.code.arrays import (
     SEEN,
     STARTED,
     WINDOW,
-    Shape,
+    SituationShape,
     each_bit,
 )
 from episode.matchers.situations.code.relations import is_undecided
-from episode.matchers.time_code import EVER, NEVER, is_as_long_as, window_end, window_start
+from episode.matchers.time_code import is_as_long_as, window_end, window_start
+from episode.matchers.times import EVER, NEVER
 from episode.native.ir import Operand, Value
 from episode.native.scope import Scope
 from episode.native.types import BOOL, I64
@@ -32,7 +33,7 @@ class Deriving:
     pattern is eager.
     """
 
-    def __init__(self, s: Scope, shape: Shape) -> None:
+    def __init__(self, s: Scope, shape: SituationShape) -> None:
         self.s, self.f, self.shape = s, s.f, shape
         f, place = s.f, s.place
         self.group, self.row = f.variable("group", place[GROUP]), f.variable("row", place[ROW])
@@ -54,8 +55,7 @@ class Deriving:
                 self.unseen.set(self.open & ~self.seen & ~s.settings[NEVER_SEEN])
             with f.during(lambda: self.row < stop) as over:
                 self.skip_rows(stop)
-                with f.when(self.row >= stop):
-                    f.jump(over)
+                f.jump_if(self.row >= stop, over)
                 seen_before = self.seen.value if shape.eager else None
                 now = s.time[self.row]
                 self.take_instant(begin, stop, now)
@@ -96,8 +96,7 @@ class Deriving:
                 changes = s.bits[self.row].to(I64).differs(holds)
                 if until_due:
                     changes = changes | (s.time[self.row] >= limit)
-                with f.when(changes):
-                    f.jump(found)
+                f.jump_if(changes, found)
                 self.row.set(self.row + 1)
 
         if not self.shape.eager:
@@ -128,10 +127,8 @@ class Deriving:
                     self.seen.set(self.seen & ~changed)
                     self.unseen.set((self.unseen & holds) | (changed & holds & ~s.settings[NEVER_SEEN]))
             self.row.set(row + 1)
-            with f.when(row + 1 >= stop):
-                f.jump(over)
-            with f.when(s.time[row + 1].differs(now)):
-                f.jump(over)
+            f.jump_if(row + 1 >= stop, over)
+            f.jump_if(s.time[row + 1].differs(now), over)
 
     def end_situation(self, symbol: Value, bit: Value, begin: Value, row: Value, now: Value) -> None:
         s, f = self.s, self.f
@@ -185,7 +182,7 @@ class Deriving:
         return started.value
 
 
-def find_decisive(shape: Shape, s: Scope, visible: Value, lasting: Value, oldest: Value) -> None:
+def find_decisive(shape: SituationShape, s: Scope, visible: Value, lasting: Value, oldest: Value) -> None:
     """Of the visible situations that have ended, those that were undecided: what their ends make certain may hold the
     others, whose ends come first."""
     f = s.f
@@ -200,7 +197,7 @@ def find_decisive(shape: Shape, s: Scope, visible: Value, lasting: Value, oldest
     f.give(decisive)
 
 
-def take_up(shape: Shape, s: Scope, group: Value, lasting: Value) -> None:
+def take_up(shape: SituationShape, s: Scope, group: Value, lasting: Value) -> None:
     """Situations of a group that earlier batches left."""
     f, groups = s.f, s.until_row.length
     with f.when(s.held_start.length > 0):
@@ -219,7 +216,9 @@ def take_up(shape: Shape, s: Scope, group: Value, lasting: Value) -> None:
     f.give(0)
 
 
-def end_group(shape: Shape, s: Scope, group: Value, lasting: Value, seen: Value, begin: Value, stop: Value) -> None:
+def end_group(
+    shape: SituationShape, s: Scope, group: Value, lasting: Value, seen: Value, begin: Value, stop: Value
+) -> None:
     """Note how a group ends; the slots of the next one come after its slots."""
     f = s.f
     with f.loop(0, shape.symbols) as symbol:
@@ -241,7 +240,6 @@ def leave_window(s: Scope, symbol: Value, oldest: Value) -> None:
     f = s.f
     lo, hi = f.variable("lo", s.lo[symbol]), s.hi[symbol]
     with f.during(lambda: lo < hi) as done:
-        with f.when(s.starts[lo] >= oldest):
-            f.jump(done)
+        f.jump_if(s.starts[lo] >= oldest, done)
         lo.set(lo + 1)
     s.lo[symbol] = lo

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 from episode.matchers.situations.code.arrays import (
     CANDIDATES,
     COUNT,
@@ -34,30 +32,23 @@ from episode.matchers.situations.code.arrays import (
     SUSPENDED,
     THRESHOLD,
     TYPES,
-    Shape,
+    SituationShape,
     each_bit,
     is_in,
 )
 from episode.matchers.situations.code.deriving import Deriving, leave_window
 from episode.matchers.situations.code.relations import ALL
-from episode.matchers.situations.code.searching import Search
+from episode.matchers.situations.code.searching import SituationSearch
 from episode.native.builder import Program
 from episode.native.ir import TRAILING_ZEROS, Value
-from episode.native.running import Compiled, compiled
 from episode.native.scope import Scope
 from episode.native.types import BOOL, F64
 
-MOST_PROGRAMS = 256
 FEW = 1.0
 """Less than this number of situations that fit another one is as good as none, however the number moves."""
 
 
-@lru_cache(maxsize=MOST_PROGRAMS)
-def detection_code(shape: Shape) -> Compiled:
-    return compiled(detection_program(shape))
-
-
-def detection_program(shape: Shape) -> Program:
+def detection_program(shape: SituationShape) -> Program:
     """Continue through the rows; returns one of DONE … NO_ROOM. It is called again, unless all is done."""
     program = Program("situations", most_inlined=40)
     s = Scope(program.function("run"), TYPES)
@@ -65,22 +56,19 @@ def detection_program(shape: Shape) -> Program:
     with f.during(lambda: f.constant(True, BOOL)):
         with f.when(place[STAGE].equals(DERIVING)):
             useful = s.call("derive", lambda s: Deriving(s, shape).build())
-            with f.when(useful.equals(0)):
-                f.give(DONE)
+            f.give_if(useful.equals(0), DONE)
             s.call("begin_search", lambda s: begin_search(shape, s))
             place[STAGE] = SEARCHING
         status = s.call("search_new", lambda s: search_new(shape, s))
-        with f.when(status.differs(0)):
-            f.give(status)
+        f.give_if(status.differs(0), status)
         place[STAGE] = DERIVING
         status = s.call("end_search", lambda s: end_search(shape, s))
-        with f.when(status.differs(DONE)):
-            f.give(status)
+        f.give_if(status.differs(DONE), status)
     f.give(DONE)
     return program
 
 
-def begin_search(shape: Shape, s: Scope) -> None:
+def begin_search(shape: SituationShape, s: Scope) -> None:
     """What takes part in the searches at an instant: what is new does so from its own turn on."""
     f, place = s.f, s.place
     ended = s.items[ENDED]
@@ -99,7 +87,7 @@ def begin_search(shape: Shape, s: Scope) -> None:
     f.give(0)
 
 
-def search_new(shape: Shape, s: Scope) -> None:
+def search_new(shape: SituationShape, s: Scope) -> None:
     """All searches at an instant, from where they were suspended. Returns 0, or why they are."""
     f, place = s.f, s.place
     end = KINDS if shape.eager else ENDED + 1
@@ -118,7 +106,7 @@ def search_new(shape: Shape, s: Scope) -> None:
                         if shape.eager:
                             place[LASTS] = f.select(is_start, bit, 0)
                             place[LASTED] = f.select(kind.equals(ENDED), 0, bit)
-                    status = s.call("search", lambda *given: Search(shape, *given).build(),
+                    status = s.call("search", lambda *given: SituationSearch(shape, *given).build(),
                                     symbol, kind.equals(ENDED_SEEN))  # fmt: skip
                     with f.when(status.differs(0)):
                         place[KIND] = kind
@@ -129,7 +117,7 @@ def search_new(shape: Shape, s: Scope) -> None:
     f.give(0)
 
 
-def take_part(shape: Shape, s: Scope, kind: Value, symbol: Value, bit: Value) -> None:
+def take_part(shape: SituationShape, s: Scope, kind: Value, symbol: Value, bit: Value) -> None:
     """From now on, a new situation takes part in the searches of others."""
     f, place = s.f, s.place
     if not shape.eager:
@@ -142,7 +130,7 @@ def take_part(shape: Shape, s: Scope, kind: Value, symbol: Value, bit: Value) ->
         place[JUST_ENDED] = place[JUST_ENDED] | f.select(kind.equals(ENDED), 0, bit)
 
 
-def end_search(shape: Shape, s: Scope) -> None:
+def end_search(shape: SituationShape, s: Scope) -> None:
     """Note where matches were found, and how large buffers are. Returns DONE, FULL or REPLAN."""
     f, place = s.f, s.place
     count = place[COUNT]
@@ -154,8 +142,7 @@ def end_search(shape: Shape, s: Scope) -> None:
     with f.loop(0, shape.symbols) as symbol:
         average = s.size[symbol]
         s.size[symbol] = average + weight * ((s.hi[symbol] - s.lo[symbol]).to(F64) - average)
-    with f.when(count >= s.settings[SOFT_LIMIT]):
-        f.give(FULL)
+    f.give_if(count >= s.settings[SOFT_LIMIT], FULL)
     if shape.adapts:
         with f.when(seen >= s.look_at[0]):
             s.look_at[0] = s.look_at[0] + s.settings[PAUSE]
@@ -163,7 +150,7 @@ def end_search(shape: Shape, s: Scope) -> None:
     f.give(DONE)
 
 
-def look_at_plan(shape: Shape, s: Scope) -> None:
+def look_at_plan(shape: SituationShape, s: Scope) -> None:
     """REPLAN if the number of situations that fit another one differs from what the plan was made for, else DONE."""
     f = s.f
     with f.loop(0, shape.symbols) as symbol:
@@ -172,6 +159,5 @@ def look_at_plan(shape: Shape, s: Scope) -> None:
             with f.when(symbol.differs(other) & s.masks[pair].differs(ALL)):
                 now = s.size[symbol] * s.selectivity[pair]
                 then = s.size_then[symbol] * s.selectivity_then[pair]
-                with f.when(f.unary("abs", now - then) > s.rates[THRESHOLD] * f.greatest(then, FEW)):
-                    f.give(REPLAN)
+                f.give_if(f.unary("abs", now - then) > s.rates[THRESHOLD] * f.greatest(then, FEW), REPLAN)
     f.give(DONE)

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from episode.matchers.situations.code.arrays import each_bit
+from episode.matchers.time_code import search_place
 from episode.native.builder import Function
 from episode.native.ir import Operand, Value, Variable
 from episode.native.scope import Scope
@@ -67,8 +68,7 @@ def find_allowed(s: Scope, mask: Value, first: Value, stop: Value, z: Situation,
     s.bounds[0] = first
     left = ALL
     for number, (relations, find_end, relation) in enumerate(_parts(s, at, stop, z)):
-        with f.when((at >= stop) | (mask & left).equals(0)):
-            f.jump(done)
+        f.jump_if((at >= stop) | (mask & left).equals(0), done)
         left &= ~relations
         fits.set(fits | f.select((mask & relation()).differs(0), 1 << number, 0))
         at.set(find_end())
@@ -143,11 +143,6 @@ def first_at_least_from_end(s: Scope, first: Value, stop: Value, bound: Value) -
                 f.jump(found)
             high.set(here)
             step.set(step + step)
-        with f.during(lambda: low < high):
-            middle = (low + high) >> 1
-            is_less = ends[middle] < bound
-            low.set(f.select(is_less, middle + 1, low))
-            high.set(f.select(is_less, high, middle))
-        f.give(low)
+        f.give(search_place(f, low, high, lambda at: ends[at] < bound))
 
     return s.call("first_at_least_from_end", build, first, stop, bound)

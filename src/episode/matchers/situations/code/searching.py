@@ -21,7 +21,7 @@ from episode.matchers.situations.code.arrays import (
     STEP,
     SUSPENDED,
     TOO_MANY,
-    Shape,
+    SituationShape,
     each_bit,
     is_in,
 )
@@ -37,14 +37,14 @@ from episode.native.scope import Scope
 from episode.native.types import BOOL, F64
 
 
-class Search:
+class SituationSearch:
     """The function under construction: all matches with a situation of the symbol `pinned`, which is chosen already.
 
     check_new: leave out what was certain before this instant. A search that finds no room for a match is suspended: it
     resumes with that match.
     """
 
-    def __init__(self, shape: Shape, s: Scope, pinned: Value, check_new: Value) -> None:
+    def __init__(self, shape: SituationShape, s: Scope, pinned: Value, check_new: Value) -> None:
         self.shape, self.s, self.f = shape, s, s.f
         f, place = s.f, s.place
         self.check_new = check_new
@@ -92,8 +92,7 @@ class Search:
         """A step begins: find the ranges that fit."""
         f, s, symbols = self.f, self.s, self.shape.symbols
         step = self.step.value
-        with f.when(step.equals(symbols)):
-            f.jump(self.record)
+        f.jump_if(step.equals(symbols), self.record)
         symbol = s.paths[self.path + step]
         first, stop = s.lo[symbol], s.top[symbol]
         at = step * (2 * self.shape.ranges)
@@ -144,8 +143,7 @@ class Search:
             mask, its = s.masks[symbol * self.shape.symbols + other], s.chosen[other]
             undecided = is_undecided(f, mask, start, s.starts[its])
             wrong = (mask & relation_of_lasting(f, start, s.starts[its], s.ends[its])).equals(0)
-            with f.when(f.select(is_in(other, self.lasts), undecided, wrong)):
-                f.jump(self.back)
+            f.jump_if(f.select(is_in(other, self.lasts), undecided, wrong), self.back)
         bit = f.constant(1, slot.type) << symbol
         s.chosen[symbol] = slot
         self.lasts.set(self.lasts | bit)
@@ -160,8 +158,7 @@ class Search:
                 certain = s.call(
                     "was_certain", lambda *given: was_certain(self.shape, *given), self.lasted, result=BOOL
                 )
-                with f.when(certain):
-                    f.jump(self.back)
+                f.jump_if(certain, self.back)
         count = self.count.value
         at = count * (symbols + 1)
         with f.when(at >= s.found.length):
@@ -175,7 +172,7 @@ class Search:
         f.jump(self.back)
 
 
-def narrow(shape: Shape, s: Scope, symbol: Value, other: Value, at: Value, count: Value, lasts: Value) -> None:
+def narrow(shape: SituationShape, s: Scope, symbol: Value, other: Value, at: Value, count: Value, lasts: Value) -> None:
     """Leave of the ranges of a step, `count` from `at` on, what fits the situation chosen of another symbol.
 
     Returns how many ranges there are."""
@@ -190,7 +187,7 @@ def narrow(shape: Shape, s: Scope, symbol: Value, other: Value, at: Value, count
     f.give(fitting if is_alone else intersect(shape, s, at, count, fitting))
 
 
-def intersect(shape: Shape, s: Scope, at: Value, count: Value, fitting: Value) -> Value:
+def intersect(shape: SituationShape, s: Scope, at: Value, count: Value, fitting: Value) -> Value:
     """Leave of the ranges from `at` on what is in the first row as well; the last row is for what is in both."""
     f, ranges = s.f, s.ranges
     last_row = shape.symbols * 2 * shape.ranges
@@ -211,7 +208,7 @@ def intersect(shape: Shape, s: Scope, at: Value, count: Value, fitting: Value) -
     return (end - last_row) >> 1
 
 
-def note_share(shape: Shape, s: Scope, symbol: Value, other: Value, share: Value) -> None:
+def note_share(shape: SituationShape, s: Scope, symbol: Value, other: Value, share: Value) -> None:
     """Keep the moving average of the share of a buffer that fits a situation of another symbol."""
     f = s.f
     mine, its = symbol * shape.symbols + other, other * shape.symbols + symbol
@@ -223,13 +220,12 @@ def note_share(shape: Shape, s: Scope, symbol: Value, other: Value, share: Value
     s.selectivity[mine], s.selectivity[its] = average, average
 
 
-def was_certain(shape: Shape, s: Scope, lasted: Value) -> None:
+def was_certain(shape: SituationShape, s: Scope, lasted: Value) -> None:
     """Was the match certain before this instant? Of each pair, one had ended, or the mask has all it could become."""
     f = s.f
     with each_bit(f, lasted) as (symbol, bit):
         start = s.starts[s.chosen[symbol]]
         with each_bit(f, lasted & -(bit + bit)) as (other, _):
             mask = s.masks[symbol * shape.symbols + other]
-            with f.when(is_undecided(f, mask, start, s.starts[s.chosen[other]])):
-                f.give(False)
+            f.give_if(is_undecided(f, mask, start, s.starts[s.chosen[other]]), False)
     f.give(True)

@@ -9,29 +9,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 
 from episode.matchers import opcodes as oc
-from episode.matchers.aggregate_code import FIELDS, Aggregate, State
+from episode.matchers.aggregate_code import FIELDS, AggregateShape, AggregateState
 from episode.native.builder import Program
 from episode.native.ir import Value, Variable
-from episode.native.running import Compiled, compiled
-from episode.native.scope import ArrayTypes, Scope
+from episode.native.running import compiled_for
+from episode.native.scope import ArrayTypes, Scope, entry_scope
 from episode.native.types import F64, I64, I128, U8, U64, Type
 
-MOST_PROGRAMS = 64
 FOLD, SUM_WORDS, FIND = "fold", "sum_words", "find"
 """What is kept of situations: the state of an aggregate; a sum of decimals of two words; the place of an extreme."""
 
 
 @dataclass(frozen=True)
-class Shape:
+class ValuesShape:
     """What is compiled in. may_be_null: are some values null?"""
 
     keeps: str
-    aggregate: Aggregate
+    aggregate: AggregateShape
     may_be_null: bool
 
     @property
@@ -50,22 +48,15 @@ class Shape:
         return {name: (type_, False) for name, type_ in read.items()} | written
 
 
-def accumulate(shape: Shape, arrays: Mapping[str, np.ndarray]) -> list[np.ndarray]:
+def accumulate(shape: ValuesShape, arrays: Mapping[str, np.ndarray]) -> list[np.ndarray]:
     """The values of what is asked for, by the outputs of the shape."""
     out = {f"out_{name}": np.empty(len(arrays["last"]), type_.dtype) for name, type_ in shape.outputs.items()}
-    code = accumulation_code(shape)
-    code([out[name] if name in out else arrays[name] for name, _, _ in code.arrays])
+    compiled_for(accumulation_program, shape).run({**arrays, **out})
     return list(out.values())
 
 
-@lru_cache(maxsize=MOST_PROGRAMS)
-def accumulation_code(shape: Shape) -> Compiled:
-    return compiled(accumulation_program(shape))
-
-
-def accumulation_program(shape: Shape) -> Program:
-    program = Program("values")
-    s = Scope(program.function("run"), shape.types)
+def accumulation_program(shape: ValuesShape) -> Program:
+    s = entry_scope("values", shape.types)
     f = s.f
     state = _Kept(s, shape)
     at, first, opened = f.variable("at", 0), f.variable("first", -1), f.variable("opened", -1)
@@ -81,19 +72,19 @@ def accumulation_program(shape: Shape) -> Program:
             at.set(at + 1)
         state.write(number)
     f.give(0)
-    return program
+    return s.program
 
 
 class _Kept:
     """The state of the situation at hand, in variables."""
 
-    def __init__(self, s: Scope, shape: Shape) -> None:
+    def __init__(self, s: Scope, shape: ValuesShape) -> None:
         self.s, self.f, self.shape = s, s.f, shape
         self.fields: dict[str, Variable] = {
             name: s.f.variable(name, s.f.constant(0, FIELDS[name])) for name in shape.aggregate.fields
         }
 
-    def set(self, state: State) -> None:
+    def set(self, state: AggregateState) -> None:
         for name, variable in self.fields.items():
             value = getattr(state, name)
             assert value is not None
@@ -109,13 +100,13 @@ class _Kept:
             else:
                 self.set(self.known_before(opened))
 
-    def known_before(self, opened: Value) -> State:
+    def known_before(self, opened: Value) -> AggregateState:
         s = self.s
         if self.shape.keeps == SUM_WORDS:
             high = s.before_high[opened]
             halves = (high >> 32).to(F64), (high & 0xFFFFFFFF).to(F64)
-            return State(s.before_count[opened], s.before_low[opened].bits_as(I64), *halves)
-        return State(**{name: s.array(f"before_{name}")[opened] for name in self.fields})
+            return AggregateState(s.before_count[opened], s.before_low[opened].bits_as(I64), *halves)
+        return AggregateState(**{name: s.array(f"before_{name}")[opened] for name in self.fields})
 
     def take(self, row: Value) -> None:
         """One more row. The values of earlier batches come before those of rows if an extreme is looked for."""
@@ -130,8 +121,8 @@ class _Kept:
             self.set(self.shape.aggregate.fold(f, self.state, self.value_at(place), place))
 
     @property
-    def state(self) -> State:
-        return State(**{name: variable.value for name, variable in self.fields.items()})
+    def state(self) -> AggregateState:
+        return AggregateState(**{name: variable.value for name, variable in self.fields.items()})
 
     def value_at(self, place: Value) -> Value | None:
         s, aggregate = self.s, self.shape.aggregate
@@ -139,7 +130,7 @@ class _Kept:
             return None
         if self.shape.keeps == SUM_WORDS:
             low, high = s.low_words[place].to(I128), s.high_words[place].to(I128)
-            return high << self.f.constant(64, I128) | low
+            return high << 64 | low
         return s.floats[place] if aggregate.floating else s.ints[place]
 
     def write(self, number: Value) -> None:

@@ -33,7 +33,8 @@ def test_all_starts_at_once(orders: int, within: int) -> None:
             expected[start] = bool(is_start[start] and not passing)
     found = hopeless_starts(bounds[:-1], bounds[1:], within, time, is_start, is_candidate, own, wanted, orders)
     assert found.tolist() == expected.tolist()
-    program, names = program_of(orders, within >= 0)
+    program = program_of(orders, within >= 0)
+    names = [one.name for one in program.entry.arrays]
     arrays = {
         "key_lo": bounds[:-1], "key_hi": bounds[1:], "time": time, "is_start": is_start.view(np.uint8),
         "is_candidate": is_candidate.view(np.uint8), "own": own, "wanted": wanted, "latest": np.full(45, -1),

@@ -1,0 +1,25 @@
+"""A class name is defined once in the tree, so that a search for it finds what it means."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from pathlib import Path
+
+import episode
+
+KNOWN = {
+    "Answer", "Asked", "Attempt", "Block", "Bound", "BoundQuery", "Bounds", "Branch", "Change", "Clock",
+    "Comparison", "Conjunct", "Conjunction", "Constant", "Disjunction", "Drawing", "Events", "Extents", "Facts",
+    "Failures", "Found", "Held", "Histogram", "Input", "Load", "Named", "Negation", "Origin", "Part", "Picture",
+    "Place", "Planned", "PlannedRules", "Question", "Report", "Rows", "RuleMatches", "Run", "Running", "Runs",
+    "Section", "Slice", "Snapshot", "Step", "Strategy", "Stream", "Target", "Trials", "Variable", "Words",
+}  # fmt: skip
+"""Names that are defined more than once. Only take names away from here."""
+
+
+def test_class_names_are_defined_once() -> None:
+    trees = (ast.parse(path.read_text()) for path in Path(episode.__file__).parent.rglob("*.py"))
+    classes = (node.name for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
+    counts = Counter(name for name in classes if not name.startswith("_"))
+    assert {name for name, count in counts.items() if count > 1} <= KNOWN
