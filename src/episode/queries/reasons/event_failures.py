@@ -37,8 +37,9 @@ from episode.queries.reasons.event_steps import (
     with_choice,
 )
 from episode.queries.reasons.event_trials import EventCandidates, EventTrials, EventWords
-from episode.queries.reasons.finding import Finding, at_least, count, list_values
+from episode.queries.reasons.finding import Finding, at_least, list_values
 from episode.queries.reasons.trials import COMPARISONS, Failures, TimeRange, nearest_row
+from episode.words import count_of
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,7 @@ class EventFailures(Failures[EventTrials, EventWords]):
         called = name if name == one.name else f"{one.name} {name}"
         data: dict[str, object] = {"variable": name, "class": one.name, "events": len(found), "needed": needed}
         if len(found) < needed:
-            there = "There is no event" if len(found) == 0 else f"There is only {count(len(found), False, 'event')}"
+            there = "There is no event" if len(found) == 0 else f"There is only {count_of(len(found), 'event')}"
             message = f"{there} {called}{where}." if needed == 1 else f"{there} {called}{where}; {needed} are needed."
             return Finding("missing", message, one.span, count=len(found), data=data), 0
         total = found
@@ -237,7 +238,7 @@ class EventFailures(Failures[EventTrials, EventWords]):
             return reasons
         written = self.words.written(step.part)
         message = (
-            f"None of {before.count('candidate')} has {count(needed, False, 'event')} for {written} in its place, for "
+            f"None of {before.count('candidate')} has {count_of(needed, 'event')} for {written} in its place, for "
             f"example {self.words.candidate(before.events(0))}."
         )
         return [Finding("gap", message, step.span, count=len(before), data={"needed": needed, "part": written})]

@@ -39,8 +39,9 @@ from episode.plan.result import Result
 from episode.queries.languages.events import BoundEventPattern
 from episode.queries.local import needs_spark, tree_of
 from episode.queries.reasons.event_steps import EventStep, parts_of
-from episode.queries.reasons.finding import Words, join_words, list_values
+from episode.queries.reasons.finding import Words, list_values
 from episode.queries.reasons.trials import MOST, Candidates, Keep, TimeRange, Trials
+from episode.words import join_words
 
 ROUND_RECORDS = 1 << 17
 """Records of one round: small rounds come to their first candidates sooner."""

@@ -16,8 +16,7 @@ from episode.errors import place_of
 from episode.lang.source import Source
 from episode.lang.syntax import Span
 from episode.plan.types import is_integer
-
-UNITS = ((86_400_000_000, "d"), (3_600_000_000, "h"), (60_000_000, "min"), (1_000_000, "s"), (1_000, "ms"), (1, "µs"))
+from episode.words import duration_cut
 
 
 @dataclass(frozen=True)
@@ -112,15 +111,8 @@ def plain(value: object) -> object:
 
 
 def length(amount: int, time_type: str) -> str:
-    """Return a duration in its two largest units; a bare number if times are numbers."""
-    if is_integer(time_type):
-        return f"{amount:,}"
-    parts, left = list[str](), amount
-    for size, unit in UNITS:
-        if left >= size and len(parts) < 2:
-            parts.append(f"{left // size} {unit}")
-            left %= size
-    return " ".join(parts) or "0 s"
+    """Return a duration; a bare number if times are numbers."""
+    return f"{amount:,}" if is_integer(time_type) else duration_cut(amount)
 
 
 def quote_value(value: object) -> str:
@@ -139,20 +131,9 @@ def list_values(values: Mapping[str, object]) -> str:
     return ", ".join(f"{name} = {quote_value(value)}" for name, value in values.items())
 
 
-def count(number: int, more: bool, what: str, plural: str | None = None) -> str:
-    """Return `12 candidates` or `at least 10,000 candidates`."""
-    words = what if number == 1 and not more else plural or f"{what}s"
-    return f"{at_least(number, more)} {words}"
-
-
 def at_least(number: int, more: bool) -> str:
     """Return `12` or `at least 10,000`."""
     return f"{'at least ' if more else ''}{number:,}"
-
-
-def join_words(parts: Sequence[str]) -> str:
-    """Return `a, b and c`."""
-    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
 
 
 def in_zone(value: Any, zone: tzinfo | None) -> Any:

@@ -15,7 +15,7 @@ from episode.lang.situations.syntax import Constraint, SituationColumn, Situatio
 from episode.matchers.scalars import NeedsSpark, Scalars
 from episode.plan.compilable import Mistake
 from episode.plan.situations.plan import SituationPlan
-from episode.queries.reasons.finding import Finding, count, list_values
+from episode.queries.reasons.finding import Finding, list_values
 from episode.queries.reasons.situation_trials import (
     SituationCandidates,
     SituationRuns,
@@ -23,6 +23,7 @@ from episode.queries.reasons.situation_trials import (
     SituationWords,
 )
 from episode.queries.reasons.trials import COMPARISONS, WIDER, Failures, TimeRange, nearest_row
+from episode.words import count_of
 
 NEIGHBOURS = 32
 """Situations before and after another one with which it is compared for the nearest pair."""
@@ -96,7 +97,7 @@ class SituationFailures(Failures[SituationTrials, SituationWords]):
         wanted = at_least if is_short else at_most
         assert wanted is not None
         message = (
-            f"None of {count(len(runs), False, 'situation')} {definition.symbol} is of a duration that is allowed; "
+            f"None of {count_of(len(runs), 'situation')} {definition.symbol} is of a duration that is allowed; "
             f"nearest: {run}, {took}, is {kind} by {by} ({word} {self.words.length(wanted)})."
         )
         data: dict[str, object] = {

@@ -13,8 +13,9 @@ from episode.matchers.prepare import needs_of, prepare
 from episode.matchers.protocol import END_OF_TIME, EventBatch
 from episode.plan.situations.plan import SituationPlan
 from episode.queries.languages.situations import BoundSituationPattern
-from episode.queries.reasons.finding import Finding, Words, join_words, plain
+from episode.queries.reasons.finding import Finding, Words, plain
 from episode.queries.reasons.trials import MOST, Candidates, TimeRange, Trials
+from episode.words import join_words
 
 MOST_SEARCHED = 2_000_000
 """Matches that are searched for those at the place."""

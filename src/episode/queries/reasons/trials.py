@@ -28,7 +28,8 @@ from episode.plan.run_options import RunOptions
 from episode.queries.inspecting import Inspected
 from episode.queries.language import Given, Input, Language
 from episode.queries.local import tree_of
-from episode.queries.reasons.finding import Expectation, Finding, Words, at_least, count, no_events
+from episode.queries.reasons.finding import Expectation, Finding, Words, at_least, no_events
+from episode.words import plural
 
 MOST = 10_000
 """Candidates that are counted; if there are more, an answer says 'at least'."""
@@ -120,14 +121,14 @@ class Candidates:
         """Is there a candidate? If there was too much to search, there may be one."""
         return self.more or len(self) > 0
 
-    def count(self, what: str, plural: str | None = None) -> str:
+    def count(self, what: str) -> str:
         """Return `12 candidates` or `at least 10,000 candidates`."""
-        return count(len(self), self.more, what, plural)
+        return f"{at_least(len(self), self.more)} {plural(2 if self.more else len(self), what)}"
 
     @property
     def in_all(self) -> str:
         """How many matches there are, in brackets; nothing for a single one."""
-        return "" if len(self) == 1 and not self.more else f" ({self.count('match', 'matches')} in all)"
+        return "" if len(self) == 1 and not self.more else f" ({self.count('match')} in all)"
 
 
 @dataclass(frozen=True)
