@@ -217,17 +217,12 @@ class Labelling:
         conditions = bound.result.conditions
         if not conditions or matched.num_rows == 0:
             return matched
-        placed = self.inspected.placed
         texts = [condition.sql for condition in conditions]
         try:
-            scalars = Scalars(retyped(matched), arguments=placed.run.arguments)
+            scalars = Scalars(retyped(matched), arguments=self.inspected.placed.run.arguments)
             held = [scalars.evaluate(tree_of(text)).fill_null(False) for text in texts]
         except (NeedsSpark, Unreadable):
-            from episode.spark.keyed_rows import rows_that_hold
-
-            return matched.take(
-                rows_that_hold(self.inspected.events.frame.sparkSession, matched, texts, placed.run.arguments)
-            )
+            return matched.filter(pa.array(self.inspected.keep(matched, texts)))
         return matched.filter(reduce(pc.and_, held))
 
 

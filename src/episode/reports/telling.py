@@ -104,7 +104,7 @@ class Drawing:
 
     def _look(self, chosen: TellingMatch) -> Look | EpisodeError:
         """What is drawn, or why it cannot be."""
-        from episode.pictures.looking import look
+        from episode.pictures.plotting import look
 
         match = chosen.match
         length = match.end - match.start

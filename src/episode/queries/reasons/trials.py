@@ -300,14 +300,8 @@ Ask = Callable[[Any, Input, Given, RunOptions], Question[Any, Any]]
 
 def ask(question_of: Ask, inspected: Inspected, asked: Expectation) -> tuple[Finding, ...]:
     """Read the rows of a key with Spark, and answer over them."""
-    placed, session = inspected.placed, inspected.events.frame.sparkSession
-    events = inspected.events.input(session, placed.query, placed.run)
-    question = question_of(placed.query, events, inspected.events.given, placed.run)
+    placed, given = inspected.placed, inspected.events
+    events = given.input(given.frame.sparkSession, placed.query, placed.run)
+    question = question_of(placed.query, events, given.given, placed.run)
     table = inspected.rows(asked.key, question.times_read(asked))
-
-    def keep(matched: pa.Table, conditions: Sequence[str]) -> np.ndarray:
-        from episode.spark.kept_matches import kept_matches
-
-        return kept_matches(session, matched, conditions, placed.run.arguments)
-
-    return question.findings(table, dict(inspected.bound.derived), asked, keep)
+    return question.findings(table, dict(inspected.bound.derived), asked, inspected.keep)
