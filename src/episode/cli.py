@@ -498,16 +498,6 @@ def samples(
     typer.echo(f"{files.clicks_path}: {files.clicks.table.num_rows:,} rows")
 
 
-@app.command("archive-classes")
-def archive_classes() -> None:
-    """Archive the Java classes of Spark (about 200 MB), so that sessions which episode starts begin sooner."""
-    notes = Console(stderr=True)
-    with errors_reported(notes):
-        with notes.status(Text("Archiving the Java classes of Spark, once")):
-            said = cli_session.archive_classes()
-        notes.print(Text(said))
-
-
 # ---- declared streams ------------------------------------------------------------------------------
 
 

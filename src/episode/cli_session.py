@@ -62,16 +62,6 @@ def _parts(arguments: Sequence[str]) -> list[str]:
 def start(arguments: SessionArguments) -> None:
     """Start Spark as the arguments say; where they say nothing, it starts when a query needs it."""
     if arguments:
-        from episode.spark.launching import start_session
+        from episode.spark.session import start_session
 
         start_session(arguments.settings, arguments.master)
-
-
-def archive_classes() -> str:
-    """Archive the Java classes of Spark for sessions to come, and say where, or that it was not possible."""
-    from episode.spark import class_archive
-
-    made = class_archive.make()
-    if made is None:
-        return "The Java classes of Spark could not be archived; all works without that, only later."
-    return f"The Java classes of Spark are archived: {made}."

@@ -137,7 +137,7 @@ ALLOWED_LAZILY = {
     "api": {"episode.spark.live_query", "episode.reports", "episode.pictures"},
     "cli_errors": {"episode.spark.errors"},
     "cli_report": {"episode.queries.origins", "episode.reports", "episode.spark.statistics"},
-    "cli_session": {"episode.spark.class_archive", "episode.spark.launching"},
+    "cli_session": {"episode.spark.session"},
     "cli_size": {"episode.queries", "episode.sizing"},
     "cli_tables": {"episode.spark.session", "episode.spark.sources"},
 }

@@ -28,7 +28,7 @@ from episode.matchers.rules.pool import RULE_COLUMN
 from episode.plan.schema import quote
 from episode.spark.expressions import Arguments, select, uses, where
 from episode.spark.parsing import permitted
-from episode.spark.quiet import without_context_logs
+from episode.spark.raised import without_context_logs
 
 JSON_OPTIONS = "map('ignoreNullFields', 'false')"
 TIME_OPTIONS = (

@@ -145,11 +145,10 @@ class Trials(Generic[Query, Bound]):
         table = self.events.table.slice(rows.start, size)
         for sql, name in derived:
             known = self.events.derived.get(sql)
-            if known is None:
-                column = Scalars(table, arguments=dict(self.arguments)).evaluate(tree_of(sql))
+            if known is not None:
+                table = table.append_column(name, known.slice(rows.start, size))
             else:
-                column = known.slice(rows.start, size)
-            table = table.append_column(name, column)
+                table = table.append_column(name, Scalars(table, arguments=dict(self.arguments)).evaluate(tree_of(sql)))
         return table
 
     def batch(self, table: pa.Table, columns: Iterable[str], rows: slice) -> EventBatch:

@@ -145,7 +145,7 @@ def plan_rules(
     known = local_schema(schema.empty_table(), source, arguments, utc)
     keys = key_columns(known, given.key or declaration.key)
     run = options.run(1, arguments)
-    limit = StateLimit(options.max_state_rows, options.when_full == "drop") if options.max_state_rows else None
+    limit = StateLimit.of(options.max_state_rows, options.when_full == "drop")
     said = replace(given, time=declaration.time, key=keys)
     rules = StreamPlanner(schema, declaration.time, keys, said, run, limit, utc)
     order = InputOrder(keys, (OrderKey(declaration.time),), needs_time=True, start=given.start)

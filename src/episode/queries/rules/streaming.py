@@ -250,7 +250,7 @@ class StreamQuery:
         keys = key_columns(known, self.given.key)
         frame, schema = carried(self.frame)
         live = self._run.live
-        limit = StateLimit(live.max_state_rows, live.gives_up) if live.max_state_rows else None
+        limit = StateLimit.of(live.max_state_rows, live.gives_up)
         start = None if self.given.start is None else known.find(self.given.start)
         given = replace(self.given, time=time, key=keys, start=start)
         form = JsonForm(exponents=has_variant(frame))

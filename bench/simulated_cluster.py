@@ -14,6 +14,14 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from episode.sizing.constants import Constants
+from episode.sizing.model import MATCH, NANO, ORDER, SHUFFLE, WRITE, Work, work_of
+from episode.sizing.profile import QueryProfile
+from episode.sizing.streams import STATE, live_work, micro_batch_work
+
+OF_KEY = (ORDER, MATCH, WRITE, STATE)
+"""Parts of the work that the task of a key does."""
+
 QUANTILES = (0.5, 0.9, 0.99)
 _POINTS = 16
 """Arrival times of a micro-batch at which latency is looked at."""
@@ -332,3 +340,27 @@ def _spells(slow: np.ndarray, faults: Faults, step: float, draw: np.random.Gener
 def percentiles(found: Simulated, quantiles: Sequence[float] = QUANTILES) -> dict[str, float]:
     """Latencies by share of the events."""
     return {f"{quantile:.0%}": found.at(quantile) for quantile in quantiles}
+
+
+# ---- costs of a query, from the cost model ------------------------------------------------------------------
+
+
+def batch_costs(profile: QueryProfile, constants: Constants) -> Costs:
+    return _costs(work_of(profile, constants), constants, constants["query"] + constants["commit"])
+
+
+def micro_batch_costs(profile: QueryProfile, constants: Constants, slots: int) -> Costs:
+    floor = constants["batch_floor"] + 2 * slots * constants["dispatch"]
+    return _costs(micro_batch_work(profile, constants), constants, floor)
+
+
+def live_costs(profile: QueryProfile, constants: Constants) -> Costs:
+    each = live_work(profile, constants).total * constants["contention"] * NANO
+    return Costs(0.0, each, base=constants["live_median"], restore=constants["restart"])
+
+
+def _costs(work: Work, constants: Constants, fixed: float) -> Costs:
+    """Half of the shuffle is read by the task of a key."""
+    by_key = sum(work.parts.get(part, 0.0) for part in OF_KEY) + work.parts[SHUFFLE] / 2
+    slower = constants["contention"] * NANO
+    return Costs((work.total - by_key) * slower, by_key * slower, fixed, restore=constants["restart"])
