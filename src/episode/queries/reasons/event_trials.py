@@ -13,15 +13,12 @@ import pyarrow.compute as pc
 from episode.errors import EpisodeDataError, EpisodeUnsupportedError
 from episode.lang.events import syntax
 from episode.lang.events.syntax import EventClass, EventQuery, Negation, classes_of
-from episode.lang.spark_expression import Unreadable
 from episode.matchers.events.matcher import EventPatternMatcher
 from episode.matchers.events.output import FoundMatches, given_lists
 from episode.matchers.events.search import MOST_RECORDS
 from episode.matchers.events.spec import EventPatternSpec
+from episode.matchers.projection import Derivation, Projection
 from episode.matchers.protocol import END_OF_TIME, EventBatch
-from episode.matchers.scalars import NeedsSpark, Scalars
-from episode.matchers.spark_types import retyped
-from episode.plan.compilable import Mistake
 from episode.plan.events.names import MARK
 from episode.plan.events.plan import EventPlan
 from episode.plan.events.returns import MATCH_END, MATCH_START
@@ -29,7 +26,6 @@ from episode.plan.expressions import Current, Load
 from episode.plan.output import PlannedMeasure
 from episode.plan.result import Result
 from episode.queries.languages.events import BoundEventPattern
-from episode.queries.local import needs_spark, tree_of
 from episode.queries.reasons.event_steps import parts_of
 
 MOST = 10_000
@@ -182,7 +178,7 @@ class Trials:
             if known is not None:
                 table = table.append_column(name, known.slice(rows.start, rows.stop - rows.start))
             else:
-                table = table.append_column(name, Scalars(table, arguments=self.arguments).evaluate(tree_of(sql)))
+                table = Derivation.compile([(sql, name)], table.schema, self.arguments)(table)
         first = _first_event(query)
         if first is None or first not in plan.local:
             return plan, table
@@ -245,14 +241,8 @@ class Trials:
 
     def _evaluated(self, result: Result, measures: Sequence[PlannedMeasure], matched: pa.Table) -> pa.Table:
         """Expressions over the output of a matcher; an error where one of them needs Spark."""
-        scalars = Scalars(retyped(matched), arguments=self.arguments)
-        columns = {}
-        for one in measures:
-            try:
-                columns[one.name] = scalars.evaluate(tree_of(one.sql))
-            except (NeedsSpark, Unreadable, Mistake):
-                raise needs_spark(one.original, result.source, one.span) from None
-        return pa.table(columns)
+        columns = [(one.name, result.computed(one)) for one in measures]
+        return Projection.compile(columns, matched.schema, (), self.arguments)(matched)
 
 
 def _selected(

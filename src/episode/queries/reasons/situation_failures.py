@@ -11,8 +11,8 @@ from sqlglot import exp
 from episode.errors import EpisodeError
 from episode.lang.situations import allen
 from episode.lang.situations.syntax import Constraint, SituationColumn, SituationDefinition, SituationQuery
-from episode.matchers.scalars import NeedsSpark, Scalars
-from episode.plan.compilable import Mistake
+from episode.matchers.projection import Projection
+from episode.plan.result import Computed
 from episode.plan.situations.plan import SituationPlan
 from episode.queries.reasons.finding import Finding
 from episode.queries.reasons.situation_relations import distances, miss_of
@@ -137,10 +137,10 @@ class Failures:
             return node
 
         try:
-            scalars = Scalars(table, arguments=self.words.arguments)
-            sides = [scalars.evaluate(side.copy().transform(named)) for side in (tree.this, tree.expression)]
-            one, other = (np.asarray(pa.array(side).cast(pa.float64()).to_numpy(False), float) for side in sides)
-        except (NeedsSpark, Mistake, EpisodeError, pa.ArrowInvalid, pa.ArrowNotImplementedError, KeyError):
+            sides = [("", Computed(side.copy().transform(named))) for side in (tree.this, tree.expression)]
+            found = Projection.compile(sides, table.schema, (), self.words.arguments)(table)
+            one, other = (side.cast(pa.float64()).to_numpy() for side in found.columns)
+        except (EpisodeError, pa.ArrowInvalid, pa.ArrowNotImplementedError, KeyError):
             return {}, None  # sides that are no numbers here have no nearest row; the finding stands without an example
         distance = np.broadcast_to(np.abs(one - other), table.num_rows)
         if np.isnan(distance).all():
