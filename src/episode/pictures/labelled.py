@@ -8,20 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from episode.lang.spark_expression import Unreadable
 from episode.matchers.keys import KeyCoder
 from episode.matchers.ordering import events_of
+from episode.matchers.projection import Projection
 from episode.matchers.protocol import END_OF_TIME, EventBatch
-from episode.matchers.scalars import NeedsSpark, Scalars
-from episode.matchers.spark_types import retyped
 from episode.plan import extent
+from episode.plan.compilable import NeedsSpark
 from episode.plan.events.plan import EventPlan
 from episode.plan.expressions import Current, Load
 from episode.plan.output import (
@@ -37,10 +34,10 @@ from episode.plan.output import (
 )
 from episode.plan.pattern import PatternPlan
 from episode.plan.reading import columns_read, expressions_of
+from episode.plan.result import Computed
 from episode.plan.rows.plan import RowPatternPlan, parts_of_conditions
 from episode.plan.schema import OWN
 from episode.queries.inspecting import Inspected
-from episode.queries.local import tree_of
 
 if TYPE_CHECKING:
     from episode.matchers.bound import BoundPattern
@@ -217,11 +214,11 @@ class Labelling:
             return matched
         texts = [condition.sql for condition in conditions]
         try:
-            scalars = Scalars(retyped(matched), arguments=self.inspected.placed.run.arguments)
-            held = [scalars.evaluate(tree_of(text)).fill_null(False) for text in texts]
-        except (NeedsSpark, Unreadable):
+            arguments = self.inspected.placed.run.arguments
+            tests = Projection.compile((), matched.schema, list(map(Computed.of, texts)), arguments)
+        except NeedsSpark:
             return matched.filter(pa.array(self.inspected.keep(matched, texts)))
-        return matched.filter(reduce(pc.and_, held))
+        return matched.filter(tests.holds(matched))
 
 
 def key_name(at: int) -> str:

@@ -21,15 +21,12 @@ from episode.lang.events.syntax import (
     classes_of,
     event_atoms,
 )
-from episode.lang.spark_expression import Unreadable
 from episode.matchers.events.matcher import EventPatternMatcher
 from episode.matchers.events.output import FoundMatches, given_lists
 from episode.matchers.events.search import MOST_RECORDS
 from episode.matchers.events.spec import EventPatternSpec
+from episode.matchers.projection import Projection
 from episode.matchers.protocol import END_OF_TIME, EventBatch
-from episode.matchers.scalars import NeedsSpark, Scalars
-from episode.matchers.spark_types import retyped
-from episode.plan.compilable import Mistake
 from episode.plan.events.names import MARK
 from episode.plan.events.plan import EventPlan
 from episode.plan.events.returns import MATCH_END, MATCH_START
@@ -37,7 +34,6 @@ from episode.plan.expressions import Current, Load
 from episode.plan.output import PlannedMeasure
 from episode.plan.result import Result
 from episode.queries.languages.events import BoundEventPattern
-from episode.queries.local import needs_spark, tree_of
 from episode.queries.reasons.event_steps import EventStep, parts_of
 from episode.queries.reasons.finding import Words, list_values
 from episode.queries.reasons.trials import MOST, Candidates, Keep, TimeRange, Trials
@@ -193,14 +189,8 @@ class EventTrials(Trials[EventQuery, BoundEventPattern]):
 
     def _evaluate(self, result: Result, measures: Sequence[PlannedMeasure], matched: pa.Table) -> pa.Table:
         """Evaluate expressions over the output of a matcher. Raises an error if one of them needs Spark."""
-        scalars = Scalars(retyped(matched), arguments=dict(self.arguments))
-        columns = {}
-        for one in measures:
-            try:
-                columns[one.name] = scalars.evaluate(tree_of(one.sql))
-            except (NeedsSpark, Unreadable, Mistake):
-                raise needs_spark(one.original, result.source, one.span) from None
-        return pa.table(columns)
+        columns = [(one.name, result.computed(one)) for one in measures]
+        return Projection.compile(columns, matched.schema, (), self.arguments)(matched)
 
 
 def _select_lists(

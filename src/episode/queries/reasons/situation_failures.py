@@ -12,8 +12,8 @@ from episode.errors import EpisodeError
 from episode.lang.situations import allen
 from episode.lang.situations.allen import Relation, mirror, relation_of, relations_of
 from episode.lang.situations.syntax import Constraint, SituationColumn, SituationDefinition, SituationQuery
-from episode.matchers.scalars import NeedsSpark, Scalars
-from episode.plan.compilable import Mistake
+from episode.matchers.projection import Projection
+from episode.plan.result import Computed
 from episode.plan.situations.plan import SituationPlan
 from episode.queries.reasons.finding import Finding, list_values
 from episode.queries.reasons.situation_trials import (
@@ -132,10 +132,10 @@ class SituationFailures(Failures[SituationTrials, SituationWords]):
             return node
 
         try:
-            scalars = Scalars(table, arguments=dict(self.trials.arguments))
-            sides = [scalars.evaluate(side.copy().transform(with_columns)) for side in (tree.this, tree.expression)]
-            one, other = (np.asarray(pa.array(side).cast(pa.float64()).to_numpy(False), float) for side in sides)
-        except (NeedsSpark, Mistake, EpisodeError, pa.ArrowInvalid, pa.ArrowNotImplementedError, KeyError):
+            sides = [("", Computed(side.copy().transform(with_columns))) for side in (tree.this, tree.expression)]
+            found = Projection.compile(sides, table.schema, (), self.trials.arguments)(table)
+            one, other = (side.cast(pa.float64()).to_numpy() for side in found.columns)
+        except (EpisodeError, pa.ArrowInvalid, pa.ArrowNotImplementedError, KeyError):
             return {}, None  # sides that are not numbers have no nearest row
         row = nearest_row(one, other, table.num_rows)
         if row is None:

@@ -21,13 +21,12 @@ from episode.errors import EpisodeError
 from episode.lang.syntax import Duration
 from episode.matchers.keys import KeyCoder
 from episode.matchers.ordering import events_of, order_image, start_image
+from episode.matchers.projection import Derivation
 from episode.matchers.protocol import EventBatch, InputOrder, OrderKey
-from episode.matchers.scalars import Scalars
 from episode.matchers.spark_types import retyped
 from episode.plan.run_options import RunOptions
 from episode.queries.inspecting import Inspected
 from episode.queries.language import Given, Input, Language
-from episode.queries.local import tree_of
 from episode.queries.reasons.finding import Expectation, Finding, Words, at_least, no_events
 from episode.words import plural
 
@@ -148,7 +147,7 @@ class Trials(Generic[Query, Bound]):
             if known is not None:
                 table = table.append_column(name, known.slice(rows.start, size))
             else:
-                table = table.append_column(name, Scalars(table, arguments=dict(self.arguments)).evaluate(tree_of(sql)))
+                table = Derivation.compile([(sql, name)], table.schema, self.arguments)(table)
         return table
 
     def batch(self, table: pa.Table, columns: Iterable[str], rows: slice) -> EventBatch:
