@@ -71,6 +71,13 @@ def test_around_a_pattern(select: str) -> None:
     assert found.drop_columns(["rule"]).to_pylist() == in_a_stream(text).to_pylist()
 
 
+def test_fields_of_columns_in_the_text_for_spark() -> None:
+    columns = dict(planner().bound("r", rule("fields.n + 1 AS n, m.fields.at AS at, k") + " m").columns)
+    struct = columns["n"].removesuffix(".n + 1")
+    assert struct.startswith("(named_struct(")
+    assert columns == {"n": f"{struct}.n + 1", "at": f"{struct}.at", "k": "(`k`)"}
+
+
 def test_a_feed_reads_no_text(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a rule of a stream computes is compiled when it is planned."""
     planned = planner().check(rule("three + 1 AS four, k"))[0]
