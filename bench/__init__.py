@@ -1,1 +1,1 @@
-"""Experiments: one command each (`make bench-…`), each writing its table and plot to `bench/results`."""
+"""Experiments: one command each (`make bench NAME=…`), each writing its table and plot to `bench/results`."""

@@ -1,4 +1,4 @@
-"""`make bench-crimes`: 19 row pattern templates over 7.2 million city crimes, in process on one core and on Spark.
+"""`make bench NAME=crimes`: 19 row pattern templates over 7.2 million city crimes, in process on one core and on Spark.
 
 The templates are those of Zhu, Huang and Chaudhuri (PVLDB 16(5), 2023): see bench/crime_queries.py for what they give
 and what was chosen. The crimes are made up: see bench/crime_data.py. The paper's own times are of other data and other

@@ -1,4 +1,4 @@
-"""`make bench-esper`: three queries through Esper, and through episode on the same events, both in one process.
+"""`make bench NAME=esper`: three queries through Esper, and through episode on the same events, both in one process.
 
 Esper comes from Maven Central into bench/.esper; a program of ours (bench/peers/esper) feeds it events from memory, in
 one thread. episode runs without Spark, over Arrow tables in memory. What Esper does not do alike was changed in the

@@ -1,4 +1,4 @@
-"""The queries of `make bench-esper` in Esper's language EPL."""
+"""The queries of `make bench NAME=esper` in Esper's language EPL."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`make bench-flink`: the tick query through Flink SQL's MATCH_RECOGNIZE, and through episode on the same ticks.
+"""`make bench NAME=flink`: the tick query through Flink SQL's MATCH_RECOGNIZE, and through episode on the same ticks.
 
 PyFlink lives in an environment of its own, bench/.flink-venv, made here when it is not there. What Flink does not
 support was changed in the query; episode runs the changed query too, and must find what Flink finds.

@@ -1,4 +1,4 @@
-"""`make bench-growth`: how time and memory grow with the rows and with the keys.
+"""`make bench NAME=growth`: how time and memory grow with the rows and with the keys.
 
 Time: the tick query from Parquet to a written result, all sizes in one Spark session, in turns.
 Memory: of the Python workers, each size in a session of its own.

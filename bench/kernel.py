@@ -1,4 +1,4 @@
-"""`make bench-kernel`: the matcher alone on one core: preparing, matching, assembling; and what the hardware allows.
+"""`make bench NAME=kernel`: the matcher alone on one core: preparing, matching, assembling; what the hardware allows.
 
 The ticks are cut into shards of whole keys, as the workers see them. The clock counts the seconds that the core worked
 for this process, so that other work on the machine disturbs less.

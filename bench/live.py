@@ -1,4 +1,4 @@
-"""`make bench-live`: live tasks beside micro-batches and Flink: latency at three rates, and sustained throughput."""
+"""`make bench NAME=live`: live tasks, micro-batches and Flink: latency at three rates, and sustained throughput."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`make bench-live-input`: the measurements of Lau's thesis (chapter 5) again: pull, push and adaptive input.
+"""`make bench NAME=live-input`: the measurements of Lau's thesis (chapter 5) again: pull, push and adaptive input.
 
 In process on two cores: the loop of a live task with its input thread, over a stream store whose commits become
 readable at a chosen rate (`paced.py`). Rates are those of the thesis relative to what its engine could do.

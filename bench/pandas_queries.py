@@ -1,4 +1,4 @@
-"""Three common queries over a frame of page visits, and the visits: `make bench-pandas`."""
+"""Three common queries over a frame of page visits, and the visits: `make bench NAME=pandas`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`make bench-pandas`: V-shapes, funnels and sessions through pandas-match-recognize, and through sql_local.
+"""`make bench NAME=pandas`: V-shapes, funnels and sessions through pandas-match-recognize, and through sql_local.
 
 The package of PyPI lives in its own environment, bench/.pandas-venv, which is made here if it does not exist. Each
 query runs in a fresh process of its engine (bench/pandas_job.py), with the same text over the same frame; CPU seconds

@@ -1,4 +1,4 @@
-"""`make bench-pcq`: the evaluation of pattern correlation (DejaVu, DEBS 2011, section 5) again, by experiment.
+"""`make bench NAME=pcq`: the evaluation of pattern correlation (DejaVu, DEBS 2011, section 5) again, by experiment.
 
 In process and on one core but for the experiments on Spark; ways to compare run in turns in one process.
 """

@@ -1,4 +1,4 @@
-"""`make bench-rows`: the tick query from Parquet to a written result, against plain Spark and plain PySpark.
+"""`make bench NAME=rows`: the tick query from Parquet to a written result, against plain Spark and plain PySpark.
 
 1. Spark alone brings the rows together and in order: `repartition(key).sortWithinPartitions(key, ts)`, to noop.
 2. Plain PySpark matches them: `groupBy(key).applyInPandas`, written as Parquet like episode's result.

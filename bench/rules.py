@@ -1,4 +1,4 @@
-"""`make bench-rules`: 1, 10, 100 and 500 rules over one table, together and as separate queries.
+"""`make bench NAME=rules`: 1, 10, 100 and 500 rules over one table, together and as separate queries.
 
 1. Rules together: `episode.match_all`, from Parquet to noop, with the results of all rules as VARIANT.
 2. Separate queries, one after the other in the same session: some of the 100 rules, each over the whole table; the time

@@ -1,4 +1,4 @@
-"""`make bench-rules-stream`: rules over a stream of micro-batches; rules are added, replaced and removed while it runs.
+"""`make bench NAME=rules-stream`: rules over a stream of micro-batches, added, replaced and removed while it runs.
 
 1. A stream of 100 rules: how long its micro-batches take, and how long those in which a rule is added, replaced or
    removed; no micro-batch may take longer than 1.5 times the median.

@@ -1,4 +1,4 @@
-"""`make bench-sase`: the evaluation of SASE++ (SIGMOD 2014, section 6) again, each experiment by its name.
+"""`make bench NAME=sase`: the evaluation of SASE++ (SIGMOD 2014, section 6) again, each experiment by its name.
 
 The template is SEQ(A a, B+ b[], C c) under skip-till-any-match. Throughput is events per second of one core, with the
 rows of the matches made. What a contender cannot do within its budget of steps is shown as —.

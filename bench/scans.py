@@ -1,4 +1,4 @@
-"""`make bench-scans`: the tick query over a partitioned, filtered table: files read directly, and rows through Spark.
+"""`make bench NAME=scans`: the tick query over a partitioned, filtered table: files read directly, or by Spark.
 
 Both ways read the same table in one Spark session, in turns: partitions are chosen, and rows by a filter on prices. The
 row path is had by an option of the reader that only Spark heeds.

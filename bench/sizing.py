@@ -1,4 +1,4 @@
-"""`make bench-sizing`: what `episode size` predicts, against runs; `python -m bench.sizing calibrate`: its constants.
+"""`make bench NAME=sizing`: what `episode size` predicts, against runs. `python -m bench.sizing calibrate`: constants.
 
 Constants come from small runs of other queries than those that are predicted: one without matches, one with very many,
 tasks that do nothing; and from the parts of the work in this process. What is predicted is then run: the tick query and
@@ -25,6 +25,15 @@ from bench.harness import ROOT, Report, say, verdict
 from bench.live import QUERY as LIVE_QUERY
 from bench.live_events import Walks
 from bench.queries import TICK, select
+from bench.simulated_cluster import (
+    Cluster,
+    Faults,
+    Load,
+    live_costs,
+    micro_batch_costs,
+    simulate_live,
+    simulate_micro_batches,
+)
 from bench.sizing_runs import (
     EVENT,
     FEW_ROWS,
@@ -49,8 +58,6 @@ from episode.sizing.constants import STORED, UNITS, Constant, Constants, stored
 from episode.sizing.measuring import measured, snapshot_cost
 from episode.sizing.model import contention_at, predict_batch, work_of
 from episode.sizing.profile import QueryProfile, assumed_profile
-from episode.sizing.scenarios import live_costs, micro_batch_costs
-from episode.sizing.simulation import Cluster, Faults, Load, simulate_live, simulate_micro_batches
 from episode.sizing.streams import live_tasks, micro_batch_work, micro_batches
 
 CALIBRATION_SIZES, SAMPLE_ROWS = (2_500_000, 10_000_000), 1_250_000
@@ -304,7 +311,7 @@ def simulate() -> None:
     query = assumed_profile("row pattern", constants, "the tick query")
     page = Report("scale", "A simulated cluster")
     page.text(
-        "Nothing here was run on a cluster: `src/episode/sizing/simulation.py`, with the stored constants "
+        "Nothing here was run on a cluster: `bench/simulated_cluster.py`, with the stored constants "
         f"({constants.date}, {constants.machine}), the tick query over {SIMULATED_KEYS:,} keys, nodes of "
         f"{NODE_CORES} cores, as many as `episode size` asks for (two at least), {SIMULATED_SECONDS:.0f} s. "
         "*stragglers*: one task in twenty takes four times as long. *lost*: a node is lost after a minute and is back "

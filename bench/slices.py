@@ -1,4 +1,4 @@
-"""`make bench-slices`: slices of time against one task, from Parquet to a written result.
+"""`make bench NAME=slices`: slices of time against one task, from Parquet to a written result.
 
 1. One key of 20 million ticks, without PARTITION BY: in slices, and matched by one task (`Options(slices="off")`).
    AFTER MATCH SKIP TO NEXT ROW (slices do not depend on each other) and SKIP PAST LAST ROW (a chain over all slices).

@@ -1,9 +1,8 @@
 """The seconds before the first row: loading, the first and the second small query of a process.
 
 Every run is a process of its own, with a session that episode starts (its workers are forked from a daemon that has
-everything loaded; with and without the archive of `episode archive-classes`), and in a session of one's own (Spark's
-defaults). Python keeps bytecode, as `pip install` writes it, even where this process does not. The least
-of several runs is reported: all others were disturbed by something.
+everything loaded), and in a session of one's own (Spark's defaults). Python keeps bytecode, as `pip install` writes it,
+even where this process does not. The least of several runs is reported: all others were disturbed by something.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ QUERIES = {
         RETURN A.ts AS a, C.ts AS c""",
 }
 ROWS = 10_000
-SESSIONS = {"archive": "episode", "episode": "episode, no archive", "own": "own session"}
+SESSIONS = {"episode": "episode", "own": "own session"}
 """Kinds of sessions, and how they are called in the report."""
 
 PHASES = ("import episode", "session", "plan 1", "run 1", "plan 2", "run 2", "plan 3", "run 3")
@@ -58,11 +57,8 @@ def one_process(kind: str, query: str, path: str) -> dict[str, float]:
         builder = SparkSession.builder.master("local[*]").config("spark.ui.enabled", "false")
         spark = builder.config("spark.log.level", "ERROR").getOrCreate()
     else:
-        from episode.spark import class_archive
         from episode.spark.session import session
 
-        if kind != "archive":
-            class_archive.find = lambda: None
         spark = session(None)
     end("session")
     context = spark.sparkContext
@@ -157,22 +153,17 @@ def main() -> None:
     if given.one:
         print(json.dumps(one_process(given.one, QUERIES[given.query], given.path)))
         return
-    from episode.spark import class_archive
-
-    archive = class_archive.make()
-    assert archive is not None, "the Java classes could not be archived"
     page = Report(given.name, "The seconds before the first row")
     load = os.getloadavg()[0]
     page.text(
         f"The least of {given.runs} runs, each in a process of its own; the load of the machine was {load:.1f} at the "
-        f"beginning. Queries over a Parquet file of {ROWS:,} rows; Python with bytecode, code of queries kept. The "
-        f"archive of Java classes has {archive.stat().st_size / 2**20:.0f} MiB."
+        f"beginning. Queries over a Parquet file of {ROWS:,} rows; Python with bytecode, code of queries kept."
     )
     with tempfile.TemporaryDirectory(prefix="episode-startup-") as directory:
         path = Path(directory) / "events.parquet"
         events(path)
         environment = with_bytecode(f"{directory}/bytecode")
-        for kind in ("archive", "own"):  # which writes bytecode, and is not counted
+        for kind in SESSIONS:  # which writes bytecode, and is not counted
             measured(kind, "event pattern", path, 1, environment)
         found = {
             (kind, query): measured(kind, query, path, given.runs, environment)

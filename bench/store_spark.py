@@ -1,4 +1,4 @@
-"""`make bench-store-spark`: a pattern over a stream store: envelopes packed by its readers, against rows of Spark."""
+"""`make bench NAME=store-spark`: a pattern over a stream store: envelopes packed by its readers, and rows of Spark."""
 
 from __future__ import annotations
 

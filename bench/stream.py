@@ -1,4 +1,4 @@
-"""`make bench-stream`: micro-batches: throughput, the floor of a small one, windows, and the size of the state."""
+"""`make bench NAME=stream`: micro-batches: throughput, the floor of a small one, windows, and the size of the state."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`make bench-tpstream`: the evaluation of TPStream (EDBT 2018, section 6) again, each experiment by its name.
+"""`make bench NAME=tpstream`: the evaluation of TPStream (EDBT 2018, section 6) again, each experiment by its name.
 
 In process and on one core but for the experiment on Spark; ways to compare run in turns in one process.
 """

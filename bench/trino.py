@@ -1,4 +1,4 @@
-"""`make bench-trino`: the tick query through Trino, and through episode on the same files, from Parquet to Parquet.
+"""`make bench NAME=trino`: the tick query through Trino and through episode on the same files, Parquet to Parquet.
 
 Trino runs as a server of one node on this machine (bench/trino_server.py). The query is the same text for both; their
 matches are compared before anything is timed.

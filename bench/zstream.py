@@ -1,4 +1,4 @@
-"""`make bench-zstream`: the evaluation of ZStream (SIGMOD 2009, section 6) again, each experiment by its name.
+"""`make bench NAME=zstream`: the evaluation of ZStream (SIGMOD 2009, section 6) again, each experiment by its name.
 
 Throughput is events per second of one core, without delivering matches; the plans of a setting run in turns, and must
 find the same number of matches. The paper's NFA is the automaton here.

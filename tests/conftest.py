@@ -13,6 +13,10 @@ from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture.providers import HypothesisProvider
 from hypothesis.internal.constants_ast import Constants
 
+from tests.support import plan_fuzzer
+
+plan_fuzzer.install()
+
 # Code that is compiled makes the first example slow, and data generation is slow by nature: neither is a fault.
 COMMON = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow, HealthCheck.data_too_large]}
 

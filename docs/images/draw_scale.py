@@ -1,7 +1,7 @@
 """Draws the plots of the page on scale as SVG, from the cost model and the simulated cluster; the same every time.
 
-Run it: python docs/images/draw_scale.py [directory]. `python -m bench.sizing calibrate` does, too: it changes what the
-plots are drawn from.
+Run it in the root of the repository: PYTHONPATH=. python docs/images/draw_scale.py [directory].
+`python -m bench.sizing calibrate` runs it, too: it changes what the plots are drawn from.
 """
 
 from __future__ import annotations
@@ -11,11 +11,19 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench.simulated_cluster import (
+    Cluster,
+    Faults,
+    Load,
+    live_costs,
+    micro_batch_costs,
+    simulate_live,
+    simulate_micro_batches,
+)
+
 from episode.sizing.constants import Constants, stored
 from episode.sizing.model import cores_for_batch, work_of
 from episode.sizing.profile import ROWS, QueryProfile, assumed_profile
-from episode.sizing.scenarios import live_costs, micro_batch_costs
-from episode.sizing.simulation import Cluster, Faults, Load, simulate_live, simulate_micro_batches
 from episode.sizing.streams import live_tasks, micro_batches
 
 HERE = Path(__file__).parent

@@ -332,7 +332,7 @@ def match_all_local(
     options: Options | None = None,
 ) -> LocalMatches:
     """Find many patterns in a table in this process, without Spark; see `match_all` for rules, and `sql_local` for
-    tables and expressions. The result has `of(rule)`, `table` (as `frame` there, with JSON), and `counts`."""
+    tables and expressions. The result has `of(rule)`, `table` (as `frame` there, with JSON), `counts`, `explain()`."""
     from episode.queries.rules import local
 
     given = given_of(time, start, key, type_column, strategy, detect, granularity, probabilities, width)

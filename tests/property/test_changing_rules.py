@@ -16,7 +16,7 @@ from episode.matchers.columns import from_bytes, to_bytes
 from episode.matchers.live import LiveRules, LiveShard
 from episode.matchers.protocol import StateChunk
 from episode.matchers.rules.changes import RuleChange
-from episode.matchers.rules.changing import ChangingMatcher
+from episode.matchers.rules.matcher import RuleSetMatcher
 from tests.support.changing_rules import FAILING, SCHEMA, SPEC, TEXTS, Row, Version, alone, rows_of, versions
 
 SETTINGS = settings(deadline=None, suppress_health_check=list(HealthCheck))
@@ -36,8 +36,8 @@ class Driven:
         self.taken: list[tuple[RuleChange, int]] = []
 
     @property
-    def matcher(self) -> ChangingMatcher:
-        assert isinstance(self.shard.matcher, ChangingMatcher)
+    def matcher(self) -> RuleSetMatcher:
+        assert isinstance(self.shard.matcher, RuleSetMatcher)
         return self.shard.matcher
 
     def micro_batch(self, rows: list[dict[str, Any]], changes: list[RuleChange], restart: bool) -> None:
@@ -98,7 +98,7 @@ def test_every_version_gives_what_it_gives_alone(stream: tuple[Driven, pa.Table]
 
 @settings(SETTINGS, max_examples=30)
 @given(streams((TEXTS[0], *FAILING)))
-def test_a_rule_that_fails_on_the_data_of_a_key_is_set_aside_for_it_alone(stream: tuple[Driven, pa.Table]) -> None:
+def test_a_rule_that_fails_on_the_data_of_a_key_is_disabled_for_it_alone(stream: tuple[Driven, pa.Table]) -> None:
     """Each key by itself gives its matches up to the last time at which nothing fails."""
     driven, events = stream
     expected: Counter[Row] = Counter()
@@ -129,7 +129,7 @@ def up_to_its_failure(version: Version, events: pa.Table) -> list[Row]:
     return up_to(fine) or []
 
 
-def test_what_is_set_aside_is_counted_and_said() -> None:
+def test_quarantined_keys_are_counted_and_reported() -> None:
     driven = Driven(1)
     driven.micro_batch([], [RuleChange(1, "fine", TEXTS[0]), RuleChange(2, "failing", FAILING[0])], False)
     rows = [{"k": k, "ts": 10 * at + k, "v": at % 4, "type": "A"} for at in range(6) for k in (1, 2)]
@@ -139,7 +139,7 @@ def test_what_is_set_aside_is_counted_and_said() -> None:
     (failure,) = driven.matcher.failures()
     assert (failure.number, failure.name, failure.keys) == (2, "failing", 2)
     assert "SKIP" in failure.reason
-    assert driven.matcher.keys_aside == 2
+    assert driven.matcher.quarantined_keys == 2
     assert driven.matcher.failures() == []
 
 

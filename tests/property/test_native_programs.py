@@ -15,6 +15,8 @@ from tests.unit.native.runs import bits
 
 PROGRAMS = int(os.environ.get("EPISODE_NATIVE_PROGRAMS", "100"))
 """How many are tried; `make fuzz-native` tries 100,000."""
+FIRST = int(os.environ.get("EPISODE_NATIVE_FIRST", "0"))
+"""The seed of the first one."""
 GROUPS = 20
 
 
@@ -34,7 +36,7 @@ def outcome(way, arrays, scalars):
 
 @pytest.mark.parametrize("group", range(GROUPS))
 def test_programs(group: int) -> None:
-    for seed in range(group, PROGRAMS, GROUPS):
+    for seed in range(FIRST + group, FIRST + PROGRAMS, GROUPS):
         program, arrays, scalars = draw_program(seed)
         expected = outcome(Interpreted(program), arrays, scalars)
         assert outcome(Compiled(program, checked=True), arrays, scalars) == expected, f"seed {seed}, checked"

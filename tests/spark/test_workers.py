@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 from collections.abc import Iterator
-from pathlib import Path
 from weakref import WeakKeyDictionary
 
 import py4j
@@ -14,7 +11,7 @@ import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
-from episode.spark import class_archive, warming
+from episode.spark import warming
 
 pytestmark = pytest.mark.spark
 
@@ -62,19 +59,3 @@ def test_a_query_waits_for_the_worker_that_loads(spark: SparkSession, monkeypatc
     warming.warm(spark)
     warming.await_worker(spark)
     assert done == [spark]
-
-
-def test_a_damaged_archive_of_classes_is_passed_over_in_silence(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in ("SPARK_HOME", "SPARK_CONF_DIR"):
-        monkeypatch.delenv(name, raising=False)
-    damaged = tmp_path / "damaged.jsa"
-    damaged.write_bytes(b"no classes" * 1000)
-    monkeypatch.setattr(class_archive, "find", lambda: damaged)
-    options = class_archive.options()
-    home = os.environ.get("JAVA_HOME")
-    java = os.path.join(home, "bin", "java") if home else "java"
-    done = subprocess.run([java, *options, "--version"], capture_output=True, text=True, check=True)
-    assert done.stderr == ""
-    assert "cds" not in done.stdout

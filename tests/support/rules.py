@@ -38,10 +38,10 @@ def together(
             if restore:
                 running.move()
             assert isinstance(running.matcher, RuleSetMatcher)
-            for member, matches in running.matcher.matches(running.events(piece), end):
-                found[member.name].append(matches)
-        for member, matches in running.matcher.last_matches():
-            found[member.name].append(matches)
+            for rule, matches in running.matcher.matches(running.events(piece), end):
+                found[rule.name].append(matches)
+        for rule, matches in running.matcher.last_matches():
+            found[rule.name].append(matches)
     return {name: comparable(pa.concat_tables(tables)) for name, tables in found.items()}
 
 

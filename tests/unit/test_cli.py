@@ -13,10 +13,11 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 import episode
-from episode import cli, cli_inputs, cli_results
-from episode.cli_errors import errors_reported
-from episode.cli_results import Format
+from episode import cli, paths
+from episode.cli import inputs
+from episode.cli.results import Format, choose_output
 from episode.errors import EpisodeAnalysisError, EpisodeDataError, EpisodeError, EpisodeSyntaxError
+from episode.terminal.errors import report_errors
 from episode.terminal.progress import progress, running_tasks
 from episode.terminal.table import result_table
 
@@ -124,7 +125,7 @@ def test_a_query_file_that_is_not_text(calls: Calls, tmp_path: Path) -> None:
 
 def test_a_query_too_long_for_a_path() -> None:
     text = "SELECT " + "x, " * 5_000 + "x"
-    assert cli_inputs.read_query(text) == text
+    assert inputs.read_query(text) == text
 
 
 # ---- tables ----------------------------------------------------------------------------------------
@@ -166,7 +167,7 @@ def test_a_table_given_twice(calls: Calls, parquet: Path) -> None:
 
 
 def test_paths_elsewhere_are_left_to_spark() -> None:
-    assert cli_inputs.read_tables(["t=s3a://bucket/t.parquet"]) == {"t": "s3a://bucket/t.parquet"}
+    assert inputs.read_tables(["t=s3a://bucket/t.parquet"]) == {"t": "s3a://bucket/t.parquet"}
 
 
 @pytest.mark.parametrize(
@@ -174,8 +175,8 @@ def test_paths_elsewhere_are_left_to_spark() -> None:
 )
 def test_a_topic_is_a_table(schema: str) -> None:
     url = f"kafka://a:9092,b:9093/trades?schema={schema}&startingOffsets=earliest&kafka.client.id=x%26y"
-    assert cli_inputs.read_tables([f"t={url}"]) == {"t": url}
-    assert cli_inputs.read_topic(url) == cli_inputs.Topic(
+    assert inputs.read_tables([f"t={url}"]) == {"t": url}
+    assert inputs.read_topic(url) == inputs.Topic(
         servers="a:9092,b:9093",
         name="trades",
         schema="symbol string, price decimal(10,2)",
@@ -196,7 +197,7 @@ def test_a_topic_is_a_table(schema: str) -> None:
     ],
 )
 def test_the_kind_of_a_path(path: str, kind: str) -> None:
-    assert cli_inputs.kind_of(path) == kind
+    assert paths.kind_of(path) == kind
 
 
 # ---- results ---------------------------------------------------------------------------------------
@@ -272,7 +273,7 @@ def test_an_input_is_never_overwritten(calls: Calls, parquet: Path, output: str)
     ],
 )
 def test_the_format_follows_the_output(wanted: str | None, output: str | None, expected: str) -> None:
-    chosen, path = cli_results.chosen_output(Format(wanted) if wanted else None, output)
+    path, chosen = choose_output(Format(wanted) if wanted else None, output)
     assert chosen == Format(expected)
     assert path == ("out" if expected == "delta" else output)
 
@@ -332,14 +333,14 @@ def test_files_of_another_run_are_not_added_to(calls: Calls, followed: Path) -> 
         assert result.exit_code == 2
         assert "that it was written with" in " ".join(result.stderr.replace("│", " ").split())
     checkpoint.mkdir()
-    cli_inputs.check_followed_output(str(output), [str(followed)], str(checkpoint))
+    inputs.check_followed_output(str(output), [str(followed)], str(checkpoint))
     with pytest.raises(typer.BadParameter, match="overlaps the input"):
-        cli_inputs.check_followed_output(str(followed / "out"), [str(followed)], None)
+        inputs.check_followed_output(str(followed / "out"), [str(followed)], None)
 
 
 def test_the_kind_of_a_followed_directory(followed: Path) -> None:
-    assert cli_inputs.kind_of_directory(str(followed)) == "json"
-    assert cli_inputs.kind_of_directory("s3a://bucket/trades.csv") == "csv"
+    assert paths.kind_of_files(str(followed)) == "json"
+    assert paths.kind_of_files("s3a://bucket/trades.csv") == "csv"
 
 
 # ---- errors ----------------------------------------------------------------------------------------
@@ -389,7 +390,7 @@ def test_the_traceback_is_there_on_request(calls: Calls, monkeypatch: pytest.Mon
 
 
 def test_an_interrupt_ends_quietly(calls: Calls) -> None:
-    with pytest.raises(typer.Exit) as end, errors_reported(Console(stderr=True)):
+    with pytest.raises(typer.Exit) as end, report_errors(Console(stderr=True)):
         raise KeyboardInterrupt
     assert end.value.exit_code == 130
 

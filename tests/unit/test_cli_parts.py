@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import signal
 import threading
 from pathlib import Path
@@ -9,10 +10,10 @@ from pathlib import Path
 import pytest
 import typer
 
-from episode import cli_completing
-from episode.cli_interrupts import interruptible
-from episode.cli_session import read_session
+from episode.cli import options
+from episode.cli.inputs import read_session
 from episode.terminal.dropped import added, dropped_of, in_words
+from episode.terminal.interrupts import run_interruptibly
 
 # ---- Spark -------------------------------------------------------------------------------------------
 
@@ -52,6 +53,23 @@ def test_wrong_settings(conf: str, package: str, message: str) -> None:
         read_session(None, [conf], [package], [])
 
 
+# ---- groups of options -------------------------------------------------------------------------------
+
+
+def test_a_group_is_spread_into_its_options() -> None:
+    given: list[object] = []
+
+    def command(name: str, *, before: int = 1, spark: options.SparkOptions, after: int = 2) -> None:
+        given.append((name, before, spark, after))
+
+    spread = options.spread_groups(command)
+    parameters = inspect.signature(spread).parameters
+    assert list(parameters) == ["name", "before", "master", "conf", "package", "jars", "after"]
+    assert [one.default for one in parameters.values()] == [inspect.Parameter.empty, 1, None, None, None, None, 2]
+    spread(name="n", before=3, master="local[1]", conf=None, package=None, jars=["x.jar"], after=4)
+    assert given == [("n", 3, options.SparkOptions(master="local[1]", jars=["x.jar"]), 4)]
+
+
 # ---- completion --------------------------------------------------------------------------------------
 
 
@@ -60,27 +78,27 @@ def test_files_and_tables_are_completed(tmp_path: Path, monkeypatch: pytest.Monk
         (tmp_path / name).touch()
     (tmp_path / "queries").mkdir()
     monkeypatch.chdir(tmp_path)
-    assert cli_completing.queries("") == ["queries/", "query.sql"]
-    assert cli_completing.queries("query.") == ["query.sql"]
-    assert cli_completing.tables("ti") == []
-    assert cli_completing.tables("t=ti") == ["t=ticks.parquet"]
-    assert cli_completing.tables(f"t={tmp_path}/q") == [f"t={tmp_path}/queries/", f"t={tmp_path}/query.sql"]
-    assert cli_completing.tables("t=/no/such/place/") == []
-    assert cli_completing.masters("sp") == ["spark://"]
+    assert options.complete_queries("") == ["queries/", "query.sql"]
+    assert options.complete_queries("query.") == ["query.sql"]
+    assert options.complete_tables("ti") == []
+    assert options.complete_tables("t=ti") == ["t=ticks.parquet"]
+    assert options.complete_tables(f"t={tmp_path}/q") == [f"t={tmp_path}/queries/", f"t={tmp_path}/query.sql"]
+    assert options.complete_tables("t=/no/such/place/") == []
+    assert options.complete_masters("sp") == ["spark://"]
 
 
 def test_declared_streams_are_completed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EPISODE_CATALOG", str(tmp_path / "nowhere"))
-    assert cli_completing.streams("t") == []
+    assert options.complete_streams("t") == []
 
 
 # ---- interrupts --------------------------------------------------------------------------------------
 
 
 def test_work_is_done_in_a_thread_of_its_own() -> None:
-    assert interruptible(lambda: threading.current_thread() is not threading.main_thread())
+    assert run_interruptibly(lambda: threading.current_thread() is not threading.main_thread())
     with pytest.raises(ValueError, match="as it is"):
-        interruptible(lambda: int("as it is"))
+        run_interruptibly(lambda: int("as it is"))
 
 
 def test_an_interrupt_ends_the_work() -> None:
@@ -91,7 +109,7 @@ def test_an_interrupt_ends_the_work() -> None:
         ended.wait(5)
 
     with pytest.raises(KeyboardInterrupt):
-        interruptible(work, cancel=ended.set)
+        run_interruptibly(work, cancel=ended.set)
 
 
 # ---- events without effect ---------------------------------------------------------------------------

@@ -234,12 +234,7 @@ def split_list(cursor: Cursor, what: str, hint: str) -> Iterator[Cursor]:
     """A cursor for each item between commas outside brackets."""
     while True:
         begin = cursor.index
-        while not cursor.at_end and not cursor.token.is_symbol(","):
-            if cursor.token.kind is Kind.SYMBOL and cursor.token.text in "([{":
-                cursor.skip_group()
-            else:
-                cursor.advance()
-        if cursor.index == begin:
+        if cursor.skip_to_comma() == begin:
             before = cursor.tokens[begin - 1].text
             cursor.fail(f"Expected {what} after '{before}', found {describe(cursor.token)}.", None, hint)
         yield Cursor(cursor.source, cursor.tokens, begin, cursor.index)

@@ -76,6 +76,15 @@ class Cursor:
             self.fail(f"Expected {what}, found {describe(token)}.", None, hint)
         return self.advance()
 
+    def skip_to_comma(self) -> int:
+        """To the next comma outside brackets, or the end; returns its index."""
+        while not self.at_end and not self.token.is_symbol(","):
+            if self.token.kind is Kind.SYMBOL and self.token.text in CLOSING:
+                self.skip_group()
+            else:
+                self.advance()
+        return self.index
+
     def skip_group(self) -> int:
         """From an opening bracket to after its closing one; returns the index of the closing token."""
         stack = [self.token]

@@ -13,7 +13,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 
 from sqlglot import exp
 from sqlglot.dialects.spark import Spark
@@ -191,6 +191,54 @@ def _splice(
 
 
 # ---- calls -------------------------------------------------------------------------------------------
+
+
+def called(cursor: Cursor) -> str:
+    """The function that is called at the cursor, in upper case; "" if none is."""
+    token = cursor.token
+    if token.kind is not Kind.NAME or not cursor.peek().is_symbol("(") or cursor.peek(-1).is_symbol("."):
+        return ""
+    return "" if is_quantifier(cursor, token) else token.upper
+
+
+def is_quantifier(cursor: Cursor, token: Token) -> bool:
+    """Is a word at the cursor the one of LIKE ANY (…)?"""
+    return token.upper in ("ANY", "SOME") and cursor.peek(-1).upper in ("LIKE", "ILIKE", "RLIKE")
+
+
+def read_call(
+    cursor: Cursor, first: Token, name: Token, modifiers: Modifiers, where: str
+) -> tuple[list[tuple[int, int]], Span]:
+    """The call whose opening bracket is at the cursor: token ranges of its arguments, and its span, from `first` on."""
+    opening, closing = cursor.index, cursor.skip_group()
+    span = cursor.span_from(first.start)
+    refuse_modifiers_after(cursor, name, modifiers, where)
+    return split_arguments(cursor, opening + 1, closing), span
+
+
+def lift_arguments(
+    cursor: Cursor, name: Token, arguments: list[tuple[int, int]], number: tuple[int, int], reader: AtomReader,
+    modifiers: Modifiers, example: str,
+) -> tuple[Scalar, ...]:  # fmt: skip
+    """The arguments of an aggregate. number: the least and the greatest there may be. example: whose columns an example
+    has."""
+    least, most = number
+    if not least <= len(arguments) <= most:
+        wanted = "one argument" if most == 1 else f"{most} arguments"
+        columns = f"{example}.x" if most == 1 else f"{example}.x, {example}.y"
+        hint = f"Write for example {name.text}({columns})."
+        cursor.fail(f"{name.upper} takes {wanted}, not {len(arguments)}.", name, hint)
+    parsed = []
+    for begin, end in arguments:
+        refuse_modifiers_inside(cursor, begin, end, name, modifiers, reader.surroundings.name)
+        parsed.append(lift_scalar(Cursor(cursor.source, cursor.tokens, begin, end), reader))
+    return tuple(parsed)
+
+
+def refuse_nested(cursor: Cursor, inner: Token, name: Token) -> NoReturn:
+    """An aggregate inside an aggregate."""
+    hint = "An aggregate covers events, not other aggregates."
+    cursor.fail(f"{inner.upper} may not stand inside {name.upper}.", inner, hint)
 
 
 def split_arguments(cursor: Cursor, start: int, stop: int) -> list[tuple[int, int]]:

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from episode.matchers.live import Counters, Envelope, LiveShard
 from episode.matchers.rules.changes import Effect, RuleChange
-from episode.matchers.rules.changing import ChangingMatcher
+from episode.matchers.rules.matcher import RuleSetMatcher
 from episode.store.rule_log import RuleLog
 
 NEVER = -(2**63)
@@ -64,7 +64,7 @@ class TaskRules:
     def settle(self, shard: LiveShard) -> None:
         """Change the rules, as far as the shard has come."""
         matcher = shard.matcher
-        assert isinstance(matcher, ChangingMatcher)
+        assert isinstance(matcher, RuleSetMatcher)
         matcher.done = shard.watermark
         while self._pending and self._pending[0][0] <= shard.watermark:
             after, change = self._pending.pop(0)
@@ -83,8 +83,8 @@ class TaskRules:
             envelopes = []
         self.settle(shard)
         matcher = shard.matcher
-        assert isinstance(matcher, ChangingMatcher)
-        total.given_up, total.skipped_keys = matcher.given_up - given_up, matcher.keys_aside
+        assert isinstance(matcher, RuleSetMatcher)
+        total.given_up, total.skipped_keys = matcher.given_up - given_up, matcher.quarantined_keys
         shard.counters, shard.late = total, late
         for failure in matcher.failures():
             self.log.write_failure(self.query, self.task, failure)

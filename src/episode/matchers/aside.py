@@ -11,7 +11,7 @@ keys raise is found by halving the keys, each half fed by itself; the time by ha
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -118,10 +118,10 @@ class Feed:
             yield from matcher.finish()
 
     def of(self, keys: np.ndarray) -> Feed:
-        return Feed(selected(self.events, np.isin(self.events.key, keys)), self.until, self.final, self.done)
+        return replace(self, events=selected(self.events, np.isin(self.events.key, keys)))
 
     def up_to(self, time: int) -> Feed:
-        return Feed(selected(self.events, self.events.time <= time), time, False, self.done)
+        return replace(self, events=selected(self.events, self.events.time <= time), until=time, final=False)
 
 
 @dataclass(frozen=True)

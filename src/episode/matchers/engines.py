@@ -16,3 +16,10 @@ ENGINES: tuple[type[MatcherSpec], ...] = (
     SituationPatternSpec,
     CorrelationSpec,
 )
+
+
+def load() -> None:
+    """Load the compiler, too: with this module, all that a query needs in a process that matches."""
+    from episode.native.llvm import identity
+
+    identity()

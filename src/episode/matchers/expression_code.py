@@ -6,7 +6,7 @@ null leaves in the value does not matter, but must do no harm: divisors are neve
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -21,6 +21,8 @@ from episode.plan.wide import is_wide
 
 Emitted = tuple[Value, "Value | None"]
 
+TERMS_OF_BLOCK = 64
+"""Operands of AND and OR in one block: LLVM takes 20 times as long for 5,000 of them if all are in one."""
 LEAST = -(2**63)
 MOST_WIDE = 10**38 - 1
 """The greatest decimal of 38 digits."""
@@ -206,7 +208,7 @@ class Emitter:
             assert isinstance(load, Load)
             return self._words(load)
         if operation in ("and", "or"):
-            return self._logic(operation, [self.emit(one) for one in apply.operands])
+            return self._logic(operation, (self.emit(one) for one in apply.operands))
         if operation == "scale":
             number, digits = apply.operands
             return self._scaled(self.emit(number), _written(digits))
@@ -230,11 +232,15 @@ class Emitter:
             return value, _either(nulls, excess)
         return self._plain(operation, values, operands, nulls)
 
-    def _logic(self, operation: str, operands: list[Emitted]) -> Emitted:
-        """Three-valued AND and OR of any number of conditions."""
+    def _logic(self, operation: str, operands: Iterable[Emitted]) -> Emitted:
+        """Three-valued AND and OR of any number of conditions, each of which is emitted where it is used."""
         decides = 0 if operation == "and" else 1
         decided, unknown = None, None
-        for value, null in operands:
+        for number, (value, null) in enumerate(operands, 1):
+            if number % TERMS_OF_BLOCK == 0:
+                further = self.f.block("further")
+                self.f.jump(further)
+                self.f.at(further)
             is_decisive = value.equals(0) if decides == 0 else value.differs(0)
             is_decisive = is_decisive if null is None else is_decisive & ~null
             decided = is_decisive if decided is None else decided | is_decisive

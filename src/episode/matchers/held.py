@@ -1,13 +1,16 @@
 """Rows that a matcher holds for matches still to come, and how they are kept in the state: written once, in chunks.
 
-`HeldRows` is what every matcher has of it; `KeptRows` remembers which row is in which chunk.
+`HeldRows` is what every matcher has of it; `KeptRows` remembers which row is in which chunk. `HoldingMatcher` is a
+Matcher as far as it is its state.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +18,7 @@ import pyarrow as pa
 from episode.errors import EpisodeDataError
 from episode.matchers.columns import from_bytes, one_chunk_each, take, to_bytes
 from episode.matchers.prepare import Known
-from episode.matchers.protocol import ChosenBatch, EventBatch, StateChunk
+from episode.matchers.protocol import END_OF_TIME, ChosenBatch, EventBatch, MatcherSpec, Snapshot, StateChunk
 
 STATE_VERSION = 1
 _ROWS = "rows."
@@ -188,6 +191,92 @@ class _Apart:
         return ChosenBatch(lambda: self.table, self.order, self.key[self.order], self.time[self.order], known)
 
 
+class Holder(Protocol):
+    """What is held for matches still to come. See `Matcher` for `live_keys` and `open_from`."""
+
+    def __len__(self) -> int: ...
+
+    @property
+    def live_keys(self) -> np.ndarray: ...
+
+    @property
+    def open_from(self) -> tuple[np.ndarray, np.ndarray]: ...
+
+    def snapshot(self) -> Snapshot: ...
+
+    def forget_keys(self, keys: np.ndarray) -> None: ...
+
+
+class HeldState(Holder, Protocol):
+    """All that a matcher remembers. given_up: how many open matches a limit to the state has ended."""
+
+    given_up: int
+
+    def restore(self, chunks: Sequence[StateChunk]) -> None: ...
+
+
+class KeyedOutput(Protocol):
+    keyed: bool
+
+
+Spec = TypeVar("Spec", bound=MatcherSpec)
+State = TypeVar("State", bound=HeldState)
+Out = TypeVar("Out", bound=KeyedOutput)
+
+
+class HoldingMatcher(ABC, Generic[Spec, State, Out]):
+    """A Matcher with one state and one output: the part of the protocol that is the same in all languages."""
+
+    spec: Spec
+    state: State
+    output: Out
+
+    @property
+    def holder(self) -> Holder:
+        """What holds rows now: the state, unless a matcher keeps them elsewhere between feeds."""
+        return self.state
+
+    @abstractmethod
+    def feed(self, events: EventBatch, until: int) -> Iterator[pa.Table]: ...
+
+    def finish(self) -> Iterator[pa.Table]:
+        yield from self.feed(EventBatch.empty(self.spec.input_schema, self.spec.input_columns), END_OF_TIME)
+
+    def snapshot(self) -> Snapshot:
+        return self.holder.snapshot()
+
+    def restore(self, chunks: Sequence[StateChunk]) -> None:
+        self.state.restore(chunks)
+
+    def forget(self, keys: np.ndarray) -> None:
+        """See `Forgets.forget`."""
+        self.holder.forget_keys(keys)
+
+    @property
+    def keyed(self) -> bool:
+        return self.output.keyed
+
+    @keyed.setter
+    def keyed(self, keyed: bool) -> None:
+        self.output.keyed = keyed
+
+    @property
+    def state_rows(self) -> int:
+        return len(self.holder)
+
+    @property
+    def given_up(self) -> int:
+        return self.state.given_up
+
+    @property
+    def live_keys(self) -> np.ndarray:
+        return self.holder.live_keys
+
+    @property
+    def open_from(self) -> tuple[np.ndarray, np.ndarray]:
+        return self.holder.open_from
+
+
 class HeldRows:
     """The rows that a matcher holds, contiguous by key, with the columns that its query reads."""
 
@@ -273,6 +362,13 @@ class HeldRows:
         order = np.argsort(key, kind="stable")
         self.rows = EventBatch(take(self.rows.table, order), key[order], self.rows.time[order])
         self.kept.chunk = np.full(len(order), NOT_WRITTEN, np.int64)  # they are to be written under the new codes
+
+    def forget_keys(self, keys: np.ndarray) -> None:
+        """Hold nothing more of these keys."""
+        rows = self.rows
+        if rows is not None and np.isin(rows.key, keys).any():
+            bits = None if rows.known is None else rows.known.bits
+            self.keep(rows, np.flatnonzero(~np.isin(rows.key, keys)), bits)
 
     def forget(self) -> None:
         """Hold nothing."""

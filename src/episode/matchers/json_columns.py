@@ -12,10 +12,9 @@ import json
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta, timezone
+from datetime import date
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation, localcontext
 from typing import Any
-from zoneinfo import ZoneInfo
 
 import numpy as np
 import pyarrow as pa
@@ -23,20 +22,14 @@ import pyarrow.compute as pc
 
 from episode.errors import EpisodeUnsupportedError
 from episode.matchers import json_records
+from episode.plan.moments import microseconds, read_time, zone_of
 
-_EPOCH = datetime(1970, 1, 1)
 _DAY_ZERO = date(1970, 1, 1).toordinal()
 _SPECIAL = {
     "NaN": "nan", "INF": "inf", "+INF": "inf", "-INF": "-inf", "Infinity": "inf", "+Infinity": "inf",
     "-Infinity": "-inf",
 }  # fmt: skip
-_TIME = re.compile(
-    r"(?P<year>[+-]?\d{4,7})(?:-(?P<month>\d{1,2})(?:-(?P<day>\d{1,2})"
-    r"(?P<clock>(?:[ T]+(?P<hour>\d{1,2})(?::(?P<minute>\d{1,2}))?(?::(?P<second>\d{1,2}))?(?:\.(?P<part>\d{0,9}))?)?)"
-    r"(?P<zone>\s*[A-Za-z+-].*)?)?)?"
-)
 _DATE = re.compile(r"(?P<year>[+-]?\d{4,7})(?:-(?P<month>\d{1,2})(?:-(?P<day>\d{1,2})(?:[ T].*)?)?)?")
-_OFFSET = re.compile(r"(?:UTC|GMT|UT)?(?P<sign>[+-])(?P<hours>\d{1,2})(?::?(?P<minutes>\d{1,2}))?")
 
 
 @dataclass(frozen=True)
@@ -250,32 +243,16 @@ def _day(text: str) -> int:
 
 def _instant(text: str, wanted: pa.DataType, zone: str) -> int:
     """Microseconds of a time that is written in an uncommon way."""
-    found = _TIME.fullmatch(text.strip())
-    if found is None:
+    found = read_time(text)
+    if found is None or (found[1] and wanted.tz is None):
         raise _Unfit
-    numbers = [int(found[name] or least) for name, least in (("year", 0), ("month", 1), ("day", 1))]
-    clock = [int(found[name] or 0) for name in ("hour", "minute", "second")]
-    if found["zone"] and (wanted.tz is None or not found["clock"]):
+    local, named = found
+    if wanted.tz is None:
+        return microseconds(local)
+    there = zone_of(named or zone)
+    if there is None:
         raise _Unfit
-    try:
-        when = datetime(*numbers, *clock)  # type: ignore[arg-type]
-        micros = (when - _EPOCH) // timedelta(microseconds=1) + int((found["part"] or "0").ljust(6, "0")[:6])
-        if wanted.tz is None:
-            return micros
-        there = _zone(found["zone"].strip()) if found["zone"] else ZoneInfo(zone)
-        shift = there.utcoffset(when)
-        return micros - (shift or timedelta()) // timedelta(microseconds=1)
-    except (ValueError, OverflowError, KeyError, OSError):
-        raise _Unfit from None
-
-
-def _zone(name: str) -> Any:
-    """+1, +01:30, UTC+2, or the name of a region."""
-    offset = _OFFSET.fullmatch(name)
-    if offset is None:
-        return timezone.utc if name.upper() in ("Z", "UTC", "GMT", "UT") else ZoneInfo(name)
-    shift = timedelta(hours=int(offset["hours"]), minutes=int(offset["minutes"] or 0))
-    return timezone(shift if offset["sign"] == "+" else -shift)
+    return microseconds(local.replace(tzinfo=there))
 
 
 def java_double(written: str) -> str:

@@ -1,13 +1,10 @@
-"""What a matcher may take: rows held for open matches, steps of one search."""
+"""What a matcher may take: rows held for open matches."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 import numpy as np
-
-STEP_BUDGET = 10_000_000
-"""Steps of matching from one start row or event, unless Options(step_budget=…) says otherwise."""
 
 
 @dataclass(frozen=True)
@@ -16,6 +13,11 @@ class StateLimit:
 
     rows: int
     give_up: bool
+
+    @staticmethod
+    def of(rows: int | None, give_up: bool) -> StateLimit | None:
+        """The limit that options set; None: there is none."""
+        return StateLimit(rows, give_up) if rows else None
 
     def keys_beyond(self, key: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Keys that hold too many of the rows with these keys, and how many each of them holds."""

@@ -76,7 +76,7 @@ class WaitingRun:
         return take(self.table, rows), self.time[rows]
 
     def joined(self, later: WaitingRun) -> WaitingRun:
-        """This run and the next one of its source as one, by the name of this one."""
+        """Return one run of this one and the next one of its source, by the name of this one."""
         time = np.concatenate([self.time, later.time])
         table = concat([self.table, later.table])
         least, greatest = min(self.least, later.least), max(self.greatest, later.greatest)

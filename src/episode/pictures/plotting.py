@@ -28,7 +28,7 @@ def plot(result: object, *, width: int = WIDTH, height: int | None = None, **wis
 
 def _load() -> None:
     """What takes its time when it is first used, while Spark reads the rows."""
-    from episode.matchers.loading import load
+    from episode.matchers.engines import load
     from episode.pictures import picture  # noqa: F401
 
     load()

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from episode.plan.output import MeasurePlan
+from episode.plan.expressions import Load
+from episode.plan.output import ColumnAtPlace, Extreme, MeasurePlan
 from episode.plan.schema import quote
 
 UNBOUNDED = None
@@ -27,6 +28,15 @@ def plain_values(measures: MeasurePlan) -> Iterator[tuple[str, Any]]:
         atom = atoms.get(measure.sql.strip(" \n\t()"))
         if atom is not None:
             yield measure.name, atom
+
+
+def column_at_event(atom: object) -> str | None:
+    """The column whose value at one event an atom is."""
+    if isinstance(atom, ColumnAtPlace):
+        return atom.column
+    if isinstance(atom, Extreme) and isinstance(atom.value, Load) and atom.by == atom.value:
+        return atom.value.column
+    return None
 
 
 def widest(delays: Iterable[int | None]) -> int | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 from episode.errors import EpisodeAnalysisError
 from episode.lang.cursor import Cursor, closest
@@ -10,6 +11,7 @@ from episode.lang.duration import parse_duration
 from episode.lang.lexer import tokenize
 from episode.lang.source import Source
 from episode.lang.syntax import Duration
+from episode.plan.moments import microseconds, read_time, zone_of
 from episode.plan.schema import InputSchema
 from episode.plan.types import is_event_time, is_integer
 
@@ -120,6 +122,28 @@ def duration_in_units(option: str | int, time: EventTime, what: str) -> int:
         fitting = f" the event time {time.column} of type {time.type}" if time.column else " the clock"
         raise EpisodeAnalysisError(f"{what} {option} does not fit{fitting}.", hint=_examples(time))
     return duration.amount
+
+
+def end_of_stream(end: datetime | str | int | None, time: EventTime, zone: str | None) -> int | None:
+    """The end that `Options(end=…)` sets, in units of event time. zone: of times that name none; None: they must."""
+    if end is None:
+        return None
+    if is_integer(time.type):
+        if isinstance(end, int) and not isinstance(end, bool):
+            return end
+        raise EpisodeAnalysisError(f"Options(end={end!r}): the event time {time.column} is a whole number.")
+    local, named = (None if isinstance(end, int) else read_time(str(end))) or (None, None)
+    there = zone_of(named or zone or "UTC")
+    if local is None or there is None:
+        raise EpisodeAnalysisError(f"Options(end={end!r}) is no time.", hint="Write for example '2026-11-01 00:00:00'.")
+    if named is None and zone is None:
+        raise EpisodeAnalysisError(
+            f"Options(end={end!r}): in which time zone?", hint="Write for example '2026-11-01 00:00:00+01:00'."
+        )
+    if time.type == "timestamp_ntz":  # what a clock there shows
+        shown = local if named is None else local.replace(tzinfo=there).astimezone(zone_of(zone or "UTC"))
+        return microseconds(shown.replace(tzinfo=None))
+    return microseconds(local.replace(tzinfo=there))
 
 
 def _duration(option: str | int) -> Duration | None:

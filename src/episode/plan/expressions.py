@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Union
 
 from episode.lang.user_aggregates import UserAggregate
@@ -199,6 +199,15 @@ def conjuncts(expression: Expression) -> list[Expression]:
 
 
 COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
+
+
+def at_current_row(expression: Expression) -> Expression:
+    """The expression with every load at the current row."""
+    if isinstance(expression, Load):
+        return replace(expression, at=Current(0))
+    if isinstance(expression, Apply):
+        return replace(expression, operands=tuple(at_current_row(operand) for operand in expression.operands))
+    return expression
 
 
 def is_comparison(expression: Expression) -> bool:

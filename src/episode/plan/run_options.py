@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 STEP_BUDGET = 10_000_000
-"""Steps of matching from one start row, unless something else is asked for."""
+"""Steps of matching from one start row or event, unless Options(step_budget=…) sets another number."""
 
 MATCHES, COLLAPSED = "matches", "collapsed"
 EXACT, DOUBLE = "exact", "double"

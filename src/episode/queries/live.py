@@ -268,7 +268,7 @@ class Planner:
 
     def planned(self, matched: Matched, times: Mapping[str, int | None], keys: tuple[str, ...]) -> LivePlan:
         bound, options = matched.bound, self.options
-        limit = StateLimit(options.max_state_rows, options.when_full == "drop") if options.max_state_rows else None
+        limit = StateLimit.of(options.max_state_rows, options.when_full == "drop")
         time = bound.event_time(limit is not None)
         check_time(matched, time)
         spec = bound.spec(matched.schema, limit)

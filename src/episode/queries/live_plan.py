@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta, timezone
+from datetime import datetime
 
 import pyarrow as pa
 
@@ -17,9 +17,8 @@ from episode.matchers.bound import Bound, BoundPattern
 from episode.matchers.live import LiveRules
 from episode.matchers.protocol import MatcherSpec
 from episode.plan.delays import plain_values
-from episode.plan.event_time import EventTime
+from episode.plan.event_time import EventTime, end_of_stream
 from episode.plan.output import ColumnAtPlace
-from episode.plan.types import is_integer
 from episode.queries.local import Arguments
 from episode.store.declaration import MOST_LANES, Declaration
 
@@ -185,23 +184,4 @@ def partition_columns(bound: BoundPattern) -> set[str]:
 
 def end_of(end: datetime | str | int | None, time: EventTime, utc: bool) -> int | None:
     """The end of the stream in units of event time."""
-    if end is None:
-        return None
-    if is_integer(time.type):
-        if isinstance(end, int) and not isinstance(end, bool):
-            return end
-        raise EpisodeAnalysisError(f"Options(end={end!r}): the event time {time.column} is a whole number.")
-    moment: object = end
-    if isinstance(end, str):
-        try:
-            moment = datetime.fromisoformat(end.strip().replace("Z", "+00:00"))
-        except ValueError:
-            moment = None
-    if not isinstance(moment, datetime):
-        raise EpisodeAnalysisError(f"Options(end={end!r}) is no time.", hint="Write for example '2026-11-01 00:00:00'.")
-    if moment.tzinfo is None and time.type == "timestamp" and not utc:
-        raise EpisodeAnalysisError(
-            f"Options(end={end!r}): in which time zone?", hint="Write for example '2026-11-01 00:00:00+01:00'."
-        )
-    whole = moment if moment.tzinfo is not None else moment.replace(tzinfo=timezone.utc)
-    return (whole - datetime(1970, 1, 1, tzinfo=timezone.utc)) // timedelta(microseconds=1)
+    return end_of_stream(end, time, "UTC" if utc or time.type != "timestamp" else None)

@@ -1,1 +1,1 @@
-"""How large a cluster must be: a cost model of measured parts, and a simulated cluster. No Spark is needed for it."""
+"""How large a cluster must be: a cost model of measured parts. No Spark is needed for it."""

@@ -1,4 +1,4 @@
-"""This machine against the one where the constants were measured: the same work in process, in some seconds."""
+"""Calibration: the same work in process on this machine and where the constants were measured, in some seconds."""
 
 from __future__ import annotations
 

@@ -1,20 +1,26 @@
-"""The batch runtime: pack the input into envelopes, shuffle them by shard, match each shard. Lazy throughout."""
+"""The batch runtime: pack the input into envelopes, shuffle them by shard, match each shard. Lazy throughout.
+
+Sets of rules that group and order rows differently are matched over one input: it is read once, every chunk is packed
+for each set, and the same tasks match the shards of one set after those of the other.
+"""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar
+from itertools import accumulate, groupby
+from typing import Any, ClassVar, NamedTuple
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from episode.errors import EpisodeError
-from episode.matchers.envelope import FLUSH_BYTES, SCHEMA, Packing, in_groups, pack, unpack
+from episode.matchers.envelope import FLUSH_BYTES, SCHEMA, Packing, in_groups, pack, pack_for_all, unpack
 from episode.matchers.protocol import Analyzes, InputOrder, Matcher, MatcherSpec, Reports, Screens
 from episode.matchers.running import run
 from episode.matchers.screen import Screen
@@ -24,7 +30,7 @@ from episode.matchers.sliced_keys import SlicedKeys
 from episode.matchers.stages import StageClock
 from episode.plan.run_options import RunOptions
 from episode.spark import carry, classic
-from episode.spark.packing import Stage, as_events, columns_of, pack_rows
+from episode.spark.packing import Packer, Stage, as_events, columns_of, pack_rows
 from episode.spark.scan import LEAST_TASK_BYTES, ParquetScan, Split, choose_scan, in_waves
 from episode.spark.sketch import sketch_of_rows, sketch_of_scan, sketch_of_store
 from episode.spark.slices import (
@@ -46,13 +52,14 @@ from episode.spark.worker import prepare_worker, spill_directory
 
 Work = Callable[[Iterable[pa.Table]], Iterator[pa.RecordBatch]]
 """What a task does with the events of a shard, or of several."""
+WorkOf = Callable[[MatcherSpec], Work]
 
 LOGGER = logging.getLogger("episode.spark")
 GROUP_BYTES = 16 * 2**20
 """Small shards of a task are matched together up to this size: few feeds, and arrays that stay in the cache."""
 
 ONE_TASK_BYTES = 2**20
-"""So few events are read and matched by one task, without a shuffle: that takes less than to start another."""
+"""Inputs up to this size run in one task, without a shuffle: that takes less time than starting another."""
 
 _TASKS_PER_CORE = 2
 _ASSUMED_CORES = 8
@@ -66,7 +73,10 @@ _NO_KEYS = "no PARTITION BY: all rows are one partition"
 
 @dataclass(frozen=True)
 class Batch:
-    """A planned batch run: `frame()` is its result, lazily; the reasons are for explain."""
+    """A planned batch run: `frame()` is its result, lazily; the reasons are for explain.
+
+    further: more specs with the same output columns, matched over the same input.
+    """
 
     spark: SparkSession
     input: DataFrame
@@ -78,6 +88,7 @@ class Batch:
     scan_reason: str
     store: StoreScan | None = None
     slices: SlicePlan | None = None
+    further: tuple[ShardedSpec, ...] = ()
 
     is_stream: ClassVar[bool] = False
 
@@ -85,14 +96,22 @@ class Batch:
     def reasons(self) -> list[str]:
         """How the rows are read, which of them are moved, the number of shards and where it comes from, and which keys
         are sliced."""
+        if self.further:
+            ways = [f"shards of group {at}: {one.reason}" for at, (_, one) in enumerate(self.groups, start=1)]
+            return [f"scan: {self.scan_reason}", *ways]
         slices = [] if self.slices is None else self.slices.reasons
         screened = ["screen: rows that qualify for no variable are not shuffled"] if self.screen is not None else []
         return [f"scan: {self.scan_reason}", *screened, f"shards: {self.shards.reason}", *slices]
 
     @property
+    def groups(self) -> tuple[ShardedSpec, ...]:
+        """All specs, each with its shards."""
+        return ShardedSpec(self.spec, self.shards), *self.further
+
+    @property
     def screen(self) -> Screen | None:
         """What leaves out rows that no match can have, where the pattern allows it."""
-        return self.spec.screen if isinstance(self.spec, Screens) else None
+        return _screen_of(self.spec)
 
     @property
     def tasks(self) -> list[tuple[Split, ...]]:
@@ -107,20 +126,24 @@ class Batch:
         if self.slices is not None and self.slices.sliced is not None:
             matched = self._sliced(self.slices, self.slices.sliced, schema)
         else:
-            matched = self._worked(_matching(self.spec, self.budget_bytes), schema)
+            matched = self._run(partial(_match, budget_bytes=self.budget_bytes), schema)
         return carry.decode(matched, self.spec.output_schema)
 
     def reports(self) -> list[str]:
         """Run it, keep no match, and ask every matcher for its report (as JSON, where it has one). Keys are not sliced:
         what matchers count is of whole keys."""
-        reported = self._worked(_reporting(self.spec, self.budget_bytes), "report string")
+        reported = self._run(partial(_report, budget_bytes=self.budget_bytes), "report string")
         return [row.report for row in reported.collect()]
 
-    def _worked(self, work: Work, schema: StructType | str) -> DataFrame:
-        """What comes of the events of every shard."""
+    def _run(self, work_of: WorkOf, schema: StructType | str) -> DataFrame:
+        """Return what work makes of the events of every shard."""
+        works = [work_of(spec) for spec, _ in self.groups]
         if not self.shards.together:
-            group_bytes = min(getattr(self.spec, "group_bytes", GROUP_BYTES), self.budget_bytes)
-            return self._by_shard().mapInArrow(_work(work, group_bytes), schema)
+            sizes = [min(getattr(spec, "group_bytes", GROUP_BYTES), self.budget_bytes) for spec, _ in self.groups]
+            ends = list(accumulate(shards.count for _, shards in self.groups))
+            rows = _by_unit(self._envelopes(), max(shards.partitions for _, shards in self.groups))
+            return rows.mapInArrow(_work_by_shard(works, sizes, ends), schema)
+        work = _work_in_turn(works, [spec.input_columns for spec, _ in self.groups]) if self.further else works[0]
         if self.scan is None:
             rows = carry.encode(self.input).coalesce(1)
             return rows.mapInArrow(_work_on_rows(work, self.schema), schema)
@@ -143,19 +166,23 @@ class Batch:
         parts = by_number(rows.mapInArrow(match_alone(units, plan.tasks), PARTS), plan.tasks, "to")
         return parts.sortWithinPartitions(*PARTS_ORDER).mapInArrow(follow_chain(units, plan.tasks), schema)
 
-    def _by_shard(self) -> DataFrame:
-        return _by_unit(self._envelopes(), self.shards.partitions)
-
     def _envelopes(self, sliced: SlicedKeys | None = None) -> DataFrame:
-        packing = Packing(self.spec.input_order, self.shards.count, self.shards.flush_bytes, self.screen, sliced)
+        packings = [
+            Packing(spec.input_order, shards.count, shards.flush_bytes, _screen_of(spec), sliced)
+            for spec, shards in self.groups
+        ]
         if self.store is not None:
-            return self.store.envelopes(packing)
+            return self.store.envelopes(packings[0])
+        packer: Packer = partial(pack, packing=packings[0])
+        if self.further:
+            columns = [spec.input_columns for spec, _ in self.groups]
+            packer = partial(pack_for_all, packings=list(zip(packings, columns, strict=True)))
         if self.scan is None:
-            return carry.encode(self.input).mapInArrow(pack_rows(packing, self.schema), SCHEMA)
+            return carry.encode(self.input).mapInArrow(pack_rows(packer, self.schema), SCHEMA)
         tasks = self.tasks
         scan = replace(self.scan, splits=())
         numbers = self.spark.range(0, len(tasks), 1, numPartitions=max(1, len(tasks)))
-        return numbers.mapInArrow(_scan_and_pack(scan, tasks, packing), SCHEMA)
+        return numbers.mapInArrow(_scan_and_pack(scan, tasks, packer), SCHEMA)
 
 
 def _by_unit(envelopes: DataFrame, tasks: int) -> DataFrame:
@@ -176,8 +203,19 @@ class Shards:
 
     @property
     def flush_bytes(self) -> int:
-        """Pack at least 64 KiB for each shard at once, so that envelopes do not become crumbs."""
+        """Pack at least 64 KiB for each shard at once, so that envelopes stay large."""
         return max(FLUSH_BYTES, min(self.count * 2**16, 4 * FLUSH_BYTES))
+
+
+class ShardedSpec(NamedTuple):
+    """A spec, and the shards it is matched in."""
+
+    spec: MatcherSpec
+    shards: Shards
+
+
+def _screen_of(spec: MatcherSpec) -> Screen | None:
+    return spec.screen if isinstance(spec, Screens) else None
 
 
 def plan_batch(
@@ -189,12 +227,25 @@ def plan_batch(
     run: RunOptions,
 ) -> Batch:
     """Plan a run over some columns of a frame and columns that Spark derives: (SQL, name) pairs."""
+    return plan_batches(spark, frame, columns, derived, lambda schema: (spec_of(schema),), run)
+
+
+def plan_batches(
+    spark: SparkSession,
+    frame: DataFrame,
+    columns: tuple[str, ...],
+    derived: tuple[tuple[str, str], ...],
+    specs_of: Callable[[pa.Schema], Sequence[MatcherSpec]],
+    run: RunOptions,
+) -> Batch:
+    """Plan a run of specs with the same output columns, as `plan_batch` plans one. Several are not sliced."""
     selected = columns_of(frame, columns, derived, run.arguments)
     schema = carry.arrow_schema(selected.schema)
-    spec = spec_of(schema)
-    carry.check_order(selected.schema, spec.input_order)
+    spec, *others = specs_of(schema)
+    for one in (spec, *others):
+        carry.check_order(selected.schema, one.input_order)
     budget = max(run.shard_bytes or DEFAULT_BUDGET, _LEAST_BUDGET)
-    store = None if derived else scan_of(spark, selected)
+    store = None if derived or others else scan_of(spark, selected)
     estimate = None
     if store is None:
         scan, reason = choose_scan(spark, selected, schema)
@@ -204,10 +255,14 @@ def plan_batch(
         scan, reason, size = None, f"envelopes of the stream store {store.name}", store.size(schema)
     cores = classic.parallelism(spark)
     forced = run.shards is not None or isinstance(run.slices, int)
-    if not forced and estimate is not None and estimate <= ONE_TASK_BYTES:
-        plan = one_shard(spec.input_order, cores)
-    else:
-        plan = plan_shards(spec.input_order, size, cores, budget, run.shards)
+    few = not forced and estimate is not None and estimate <= ONE_TASK_BYTES
+    plan, *plans = (
+        one_shard(one.input_order, cores) if few else plan_shards(one.input_order, size, cores, budget, run.shards)
+        for one in (spec, *others)
+    )
+    if others:
+        further = tuple(map(ShardedSpec, others, plans))
+        return Batch(spark, selected, schema, spec, scan, plan, budget, reason, further=further)
     sample: Callable[[], Sketch | str]
     if store is not None:
         sample = partial(sketch_of_store, store, schema, spec.input_order)
@@ -221,7 +276,7 @@ def plan_batch(
 
 
 def _tasks(shards: Shards, size: int | None) -> int:
-    """So many tasks as there would be if keys were many and small."""
+    """Return the number of tasks there would be if keys were many and small."""
     return max(shards.partitions, in_waves(-(-(size or 0) // _TASK_BYTES), shards.cores))
 
 
@@ -264,12 +319,12 @@ def _round_up(count: int, unit: int) -> int:
 # ---- what runs in the workers ----------------------------------------------------------------------------
 
 
-def _scan_and_pack(scan: ParquetScan, tasks: list[tuple], packing: Packing) -> Stage:
+def _scan_and_pack(scan: ParquetScan, tasks: list[tuple], packer: Packer) -> Stage:
     def stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         prepare_worker()
         for batch in batches:
             for task in batch.column(0).to_pylist():  # numbers of tasks, not rows
-                yield from pack(scan.read(tasks[task]), packing, task)
+                yield from packer(scan.read(tasks[task]), partition_index=task)
 
     return stage
 
@@ -291,23 +346,37 @@ def _work_on_rows(work: Work, schema: pa.Schema) -> Stage:
     return stage
 
 
-def _work(work: Work, group_bytes: int) -> Stage:
+def _work_in_turn(works: Sequence[Work], columns: Sequence[Sequence[str]]) -> Work:
+    """Do one work after the other on the same events, of which each reads some columns."""
+
+    def work(tables: Iterable[pa.Table]) -> Iterator[pa.RecordBatch]:
+        kept = list(tables)  # few: see ONE_TASK_BYTES
+        for one, names in zip(works, columns, strict=True):
+            yield from one([table.select(list(names)) for table in kept])
+
+    return work
+
+
+def _work_by_shard(works: Sequence[Work], group_bytes: Sequence[int], ends: Sequence[int]) -> Stage:
+    """Do the work that each shard is for. ends: the numbers at which the shards of each work end."""
+
     def stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         prepare_worker()
-        for group in in_groups(unpack(batches), group_bytes):
-            yield from work(group)
+        for at, envelopes in groupby(unpack(batches), lambda envelope: bisect_right(ends, envelope[0])):
+            for tables in in_groups(envelopes, group_bytes[at]):
+                yield from works[at](tables)
 
     return stage
 
 
-def _matching(spec: MatcherSpec, budget_bytes: int) -> Work:
+def _match(spec: MatcherSpec, budget_bytes: int) -> Work:
     def work(tables: Iterable[pa.Table]) -> Iterator[pa.RecordBatch]:
         yield from run_shard(spec, tables, budget_bytes, spill_directory=spill_directory())
 
     return work
 
 
-def _reporting(spec: MatcherSpec, budget_bytes: int) -> Work:
+def _report(spec: MatcherSpec, budget_bytes: int) -> Work:
     def work(tables: Iterable[pa.Table]) -> Iterator[pa.RecordBatch]:
         opened = _Opened(spec)
         read = opened.loaded(opened.clock.reading(tables))

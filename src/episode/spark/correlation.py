@@ -128,7 +128,7 @@ def plan_correlation(
         spec = partial(_narrow_spec, pattern, wanted)
         batch = plan_batch(spark, _united(parts), columns, derived, spec, run)
         return PlannedCorrelation(pattern, batch, run.arguments)
-    limit = StateLimit(run.live.max_state_rows, run.live.gives_up) if run.live.max_state_rows else None
+    limit = StateLimit.of(run.live.max_state_rows, run.live.gives_up)
     time, watermark = counted_in(pattern.event_time(limit is not None), run.live.time_unit), None
     if pattern.closed:
         parts = [_with_columns_of(*parts)]

@@ -36,10 +36,10 @@ def without_archives(path: list[str]) -> list[str]:
 
 def load() -> None:
     """Load what every query needs."""
-    from episode.matchers import loading
+    from episode.matchers import engines
     from episode.spark import batch, live_tasks, store_source, stream  # noqa: F401  (workers find them loaded)
 
-    loading.load()
+    engines.load()
     gc.collect()
     gc.freeze()  # not looked at again by any worker, and so its pages stay shared
 

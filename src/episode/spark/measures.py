@@ -9,7 +9,7 @@ from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
 from episode.plan.output import MeasurePlan, PlannedMeasure
 from episode.plan.result import Result
 from episode.spark.expressions import Arguments, select
-from episode.spark.quiet import without_context_logs
+from episode.spark.raised import without_context_logs
 from episode.spark.tables import first_line
 
 

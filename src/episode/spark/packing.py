@@ -9,13 +9,14 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.taskcontext import TaskContext
 
-from episode.matchers.envelope import Packing, pack
 from episode.plan.schema import quote
 from episode.spark.expressions import Arguments, select, uses
 from episode.spark.parsing import expr
 from episode.spark.worker import prepare_worker
 
 Stage = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+Packer = Callable[..., Iterator[pa.RecordBatch]]
+"""Packs tables; partition_index: of the task that reads them. See `envelope.pack`."""
 
 
 def columns_of(
@@ -29,12 +30,13 @@ def columns_of(
     return frame.select(*wanted)
 
 
-def pack_rows(packing: Packing, schema: pa.Schema) -> Stage:
+def pack_rows(packer: Packer, schema: pa.Schema) -> Stage:
     """Runs in the workers: rows as Spark sends them, packed by shard."""
 
     def stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         prepare_worker()
-        yield from pack((as_events(batch, schema) for batch in batches), packing, TaskContext.get().partitionId())
+        tables = (as_events(batch, schema) for batch in batches)
+        yield from packer(tables, partition_index=TaskContext.get().partitionId())
 
     return stage
 

@@ -55,7 +55,7 @@ class Planned(ABC):
 
     @property
     def of_matches(self) -> bool:
-        return isinstance(self.run, Stream) and self.run.rules.live.of_matches
+        return isinstance(self.run, Stream) and self.run.of_matches
 
     @property
     def counters(self) -> str | None:
@@ -115,7 +115,7 @@ def plan_query(spark: SparkSession, frame: DataFrame, pattern: BoundPattern, run
     if not frame.isStreaming:
         batch = plan_batch(spark, frame, pattern.input_columns, pattern.derived, pattern.spec, run)
         return PlannedQuery(pattern, batch, run.arguments)
-    limit = StateLimit(run.live.max_state_rows, run.live.gives_up) if run.live.max_state_rows else None
+    limit = StateLimit.of(run.live.max_state_rows, run.live.gives_up)
     time = pattern.event_time(limit is not None)
 
     def spec_of(schema: pa.Schema) -> MatcherSpec:

@@ -9,13 +9,15 @@ other exceptions stay as they are.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import wraps
 from threading import Lock
 from typing import Any, TypeVar
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors.exceptions import captured
+from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming import query as streaming
 
@@ -148,3 +150,21 @@ def _converting(original: Call) -> Call:
         return both(ours, made)
 
     return converting  # type: ignore[return-value]
+
+
+CONTEXT_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+"""They write every error of a statement with its stack as a line of JSON."""
+
+
+@contextmanager
+def without_context_logs() -> Iterator[None]:
+    """Errors of statements that run in the body are raised, and not logged, too."""
+    loggers = [PySparkLogger.getLogger(name) for name in CONTEXT_LOGGERS]
+    before = [logger.disabled for logger in loggers]
+    for logger in loggers:
+        logger.disabled = True
+    try:
+        yield
+    finally:
+        for logger, disabled in zip(loggers, before, strict=True):
+            logger.disabled = disabled

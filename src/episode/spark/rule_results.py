@@ -28,7 +28,7 @@ from episode.matchers.rules.pool import RULE_COLUMN
 from episode.plan.schema import quote
 from episode.spark.expressions import Arguments, select, uses, where
 from episode.spark.parsing import permitted
-from episode.spark.quiet import without_context_logs
+from episode.spark.raised import without_context_logs
 
 JSON_OPTIONS = "map('ignoreNullFields', 'false')"
 TIME_OPTIONS = (
@@ -38,7 +38,7 @@ TIME_OPTIONS = (
 AS_JSON = (BooleanType, NumericType, StringType, VariantType)
 """Types that are the same in JSON."""
 BRANCHES = 16
-"""Of one CASE."""
+"""Branches of one CASE."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ def analysed(matched: DataFrame, rules: Sequence[Finish], arguments: Arguments) 
 
 
 def _selected(frame: DataFrame, named: Sequence[tuple[str, str]], arguments: Arguments) -> DataFrame:
-    """As `select`, for many columns: Spark is called once."""
+    """Select many columns with one call of Spark."""
     if uses(arguments, (sql for sql, _ in named)):
         return select(frame, named, arguments)
     return frame.selectExpr(*(permitted(f"{sql} AS {quote(name)}") for sql, name in named))
@@ -150,7 +150,7 @@ def _switch(branch: str, tests: Sequence[tuple[int, str]]) -> str:
 
 
 def _looked_up(values: Sequence[str]) -> str:
-    """Of constants the one of the rule; rules are numbered from 0 on."""
+    """Look up the constant of a rule; rules are numbered from 0 on."""
     return f"element_at(array({', '.join(values)}), {quote(RULE_COLUMN)} + 1)"
 
 

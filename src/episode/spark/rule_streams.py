@@ -23,7 +23,8 @@ from episode.matchers.envelope import SCHEMA, are_orders, orders
 from episode.matchers.fingerprint import fingerprint
 from episode.matchers.live import NO_WATERMARK, LiveShard
 from episode.matchers.rules.changes import Effect, RuleChange
-from episode.matchers.rules.changing import RULE, ChangingMatcher, ChangingSpec
+from episode.matchers.rules.changing import RULE, ChangingSpec
+from episode.matchers.rules.matcher import RuleSetMatcher
 from episode.matchers.rules.one_rule import RESULT
 from episode.matchers.spark_types import held_as, spark_name
 from episode.plan.event_time import EventTime
@@ -103,7 +104,7 @@ def of_rule(matches: DataFrame, rule: str, schema: pa.Schema) -> DataFrame:
 
 
 def _orders(shards: int) -> Any:
-    """Runs in the workers: changes as envelopes for every shard, and for the one that keeps the books."""
+    """Runs in the workers: changes as envelopes for every shard, and for the bookkeeping shard (ROLL_CALL)."""
 
     def stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -140,7 +141,7 @@ class RuleProcessor(ShardProcessor):
         yield from super().handleInputRows(key, iter(frames), timerValues)
 
     def _note(self, changes: list[RuleChange], times: TimerValues) -> None:
-        """For people: when changes take effect."""
+        """Record for `rules()` when changes took effect."""
         watermark = self._watermark(times)
         after = None if watermark == NO_WATERMARK else watermark
         for change in changes:
@@ -148,19 +149,19 @@ class RuleProcessor(ShardProcessor):
 
     def _shard(self, number: int, head: _Head) -> tuple[LiveShard, ShardChunks]:
         shard, chunks = super()._shard(number, head)
-        assert isinstance(shard.matcher, ChangingMatcher)
+        assert isinstance(shard.matcher, RuleSetMatcher)
         shard.matcher.done = shard.watermark
         return shard, chunks
 
     def _stepped(self, number: int, shard: LiveShard) -> None:
-        """What is fed is fed: now the rules change."""
+        """Change the rules, after all events of the step were fed."""
         matcher = shard.matcher
-        assert isinstance(matcher, ChangingMatcher)
+        assert isinstance(matcher, RuleSetMatcher)
         before = matcher.given_up
         changes, self.changes = self.changes, []
         matcher.change(changes, shard.watermark)
         shard.counters.given_up += matcher.given_up - before
-        shard.counters.skipped_keys = matcher.keys_aside
+        shard.counters.skipped_keys = matcher.quarantined_keys
         shard.counters.state_rows = matcher.state_rows
         for failure in matcher.failures():
             self.log.write_failure(query_id(), number, failure)

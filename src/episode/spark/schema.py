@@ -12,7 +12,7 @@ from episode.plan.schema import InputSchema
 from episode.plan.spark_names import column_name
 from episode.spark.expressions import Arguments, select, uses
 from episode.spark.parsing import expr
-from episode.spark.quiet import without_context_logs
+from episode.spark.raised import without_context_logs
 from episode.spark.tables import first_line
 
 NO_ARGUMENTS: Arguments = {}

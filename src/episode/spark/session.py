@@ -1,9 +1,10 @@
-"""The Spark session that episode works in: one that is there, as it is, or else a new local one."""
+"""The Spark session that episode works in: an existing one, as it is, or else a new one, local or of given settings."""
 
 from __future__ import annotations
 
 import logging
 import os
+import shutil
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
@@ -14,8 +15,7 @@ from pyspark import SparkContext
 from pyspark.errors import PySparkException, PySparkRuntimeError
 from pyspark.sql import SparkSession
 
-from episode.spark import class_archive
-from episode.spark.java import check_java, not_started
+from episode.errors import EpisodeError
 
 LOGGER = logging.getLogger("episode.spark")
 STATE_STORE = "spark.sql.streaming.stateStore.providerClass"
@@ -41,8 +41,18 @@ _LOCAL = {
 JAVA_OPTIONS = "spark.driver.defaultJavaOptions"
 """Stands before the options that a user gives (`spark.driver.extraJavaOptions`), and leaves them as they are."""
 
+_ANYWHERE = {"spark.ui.showConsoleProgress": "false", "spark.log.level": "ERROR", STATE_STORE: ROCKSDB}
 _SETTINGS_ELSEWHERE = ("SPARK_HOME", "SPARK_CONF_DIR", *_ELSEWHERE)
 """With these, another Spark is started than the one that comes with pyspark, or with settings that are not known."""
+
+REMEDY = (
+    "Install Java 17 or 21 (for example the package openjdk-17-jre-headless, or temurin from conda-forge), "
+    "and set JAVA_HOME if it is not on the path."
+)
+_JAVA_ELSEWHERE = ("SPARK_HOME", "SPARK_CONF_DIR", "PYSPARK_GATEWAY_PORT")
+"""With these, settings of Spark's installation may say where Java is, or it runs already."""
+
+_GATEWAY = "JAVA_GATEWAY_EXITED"
 
 _SILENCE = Path(__file__).with_name("log4j2.properties")
 _GIBIBYTE = 2**30
@@ -136,13 +146,50 @@ def local_session(name: str, settings: Mapping[str, str], cores: int | None = No
 
 
 def java_settings() -> dict[str, str]:
-    """Those of the Java process of a session that episode starts: classes from their archive, and no log."""
-    if any(name in os.environ for name in _SETTINGS_ELSEWHERE):
+    """Settings that keep the Java process of a session that episode starts from logging."""
+    if " " in str(_SILENCE) or any(name in os.environ for name in _SETTINGS_ELSEWHERE):
         return {"spark.log.level": "OFF"}
-    silence = [] if " " in str(_SILENCE) else [f"-Dlog4j2.configurationFile={_SILENCE.as_uri()}"]
-    silent = {} if silence else {"spark.log.level": "OFF"}
-    options = [*class_archive.options(), *silence]
-    return silent | ({JAVA_OPTIONS: " ".join(options)} if options else {})
+    return {JAVA_OPTIONS: f"-Dlog4j2.configurationFile={_SILENCE.as_uri()}"}
+
+
+def check_java() -> None:
+    """Is there a Java that Spark's launcher would find?"""
+    if any(name in os.environ for name in _JAVA_ELSEWHERE):
+        return
+    home = os.environ.get("JAVA_HOME")
+    if home and shutil.which(os.path.join(home, "bin", "java")) is None:
+        raise EpisodeError(f"JAVA_HOME is {home}, where there is no bin/java: Spark cannot start.", hint=REMEDY)
+    if not home and shutil.which("java") is None:
+        raise EpisodeError("There is no Java on this machine, and Spark needs one.", hint=REMEDY)
+
+
+def not_started(error: Exception) -> EpisodeError | None:
+    """The error of a Java process that ended before Spark was there, if that is what pyspark complains of."""
+    if _GATEWAY not in str(error):
+        return None
+    return EpisodeError(
+        "Spark could not start: its Java process ended at once.",
+        hint=f"Java's own message says why. If it is missing or too old: {REMEDY}",
+    )
+
+
+def start_session(settings: Mapping[str, str], master: str | None) -> SparkSession:
+    """A session with these settings over episode's own. master: None: this machine."""
+    if SparkSession.getActiveSession() is not None:
+        raise EpisodeError("Spark runs already: its settings cannot be given any more.")
+    if master is None or master.startswith("local"):
+        chosen = {} if master is None else {"spark.master": master}
+        return local_session("episode", {**own_settings(), **settings, **chosen})
+    if master.startswith("sc://"):
+        builder = SparkSession.builder.remote(master)
+        own: Mapping[str, str] = {}
+    else:
+        os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+        builder = SparkSession.builder.master(master).appName("episode")
+        own = _ANYWHERE
+    for name, value in {**own, **settings}.items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
 
 
 def _load_matchers() -> None:

@@ -10,31 +10,30 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import datetime
+from functools import partial
 from typing import ClassVar
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from episode.errors import EpisodeAnalysisError
+from episode.errors import EpisodeAnalysisError, warn
 from episode.matchers.aside import check_skips_keys
-from episode.matchers.envelope import SCHEMA, Packing, call
+from episode.matchers.envelope import SCHEMA, Packing, call, pack
 from episode.matchers.live import LiveRules
 from episode.matchers.protocol import MatcherSpec
 from episode.plan.delays import Delays, widest
-from episode.plan.event_time import EventTime, counted_in, watermark_delay
+from episode.plan.event_time import EventTime, counted_in, end_of_stream, watermark_delay
 from episode.plan.parameters import shown
 from episode.plan.run_options import LiveOptions, RunOptions
-from episode.plan.types import is_integer
 from episode.spark import carry
 from episode.spark.chain import DELAY, WATERMARK, Clock, chain_of, mark
+from episode.spark.classic import parallelism
 from episode.spark.packed_processor import PackedProcessor
 from episode.spark.packing import Stage, columns_of, pack_rows
 from episode.spark.schema import TIME
-from episode.spark.session import ROCKSDB, STATE_STORE
+from episode.spark.session import PARTITIONS, ROCKSDB, STATE_STORE
 from episode.spark.shards import COUNTERS, OUTPUT, ROLL_CALL, ShardProcessor, StreamRules, open_matches
-from episode.spark.state_partitions import warn_of_many_partitions
 from episode.spark.stores import StoreScan, scan_of
 from episode.spark.versions import check_streams
 from episode.spark.watermarks import declared_delay, on_the_clock
@@ -42,6 +41,11 @@ from episode.spark.watermarks import declared_delay, on_the_clock
 LOGGER = logging.getLogger("episode.spark")
 STREAM_SHARDS = 32
 """How many shards a stream has unless asked: the same everywhere, because a checkpoint keeps its state by shard."""
+
+
+TIME_ZONE = "spark.sql.session.timeZone"
+FEW_PARTITIONS = 16
+"""So many state partitions are never too many."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +70,11 @@ class Stream:
     store: StoreScan | None = None
 
     is_stream: ClassVar[bool] = True
+
+    @property
+    def of_matches(self) -> bool:
+        """Are the events matches of another pattern?"""
+        return self.rules.live.of_matches
 
     @property
     def reasons(self) -> list[str]:
@@ -108,7 +117,8 @@ class Stream:
         packing = Packing(self.spec.input_order, self.rules.shards)
         if self.store is not None:
             return self.store.envelopes(packing, ROLL_CALL)
-        return carry.encode(self.input).mapInArrow(_with_call(pack_rows(packing, self.schema)), SCHEMA)
+        packed = pack_rows(partial(pack, packing=packing), self.schema)
+        return carry.encode(self.input).mapInArrow(_with_call(packed), SCHEMA)
 
     def metadata(self, column: str) -> dict[str, int] | None:
         """What a further pattern must know of a column of the output: the delay, if it has times of matches."""
@@ -173,7 +183,7 @@ def plan_stream(
         clock, words, takes_watermark = chain.clock(selected, time, options.watermark)
     _check_state_store(spark)
     check_streams()
-    end, keep_late = _end_of(spark, time, options.end), options.late_path is not None
+    end, keep_late = end_of_stream(options.end, time, spark.conf.get(TIME_ZONE)), options.late_path is not None
     if options.skips_keys:
         check_skips_keys(spec)
     live = LiveRules(end, options.event_id, keep_late, of_matches=chain is not None, skip_keys=options.skips_keys)
@@ -207,6 +217,27 @@ def _watermark(frame: DataFrame, time: EventTime, options: LiveOptions) -> tuple
     return delay, f"{options.watermark} behind {time.column}"
 
 
+def warn_of_many_partitions(spark: SparkSession, shards: int) -> None:
+    """Every micro-batch opens and commits the state of every partition, also of those that no shard is in."""
+    partitions, slots = int(spark.conf.get(PARTITIONS) or 0), parallelism(spark)
+    message = many_partitions(partitions, shards, slots)
+    if message is not None:
+        warn(message)
+
+
+def many_partitions(partitions: int, shards: int, slots: int | None) -> str | None:
+    """What is wrong with so many partitions, where they are far more than shards and slots (None: not known)."""
+    if partitions <= 2 * max(shards, slots or 1, FEW_PARTITIONS):
+        return None
+    wanted = min(shards, max(2, slots or shards))
+    return (
+        f"Spark keeps the state of this stream in {partitions} partitions, and its events are in {shards} "
+        f"{'shard' if shards == 1 else 'shards'}: every micro-batch waits for the upkeep of empty partitions. "
+        f'spark.conf.set("{PARTITIONS}", "{wanted}") before the query is made; '
+        "a checkpoint keeps the number that it was begun with."
+    )
+
+
 def _check_state_store(spark: SparkSession) -> None:
     provider = spark.conf.get(STATE_STORE) or ""
     if not provider.endswith(ROCKSDB.rpartition(".")[2]):
@@ -214,24 +245,6 @@ def _check_state_store(spark: SparkSession) -> None:
             f"Pattern matching over streams needs Spark's RocksDB state store; the session uses {provider}.",
             hint=f'spark.conf.set("{STATE_STORE}", "{ROCKSDB}") before the query is made.',
         )
-
-
-def _end_of(spark: SparkSession, time: EventTime, end: datetime | str | int | None) -> int | None:
-    """The end of the stream in units of event time."""
-    if end is None:
-        return None
-    if is_integer(time.type):
-        if isinstance(end, int) and not isinstance(end, bool):
-            return end
-        raise EpisodeAnalysisError(f"Options(end={end!r}): the event time {time.column} is a whole number.")
-    kind = "timestamp_ntz" if time.type == "timestamp_ntz" else "timestamp"
-    moment = F.lit(end).try_cast(kind).cast("timestamp") if not isinstance(end, int) else F.lit(None)
-    if kind == "timestamp_ntz":
-        moment = F.to_utc_timestamp(moment, spark.conf.get("spark.sql.session.timeZone"))
-    micros = spark.range(1).select(F.unix_micros(moment)).collect()[0][0]
-    if micros is None:
-        raise EpisodeAnalysisError(f"Options(end={end!r}) is no time.", hint="Write for example '2026-11-01 00:00:00'.")
-    return int(micros)
 
 
 def _with_call(stage: Stage) -> Stage:

@@ -15,8 +15,7 @@ from episode.paths import kind_of_files
 from episode.spark.lakehouse import open_table
 from episode.spark.parsing import ONLY_QUERIES, RefusedStatement, sql
 from episode.spark.places import VIEW, Copies
-from episode.spark.quiet import without_context_logs
-from episode.spark.raised import both
+from episode.spark.raised import both, without_context_logs
 
 INFERENCE = {"header": "true", "inferSchema": "true", "inferTimestamp": "true"}
 """How CSV and JSON files are read: with a header, and types that fit the values."""

@@ -89,7 +89,7 @@ def _run(spark: SparkSession) -> None:
 
 
 def _load(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    from episode.matchers.loading import load
+    from episode.matchers.engines import load
 
     for _ in batches:
         load()

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from episode.cli_errors import explained
 from episode.errors import EpisodeError
+from episode.terminal.errors import explain_error
 
 
 def problem_of(error: Exception) -> dict[str, Any]:
     """An error as JSON. position and length: of the offending part of the text, in characters; null where there is
     none. text: all of it, with the line and its caret."""
     if not isinstance(error, EpisodeError):
-        message = explained(error)[0]
+        message = explain_error(error)[0]
         return {**_NOWHERE, "kind": "error", "message": message, "text": message}
     place = error.line_and_column
     line, column = place or (None, None)

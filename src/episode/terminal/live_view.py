@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from threading import Event
 from typing import Any
 
-from rich.console import Group, RenderableType
+from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -14,10 +16,15 @@ from episode.terminal.dropped import as_rows, dropped_of, in_words
 from episode.terminal.live import counted, size
 from episode.terminal.table import result_table
 
+PERIOD = 0.25
+"""Seconds between two pictures."""
+LINES = 5.0
+"""Seconds between two lines, if there is no picture."""
+
 
 @dataclass
 class LiveQueryView:
-    """What a live query says of itself. columns: of its matches, as far as known."""
+    """Status and progress of a live query."""
 
     title: str = ""
     message: str = "starting"
@@ -81,6 +88,21 @@ class LiveQueryView:
         for name, value, more in rows:
             table.add_row(Text(name, style="dim"), Text(value), Text(more))
         return table
+
+
+def watch(query: Any, view: LiveQueryView, ending: Event, notes: Console | None) -> None:
+    """Keep a view up to date until the query has ended, or shall end; a line now and then if there is no picture."""
+    said, before = time.monotonic(), ""
+    while True:
+        ended = not query.isActive or ending.wait(PERIOD)
+        view.update(query.status, query.lastProgress)
+        if notes is not None and (ended or time.monotonic() - said >= LINES):
+            line = view.line()
+            if line != before:
+                notes.print(line, highlight=False, soft_wrap=True)
+            said, before = time.monotonic(), line
+        if ended:
+            return
 
 
 def latencies(progress: Mapping[str, Any]) -> str:

@@ -1,5 +1,5 @@
-"""The templates of `make bench-crimes` against two brute forces: Python's `re` over one letter for each row, and the
-oracle of row patterns. The regular expressions are written from the templates' meaning, not from their text."""
+"""The templates of `make bench NAME=crimes` against two brute forces: Python's `re` over one letter for each row, and
+the oracle of row patterns. The regular expressions are written from the templates' meaning, not from their text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The queries of `make bench-pandas`: funnels against a regular expression, sessions and V-shapes against loops."""
+"""The queries of `make bench NAME=pandas`: funnels against a regular expression, sessions and V-shapes by loops."""
 
 from __future__ import annotations
 

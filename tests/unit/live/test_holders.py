@@ -1,3 +1,5 @@
+"""Holds events between the input and the matching loop of a live task: slices joined, and limits kept."""
+
 from __future__ import annotations
 
 import numpy as np

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import random
-from datetime import date, datetime, timedelta
+from datetime import date, datetime, timedelta, timezone
 
 import pytest
 
+from episode.errors import EpisodeAnalysisError
+from episode.plan.event_time import EventTime, end_of_stream
 from episode.plan.moments import moment_of
 
 FIRST = datetime(1970, 1, 1)
@@ -40,3 +42,41 @@ def test_what_only_spark_reads(text: str) -> None:
 
 def test_a_time_of_day_is_not_a_part_of_a_date() -> None:
     assert moment_of("2024-01-02 10:00:00", "date") is None
+
+
+MIDNIGHT = 1_767_225_600_000_000
+HOUR = 3_600_000_000
+
+
+@pytest.mark.parametrize(
+    ("end", "type_", "zone", "expected"),
+    [
+        (datetime(2026, 1, 1, tzinfo=timezone.utc), "timestamp", None, MIDNIGHT),
+        (datetime(2026, 1, 1, tzinfo=timezone.utc), "timestamp_ntz", "Europe/Berlin", MIDNIGHT + HOUR),
+        (datetime(2026, 1, 1), "timestamp", "Europe/Berlin", MIDNIGHT - HOUR),
+        ("2026", "timestamp", "UTC", MIDNIGHT),
+        ("2026-1-1 0:0", "timestamp", "+01:00", MIDNIGHT - HOUR),
+        ("2026-01-01 00:00:00.5 Europe/Berlin", "timestamp", "UTC", MIDNIGHT - HOUR + 500_000),
+        ("2026-01-01", "timestamp_ntz", "Europe/Berlin", MIDNIGHT),
+        (17, "bigint", "UTC", 17),
+    ],
+)
+def test_the_end_of_a_stream(end: datetime | str | int, type_: str, zone: str | None, expected: int) -> None:
+    assert end_of_stream(end, EventTime("ts", type_), zone) == expected
+
+
+@pytest.mark.parametrize(
+    ("end", "type_", "complaint"),
+    [
+        ("soon", "timestamp", "is no time"),
+        (17, "timestamp", "is no time"),
+        ("2026-13-01", "timestamp", "is no time"),
+        ("2026-01-01 00:00 Nowhere/Town", "timestamp", "is no time"),
+        ("2026-01-01", "timestamp", "in which time zone"),
+        ("2026-01-01", "bigint", "is a whole number"),
+        (True, "bigint", "is a whole number"),
+    ],
+)
+def test_what_is_no_end_of_a_stream(end: str | int, type_: str, complaint: str) -> None:
+    with pytest.raises(EpisodeAnalysisError, match=complaint):
+        end_of_stream(end, EventTime("ts", type_), None)

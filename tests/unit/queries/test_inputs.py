@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import episode
-from episode.cli_inputs import read_arguments
+from episode.cli.inputs import read_arguments
 from episode.errors import EpisodeAnalysisError
 from episode.queries.inputs import checked_tables
 

@@ -6,8 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-
-from episode.sizing.simulation import Cluster, Costs, Load, simulate_batch, simulate_live, simulate_micro_batches
+from bench.simulated_cluster import Cluster, Costs, Load, simulate_batch, simulate_live, simulate_micro_batches
 
 RESULTS = Path(__file__).parents[3] / "bench" / "results"
 TWO_CORES = Cluster(1, 2)

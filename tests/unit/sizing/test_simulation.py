@@ -6,20 +6,22 @@ import math
 
 import numpy as np
 import pytest
-
-from episode.sizing.scenarios import batch_costs, live_costs, micro_batch_costs
-from episode.sizing.simulation import (
+from bench.simulated_cluster import (
     Cluster,
     Costs,
     Faults,
     Load,
+    batch_costs,
+    live_costs,
     makespan,
+    micro_batch_costs,
     percentiles,
     shares_of,
     simulate_batch,
     simulate_live,
     simulate_micro_batches,
 )
+
 from episode.sizing.streams import live_tasks, micro_batches
 from tests.unit.sizing.fixed import constants, profile
 

@@ -8,8 +8,8 @@ import pytest
 
 from episode.errors import EpisodeError
 from episode.spark.errors import missing_on_workers, translate
-from episode.spark.java import check_java, not_started
-from episode.spark.state_partitions import many_partitions
+from episode.spark.session import JAVA_OPTIONS, check_java, java_settings, not_started
+from episode.spark.stream import many_partitions
 
 
 @pytest.fixture
@@ -41,6 +41,14 @@ def test_no_java_is_one_sentence(bare: Path, monkeypatch: pytest.MonkeyPatch) ->
 def test_java_may_be_named_by_settings_of_spark(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SPARK_HOME", str(bare))
     check_java()
+
+
+@pytest.mark.parametrize("name", ["SPARK_HOME", "SPARK_CONF_DIR"])
+def test_a_spark_with_settings_of_its_own_is_left_alone(bare: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.delenv("SPARK_REMOTE", raising=False)
+    assert JAVA_OPTIONS in java_settings()
+    monkeypatch.setenv(name, "/opt/spark")
+    assert JAVA_OPTIONS not in java_settings()
 
 
 def test_a_java_that_ends_at_once() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from episode.follow import new_batches
+from episode.cli.follow import new_batches
 from episode.terminal.live import RESULT, SHOWN_ROWS, LiveView, duration, micro_batch, size
 from episode.terminal.live_view import LiveQueryView
 

@@ -25,10 +25,11 @@ from episode.lang.functions import OTHER_SPARK_AGGREGATES, ROW_FUNCTIONS, SYNONY
 from episode.lang.lexer import Kind, Token
 from episode.lang.lifting import (
     KEYWORDS,
+    called,
+    lift_arguments,
     lift_scalar,
-    refuse_modifiers_after,
-    refuse_modifiers_inside,
-    split_arguments,
+    read_call,
+    refuse_nested,
 )
 from episode.lang.references import is_name, read_path, read_sign
 from episode.lang.source import Source
@@ -166,12 +167,7 @@ def _stands_alone(cursor: Cursor) -> bool:
 
 def aggregate_at(cursor: Cursor) -> Token | None:
     """The name of the aggregate at the cursor; what is an aggregate elsewhere only is an error."""
-    token = cursor.token
-    if token.kind is not Kind.NAME or not cursor.peek().is_symbol("(") or cursor.peek(-1).is_symbol("."):
-        return None
-    word = token.upper
-    if word in ("ANY", "SOME") and cursor.peek(-1).upper in ("LIKE", "ILIKE", "RLIKE"):
-        return None
+    word, token = called(cursor), cursor.token
     if word in ("PREV", "NEXT", *ROW_FUNCTIONS):
         hint = "The event before is b[i-1].x." if word in ("PREV", "NEXT") else "Leave it out."
         cursor.fail(f"{word} belongs to MATCH_RECOGNIZE.", token, hint)
@@ -205,8 +201,7 @@ class _ArgumentAtoms:
             return sign
         inner = aggregate_at(cursor)
         if inner is not None:
-            hint = "An aggregate covers events, not other aggregates."
-            cursor.fail(f"{inner.upper} may not stand inside {self.name.upper}.", inner, hint)
+            refuse_nested(cursor, inner, self.name)
         token = cursor.token
         variable = variable_at(cursor, self.variables)
         if variable is None:
@@ -251,26 +246,14 @@ class _ArgumentAtoms:
 
 def parse_aggregate(cursor: Cursor, name: Token, variables: Variables) -> EventAggregate:
     """The call whose opening bracket is at the cursor."""
-    opening = cursor.index
-    closing = cursor.skip_group()
-    span = cursor.span_from(name.start)
-    refuse_modifiers_after(cursor, name, MODIFIERS, EVENT_PATTERNS.name)
-    arguments = split_arguments(cursor, opening + 1, closing)
+    arguments, span = read_call(cursor, name, name, MODIFIERS, EVENT_PATTERNS.name)
     word = name.upper
     if word == "COUNT" and len(arguments) == 1:
         counted = _counted_events(Cursor(cursor.source, cursor.tokens, *arguments[0]), variables)
         if counted is not None:
             return EventAggregate("count", *counted, (), span)
-    least, most = event_aggregate_arguments(word) or (1, 1)
-    if not least <= len(arguments) <= most:
-        wanted = "one argument" if most == 1 else f"{most} arguments"
-        example = f"{name.text}(b[].x)" if most == 1 else f"{name.text}(b[].x, b[].y)"
-        cursor.fail(f"{word} takes {wanted}, not {len(arguments)}.", name, f"Write for example {example}.")
-    reader = _ArgumentAtoms(variables, name)
-    parsed = []
-    for begin, end in arguments:
-        refuse_modifiers_inside(cursor, begin, end, name, MODIFIERS, EVENT_PATTERNS.name)
-        parsed.append(lift_scalar(Cursor(cursor.source, cursor.tokens, begin, end), reader))
+    number, reader = event_aggregate_arguments(word) or (1, 1), _ArgumentAtoms(variables, name)
+    parsed = lift_arguments(cursor, name, arguments, number, reader, MODIFIERS, "b[]")
     if reader.found:
         variable, reach, _ = reader.found[0]
     elif len(variables) == 1:
@@ -283,7 +266,7 @@ def parse_aggregate(cursor: Cursor, name: Token, variables: Variables) -> EventA
             span,
             f"Name attributes of one variable. {known}",
         )
-    return EventAggregate(EVENT_SYNONYMS.get(word, word.lower()), variable, reach, tuple(parsed), span)
+    return EventAggregate(EVENT_SYNONYMS.get(word, word.lower()), variable, reach, parsed, span)
 
 
 def _counted_events(cursor: Cursor, variables: Variables) -> tuple[str, Reach] | None:

@@ -146,7 +146,7 @@ def _keys(cursor: Cursor, what: str) -> Iterator[tuple[int, int]]:
     """The tokens of each column or expression of a list."""
     while True:
         begin = cursor.index
-        stop = _next_comma(cursor)
+        stop = cursor.skip_to_comma()
         if begin == stop:
             cursor.fail(f"Expected a column to {what} by, found {describe(cursor.token)}.", None, KEYS)
         yield begin, stop
@@ -184,16 +184,6 @@ def _key(cursor: Cursor, begin: int, stop: int, clause: str) -> RowKey:
     return RowKey(parse_key(Cursor(cursor.source, tokens, begin, stop), clause), name)
 
 
-def _next_comma(cursor: Cursor) -> int:
-    """Index of the next comma outside brackets, or the end."""
-    while not cursor.at_end and not cursor.token.is_symbol(","):
-        if cursor.token.kind is Kind.SYMBOL and cursor.token.text in "([{":
-            cursor.skip_group()
-        else:
-            cursor.advance()
-    return cursor.index
-
-
 def _measures(cursor: Cursor | None, labels: frozenset[str]) -> tuple[Measure, ...]:
     if cursor is None:
         return ()
@@ -201,7 +191,7 @@ def _measures(cursor: Cursor | None, labels: frozenset[str]) -> tuple[Measure, .
     seen: set[str] = set()
     while True:
         begin = cursor.index
-        stop = _next_comma(cursor)
+        stop = cursor.skip_to_comma()
         if begin == stop:
             cursor.index = begin
             cursor.fail(f"Expected a measure here, found {describe(cursor.token)}.", None, MEASURE)

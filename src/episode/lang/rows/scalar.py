@@ -20,10 +20,12 @@ from episode.lang.lexer import Kind, Token
 from episode.lang.lifting import (
     KEYWORDS,
     PLACEHOLDER,
+    called,
+    is_quantifier,
+    lift_arguments,
     lift_scalar,
-    refuse_modifiers_after,
+    read_call,
     refuse_modifiers_inside,
-    split_arguments,
 )
 from episode.lang.rows.subqueries import subquery_at
 from episode.lang.rows.syntax import Classifier, MatchNumber, Navigation
@@ -79,15 +81,11 @@ class KeyAtoms:
     surroundings: Surroundings = ROW_PATTERNS
 
     def read(self, cursor: Cursor) -> Atom | None:
-        name = cursor.token
-        if name.kind is not Kind.NAME or not cursor.peek().is_symbol("(") or cursor.peek(-1).is_symbol("."):
-            return None
-        word = name.upper
-        quantifier = word in ("ANY", "SOME") and cursor.peek(-1).upper in ("LIKE", "ILIKE", "RLIKE")
+        word = called(cursor)
         known = word in NAVIGATIONS or word in ROW_FUNCTIONS or aggregate_arguments(word) is not None
-        if (known and not quantifier) or word in GENERATORS or word in OTHER_SPARK_AGGREGATES:
+        if known or word in GENERATORS or word in OTHER_SPARK_AGGREGATES:
             hint = "Use columns of the input and functions of one row."
-            cursor.fail(f"{word} is not allowed in {self.clause}, which comes before matching.", name, hint)
+            cursor.fail(f"{word} is not allowed in {self.clause}, which comes before matching.", cursor.token, hint)
         return None
 
     def column(self, _cursor: Cursor, fields: tuple[str, ...], _quoted: bool, span: Span) -> Atom:
@@ -151,7 +149,7 @@ def _call_at(cursor: Cursor, labels: frozenset[str], inside: str | None) -> Atom
     elif not following.is_symbol("("):
         return None
     word = name.upper
-    if word in ("ANY", "SOME") and cursor.peek(-1).upper in ("LIKE", "ILIKE", "RLIKE"):
+    if is_quantifier(cursor, name):
         return None
     if word in NAVIGATIONS or word in ROW_FUNCTIONS or aggregate_arguments(word) is not None:
         if (
@@ -189,11 +187,7 @@ def _fail_nested(cursor: Cursor, name: Token, inside: str) -> None:
 def _call(
     cursor: Cursor, first: Token, name: Token, mode: Mode | None, labels: frozenset[str], inside: str | None
 ) -> Atom:
-    opening_index = cursor.index
-    closing_index = cursor.skip_group()
-    span = cursor.span_from(first.start)
-    refuse_modifiers_after(cursor, name, MODIFIERS, ROW_PATTERNS.name)
-    arguments = split_arguments(cursor, opening_index + 1, closing_index)
+    arguments, span = read_call(cursor, first, name, MODIFIERS, ROW_PATTERNS.name)
     word = name.upper
     if word == "CLASSIFIER":
         return _classifier(cursor, name, arguments, labels, span)
@@ -286,8 +280,7 @@ def _aggregate(
     span: Span,
 ) -> Aggregate:
     word = name.upper
-    function = SYNONYMS.get(word, word.lower())
-    least, most = aggregate_arguments(word) or (1, 1)
+    number, reader = aggregate_arguments(word) or (1, 1), RowAtoms(labels, word)
     if word == "COUNT" and len(arguments) == 1:
         begin, end = arguments[0]
         tokens = cursor.tokens[begin:end]
@@ -298,15 +291,8 @@ def _aggregate(
             if label not in labels:
                 cursor.fail(f"{tokens[0].text} is not a label of the pattern.", tokens[0], known_labels(labels))
             return Aggregate("count", (), True, label, mode, span)
-    if not least <= len(arguments) <= most:
-        wanted = "one argument" if most == 1 else f"{most} arguments"
-        example = f"{name.text}(A.x)" if most == 1 else f"{name.text}(A.x, A.y)"
-        cursor.fail(f"{word} takes {wanted}, not {len(arguments)}.", name, f"Write for example {example}.")
-    parsed = []
-    for begin, end in arguments:
-        refuse_modifiers_inside(cursor, begin, end, name, MODIFIERS, ROW_PATTERNS.name)
-        parsed.append(parse_scalar(Cursor(cursor.source, cursor.tokens, begin, end), labels, inside=word))
-    return Aggregate(function, tuple(parsed), False, None, mode, span)
+    parsed = lift_arguments(cursor, name, arguments, number, reader, MODIFIERS, "A")
+    return Aggregate(SYNONYMS.get(word, word.lower()), parsed, False, None, mode, span)
 
 
 def _labelled_column(cursor: Cursor, labels: frozenset[str]) -> ColumnRef | None:

@@ -10,7 +10,7 @@ from episode.errors import EpisodeUnsupportedError
 from episode.lang.cursor import Cursor, closest, describe
 from episode.lang.functions import AGGREGATES, NAVIGATIONS, OTHER_SPARK_AGGREGATES, ROW_FUNCTIONS, SYNONYMS
 from episode.lang.lexer import Kind, Token
-from episode.lang.lifting import lift_scalar, refuse_modifiers_after, refuse_modifiers_inside, split_arguments
+from episode.lang.lifting import called, lift_arguments, lift_scalar, read_call, refuse_nested
 from episode.lang.references import is_name, read_path, read_sign
 from episode.lang.situations.syntax import Moment, SituationAggregate, SituationAtom, SituationColumn, SituationTime
 from episode.lang.source import Source
@@ -66,16 +66,6 @@ def _read_spark_text(cursor: Cursor) -> str | None:
     return read_sign(cursor) or read_number(cursor)
 
 
-def _called(cursor: Cursor) -> str:
-    """The function called at the cursor, in upper case."""
-    token = cursor.token
-    if token.kind is not Kind.NAME or not cursor.peek().is_symbol("(") or cursor.peek(-1).is_symbol("."):
-        return ""
-    if token.upper in ("ANY", "SOME") and cursor.peek(-1).upper in ("LIKE", "ILIKE", "RLIKE"):
-        return ""
-    return token.upper
-
-
 # ---- DEFINE ------------------------------------------------------------------------------------------
 
 
@@ -92,7 +82,7 @@ class ConditionAtoms:
         text = _read_spark_text(cursor)
         if text is not None:
             return text
-        if _called(cursor) in OF_OTHER_PATTERNS:
+        if called(cursor) in OF_OTHER_PATTERNS:
             self._fail_aggregate(cursor)
         if cursor.token.upper == "AT":
             self._refuse_limit(cursor)
@@ -203,7 +193,7 @@ def _fail_unbound(
 
 def _aggregate_at(cursor: Cursor) -> bool:
     """Is this a call of an aggregate? Those of other patterns are errors."""
-    word, token = _called(cursor), cursor.token
+    word, token = called(cursor), cursor.token
     if word in ("PREV", "NEXT", *ROW_FUNCTIONS):
         cursor.fail(f"{word} belongs to MATCH_RECOGNIZE.", token, SUPPORTED)
     if word in OF_OTHER_PATTERNS and word not in FUNCTIONS:
@@ -231,8 +221,7 @@ class _ArgumentAtoms:
         if text is not None:
             return text
         if _aggregate_at(cursor):
-            hint = "An aggregate covers events, not other aggregates."
-            cursor.fail(f"{cursor.token.upper} may not stand inside {self.name.upper}.", None, hint)
+            refuse_nested(cursor, cursor.token, self.name)
         symbol = _symbol_at(cursor, self.symbols)
         if symbol is None:
             return None
@@ -258,26 +247,18 @@ class _ArgumentAtoms:
 def _parse_aggregate(cursor: Cursor, symbols: Symbols, qualifiers: tuple[str, ...]) -> SituationAggregate:
     """The call at the cursor."""
     name = cursor.advance()
-    opening, closing = cursor.index, cursor.skip_group()
-    span = cursor.span_from(name.start)
-    refuse_modifiers_after(cursor, name, MODIFIERS, SITUATION_PATTERNS.name)
-    arguments = split_arguments(cursor, opening + 1, closing)
-    if len(arguments) != 1:
-        hint = f"Write for example {name.text}({next(iter(symbols.values()))}.x)."
-        cursor.fail(f"{name.upper} takes one argument, not {len(arguments)}.", name, hint)
-    begin, end = arguments[0]
-    if name.upper == "COUNT":
-        counted = _counted(Cursor(cursor.source, cursor.tokens, begin, end), symbols)
+    arguments, span = read_call(cursor, name, name, MODIFIERS, SITUATION_PATTERNS.name)
+    if name.upper == "COUNT" and len(arguments) == 1:
+        counted = _counted(Cursor(cursor.source, cursor.tokens, *arguments[0]), symbols)
         if counted is not None:
             return SituationAggregate(counted, "count", (), span)
-    refuse_modifiers_inside(cursor, begin, end, name, MODIFIERS, SITUATION_PATTERNS.name)
     reader = _ArgumentAtoms(symbols, qualifiers, name)
-    argument = lift_scalar(Cursor(cursor.source, cursor.tokens, begin, end), reader)
+    parsed = lift_arguments(cursor, name, arguments, (1, 1), reader, MODIFIERS, next(iter(symbols.values())))
     if not reader.found:
         place = Token(Kind.NAME, "", span.start, span.end)
         hint = f"Name columns of one situation. {known_symbols(symbols)}"
         cursor.fail("This aggregate does not say which events it covers.", place, hint)
-    return SituationAggregate(reader.found[0], FUNCTIONS[name.upper], (argument,), span)
+    return SituationAggregate(reader.found[0], FUNCTIONS[name.upper], parsed, span)
 
 
 def _counted(cursor: Cursor, symbols: Symbols) -> str | None:

@@ -7,9 +7,7 @@ Without EVERY all is decided at the end of the input.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
-from json import dumps, loads
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,33 +18,18 @@ from episode.matchers.events.aggregated_output import AggregatedOutput, bucket_o
 from episode.matchers.events.aggregated_search import search
 from episode.matchers.events.slices import decisions_of
 from episode.matchers.events.state import HeldEvents
-from episode.matchers.held import least_by_key
-from episode.matchers.protocol import END_OF_TIME, EventBatch, Snapshot, StateChunk
+from episode.matchers.held import HoldingMatcher
+from episode.matchers.protocol import END_OF_TIME, EventBatch
 from episode.matchers.slicing import ALL_TIMES, SliceBounds
 from episode.matchers.times import NEVER
 from episode.plan.events.aggregated import AggregatedPlan
+from episode.plan.events.report import AggregatedReport
 
 if TYPE_CHECKING:
     from episode.matchers.events.aggregated_spec import AggregatedSpec
 
 
-@dataclass
-class AggregatedReport:
-    """What a matcher has done: passes over events, the events in them (of windows before, too), rows that came out."""
-
-    passes: int = 0
-    events: int = 0
-    rows: int = 0
-
-    def to_json(self) -> str:
-        return dumps(asdict(self))
-
-    @staticmethod
-    def from_json(text: str) -> AggregatedReport:
-        return AggregatedReport(**loads(text))
-
-
-class AggregatedMatcher:
+class AggregatedMatcher(HoldingMatcher["AggregatedSpec", HeldEvents, AggregatedOutput]):
     """Aggregates over all matches of one event pattern, at work on one shard, or on one slice of it."""
 
     def __init__(self, spec: AggregatedSpec, bounds: SliceBounds = ALL_TIMES) -> None:
@@ -95,41 +78,8 @@ class AggregatedMatcher:
             keep &= events.time > decided - self.plan.within
         self.state.keep(events, np.flatnonzero(keep))
 
-    def finish(self) -> Iterator[pa.Table]:
-        yield from self.feed(EventBatch.empty(self.spec.input_schema, self.spec.input_columns), END_OF_TIME)
-
-    def snapshot(self) -> Snapshot:
-        return self.state.snapshot()
-
-    def restore(self, chunks: Sequence[StateChunk]) -> None:
-        self.state.restore(chunks)
-
-    def forget(self, keys: np.ndarray) -> None:
-        """What `Forgets` says."""
-        self.state.forget_keys(keys)
-
     def report(self) -> AggregatedReport:
         return self._report
-
-    @property
-    def keyed(self) -> bool:
-        return self.output.keyed
-
-    @keyed.setter
-    def keyed(self, keyed: bool) -> None:
-        self.output.keyed = keyed
-
-    @property
-    def state_rows(self) -> int:
-        return len(self.state.held)
-
-    @property
-    def given_up(self) -> int:
-        return self.state.given_up
-
-    @property
-    def live_keys(self) -> np.ndarray:
-        return np.unique(self.state.held.key)
 
     @property
     def wakes_at(self) -> int | None:
@@ -139,9 +89,3 @@ class AggregatedMatcher:
             return None
         times = held.time[held.time > self.state.done]
         return int(bucket_of(times.min(keepdims=True), self.plan.every)[1][0]) - 1 if len(times) else None
-
-    @property
-    def open_from(self) -> tuple[np.ndarray, np.ndarray]:
-        """The first of the events that are held."""
-        held = self.state.held.rows
-        return least_by_key(self.state.held.key, np.zeros(0, np.int64) if held is None else held.time)

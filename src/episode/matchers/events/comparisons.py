@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from episode.matchers.comparing import BY_OPERATION
 from episode.matchers.encoding import is_float_lane
-from episode.plan.expressions import Apply, Current, Expression, Load, Navigated, is_comparison, walk
+from episode.plan.expressions import Apply, Expression, Load, Navigated, at_current_row, is_comparison, walk
 
 
 @dataclass(frozen=True)
@@ -36,15 +36,6 @@ def comparison_of(expression: Expression) -> EventComparison | None:
     sides = []
     for operand in expression.operands:
         at = next(node.at for node in walk(operand) if isinstance(node, Load))
-        sides.append(Operand(_at_row(operand), at if isinstance(at, Navigated) else None, operand))
+        sides.append(Operand(at_current_row(operand), at if isinstance(at, Navigated) else None, operand))
     floating = is_float_lane(expression.operands[0].type)
     return EventComparison(BY_OPERATION[expression.operation], floating, sides[0], sides[1])
-
-
-def _at_row(expression: Expression) -> Expression:
-    """The expression with every load at the current row."""
-    if isinstance(expression, Load):
-        return replace(expression, at=Current(0))
-    if isinstance(expression, Apply):
-        return replace(expression, operands=tuple(_at_row(operand) for operand in expression.operands))
-    return expression

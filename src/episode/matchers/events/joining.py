@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 
 import numpy as np
 
@@ -12,9 +13,10 @@ from episode.matchers.events.code.flow import FINE, FULL, TOO_MANY
 from episode.matchers.events.code.joins import COUNT, KEPT, TRIED, JoinShape, join_program, writing_program
 from episode.matchers.events.records import Buffer
 from episode.matchers.times import NEVER
-from episode.native.running import compiled_for, compiled_with
+from episode.native.running import MOST_KEPT, compiled_for, compiled_with
 
-LEAST_ROOM = 1024
+LEAST_ROOM = 1 << 16
+"""Pairs of a first call: memory that is not written to costs nothing."""
 MOST_BUCKETS = 1 << 22
 NO_TIMES = np.zeros(0, np.int64)
 
@@ -48,8 +50,8 @@ def join_buffers(
     done: only records that end later are made. bars: l_low, l_high, r_low and r_high, as far as there are bounds.
     timed: with their times; else `start` and `end` are empty.
     """
-    program, constants = compiled_with(join_program, join)
-    room = max(LEAST_ROOM, len(right))
+    (program, constants), before = compiled_with(join_program, join), _last_count(join)
+    room = max(LEAST_ROOM, len(right), before[0] + before[0] // 4)
     arrays = {
         **lane_arrays(lanes), **constants.arrays(lanes), **side_arrays("l", left), **side_arrays("r", right), **bars,
         "settings": settings_of({ROWS: lanes.ints.shape[1], WINDOW: window, LIMIT: limit}),
@@ -63,13 +65,21 @@ def join_buffers(
     status = program.run(arrays)
     while status == FULL:
         for name in ("lefts", "rights"):
-            arrays[name] = np.concatenate([arrays[name], np.empty(max(len(right), len(arrays[name])), np.int32)])
+            more = np.empty(max(len(right), 3 * len(arrays[name])), np.int32)
+            arrays[name] = np.concatenate([arrays[name], more])
         status = program.run(arrays)
     count, tried = int(arrays["kept"][COUNT]), int(arrays["kept"][TRIED])
     if status == TOO_MANY:
         return None, tried
     assert status == FINE
+    before[0] = count
     return _write(join, arrays, left, right, count, timed), tried
+
+
+@lru_cache(maxsize=MOST_KEPT)
+def _last_count(join: JoinShape) -> list[int]:
+    """How many pairs the last join of this shape listed, in a list of one: the next one begins with that much room."""
+    return [0]
 
 
 def _first_kept(kind: str, left: Buffer, right: Buffer) -> np.ndarray:

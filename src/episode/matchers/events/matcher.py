@@ -10,7 +10,7 @@ In a slice of time the matches that are decided before it count as handed out fr
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -25,9 +25,9 @@ from episode.matchers.events.rounds import Round, Rounds, horizon_of
 from episode.matchers.events.search import EventSearch
 from episode.matchers.events.slices import decisions_of
 from episode.matchers.events.state import EventState
-from episode.matchers.held import least_by_key
+from episode.matchers.held import HoldingMatcher
 from episode.matchers.prepare import Needs
-from episode.matchers.protocol import END_OF_TIME, EventBatch, Snapshot, StateChunk
+from episode.matchers.protocol import END_OF_TIME, EventBatch
 from episode.matchers.slicing import ALL_TIMES, SliceBounds
 from episode.matchers.times import EVER, is_after, window_ends
 from episode.plan.events.report import EventReport
@@ -40,7 +40,7 @@ LOOKED_THROUGH = 1 << 16
 """So many events are looked through before they are prepared: are there any for all places of a match?"""
 
 
-class EventPatternMatcher:
+class EventPatternMatcher(HoldingMatcher["EventPatternSpec", EventState, EventOutput]):
     """One event pattern at work on one shard, or on one slice of it."""
 
     def __init__(self, spec: EventPatternSpec, bounds: SliceBounds = ALL_TIMES) -> None:
@@ -114,41 +114,8 @@ class EventPatternMatcher:
         """Where it is known which variables events qualify for."""
         return event_needs(self.plan, local=False)
 
-    def finish(self) -> Iterator[pa.Table]:
-        yield from self.feed(EventBatch.empty(self.spec.input_schema, self.spec.input_columns), END_OF_TIME)
-
-    def snapshot(self) -> Snapshot:
-        return self.state.snapshot()
-
-    def restore(self, chunks: Sequence[StateChunk]) -> None:
-        self.state.restore(chunks)
-
-    def forget(self, keys: np.ndarray) -> None:
-        """What `Forgets` says."""
-        self.state.forget_keys(keys)
-
     def report(self) -> EventReport:
         return self.adaptation.report()
-
-    @property
-    def keyed(self) -> bool:
-        return self.output.keyed
-
-    @keyed.setter
-    def keyed(self, keyed: bool) -> None:
-        self.output.keyed = keyed
-
-    @property
-    def state_rows(self) -> int:
-        return len(self.state.held)
-
-    @property
-    def given_up(self) -> int:
-        return self.state.given_up
-
-    @property
-    def live_keys(self) -> np.ndarray:
-        return np.unique(self.state.held.key)
 
     @property
     def wakes_at(self) -> int | None:
@@ -159,9 +126,3 @@ class EventPatternMatcher:
         ends = window_ends(self.state.starts(held), window)
         ends = ends[is_after(ends, self.state.done) & (ends < END_OF_TIME)]
         return int(ends.min()) if len(ends) else None
-
-    @property
-    def open_from(self) -> tuple[np.ndarray, np.ndarray]:
-        """The first of the events that are held."""
-        held = self.state.held.rows
-        return least_by_key(self.state.held.key, np.zeros(0, np.int64) if held is None else self.state.starts(held))

@@ -18,6 +18,7 @@ from episode.matchers.expression_code import LanePlaces
 from episode.matchers.prepare import Known, Needs, loads_in, running_argument
 from episode.matchers.row_code import compute_lane, set_bits
 from episode.plan.events.conditions import JoinTest
+from episode.plan.events.engines import evaluated_expressions
 from episode.plan.events.plan import EventPlan
 from episode.plan.expressions import Constant, Current, Expression, Load, Running, parts_of
 from episode.plan.wide import is_ranked_constant, is_words
@@ -65,14 +66,7 @@ def conditions_of(plan: EventPlan) -> list[Expression]:
     tests: list[JoinTest] = list(plan.tests)
     for parts in (*plan.absent_tests.values(), *plan.group_tests.values()):
         tests += parts
-    found = [test.expression for test in tests]
-    if plan.automaton is not None:
-        found += [check.expression for check in plan.automaton.checks]
-    if plan.construction is not None:
-        found += plan.construction.expressions
-    if plan.collapse is not None:
-        found += plan.collapse.expressions
-    return found
+    return evaluated_expressions(tests, plan.automaton, plan.construction, plan.collapse)
 
 
 @dataclass

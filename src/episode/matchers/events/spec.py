@@ -17,14 +17,14 @@ from episode.matchers.events.rounds import ROUND_ROWS, horizon_of
 from episode.matchers.events.search import MOST_RECORDS
 from episode.matchers.events.slices import event_slicing
 from episode.matchers.fingerprint import column_types, fingerprint
-from episode.matchers.limits import STEP_BUDGET, StateLimit
+from episode.matchers.limits import StateLimit
 from episode.matchers.protocol import InputOrder, OrderKey, Traits
 from episode.matchers.screen import Screen, screen_of
 from episode.matchers.slicing import SliceBounds, Slicing, Unsliced
 from episode.plan.events.cost import PhysicalPlan
-from episode.plan.events.plan import EventPlan, Strategy
-from episode.plan.events.required import required_events
+from episode.plan.events.plan import EventPlan, Strategy, required_events
 from episode.plan.reading import columns_read, expressions_of
+from episode.plan.run_options import STEP_BUDGET
 
 
 @dataclass(frozen=True)

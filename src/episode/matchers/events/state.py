@@ -10,7 +10,7 @@ import pyarrow as pa
 from episode.matchers.columns import from_bytes
 from episode.matchers.events.errors import too_many_held
 from episode.matchers.events.rounds import Horizon
-from episode.matchers.held import HeldRows, by_name, chunk_of
+from episode.matchers.held import HeldRows, by_name, chunk_of, least_by_key
 from episode.matchers.limits import StateLimit
 from episode.matchers.ordering import start_image
 from episode.matchers.protocol import END_OF_TIME, ChosenBatch, EventBatch, InputOrder, Snapshot, StateChunk
@@ -32,6 +32,23 @@ class HeldEvents:
         self.done = NEVER
         self.given_up = 0
         self._saved: tuple[EventBatch | None, int] | None = None
+
+    def __len__(self) -> int:
+        return len(self.held)
+
+    @property
+    def live_keys(self) -> np.ndarray:
+        return np.unique(self.held.key)
+
+    @property
+    def open_from(self) -> tuple[np.ndarray, np.ndarray]:
+        """The first of the events that are held."""
+        held = self.held.rows
+        return least_by_key(self.held.key, np.zeros(0, np.int64) if held is None else self.starts(held))
+
+    def starts(self, events: EventBatch) -> np.ndarray:
+        """When events begin."""
+        return events.time
 
     def keep(self, events: EventBatch, rows: np.ndarray) -> None:
         """Hold these rows of a batch and no others, as far as the limit allows."""
@@ -55,11 +72,7 @@ class HeldEvents:
         return rows[~np.isin(events.key[rows], over)]
 
     def forget_keys(self, keys: np.ndarray) -> None:
-        """Hold nothing more of these keys."""
-        rows = self.held.rows
-        if rows is not None and np.isin(rows.key, keys).any():
-            bits = None if rows.known is None else rows.known.bits
-            self.held.keep(rows, np.flatnonzero(~np.isin(rows.key, keys)), bits)
+        self.held.forget_keys(keys)
 
     def snapshot(self) -> Snapshot:
         if self._saved is not None and all(one is two for one, two in zip(self._saved, self._as_saved, strict=True)):
@@ -100,7 +113,6 @@ class EventState(HeldEvents):
         return self.held.rows, self.done if self.plan.waits else NEVER
 
     def starts(self, events: EventBatch) -> np.ndarray:
-        """When events begin."""
         starts = None if self.order.start is None else start_image(events.table, self.order)
         return events.time if starts is None else starts.values
 

@@ -7,17 +7,17 @@ is tried again with them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
-from episode.matchers.held import owned, ranges
+from episode.matchers.held import HoldingMatcher, owned, ranges
 from episode.matchers.outcomes import TIMED_OUT, UNMATCHED
 from episode.matchers.prepare import Needs, Prepared, needs_of, prepare
-from episode.matchers.protocol import END_OF_TIME, EventBatch, Selectivities, Snapshot, StateChunk
+from episode.matchers.protocol import END_OF_TIME, EventBatch, Selectivities
 from episode.matchers.rows import codes
 from episode.matchers.rows.arrays import (
     ALL_STEPS,
@@ -81,7 +81,7 @@ PATIENCE = 64
 until then, it cannot end before such a row comes, or the window ends."""
 
 
-class RowPatternMatcher:
+class RowPatternMatcher(HoldingMatcher["RowPatternSpec", RowState, RowOutput]):
     """One MATCH_RECOGNIZE at work on one shard."""
 
     frames: Frames | None = None
@@ -123,49 +123,18 @@ class RowPatternMatcher:
         if held is not None and len(held):
             yield from self._advance(held, END_OF_TIME, final=True)
 
-    def snapshot(self) -> Snapshot:
-        return (self.state if self.open is None else self.open).snapshot()
-
-    def restore(self, chunks: Sequence[StateChunk]) -> None:
-        self.state.restore(chunks)
-
     @property
-    def keyed(self) -> bool:
-        return self.output.keyed
-
-    @keyed.setter
-    def keyed(self, keyed: bool) -> None:
-        self.output.keyed = keyed
-
-    @property
-    def state_rows(self) -> int:
-        return len(self.state.held if self.open is None else self.open)
-
-    @property
-    def given_up(self) -> int:
-        return self.state.given_up
-
-    @property
-    def live_keys(self) -> np.ndarray:
-        return self.state.partitions.key if self.open is None else self.open.live_keys
+    def holder(self) -> RowState | OpenRows:
+        return self.state if self.open is None else self.open
 
     @property
     def wakes_at(self) -> int | None:
         """The earliest end of a window in which a start row waits."""
-        return self.state.wakes_at if self.open is None else self.open.wakes_at
-
-    @property
-    def open_from(self) -> tuple[np.ndarray, np.ndarray]:
-        """The start rows at which keys wait."""
-        return self.state.open_from if self.open is None else self.open.open_from
-
-    def forget(self, keys: np.ndarray) -> None:
-        """What `Partial` says."""
-        (self.state if self.open is None else self.open).forget_keys(keys)
+        return self.holder.wakes_at
 
     def rename(self, old: np.ndarray, new: np.ndarray) -> None:
         """What `Partial` says."""
-        (self.state if self.open is None else self.open).rename_keys(old, new)
+        self.holder.rename_keys(old, new)
 
     @property
     def counting(self) -> bool:

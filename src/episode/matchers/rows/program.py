@@ -81,15 +81,19 @@ def _reachable(program: PatternProgram, start: int) -> tuple[set[int], bool]:
             matches.add(at)
         elif instruction.operation == ACCEPT:
             accepts = True
-        elif instruction.operation == SPLIT:
-            stack += [instruction.first, instruction.second]
-        elif instruction.operation == JUMP:
-            stack.append(instruction.first)
-        elif instruction.operation == CHECK:
-            stack += [at + 1, instruction.second]
         else:
-            stack.append(at + 1)
+            stack += _after(program, at)
     return matches, accepts
+
+
+def _after(program: PatternProgram, at: int) -> tuple[int, ...]:
+    """The instructions that may follow one."""
+    instruction = program.instructions[at]
+    if instruction.operation == SPLIT:
+        return instruction.first, instruction.second
+    if instruction.operation == CHECK:
+        return at + 1, instruction.second
+    return (instruction.first if instruction.operation == JUMP else at + 1,)
 
 
 def _entry_bits(program: PatternProgram, number: dict[str, int]) -> np.ndarray:
@@ -148,14 +152,7 @@ def _accepts_without(program: PatternProgram, label: str) -> bool:
         seen.add(at)
         if instruction.operation == ACCEPT:
             return True
-        if instruction.operation == SPLIT:
-            stack += [instruction.first, instruction.second]
-        elif instruction.operation == JUMP:
-            stack.append(instruction.first)
-        elif instruction.operation == CHECK:
-            stack += [at + 1, instruction.second]
-        else:
-            stack.append(at + 1)
+        stack += _after(program, at)
     return False
 
 

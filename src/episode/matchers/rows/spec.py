@@ -10,19 +10,20 @@ import pyarrow as pa
 from episode.matchers.assembly import output_schema
 from episode.matchers.demand import ClassDemand, demand_of
 from episode.matchers.fingerprint import column_types, fingerprint
-from episode.matchers.limits import STEP_BUDGET, StateLimit
+from episode.matchers.limits import StateLimit
 from episode.matchers.prepare import Needs, needs_of
 from episode.matchers.protocol import InputOrder, OrderKey, Traits
 from episode.matchers.rows.matcher import RowPatternMatcher
-from episode.matchers.rows.program import required_labels
+from episode.matchers.rows.program import LARGE_PROGRAM, later_labels, required_labels
 from episode.matchers.rows.sieves import sieves_of, with_sieves
 from episode.matchers.rows.slices.output import OwnedOutput
 from episode.matchers.rows.slices.overlap import slicing_of
-from episode.matchers.rows.traits import traits_of
 from episode.matchers.slicing import Entry, SliceBounds, SlicePart, Slicing, Unsliced
 from episode.matchers.stages import StageClock
 from episode.plan.output import RowMode
-from episode.plan.rows.plan import RowPatternPlan
+from episode.plan.rows.plan import MatchMode, RowPatternPlan, SkipTo, uses_match_number
+from episode.plan.rows.program import END, START
+from episode.plan.run_options import STEP_BUDGET
 
 
 @dataclass(frozen=True)
@@ -108,3 +109,38 @@ class RowPatternSpec:
         from episode.matchers.rows.analyzed import AnalyzedRowMatcher
 
         return AnalyzedRowMatcher(self, clock)
+
+
+def traits_of(plan: RowPatternPlan) -> Traits:
+    """What is known of all matches of a row pattern, whatever the rows are."""
+    by_end = plan.rules.mode is MatchMode.INCREMENTAL
+    ends_open = plan.lookahead > 0 or any(one.operation == END for one in plan.program.instructions)
+    conditions = plan.conditions
+    walls = len(plan.program.instructions) <= LARGE_PROGRAM and all(
+        label in conditions and bool(conditions[label].row_local) for label in later_labels(plan.program)
+    )
+    return Traits(
+        prompt=by_end and plan.rules.skip_to is SkipTo.NEXT_ROW and not ends_open,
+        dependent=_dependence(plan),
+        lookback=plan.lookback,
+        by_end=by_end,
+        longest=plan.length[1],
+        within=plan.within,
+        walls=walls,
+        by_start=not by_end,
+    )
+
+
+def _dependence(plan: RowPatternPlan) -> str | None:
+    """Why a match may depend on more than its own rows."""
+    if plan.rules.skip_to is not SkipTo.NEXT_ROW:
+        return f"AFTER MATCH SKIP {plan.rules.skip_to.value} makes a match depend on the matches before it"
+    if uses_match_number(plan):
+        return "MATCH_NUMBER() counts all matches of a partition"
+    if any(one.operation in (START, END) for one in plan.program.instructions):
+        return "^ and $ are bounds of the whole partition"
+    if plan.output.rows is RowMode.ALL_WITH_UNMATCHED:
+        return "WITH UNMATCHED ROWS depends on all matches around a row"
+    if plan.output.timed_out:
+        return "EMIT TIMED OUT MATCHES gives rows that are no match"
+    return None

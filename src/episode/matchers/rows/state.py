@@ -96,6 +96,13 @@ class RowState:
         self.given_up = 0
         self.counts = uses_match_number(plan) or any(i.operation == START for i in plan.program.instructions)
 
+    def __len__(self) -> int:
+        return len(self.held)
+
+    @property
+    def live_keys(self) -> np.ndarray:
+        return self.partitions.key
+
     def here(self, events: EventBatch) -> Here:
         """How far the keys of a feed have come."""
         lo, hi = events.bounds[:-1], events.bounds[1:]
@@ -141,9 +148,7 @@ class RowState:
 
     def forget_keys(self, keys: np.ndarray) -> None:
         """Nothing more is wanted of these keys (in order)."""
-        held = self.held.rows
-        if held is not None and np.isin(held.key, keys).any():
-            self.held.keep(held, np.flatnonzero(~np.isin(held.key, keys)))
+        self.held.forget_keys(keys)
         self.partitions = self.partitions.select(np.flatnonzero(~np.isin(self.partitions.key, keys)))
 
     def rename_keys(self, old: np.ndarray, new: np.ndarray) -> None:

@@ -31,7 +31,7 @@ MOST_KEPT = 0.7
 """Where more of the rows are kept, all of them are: what is known of all rows is shared by more patterns."""
 
 SAMPLE_ROWS = 4096
-"""So many rows, and the rest of the last one's partition, say whether it pays to find the events of a prefix."""
+"""Rows that decide whether it pays to find the events of a prefix, with the rest of the last one's partition."""
 
 _EVERY = np.uint64(2**64 - 1)
 
@@ -84,7 +84,7 @@ class RuleBatches:
         self._present: dict[tuple[int, ...], np.ndarray] = {}
         self._groups: np.ndarray | None = None
 
-    @property
+    @cached_property
     def every(self) -> EventBatch:
         """All events, as a pattern that asks for nothing is fed them."""
         return EventBatch(self._columns(self.events.table.column_names), self.events.key, self.events.time)
@@ -146,8 +146,8 @@ class RuleBatches:
         return with_next(rows, bits, self.events.bounds, asked.others) if asked.demand.followed else (rows, bits)
 
     def _rows_of_prefix(self, number: int) -> list[np.ndarray] | None:
-        """For each place of a prefix that rules have in common, the rows that are in a match of it; None where it does
-        not pay to find them. The first rule that begins with it asks for all."""
+        """Return for each place of a common prefix the rows that are in a match of it; None if it does not
+        pay to find them. The first rule that begins with it asks for all."""
         if number not in self._of_prefix:
             self._of_prefix[number] = self._found_of_prefix(self._prefixes[number])
         return self._of_prefix[number]
@@ -180,7 +180,7 @@ class RuleBatches:
         return ChosenBatch(lambda: table.select(names), rows, events.key[rows], events.time[rows], Known(bits))
 
     def _in_chains(self, asked: Asked, rows: np.ndarray, bits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Without rows that are in no chain of the demand, nor near one."""
+        """Leave out rows that are in no chain of the demand, nor near one."""
         from_, time, within = np.searchsorted(rows, self.events.bounds), self.events.time[rows], asked.demand.within
         left = viable(bits, asked.chain, from_, time, time, within, True)
         in_chain = np.bitwise_or.reduce(asked.chain)
@@ -240,18 +240,18 @@ class RuleBatches:
 
 
 def _some(found: Mapping[int, np.ndarray | None]) -> dict[int, np.ndarray]:
-    """Without the classes that every row is of."""
+    """Leave out the classes that every row is of."""
     return {at: rows for at, rows in found.items() if rows is not None}
 
 
 def in_lanes(needs: Needs, events: EventBatch) -> tuple[Lanes, dict[Expression, tuple[bool, int, int]]]:
-    """What is needed of a batch, row by row."""
+    """Return what is needed of a batch, row by row."""
     lanes = encode(events.table, needs.columns, needs.null_tests, needs.constants, needs.room, needs.words)
     return lanes, {expression: compute_lane(lanes, events.key, expression) for expression in needs.computed}
 
 
 def together(needs: Sequence[Needs]) -> Needs:
-    """What several patterns need, each thing once."""
+    """Join what several patterns need, each thing once."""
     columns: dict[str, str] = {}
     parts: tuple[dict[object, None], ...] = ({}, {}, {}, {})
     for one in needs:

@@ -49,8 +49,8 @@ class Effect:
 
 @dataclass(frozen=True)
 class Failure:
-    """A rule that has failed on data of a shard: for so many keys it is set aside there, the first of them after a time
-    until, and for this reason."""
+    """A rule that has failed on data of a shard. keys: the number of keys it is disabled for; until, reason: up to when
+    the first of them was matched, and why it failed."""
 
     number: int
     name: str

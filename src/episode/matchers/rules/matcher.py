@@ -1,203 +1,195 @@
-"""The Matcher of many rules on one shard: each rule has a matcher of its own, and is fed what it can need.
+"""The Matcher of a set of rules on one shard: each rule has its own matcher, and is fed what it can need.
 
-What rules have in common is done once for a feed: row-local conditions (`classes`), the rows of equal demands
-(`batches`), columns in lanes. A rule whose rows are not there is not opened.
+What rules have in common is computed once per feed: row-local conditions (`classes`), the rows of equal demands
+(`batches`), columns in lanes. A rule that has no rows yet is not opened.
+
+Rules over a table are a set that never changes. Rules over a stream change between two feeds. A change takes effect
+after a time up to which all events were fed: an added rule sees later events only; of a removed rule the matches that
+were certain by then have been returned, and its open matches are given up, and counted. All other rules keep their
+state.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
-from episode.errors import EpisodeError
-from episode.matchers.protocol import (
-    END_OF_TIME,
-    EventBatch,
-    Forgets,
-    Matcher,
-    Snapshot,
-    StateChunk,
-)
+from episode.errors import EpisodeDataError
+from episode.matchers.aside import Feed
+from episode.matchers.protocol import END_OF_TIME, EventBatch, Matcher, Snapshot, StateChunk
+from episode.matchers.rules.active_rule import EVER, ActiveRule, definition_of
 from episode.matchers.rules.batches import RuleBatches
-from episode.matchers.rules.errors import of_rule
-from episode.matchers.rules.pool import pooled
+from episode.matchers.rules.changes import Failure, RuleChange
+from episode.matchers.rules.packs import Packs
 from episode.matchers.rules.report import RuleSetReport
-from episode.matchers.rules.shared import Place
+from episode.matchers.rules.shared import Place, SharedPlan, plan_apart
 
 if TYPE_CHECKING:
-    from episode.matchers.rules.spec import Member, RuleSetSpec
+    from episode.matchers.rules.changing import ChangingSpec
+    from episode.matchers.rules.spec import RuleSetSpec
 
-APART = "\x1f"
-"""Between the name of a rule and that of a chunk of its state."""
-Failed = Callable[["Member", EpisodeError], None]
-"""Told of a rule that the data do not allow; the rule is set aside then."""
-
-
-@dataclass
-class Running:
-    """A rule at work; it is opened when there are rows for it. place: what it shares."""
-
-    member: Member
-    place: Place
-    matcher: Matcher | None = None
-
-    @property
-    def is_new(self) -> bool:
-        """Does it hold nothing yet?"""
-        return self.matcher is None or (self.matcher.state_rows == 0 and len(self.matcher.live_keys) == 0)
-
-    def opened(self, keyed: bool) -> Matcher:
-        if self.matcher is None:
-            self.matcher = self.member.spec.open()
-            self.matcher.keyed = keyed
-        return self.matcher
+APPLIED_VERSION = 1
+_APPLIED = "applied"
 
 
 class RuleSetMatcher:
-    """Rules at work on one shard. failed: what is called where data break a rule; None: that is an error."""
+    """Rules at work on one shard.
 
-    def __init__(self, spec: RuleSetSpec, failed: Failed | None = None) -> None:
+    done: the time up to which all events were fed, as far as it is known. applied: the number of the last change.
+    """
+
+    def __init__(self, spec: RuleSetSpec | ChangingSpec) -> None:
         self.spec = spec
-        self.failed = failed
         self.keyed = False
-        self.rules: dict[str, Running] = {}
-        self._report = RuleSetReport(len(spec.members))
-        self._removed: list[str] = []
-        self._written: dict[str, set[str]] = {}
+        self.rules: dict[str, ActiveRule] = {rule.name: rule for rule in spec.first_rules()}
+        self.done = EVER
+        self.applied = 0
+        self._is_applied_saved = True
+        self._packs = Packs()
+        self._gone: list[ActiveRule] = []
         self._given_up = 0
-        self._set()
+        self._report = RuleSetReport(0)
 
-    # ---- which rules there are -------------------------------------------------------------------------
+    # ---- rules ---------------------------------------------------------------------------------------
 
-    def _set(self) -> None:
-        """The rules of the spec, with the matchers of those that are at work already."""
-        before, self.rules = self.rules, {}
-        for member, place in zip(self.spec.members, self.spec.shared.places, strict=True):
-            known = before.get(member.name)
-            self.rules[member.name] = Running(member, place, None if known is None else known.matcher)
+    def change(self, changes: Iterable[RuleChange], after: int) -> None:
+        """Add, replace and remove rules, for events after a time up to which all events were fed."""
+        for change in sorted(changes, key=lambda one: one.number):
+            if change.number <= self.applied:
+                continue
+            self.applied, self._is_applied_saved = change.number, False
+            before = self.rules.pop(change.name, None)
+            if before is not None:
+                self._given_up += before.given_up + before.open_matches
+                self._gone.append(before)
+            if change.text is not None:
+                self._add(change, after)
 
-    def change(self, spec: RuleSetSpec) -> None:
-        """Other rules from now on, over the same input. Those of the same name and fingerprint go on as they are; what
-        the others held is forgotten."""
-        for member in self.spec.members:
-            same = [one for one in spec.members if one.name == member.name]
-            if not same or same[0].spec.fingerprint != member.spec.fingerprint:
-                self._forget(member.name)
-        self.spec = spec
-        self._set()
+    def _add(self, change: RuleChange, after: int) -> None:
+        assert self.spec.planner is not None
+        assert change.text is not None
+        planned = self.spec.planner.plan(change.name, change.text)
+        rule = ActiveRule(change.name, change.number, planned.inner, after, change.text, planned)
+        self.rules[rule.name] = rule
 
-    def _forget(self, name: str) -> None:
-        rule = self.rules.pop(name, None)
-        if rule is not None and rule.matcher is not None:
-            self._given_up += rule.matcher.given_up
-        self._removed += [f"{name}{APART}{chunk}" for chunk in self._written.pop(name, ())]
+    def failures(self) -> list[Failure]:
+        """Return all that rules failed on, for the rules that failed on data since the last call."""
+        return [rule.failure() for rule in self.rules.values() if rule.has_failed]
 
-    # ---- protocol --------------------------------------------------------------------------------------
+    @property
+    def quarantined_keys(self) -> int:
+        """The number of quarantined keys, counted for each rule."""
+        return sum(len(rule.quarantine) for rule in self.rules.values())
+
+    # ---- matching ------------------------------------------------------------------------------------
 
     def feed(self, events: EventBatch, until: int) -> Iterator[pa.Table]:
-        for member, matches in self.matches(events, until):
+        for rule, matches in self.matches(events, until):
             if matches.num_rows:
-                yield self._pooled(member, matches)
+                yield self.spec.output(rule, matches, self.keyed)
 
     def finish(self) -> Iterator[pa.Table]:
-        for member, matches in self.last_matches():
+        for rule, matches in self.last_matches():
             if matches.num_rows:
-                yield self._pooled(member, matches)
+                yield self.spec.output(rule, matches, self.keyed)
 
-    def _pooled(self, member: Member, matches: pa.Table) -> pa.Table:
-        return pooled(matches, member.number, member.columns, self.spec.pool, self.keyed)
-
-    def matches(self, events: EventBatch, until: int) -> Iterator[tuple[Member, pa.Table]]:
-        """What a feed gives, rule by rule, in the columns of the rules' own output."""
-        shared = self.spec.shared
-        classes = shared.index.evaluate(events)
-        batches = RuleBatches(events, classes, shared.needs, shared.prefixes)
-        self._report.fed(len(events), classes.evaluated, classes.tested)
-        for rule in sorted(self.rules.values(), key=lambda one: one.place.turn):
-            final = until == END_OF_TIME and rule.is_new
-            number = rule.place.asked
-            if number is not None and len(events):
-                own = batches.of(number, shared.asked[number], final, rule.place.shares)
-            else:
-                own = batches.every
+    def matches(self, events: EventBatch, until: int) -> Iterator[tuple[ActiveRule, pa.Table]]:
+        """Return the matches of a feed, rule by rule, in the columns of each rule's output."""
+        rules = list(self.rules.values())
+        shared, batches = self._share(rules, events)
+        for rule, place in sorted(zip(rules, shared.places, strict=True), key=lambda one: one[1].turn):
+            own = None if batches is None else self._rows(batches, shared, rule, place, until)
             if own is None or len(own) == 0:
                 if rule.is_new:
                     self._report.skipped += 1
                     continue
-                own = EventBatch.empty(self.spec.input_schema, rule.member.spec.input_columns)
+                own = self._nothing
             self._report.rows += len(own)
             self._report.feeds += 1
-            yield from self._guarded(rule, partial(self._fed, rule, own, until))
-        self._report.prefixes += batches.prefixes_found
+            for found in rule.feed(Feed(own, until, False, self.done), self.keyed):
+                yield rule, found
+        self._report.prefixes += 0 if batches is None else batches.prefixes_found
+        self.done = until
 
-    def _fed(self, rule: Running, events: EventBatch, until: int) -> Iterator[pa.Table]:
-        return rule.opened(self.keyed).feed(events, until)
-
-    def last_matches(self) -> Iterator[tuple[Member, pa.Table]]:
-        """What the end of the input gives, as `matches` does."""
+    def last_matches(self) -> Iterator[tuple[ActiveRule, pa.Table]]:
+        """Return the matches that the end of the input gives, as `matches` does."""
         for rule in list(self.rules.values()):
             if rule.matcher is not None:
-                yield from self._guarded(rule, rule.matcher.finish)
+                for found in rule.feed(Feed(self._nothing, END_OF_TIME, True, self.done), self.keyed):
+                    yield rule, found
 
-    def _guarded(self, rule: Running, work: Callable[[], Iterator[pa.Table]]) -> Iterator[tuple[Member, pa.Table]]:
-        """The matches of one rule; an error says which rule it is of, or sets it aside."""
+    def _share(self, rules: list[ActiveRule], events: EventBatch) -> tuple[SharedPlan, RuleBatches | None]:
+        """Return what the rules have in common, and the events as they see them; None if there are no events."""
+        shared = self.spec.shared_by(rules)
+        if len(events) == 0:
+            self._report.fed(0, 0, 0)
+            return shared, None
         try:
-            for matches in work():
-                yield rule.member, matches
-        except EpisodeError as error:
-            if self.failed is None:
-                raise of_rule(error, rule.member.name) from None
-            self._forget(rule.member.name)
-            self.failed(rule.member, error)
+            classes = shared.index.evaluate(events)
+        except EpisodeDataError:  # of rows that a rule may never look at: each evaluates its own conditions
+            shared = plan_apart(len(rules))
+            classes = shared.index.evaluate(events)
+        self._report.fed(len(events), classes.evaluated, classes.tested)
+        return shared, RuleBatches(events, classes, shared.needs, shared.prefixes)
 
-    # ---- state -----------------------------------------------------------------------------------------
+    def _rows(
+        self, batches: RuleBatches, shared: SharedPlan, rule: ActiveRule, place: Place, until: int
+    ) -> EventBatch | None:  # fmt: skip
+        """Return the events that a rule is fed."""
+        if place.asked is None:
+            return batches.every
+        whole = self.spec.planner is None and until == END_OF_TIME and rule.is_new
+        return batches.of(place.asked, shared.asked[place.asked], whole, place.shares)
+
+    @cached_property
+    def _nothing(self) -> EventBatch:
+        return EventBatch.empty(self.spec.input_schema, self.spec.input_columns)
+
+    # ---- state ---------------------------------------------------------------------------------------
+
+    def snapshot(self) -> Snapshot:
+        put: list[StateChunk] = []
+        if not self._is_applied_saved:
+            self._is_applied_saved = True
+            put.append(StateChunk(_APPLIED, APPLIED_VERSION, str(self.applied).encode()))
+        removed = []
+        for gone in self._gone:
+            removed += [name for name in self._packs.chunks if name.startswith(gone.prefix)]
+        self._gone = []
+        for rule in self.rules.values():
+            changes = rule.snapshot()
+            put += changes.put
+            removed += changes.removed
+        return self._packs.changed(put, removed)
+
+    def restore(self, chunks: Sequence[StateChunk]) -> None:
+        self._packs.restore(chunks)
+        own = list(self._packs.chunks.values())
+        if _APPLIED in self._packs.chunks:
+            self.applied = int(self._packs.chunks[_APPLIED].data)
+        defined = [definition for definition in map(definition_of, own) if definition is not None]
+        for change, after in sorted(defined, key=lambda one: one[0].number):
+            self._add(change, after)
+        by_prefix: dict[str, list[StateChunk]] = {}
+        for chunk in own:
+            by_prefix.setdefault(_prefix(chunk.name), []).append(chunk)
+        for rule in self.rules.values():
+            rule.restore(by_prefix.get(rule.prefix, []))
+
+    # ---- what a runtime asks -------------------------------------------------------------------------
+
+    def report(self) -> RuleSetReport:
+        """Return what was shared so far."""
+        self._report.rules, self._report.opened = len(self.rules), len(self._open)
+        return self._report
 
     @property
     def _open(self) -> list[Matcher]:
         return [rule.matcher for rule in self.rules.values() if rule.matcher is not None]
-
-    def snapshot(self) -> Snapshot:
-        put: list[StateChunk] = []
-        removed, self._removed = self._removed, []
-        for name, rule in self.rules.items():
-            if rule.matcher is None:
-                continue
-            own = rule.matcher.snapshot()
-            written = self._written.setdefault(name, set())
-            written.difference_update(own.removed)
-            written.update(chunk.name for chunk in own.put)
-            put += [StateChunk(f"{name}{APART}{one.name}", one.version, one.data) for one in own.put]
-            removed += [f"{name}{APART}{one}" for one in own.removed]
-        return Snapshot(tuple(put), tuple(removed))
-
-    def restore(self, chunks: Sequence[StateChunk]) -> None:
-        """Chunks of rules that are no longer there are forgotten with the next snapshot."""
-        own: dict[str, list[StateChunk]] = {}
-        for chunk in chunks:
-            name, _, rest = chunk.name.partition(APART)
-            own.setdefault(name, []).append(StateChunk(rest, chunk.version, chunk.data))
-        for name, parts in own.items():
-            self._written[name] = {chunk.name for chunk in parts}
-            if name in self.rules:
-                self.rules[name].opened(self.keyed).restore(parts)
-            else:
-                self._removed += [f"{name}{APART}{chunk}" for chunk in self._written.pop(name)]
-
-    def forget(self, keys: np.ndarray) -> None:
-        """What `Forgets` says."""
-        for matcher in self._open:
-            assert isinstance(matcher, Forgets)
-            matcher.forget(keys)
-
-    def report(self) -> RuleSetReport:
-        """What was shared so far."""
-        self._report.opened = len(self._open)
-        return self._report
 
     @property
     def state_rows(self) -> int:
@@ -205,11 +197,11 @@ class RuleSetMatcher:
 
     @property
     def given_up(self) -> int:
-        return self._given_up + sum(matcher.given_up for matcher in self._open)
+        return self._given_up + sum(rule.given_up for rule in self.rules.values())
 
     @property
     def live_keys(self) -> np.ndarray:
-        return np.unique(np.concatenate([np.zeros(0, np.int64), *(one.live_keys for one in self._open)]))
+        return np.unique(np.concatenate([np.empty(0, np.int64), *(rule.live_keys for rule in self.rules.values())]))
 
     @property
     def wakes_at(self) -> int | None:
@@ -217,9 +209,14 @@ class RuleSetMatcher:
 
     @property
     def open_from(self) -> tuple[np.ndarray, np.ndarray]:
-        parts = [one.open_from for one in self._open]
-        keys = np.concatenate([np.zeros(0, np.int64), *(key for key, _ in parts)])
-        times = np.concatenate([np.zeros(0, np.int64), *(time for _, time in parts)])
-        order = np.lexsort((times, keys))
-        unique, first = np.unique(keys[order], return_index=True)
-        return unique, times[order][first]
+        found = [(np.empty(0, np.int64), np.empty(0, np.int64)), *(matcher.open_from for matcher in self._open)]
+        keys, inverse = np.unique(np.concatenate([key for key, _ in found]), return_inverse=True)
+        least = np.full(len(keys), END_OF_TIME)
+        np.minimum.at(least, inverse, np.concatenate([time for _, time in found]))
+        return keys, least
+
+
+def _prefix(name: str) -> str:
+    """Return the part of a chunk's name that says whose it is."""
+    parts = name.split(".", 2)
+    return f"{parts[0]}.{parts[1]}." if len(parts) > 2 else name

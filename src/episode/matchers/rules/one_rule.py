@@ -5,24 +5,15 @@ What Spark computes around a single query's matcher is computed here: rules come
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-import numpy as np
 import pyarrow as pa
 
 from episode.errors import EpisodeDataError
-from episode.matchers.protocol import (
-    EventBatch,
-    Forgets,
-    InputOrder,
-    Matcher,
-    MatcherSpec,
-    Snapshot,
-    StateChunk,
-    Traits,
-)
+from episode.matchers.aside import Feed
+from episode.matchers.protocol import EventBatch, Matcher, MatcherSpec
 
 MATCH_START, MATCH_END, RESULT = "match_start", "match_end", "result"
 Computing = Callable[[pa.Table], pa.Table]
@@ -44,95 +35,33 @@ class RuleSpec:
     output_schema: pa.Schema
     result_schema: pa.Schema
 
-    @property
-    def input_order(self) -> InputOrder:
-        return self.inner.input_order
 
-    @property
-    def input_columns(self) -> tuple[str, ...]:
-        return self.inner.input_columns
+@dataclass(frozen=True)
+class RuleFeed(Feed):
+    """A feed of the matcher of a rule's pattern, with what the rule computes before and after it."""
 
-    @property
-    def input_schema(self) -> pa.Schema:
-        return self.inner.input_schema
+    rule: RuleSpec
 
-    @property
-    def fingerprint(self) -> str:
-        return self.inner.fingerprint
-
-    @property
-    def traits(self) -> Traits:
-        return self.inner.traits
-
-    def open(self) -> RuleMatcher:
-        return RuleMatcher(self)
-
-
-class RuleMatcher:
-    """The Matcher of a rule: that of its pattern, with what comes before and after it."""
-
-    keyed = False
-
-    def __init__(self, spec: RuleSpec) -> None:
-        self.spec = spec
-        self.matcher: Matcher = spec.inner.open()
-
-    def feed(self, events: EventBatch, until: int) -> Iterator[pa.Table]:
-        yield from self._finished(self.matcher.feed(self._own(events), until))
-
-    def finish(self) -> Iterator[pa.Table]:
-        yield from self._finished(self.matcher.finish())
-
-    def _own(self, events: EventBatch) -> EventBatch:
-        """The events with the columns that the pattern reads."""
-        columns = self.spec.inner.input_columns or tuple(events.table.column_names[:1])
-        if not self.spec.derives:
-            return events.select(columns)
-        with _errors_of_data():
-            return EventBatch(self.spec.derive(events.table).select(columns), events.key, events.time)
-
-    def _finished(self, tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
-        for table in tables:
+    def into(self, matcher: Matcher) -> Iterator[pa.Table]:
+        for table in Feed(self._read(), self.until, self.final, self.done).into(matcher):
             with _errors_of_data():
-                finished = self.spec.finish(table)
+                finished = self.rule.finish(table)
             if finished.num_rows:
                 yield finished
 
-    def snapshot(self) -> Snapshot:
-        return self.matcher.snapshot()
-
-    def restore(self, chunks: Sequence[StateChunk]) -> None:
-        self.matcher.restore(chunks)
-
-    def forget(self, keys: np.ndarray) -> None:
-        """What `Forgets` says."""
-        assert isinstance(self.matcher, Forgets)
-        self.matcher.forget(keys)
-
-    @property
-    def state_rows(self) -> int:
-        return self.matcher.state_rows
-
-    @property
-    def given_up(self) -> int:
-        return self.matcher.given_up
-
-    @property
-    def live_keys(self) -> np.ndarray:
-        return self.matcher.live_keys
-
-    @property
-    def wakes_at(self) -> int | None:
-        return self.matcher.wakes_at
-
-    @property
-    def open_from(self) -> tuple[np.ndarray, np.ndarray]:
-        return self.matcher.open_from
+    def _read(self) -> EventBatch:
+        """Return the events with the columns that the pattern reads."""
+        events = self.events
+        columns = self.rule.inner.input_columns or tuple(events.table.column_names[:1])
+        if not self.rule.derives:
+            return events.select(columns)
+        with _errors_of_data():
+            return EventBatch(self.rule.derive(events.table).select(columns), events.key, events.time)
 
 
 @contextmanager
 def _errors_of_data() -> Iterator[None]:
-    """What Arrow refuses to compute is an error of the data."""
+    """Raise what Arrow refuses to compute as an error of the data."""
     try:
         yield
     except pa.ArrowInvalid as error:

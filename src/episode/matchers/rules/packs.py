@@ -45,7 +45,7 @@ class Packs:
         self._next = 0
 
     def changed(self, put: Iterable[StateChunk], removed: Iterable[str]) -> Snapshot:
-        """What is to be written and removed after some chunks have changed."""
+        """Return what is to be written and removed after some chunks have changed."""
         new, gone, is_changed = self._opened(), [], False
         for name in removed:
             is_changed |= self.chunks.pop(name, None) is not None

@@ -1,4 +1,4 @@
-"""The columns that the matches of all rules come out in.
+"""The columns in which the matches of all rules are returned.
 
 Each rule puts its i-th value of a type into the i-th column of that type, so that there are as many columns as the
 widest rules need, and not as all rules have.

@@ -50,7 +50,7 @@ class Beginning:
 
 
 def common_prefixes(
-    specs: Sequence[MatcherSpec], index: ClassIndex, demands: Sequence[ClassDemand | None]
+    specs: Sequence[MatcherSpec | None], index: ClassIndex, demands: Sequence[ClassDemand | None]
 ) -> tuple[tuple[CommonPrefix, ...], list[Beginning | None]]:
     """The prefixes that several rules have, and each rule's own: the longest that is shared with another rule."""
     offered = [_offered(spec, demand) for spec, demand in zip(specs, demands, strict=True)]
@@ -80,7 +80,7 @@ def common_prefixes(
     return tuple(found), beginnings
 
 
-def _offered(spec: MatcherSpec, demand: ClassDemand | None) -> tuple[Prefix, ...]:
+def _offered(spec: MatcherSpec | None, demand: ClassDemand | None) -> tuple[Prefix, ...]:
     """The prefixes of a rule that is given single rows only."""
     if demand is None or not demand.sparse or not demand.chain or not isinstance(spec, Prefixed):
         return ()

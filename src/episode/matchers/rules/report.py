@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from json import dumps, loads
+from dataclasses import dataclass
+
+from episode.plan.report import CarriedReport
 
 
 @dataclass
-class RuleSetReport:
+class RuleSetReport(CarriedReport):
     """conditions: how often one was evaluated, tested: over how many rows in all. rows: those that rules were fed,
     feeds: in so many batches. skipped: how often a rule was not fed, as none of its rows were there. opened: rules with
     a matcher. prefixes: how often the events of a prefix of several rules were found for all of them."""
@@ -29,13 +30,6 @@ class RuleSetReport:
         self.batches += 1
         self.conditions += conditions
         self.tested += tested
-
-    def to_json(self) -> str:
-        return dumps(asdict(self))
-
-    @staticmethod
-    def from_json(text: str) -> RuleSetReport:
-        return RuleSetReport(**loads(text))
 
     @staticmethod
     def summed(reports: list[RuleSetReport]) -> RuleSetReport:

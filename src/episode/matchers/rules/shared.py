@@ -14,12 +14,12 @@ from episode.matchers.rules.classes import ClassIndex
 from episode.matchers.rules.prefixes import Beginning, CommonPrefix, common_prefixes
 
 MOST_COMPUTED = 16
-"""So many values of single rows are computed for all rules together; rules with others compute theirs themselves."""
+"""Values of single rows that are computed for all rules together; a rule with others computes its own."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """What one rule has of it. asked: the number of its demand; None: it is fed all rows as they are. shares: are
+    """The part of one rule. asked: the number of its demand; None: it is fed all rows as they are. shares: are
     columns in lanes that it shares with others?"""
 
     asked: int | None
@@ -43,9 +43,14 @@ class SharedPlan:
     prefixes: tuple[CommonPrefix, ...] = ()
 
 
-def shared_plan(specs: Sequence[MatcherSpec]) -> SharedPlan:
-    """Of rules over the same rows."""
-    demands = [one.demand if isinstance(one, Demands) else None for one in specs]
+def plan_apart(rules: int) -> SharedPlan:
+    """Plan rules that share nothing: each is fed all rows, and evaluates its own conditions."""
+    return shared_plan([None] * rules)
+
+
+def shared_plan(specs: Sequence[MatcherSpec | None]) -> SharedPlan:
+    """Find what rules over the same rows have in common. None: a rule that shares nothing."""
+    demands: list[ClassDemand | None] = [one.demand if isinstance(one, Demands) else None for one in specs]
     index = ClassIndex(demand for demand in demands if demand is not None)
     common, beginnings = common_prefixes(specs, index, demands)
     asked, numbers = _numbered(specs, demands, index, beginnings)
@@ -71,7 +76,7 @@ def _all_rows(demand: ClassDemand) -> bool:
 
 
 def _numbered(
-    specs: Sequence[MatcherSpec],
+    specs: Sequence[MatcherSpec | None],
     demands: Sequence[ClassDemand | None],
     index: ClassIndex,
     beginnings: Sequence[Beginning | None],
@@ -81,7 +86,7 @@ def _numbered(
     numbers: list[int | None] = []
     numbered = iter(index.numbered)
     for spec, demand, beginning in zip(specs, demands, beginnings, strict=True):
-        if demand is None:
+        if spec is None or demand is None:
             numbers.append(None)
             continue
         which = next(numbered), replace(demand, classes=()), beginning

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import ClassVar
 
 import pyarrow as pa
 
 from episode.matchers.fingerprint import fingerprint
 from episode.matchers.protocol import InputOrder, MatcherSpec, Screens, Traits
+from episode.matchers.rules.active_rule import ActiveRule
 from episode.matchers.rules.matcher import RuleSetMatcher
-from episode.matchers.rules.pool import Pool
+from episode.matchers.rules.pool import Pool, pooled
 from episode.matchers.rules.shared import SharedPlan, shared_plan
 from episode.matchers.screen import Screen
 
@@ -34,15 +36,18 @@ class Member:
 
 @dataclass(frozen=True)
 class RuleSetSpec:
-    """Rules over rows of a known Arrow schema. pool: what their matches come out in."""
+    """Rules over rows of a known Arrow schema. pool: the columns of their matches."""
 
     members: tuple[Member, ...]
     input_schema: pa.Schema
     pool: pa.Schema
 
+    planner: ClassVar[None] = None
+    """A set that never changes."""
+
     @property
     def keeps_dictionaries(self) -> bool:
-        """What `protocol.keeps_dictionaries` asks: conditions on strings are evaluated for distinct values, and most
+        """See `protocol.keeps_dictionaries`: conditions on strings are evaluated for distinct values, and most
         rules are given few rows."""
         return True
 
@@ -54,7 +59,7 @@ class RuleSetSpec:
 
     @property
     def input_columns(self) -> tuple[str, ...]:
-        """Of all rules together."""
+        """The columns that all rules read together."""
         return tuple(dict.fromkeys(name for member in self.members for name in member.spec.input_columns))
 
     @property
@@ -82,8 +87,8 @@ class RuleSetSpec:
         return shared_plan([member.spec for member in self.members])
 
     def __getstate__(self) -> dict[str, object]:
-        """Without what is found again where it is needed."""
-        return {name: value for name, value in self.__dict__.items() if name != "shared"}
+        """Leave out what is computed again if needed."""
+        return {name: value for name, value in self.__dict__.items() if name not in ("shared", "_columns")}
 
     @property
     def fingerprint(self) -> str:
@@ -99,6 +104,22 @@ class RuleSetSpec:
             dependent="a set of rules has matches of several patterns",
         )
 
+    def first_rules(self) -> list[ActiveRule]:
+        """Return the rules of the set, ready to be fed."""
+        return [ActiveRule(member.name, member.number, member.spec) for member in self.members]
+
+    def shared_by(self, rules: Sequence[ActiveRule]) -> SharedPlan:
+        """Return what the rules have in common; there are never others."""
+        return self.shared
+
+    def output(self, rule: ActiveRule, matches: pa.Table, keyed: bool) -> pa.Table:
+        """Return matches of a rule in the columns of the pool."""
+        return pooled(matches, rule.number, self._columns[rule.name], self.pool, keyed)
+
+    @cached_property
+    def _columns(self) -> dict[str, tuple[str, ...]]:
+        return {member.name: member.columns for member in self.members}
+
     def open(self) -> RuleSetMatcher:
         return RuleSetMatcher(self)
 
@@ -106,7 +127,7 @@ class RuleSetSpec:
 def rule_groups(
     rules: Sequence[tuple[str, MatcherSpec]], schema: pa.Schema, first: Mapping[str, Sequence[str]] | None = None
 ) -> tuple[RuleSetSpec, ...]:
-    """Named specs over one input, by how they group and order its rows; their matches come out in the same pool.
+    """Group named specs over one input by how they group and order its rows; their matches share a pool of columns.
 
     first: by rule, the columns of its output that many rules have."""
     pool, leading = Pool(), first or {}

@@ -7,15 +7,16 @@ complete yet. No event of a situation is kept.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
+from episode.matchers.held import HoldingMatcher
 from episode.matchers.prepare import Needs, needs_of
-from episode.matchers.protocol import END_OF_TIME, EventBatch, Snapshot, StateChunk
+from episode.matchers.protocol import END_OF_TIME, EventBatch
 from episode.matchers.situations.adapt import Orders
 from episode.matchers.situations.code.arrays import DONE, REPLAN, TOO_MANY
 from episode.matchers.situations.detection import Detector
@@ -35,7 +36,7 @@ MOST_AT_ONCE = 1 << 25
 """Matches of one instant."""
 
 
-class SituationPatternMatcher:
+class SituationPatternMatcher(HoldingMatcher["SituationPatternSpec", SituationState, SituationOutput]):
     """One situation pattern at work on one shard, or on one slice of it: then matches are those detected there."""
 
     def __init__(self, spec: SituationPatternSpec, bounds: SliceBounds = ALL_TIMES) -> None:
@@ -73,9 +74,6 @@ class SituationPatternMatcher:
         """Where it is known whether the conditions of symbols hold."""
         return needs_beyond(self.plan)
 
-    def finish(self) -> Iterator[pa.Table]:
-        yield from self.feed(EventBatch.empty(self.spec.input_schema, self.spec.input_columns), END_OF_TIME)
-
     def _matches(self, feed: SituationFeed) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """(matches, rows) as the code finds them, about SOFT_LIMIT at a time."""
         parts: list[tuple[np.ndarray, np.ndarray]] = []
@@ -97,38 +95,8 @@ class SituationPatternMatcher:
             if status == DONE:
                 return
 
-    def snapshot(self) -> Snapshot:
-        return self.state.snapshot()
-
-    def restore(self, chunks: Sequence[StateChunk]) -> None:
-        self.state.restore(chunks)
-
-    def forget(self, keys: np.ndarray) -> None:
-        """What `Forgets` says."""
-        self.state.forget_keys(keys)
-
     def report(self) -> SituationReport:
         return self.orders.report()
-
-    @property
-    def keyed(self) -> bool:
-        return self.output.keyed
-
-    @keyed.setter
-    def keyed(self, keyed: bool) -> None:
-        self.output.keyed = keyed
-
-    @property
-    def state_rows(self) -> int:
-        return len(self.state)
-
-    @property
-    def given_up(self) -> int:
-        return self.state.given_up
-
-    @property
-    def live_keys(self) -> np.ndarray:
-        return self.state.keys
 
     @property
     def wakes_at(self) -> int | None:
@@ -137,8 +105,3 @@ class SituationPatternMatcher:
         if pending is None or len(pending) == 0:
             return None
         return int(pending.time.min())
-
-    @property
-    def open_from(self) -> tuple[np.ndarray, np.ndarray]:
-        """The first of the situations and events that are held."""
-        return self.state.starts()

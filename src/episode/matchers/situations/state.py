@@ -44,11 +44,12 @@ class SituationState:
         return sum(len(one.finished) + one.lasting.num_rows for one in self.symbols) + len(self.pending)
 
     @property
-    def keys(self) -> np.ndarray:
+    def live_keys(self) -> np.ndarray:
         known = [one.finished.key for one in self.symbols] + [one.lasting_key for one in self.symbols]
         return np.unique(np.concatenate([*known, self.pending.key]))
 
-    def starts(self) -> tuple[np.ndarray, np.ndarray]:
+    @property
+    def open_from(self) -> tuple[np.ndarray, np.ndarray]:
         """Of each key the least start of a situation, or time of an event, that is held."""
         pending = self.pending.rows
         key, start = [self.pending.key], [np.zeros(0, np.int64) if pending is None else pending.time]
@@ -102,9 +103,7 @@ class SituationState:
         for symbol in self.symbols:
             symbol.keep_finished(np.flatnonzero(~np.isin(symbol.finished.key, keys)))
             symbol.lasting = take(symbol.lasting, np.flatnonzero(~np.isin(symbol.lasting_key, keys)))
-        pending = self.pending.rows
-        if pending is not None:
-            self.pending.keep(pending, np.flatnonzero(~np.isin(pending.key, keys)))
+        self.pending.forget_keys(keys)
 
     # ---- snapshots -------------------------------------------------------------------------------------------------
 

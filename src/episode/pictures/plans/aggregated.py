@@ -3,7 +3,7 @@ followed."""
 
 from __future__ import annotations
 
-from json import loads
+from dataclasses import asdict
 
 from episode.lang.rows.syntax import Alternation, Concatenation, Label, Pattern, Quantified
 from episode.pictures.plans.blocks import CODE, Block, Column, Diagram, Facts, Section, Table
@@ -13,6 +13,7 @@ from episode.pictures.plans.railroad import LabelBox, railroad
 from episode.plan.events.aggregated import AggregatedPlan, Alternative
 from episode.plan.events.aggregated_conditions import Place
 from episode.plan.events.aggregated_explain import engine_words, related_words, state_words
+from episode.plan.events.report import AggregatedReport
 from episode.plan.expressions import render
 from episode.queries.explaining import ExplainedPattern
 
@@ -73,5 +74,5 @@ def _conditions(plan: AggregatedPlan) -> Table:
 
 
 def _counts(explained: ExplainedPattern) -> list[tuple[str, str]]:
-    parsed = [loads(one) for one in explained.reports or ()]
-    return [(name, f"{sum(one[name] for one in parsed):,}") for name in ("passes", "events", "rows")]
+    found = AggregatedReport.sum_of(explained.reports or ())
+    return [(name, f"{count:,}") for name, count in asdict(found).items()]

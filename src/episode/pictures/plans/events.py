@@ -28,7 +28,7 @@ MOST_CHANGES = 12
 
 def event_section(explained: ExplainedPattern, plan: EventPlan) -> Section:
     """One event pattern."""
-    reports = [EventReport.from_json(one, plan.tree) for one in explained.reports or ()]
+    reports = [EventReport.from_json(one) for one in explained.reports or ()]
     title, *_ = explained.lines
     blocks: list[Block] = [*_plan_blocks(plan, reports), _conditions(plan)]
     if explained.reports is not None:

@@ -1,13 +1,13 @@
-"""What a matcher of a correlation did, as data: counted by workers, carried as JSON, put into words on the driver."""
+"""What a matcher of a correlation did, and that in words."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from episode.plan.correlation.cost import Factors
 from episode.plan.correlation.plan import Strategy
+from episode.plan.report import CarriedReport
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Change:
 
 
 @dataclass(frozen=True)
-class CorrelationReport:
+class CorrelationReport(CarriedReport):
     """What one matcher did.
 
     strategy: the last one. rounds, seconds: by strategy. factors: the last known. estimates: seconds for the rows of
@@ -40,39 +40,6 @@ class CorrelationReport:
     cached: int
     read: int
     changes: tuple[Change, ...] = ()
-
-    def to_json(self) -> str:
-        def named(numbers: dict[Strategy, float] | dict[Strategy, int]) -> dict[str, float]:
-            return {strategy.value: number for strategy, number in numbers.items()}
-
-        return json.dumps(
-            {
-                "strategy": self.strategy.value,
-                "rounds": named(self.rounds),
-                "seconds": named(self.seconds),
-                "factors": asdict(self.factors),
-                "estimates": named(self.estimates),
-                "actual": self.actual,
-                "held": [self.buffered, self.cached, self.read],
-                "changes": [[one.round, one.old.value, one.new.value, one.before, one.after] for one in self.changes],
-            }
-        )
-
-    @staticmethod
-    def from_json(text: str) -> CorrelationReport:
-        read = json.loads(text)
-        return CorrelationReport(
-            Strategy(read["strategy"]),
-            {Strategy(name): number for name, number in read["rounds"].items()},
-            {Strategy(name): number for name, number in read["seconds"].items()},
-            Factors(**read["factors"]),
-            {Strategy(name): number for name, number in read["estimates"].items()},
-            (read["actual"][0], read["actual"][1]),
-            read["held"][0],
-            read["held"][1],
-            read["held"][2],
-            tuple(Change(one[0], Strategy(one[1]), Strategy(one[2]), one[3], one[4]) for one in read["changes"]),
-        )
 
 
 SHOWN_CHANGES = 6

@@ -28,13 +28,12 @@ from episode.lang.syntax import ReturnItem, Span
 from episode.plan.compilable import to_float
 from episode.plan.event_time import in_units_of_time
 from episode.plan.events.aggregated_conditions import FirstTest, Link, LinkTest, Place, Tested, related_tests
-from episode.plan.events.binding import BoundQuery
+from episode.plan.events.binding import BoundQuery, members, pull_local
 from episode.plan.events.checks import check_size
 from episode.plan.events.classes import EventClasses
 from episode.plan.events.collapsing import Collapsed
 from episode.plan.events.conditions import conjunct_of
 from episode.plan.events.linear import Loop, Step, Take, linear, variables_in
-from episode.plan.events.local import members, pull_local
 from episode.plan.events.postponed import RUNS
 from episode.plan.events.returns import EventTimes
 from episode.plan.events.same import same_attributes

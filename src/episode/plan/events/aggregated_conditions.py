@@ -7,7 +7,7 @@ neighbour or the start is refused, with the reason.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from episode.errors import EpisodeError, EpisodeUnsupportedError
 from episode.lang.events.syntax import EventAggregate, EventColumn, EventQuery, Index, Reach
@@ -20,6 +20,7 @@ from episode.plan.expressions import (
     Expression,
     Load,
     Navigated,
+    at_current_row,
     conjuncts,
     is_comparison,
     walk,
@@ -213,9 +214,9 @@ class _Conjunct:
         left, right = part.operands
         operation = part.operation
         if _at(left) in current and _at(right) == before:
-            return LinkTest(operation, _at_row(left), _at_row(right), self.conjunct.text)
+            return LinkTest(operation, at_current_row(left), at_current_row(right), self.conjunct.text)
         if _at(right) in current and _at(left) == before:
-            return LinkTest(MIRRORED[operation], _at_row(right), _at_row(left), self.conjunct.text)
+            return LinkTest(MIRRORED[operation], at_current_row(right), at_current_row(left), self.conjunct.text)
         raise self._refused("is no comparison of a value of one event with a value of another")
 
     def _add(self, source: int, target: int, tests: list[LinkTest]) -> None:
@@ -234,12 +235,3 @@ class _Conjunct:
 
 def _at(expression: Expression) -> object:
     return next(node.at for node in walk(expression) if isinstance(node, Load))
-
-
-def _at_row(expression: Expression) -> Expression:
-    """The expression with every load at the current row."""
-    if isinstance(expression, Load):
-        return replace(expression, at=Current(0))
-    if isinstance(expression, Apply):
-        return replace(expression, operands=tuple(_at_row(operand) for operand in expression.operands))
-    return expression

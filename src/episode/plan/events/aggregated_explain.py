@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from json import loads
-
 from episode.plan.events.aggregated import AggregatedPlan, Alternative, GroupedBy
 from episode.plan.events.aggregated_conditions import Place
+from episode.plan.events.report import AggregatedReport
 from episode.plan.expressions import render
 from episode.plan.types import is_integer
 
@@ -98,7 +97,6 @@ def state_words(plan: AggregatedPlan) -> str:
 
 def explain_aggregated_reports(plan: AggregatedPlan, reports: list[str]) -> list[str]:
     """What the matchers of a run did, in words."""
-    parsed = [loads(one) for one in reports]
-    passes, events, rows = (sum(one[name] for one in parsed) for name in ("passes", "events", "rows"))
+    found = AggregatedReport.sum_of(reports)
     engine = "by start" if plan.per_start else "sliding"
-    return [f"  engine: {engine}; {passes:,} passes over {events:,} events gave {rows:,} rows"]
+    return [f"  engine: {engine}; {found.passes:,} passes over {found.events:,} events gave {found.rows:,} rows"]

@@ -38,7 +38,7 @@ from episode.plan.events.imprecise import (
 from episode.plan.events.names import MARK, with_first_events, with_groups_between_places, with_unique_variables
 from episode.plan.events.postponed import AUTO
 from episode.plan.events.returns import EventTimes
-from episode.plan.expressions import Current, Expression, Load
+from episode.plan.expressions import Current, Expression, Load, Navigated, Running, conjuncts, walk
 from episode.plan.labels import Labels
 from episode.plan.parameters import bound_duration
 from episode.plan.scalars import RowLocalScalars
@@ -193,3 +193,36 @@ def _negated(pattern: EventPattern) -> list[str]:
     if isinstance(pattern, Negation):
         return [one.variable for one in classes_of(pattern)]
     return [name for part in children(pattern) for name in _negated(part)]
+
+
+# ---- what an event must satisfy by itself, by variable: its class, and conditions on it alone ----------
+
+
+def members(bound: BoundQuery) -> dict[str, list[Expression]]:
+    """What makes an event one of the class of each variable."""
+    found = {name: bound.classes.member(name) for name in bound.variables}
+    return {name: [] if member is None else [member] for name, member in found.items()}
+
+
+def pull_local(bound: BoundQuery, conditions: list[Conjunct], local: dict[str, list[Expression]]) -> list[Conjunct]:
+    """Conditions on one event go to its row, conditions on none to every row; the others are returned."""
+    related = []
+    for conjunct in conditions:
+        if len(conjunct.variables) == 1 and not conjunct.whole and conjunct.back == 0:
+            (name,) = conjunct.variables
+            expression = bound.compiled(conjunct, name)
+            if expression is not None and not any(_relates_events(node) for node in walk(expression)):
+                local[name] += conjuncts(expression)
+                continue
+        if not conjunct.variables:
+            expression = bound.compiled(conjunct, None)
+            if expression is not None:
+                for name in bound.positives:
+                    local[name].append(expression)
+                continue
+        related.append(conjunct)
+    return related
+
+
+def _relates_events(node: Expression) -> bool:
+    return isinstance(node, Running) or (isinstance(node, Load) and isinstance(node.at, Navigated))

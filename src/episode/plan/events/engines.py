@@ -7,6 +7,7 @@ can be: the tree has intermediate matches, of which final ones are constructed, 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from episode.errors import EpisodeUnsupportedError
@@ -17,7 +18,7 @@ from episode.plan.events.bounds import bounds_of
 from episode.plan.events.checks import check_tree
 from episode.plan.events.closures import chooses, with_nested_negations
 from episode.plan.events.collapsing import check_collapsed, check_parted
-from episode.plan.events.conditions import Conjunct
+from episode.plan.events.conditions import Conjunct, JoinTest
 from episode.plan.events.consistency import closure_predicate
 from episode.plan.events.counting import Collapse, plan_counts
 from episode.plan.events.linear import is_linear, linear
@@ -53,14 +54,23 @@ class Engines:
     @property
     def expressions(self) -> list[Expression]:
         """All that is evaluated while matching."""
-        found = [test.expression for test in self.tests.all]
-        if self.automaton is not None:
-            found += [check.expression for check in self.automaton.checks]
-        if self.construction is not None:
-            found += self.construction.expressions
-        if self.collapse is not None:
-            found += self.collapse.expressions
-        return found
+        return evaluated_expressions(self.tests.all, self.automaton, self.construction, self.collapse)
+
+
+def evaluated_expressions(
+    tests: Iterable[JoinTest],
+    automaton: AutomatonPlan | None,
+    construction: Construction | None,
+    collapse: Collapse | None,
+) -> list[Expression]:
+    """All that is evaluated while matching."""
+    found = [test.expression for test in tests]
+    if automaton is not None:
+        found += [check.expression for check in automaton.checks]
+    for part in (construction, collapse):
+        if part is not None:
+            found += part.expressions
+    return found
 
 
 def choose_engines(

@@ -8,7 +8,7 @@ from episode.errors import EpisodeUnsupportedError
 from episode.lang.events.syntax import Closure, EventPattern, EventQuery, Strategy, children, classes_of
 from episode.plan.events.alternatives import take_first_alternatives
 from episode.plan.events.automaton import AutomatonPlan
-from episode.plan.events.binding import BoundQuery
+from episode.plan.events.binding import BoundQuery, members, pull_local
 from episode.plan.events.checks import check_closure, check_conjuncts, check_size
 from episode.plan.events.classes import EventClasses
 from episode.plan.events.closures import check_groups_and_choices, with_negated_closures
@@ -18,13 +18,12 @@ from episode.plan.events.consistency import ClosurePredicate, closure_predicate
 from episode.plan.events.counting import Collapse
 from episode.plan.events.engines import Engines, choose_engines
 from episode.plan.events.imprecise import ImprecisePlan
-from episode.plan.events.local import members, pull_local
 from episode.plan.events.names import MARK, first_places
 from episode.plan.events.postponed import AUTO, Construction
 from episode.plan.events.presence import presences
 from episode.plan.events.returns import EventTimes, Returns
 from episode.plan.events.same import same_attributes
-from episode.plan.events.tree import Node, is_open_ended, simplify
+from episode.plan.events.tree import Group, InSequence, Leaf, Node, OneOf, is_open_ended, simplify
 from episode.plan.expressions import Expression
 from episode.plan.output import MeasurePlan, Output
 from episode.plan.pattern import OrderColumn, PatternPlan
@@ -222,3 +221,23 @@ def _overlapping(bound: BoundQuery) -> bool:
 
 
 __all__ = ["EventPlan", "Strategy", "plan_event_pattern"]
+
+
+def required_events(plan: EventPlan) -> tuple[frozenset[str], ...]:
+    """Of each set, every match has an event of one of its variables."""
+    if plan.tree is not None:
+        return tuple(_required(plan.tree))
+    return () if plan.automaton is None else tuple(one for one in plan.automaton.required if one)
+
+
+def _required(node: Node) -> list[frozenset[str]]:
+    if isinstance(node, Leaf):
+        return [frozenset((node.variable,))]
+    if isinstance(node, OneOf):
+        chosen = [_required(part) for part in node.parts]
+        return [frozenset().union(*(sets[0] for sets in chosen))] if all(chosen) else []
+    if isinstance(node, InSequence):
+        groups = [item for gap in node.gaps for item in gap if isinstance(item, Group)]
+        present = [frozenset(one.variables) for one in groups if one.minimum > 0 and not one.follows]
+        return [*(one for place in node.places for one in _required(place)), *present]
+    return [one for part in node.parts for one in _required(part)]

@@ -1,11 +1,11 @@
-"""What a matcher of a row pattern did, as data: counted by workers, carried as JSON, put into words on the driver."""
+"""What a matcher of a row pattern did, and that in words."""
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import reduce
 
+from episode.plan.report import CarriedReport
 from episode.plan.rows.plan import RowPatternPlan
 from episode.plan.rows.program import MATCH
 
@@ -20,7 +20,7 @@ STAGE_WORDS = {
 
 
 @dataclass(frozen=True)
-class RowReport:
+class RowReport(CarriedReport):
     """What one matcher did, or several together.
 
     parts: how many matchers. rows: of the input. attempts: start rows at which a match was looked for. steps: of all
@@ -42,16 +42,6 @@ class RowReport:
     tried: tuple[int, ...]
     refused: tuple[int, ...]
     seconds: dict[str, float]
-
-    def to_json(self) -> str:
-        return json.dumps(asdict(self))
-
-    @staticmethod
-    def from_json(text: str) -> RowReport:
-        read = json.loads(text)
-        for name in ("taken", "offered", "tried", "refused"):
-            read[name] = tuple(read[name])
-        return RowReport(**read)
 
     def __add__(self, other: RowReport) -> RowReport:
         """What both did."""

@@ -1,4 +1,5 @@
-"""What a row pattern needs to run over a stream or to be correlated with another pattern, checked at plan time."""
+"""Row patterns over streams and in correlations: what they need, checked at plan time, and how long after its times a
+match may be reported."""
 
 from __future__ import annotations
 
@@ -7,12 +8,24 @@ from dataclasses import replace
 
 from episode.errors import EpisodeAnalysisError, warn
 from episode.lang.rows.scalar import scalar_of
-from episode.lang.rows.syntax import MatchRecognize, Measure, Navigation, OrderItem, RowKey, RowsPerMatch
+from episode.lang.rows.syntax import (
+    MatchMode,
+    MatchRecognize,
+    Measure,
+    Navigation,
+    OrderItem,
+    RowKey,
+    RowsPerMatch,
+    SkipTo,
+)
 from episode.lang.syntax import ColumnRef, Mode, Scalar
+from episode.plan.delays import UNBOUNDED, Delays, plain_values
 from episode.plan.event_time import EventTime
-from episode.plan.output import HIDDEN_END, HIDDEN_START, MATCH_END, MATCH_START
+from episode.plan.expressions import Load
+from episode.plan.output import HIDDEN_END, HIDDEN_START, MATCH_END, MATCH_START, ColumnAtPlace, Extreme, RowMode
 from episode.plan.rows.explain import state_bound
 from episode.plan.rows.plan import RowPatternPlan
+from episode.plan.rows.program import ACCEPT, END, MATCH
 from episode.plan.types import is_event_time
 
 ORDER_RULE = "In a stream, ORDER BY begins with the event time, ascending."
@@ -124,3 +137,48 @@ def _check_match_times(clause: MatchRecognize, columns: Iterable[str]) -> None:
             message = f"The output has a column {name} already, and Options(match_times=True) adds another one."
             hint = "Rename the column in a subquery, or leave the option."
             raise clause.source.error(EpisodeAnalysisError, message, clause.source.span, hint)
+
+
+# ---- delays ------------------------------------------------------------------------------------------
+
+
+def row_pattern_delays(plan: RowPatternPlan) -> Delays:
+    """The delay of every output column that holds times of rows of the match.
+
+    A start row is decided when its window has passed. Without WITHIN it may wait for ever; but where a match is decided
+    with its last row, that row's time is later than any watermark before.
+    """
+    time = plan.order[0].column
+    waits = plan.lookahead > 0 or any(one.operation == END for one in plan.program.instructions)
+    of_any = UNBOUNDED if waits else plan.within
+    of_last = 0 if not waits and _is_decided_with_its_last_row(plan) else of_any
+    delays: Delays = {name: of_any for name, column in plan.output.handed.items() if column == time}
+    for name, atom in plain_values(plan.measures):
+        if isinstance(atom, ColumnAtPlace) and atom.column == time and atom.place.shift == 0:
+            place = atom.place
+            last = place.final and not place.first and place.offset == 0 and _has_last_row(plan, place.labels)
+        elif isinstance(atom, Extreme) and isinstance(atom.value, Load) and atom.value.column == time:
+            last = atom.final and atom.function == "max" and atom.by == atom.value and _has_last_row(plan, atom.labels)
+        else:
+            continue
+        delays[name] = of_last if last else of_any
+    return delays
+
+
+def _is_decided_with_its_last_row(plan: RowPatternPlan) -> bool:
+    if plan.rules.mode is MatchMode.INCREMENTAL:
+        return plan.rules.skip_to is SkipTo.NEXT_ROW
+    least, most = plan.length
+    return least == most and plan.output.rows is not RowMode.ALL_WITH_UNMATCHED
+
+
+def _has_last_row(plan: RowPatternPlan, labels: frozenset[str] | None) -> bool:
+    """Is the last of the rows with these labels (None: of all rows) always the last of the match?"""
+    if labels is None:
+        return True
+    instructions = plan.program.instructions
+    accept = len(instructions) - 1
+    if any(accept in (one.first, one.second) for one in instructions) or instructions[accept].operation != ACCEPT:
+        return False
+    last = instructions[accept - 1]
+    return last.operation == MATCH and last.label in labels

@@ -1,10 +1,13 @@
-"""What a situation pattern needs to run over a stream, checked at plan time."""
+"""Situation patterns over streams: what they need, checked at plan time, and how long after its times a match may be
+reported."""
 
 from __future__ import annotations
 
 from episode.errors import EpisodeAnalysisError, warn
+from episode.plan.delays import Delays, column_at_event, plain_values
 from episode.plan.event_time import EventTime
 from episode.plan.situations.plan import SituationPlan
+from episode.plan.situations.returns import DETECTED_AT, MatchMoment, SituationMoment
 
 
 def event_time_of(plan: SituationPlan, limited: bool) -> EventTime:
@@ -31,3 +34,17 @@ def _check_unbounded(plan: SituationPlan, limited: bool) -> None:
             "The state of this stream is not bounded: every finished situation is held. "
             "Add WITHIN, or set Options(max_state_rows=…)."
         )
+
+
+def situation_pattern_delays(plan: SituationPlan) -> Delays:
+    """The delay of every output column that holds times of the match.
+
+    A match is reported at the instant `detected_at`, which WITHIN relates to its earliest time.
+    """
+    delays: Delays = {}
+    for name, atom in plain_values(plan.measures):
+        if isinstance(atom, MatchMoment):
+            delays[name] = 0 if atom.name == DETECTED_AT else plan.within
+        elif isinstance(atom, SituationMoment) or column_at_event(atom) == plan.time:
+            delays[name] = plan.within
+    return delays

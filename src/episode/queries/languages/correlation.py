@@ -185,7 +185,7 @@ class CorrelatedPatterns:
     def with_history(self, opened: Callable[[str, tuple[str, ...]], History], closed: bool) -> CorrelatedPatterns:
         """With events of the archive pattern that are read as they are needed. opened: by its own columns of time and
         keys. closed: these are all of them."""
-        from episode.matchers.correlation.mapped import MappedHistory
+        from episode.matchers.correlation.history import MappedHistory
 
         own = self.archive_columns
         history = opened(own[self.inputs.time], tuple(own[key] for key in self.inputs.keys))

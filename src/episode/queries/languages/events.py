@@ -15,14 +15,13 @@ from episode.plan.event_time import EventTime, time_column
 from episode.plan.events.aggregated import BUCKET_END, BUCKET_START, plan_aggregated
 from episode.plan.events.classes import EventClasses
 from episode.plan.events.collapsing import Collapsed
-from episode.plan.events.delays import event_pattern_delays
 from episode.plan.events.explain import explain_event_pattern, explain_reports
 from episode.plan.events.imprecise import check_aggregated, duration_of, imprecise_times
 from episode.plan.events.plan import EventPlan, plan_event_pattern
 from episode.plan.events.postponed import AUTO
 from episode.plan.events.report import EventReport
 from episode.plan.events.returns import KEEP, MATCH_END, MATCH_START, EventTimes
-from episode.plan.events.stream import event_time_of
+from episode.plan.events.stream import event_pattern_delays, event_time_of
 from episode.plan.events.tables import declared_time, one_stream_of
 from episode.plan.extent import FIRST, Extent, key_at, measure_named, with_atoms
 from episode.plan.result import Result
@@ -250,7 +249,7 @@ class BoundEventPattern:
         return explain_event_pattern(self.plan)
 
     def explain_reports(self, reports: list[str]) -> list[str]:
-        return explain_reports(self.plan, [EventReport.from_json(one, self.plan.tree) for one in reports])
+        return explain_reports(self.plan, [EventReport.from_json(one) for one in reports])
 
 
 def strategy_of(name: str | None) -> Strategy | None:

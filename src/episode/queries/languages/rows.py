@@ -14,13 +14,13 @@ from episode.plan.event_time import EventTime
 from episode.plan.extent import FIRST, LAST, Extent, with_atoms
 from episode.plan.output import HIDDEN_END, HIDDEN_START, TIMED_OUT_COLUMN, ColumnAtPlace, PlannedMeasure
 from episode.plan.result import Result
-from episode.plan.rows.delays import row_pattern_delays
 from episode.plan.rows.explain import explain_row_pattern
 from episode.plan.rows.plan import RowPatternPlan, plan_row_pattern
 from episode.plan.rows.report import explain_row_reports
 from episode.plan.rows.stream import (
     event_time_of,
     in_order_of_time,
+    row_pattern_delays,
     warn_if_unbounded,
     with_hidden_times,
     with_match_times,

@@ -15,12 +15,11 @@ from episode.plan.output import Place
 from episode.plan.result import Result
 from episode.plan.run_options import RunOptions
 from episode.plan.schema import key_columns
-from episode.plan.situations.delays import situation_pattern_delays
 from episode.plan.situations.explain import explain_searches, explain_situation_pattern
 from episode.plan.situations.plan import SituationPlan, plan_situation_pattern
 from episode.plan.situations.report import SituationReport
 from episode.plan.situations.returns import DETECTED_AT, MATCH_START
-from episode.plan.situations.stream import event_time_of
+from episode.plan.situations.stream import event_time_of, situation_pattern_delays
 from episode.queries.language import Given, Input, Language
 
 if TYPE_CHECKING:

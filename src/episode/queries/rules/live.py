@@ -20,10 +20,7 @@ from episode.live.rule_changes import agree
 from episode.matchers.fingerprint import fingerprint
 from episode.matchers.limits import StateLimit
 from episode.matchers.live import LiveRules
-from episode.matchers.protocol import InputOrder, OrderKey
-from episode.matchers.rules.changing import ChangingSpec
 from episode.matchers.rules.one_rule import MATCH_END, MATCH_START
-from episode.matchers.spark_types import held_as
 from episode.plan.schema import key_columns
 from episode.queries.language import Given
 from episode.queries.live import check_options
@@ -32,7 +29,7 @@ from episode.queries.live_plan import LivePlan, Matched, Read, end_of, lanes_of
 from episode.queries.local import local_schema
 from episode.queries.options import Options
 from episode.queries.rules.planning import StreamPlanner
-from episode.queries.rules.streaming import rules_table, seconds_of, warn_of_problems
+from episode.queries.rules.streaming import seconds_of, spec_of, versions_of, warn_of_problems
 from episode.queries.rules.watching import RuleWatcher, reader_of
 from episode.queries.starting import Wishes, checkpoint_of, described, input_of, tasks_for, with_partitions
 from episode.store.catalog import Catalog
@@ -50,7 +47,7 @@ AGREES = 0.02
 
 @dataclass(frozen=True)
 class DriverRules:
-    """What the driver of a live query does about its rules. What `DrivenRules` says."""
+    """The driver's part in the rules of a live query. See `DrivenRules`."""
 
     watcher: RuleWatcher
     query: str
@@ -70,8 +67,7 @@ class DriverRules:
         return self.watcher.look()
 
     def table(self) -> pa.Table:
-        field = self.watcher.rules.schema.field(self.watcher.rules.time)
-        return rules_table(self.watcher.log, held_as(field.type))
+        return versions_of(self.watcher)
 
 
 def start_rules(
@@ -145,11 +141,10 @@ def plan_rules(
     known = local_schema(schema.empty_table(), source, arguments, utc)
     keys = key_columns(known, given.key or declaration.key)
     run = options.run(1, arguments)
-    limit = StateLimit(options.max_state_rows, options.when_full == "drop") if options.max_state_rows else None
+    limit = StateLimit.of(options.max_state_rows, options.when_full == "drop")
     said = replace(given, time=declaration.time, key=keys)
     rules = StreamPlanner(schema, declaration.time, keys, said, run, limit, utc)
-    order = InputOrder(keys, (OrderKey(declaration.time),), needs_time=True, start=given.start)
-    spec = ChangingSpec(rules, schema, order)
+    spec = spec_of(rules)
     own = {name: name for name in schema.names}
     reading = Read(declaration, tuple((name, Copied(name)) for name in own), own)
     matched = Matched(None, (reading,), schema, (), source, source.span)  # type: ignore[arg-type]

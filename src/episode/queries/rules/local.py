@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial, reduce
 from typing import Any
@@ -10,8 +10,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from episode.errors import EpisodeAnalysisError
-from episode.lang.cursor import closest
 from episode.matchers.json_text import json_objects
 from episode.matchers.protocol import END_OF_TIME, MatcherSpec
 from episode.matchers.rules.matcher import RuleSetMatcher
@@ -23,12 +21,13 @@ from episode.matchers.spark_types import retyped
 from episode.queries.frames import held_table, like
 from episode.queries.local import LocalQuery, check_local, local_schema, tree_of
 from episode.queries.rules.binding import MATCH_END, MATCH_START, RESULT, RULE, BoundRule, RuleSet
+from episode.queries.rules.results import Plan, RuleMatches
 
 TIMES = (MATCH_START, MATCH_END)
 
 
 @dataclass(frozen=True)
-class RuleMatches:
+class RuleResult:
     """The matches of one rule: its result, and of each row of it the key and the times of its match."""
 
     result: pa.Table
@@ -36,22 +35,27 @@ class RuleMatches:
 
 
 @dataclass(frozen=True)
-class LocalMatches:
-    """The matches of rules over a table. found: by rule. like: makes the kind of table that came in."""
+class LocalMatches(RuleMatches):
+    """The matches of rules over a table in process. found: by rule. like: makes the kind of table that came in."""
 
-    found: Mapping[str, RuleMatches]
+    found: Mapping[str, RuleResult]
     report: RuleSetReport
     like: Callable[[pa.Table], Any]
+    plan: Plan
 
-    def of(self, rule: str) -> Any:
-        """The matches of one rule, typed as the rule alone gives them."""
-        if rule not in self.found:
-            raise no_rule(rule, list(self.found))
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self.found)
+
+    def _of(self, rule: str) -> Any:
         return self.like(self.found[rule].result)
+
+    def _plan(self) -> Plan:
+        return self.plan
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many rows each rule gave."""
+        """The number of rows of each rule."""
         return {name: one.result.num_rows for name, one in self.found.items()}
 
     @property
@@ -68,15 +72,6 @@ class LocalMatches:
             parts.append(pa.table({**columns, RESULT: results}))
         whole = pa.concat_tables(parts, promote_options="permissive")
         return self.like(whole.select([RULE, *(name for name in names if name in whole.column_names), RESULT]))
-
-
-def no_rule(name: object, names: Sequence[str]) -> EpisodeAnalysisError:
-    """The error where a rule is asked for that is not there."""
-    guess = closest(name, names) if isinstance(name, str) else None
-    shown = ", ".join(names[:20]) + (", …" if len(names) > 20 else "")
-    return EpisodeAnalysisError(
-        f"There is no rule {name}.", hint=f"Did you mean {guess}?" if guess else f"Rules: {shown}."
-    )
 
 
 def match_all_local(events: Any, rules: RuleSet) -> LocalMatches:
@@ -126,7 +121,7 @@ class LocalRules:
         spec = rule.bound.spec(self.input.schema)
         self.finished(rule, retyped(spec.output_schema.empty_table()))
 
-    def finished(self, rule: BoundRule, matched: pa.Table) -> RuleMatches:
+    def finished(self, rule: BoundRule, matched: pa.Table) -> RuleResult:
         """The result of a rule, from what its matcher delivers."""
         columns, conditions = LocalQuery(rule.bound, rule.parsed.arguments).values(matched)
         output = pa.Table.from_arrays([column for _, column in columns], names=[name for name, _ in columns])
@@ -140,7 +135,7 @@ class LocalRules:
             held = reduce(pc.and_, conditions)
             output, placed = output.filter(held), placed.filter(held)
         selection = rule.parsed.selection
-        return RuleMatches(output if selection is None else selection.of(output, rule.parsed.arguments), placed)
+        return RuleResult(output if selection is None else selection.of(output, rule.parsed.arguments), placed)
 
     def matches(self, events: Any) -> LocalMatches:
         """The matches of all rules."""
@@ -150,10 +145,11 @@ class LocalRules:
             running = LocalRun(group)
             matcher = running.matcher
             assert isinstance(matcher, RuleSetMatcher)
-            for member, matches in matcher.matches(running.events(self.input), END_OF_TIME):
-                found[member.name].append(matches)
-            for member, matches in matcher.last_matches():
-                found[member.name].append(matches)
+            for rule, matches in matcher.matches(running.events(self.input), END_OF_TIME):
+                found[rule.name].append(matches)
+            for rule, matches in matcher.last_matches():
+                found[rule.name].append(matches)
             reports.append(matcher.report())
-        results = {rule.name: self.finished(rule, retyped(pa.concat_tables(found[rule.name]))) for rule in self.bound}
-        return LocalMatches(results, RuleSetReport.summed(reports), partial(like, events))
+        results = {one.name: self.finished(one, retyped(pa.concat_tables(found[one.name]))) for one in self.bound}
+        plan = self.bound, self.groups, ["matched in this process"]
+        return LocalMatches(results, RuleSetReport.summed(reports), partial(like, events), plan)

@@ -15,7 +15,7 @@ from episode.queries.match import MatchQuery
 from episode.queries.origins import remember
 from episode.queries.rules.binding import BoundRule, RuleSet, key_columns
 from episode.queries.rules.explain import explain_rules
-from episode.queries.rules.local import no_rule
+from episode.queries.rules.results import Plan, RuleMatches
 from episode.queries.statement import StatementQuery
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from episode.plan.schema import InputSchema
     from episode.spark.batch import Batch
     from episode.spark.rule_results import Finish
-    from episode.spark.rules import GroupedBatch
 
 
 @dataclass(frozen=True)
@@ -37,7 +36,7 @@ class RulesQuery:
     rules: RuleSet
     spark: SparkSession | None = None
 
-    def planned(self) -> Matches:
+    def planned(self) -> TableMatches:
         """The rules, planned over their events; what is wrong with any of them is said for all of them together."""
         parsed = self.rules.parsed()
         session, frame = one_table(self.spark, self.events)
@@ -51,13 +50,16 @@ class RulesQuery:
 
         source, called = parsed[0].source, parsed[0].language.called
         schema = input_schema(session, frame, source, called, self.rules.arguments)
-        return Matches(session, frame, self.rules, schema, tuple(self.rules.bound(parsed, schema)))
+        return TableMatches(session, frame, self.rules, schema, tuple(self.rules.bound(parsed, schema)))
 
 
 @dataclass(frozen=True)
-class Matches:
-    """The matches of a set of rules. `frame` is one DataFrame of all of them: rule, key columns, match_start,
-    match_end, result. What a DataFrame can do (`show`, `write`, `where`, …) can be asked of this directly."""
+class TableMatches(RuleMatches):
+    """The matches of rules over a table on Spark.
+
+    `frame` is one DataFrame of all of them: rule, key columns, match_start, match_end, result. What a DataFrame can do
+    (`show`, `write`, `where`, …) can be asked of this directly.
+    """
 
     spark: SparkSession
     events: DataFrame
@@ -82,20 +84,17 @@ class Matches:
             pooled, self._finishes, keys, self._types, has_variant(pooled), self.rules.arguments
         )  # fmt: skip
 
-    def of(self, rule: str) -> DataFrame:
-        """The matches of one rule, typed as the rule alone gives them. Only this rule is matched, unless what all rules
-        found is kept: see `persist`."""
+    def _of(self, rule: str) -> DataFrame:
+        """Match this rule alone, unless what all rules found is kept: see `persist`."""
         from episode.spark.rule_results import of_rule
 
-        found = next((one for one in self.bound if one.name == rule), None)
-        if found is None:
-            raise no_rule(rule, self.names)
+        found = next(one for one in self.bound if one.name == rule)
         if not self._kept:
             return self._alone(found)
         finish = self._finishes[self.bound.index(found)]
         return of_rule(self._pooled, finish, found.parsed.arguments)
 
-    def persist(self) -> Matches:
+    def persist(self) -> TableMatches:
         """Keep what all rules found, from the first action on, so that `frame` and `of` match nothing again."""
         if not self._kept:
             self._kept["pooled"] = self._matched().persist()
@@ -103,7 +102,7 @@ class Matches:
             self.__dict__.pop("frame", None)
         return self
 
-    def unpersist(self) -> Matches:
+    def unpersist(self) -> TableMatches:
         """Let go of what was kept."""
         for frame in self._kept.values():
             frame.unpersist()
@@ -113,9 +112,11 @@ class Matches:
         return self
 
     def explain(self, *, analyze: bool = False) -> str:
-        """What the rules share, and how each is evaluated. analyze: run them, and say how much was shared."""
-        reports = self._run.reports() if analyze else None
-        return "\n".join(explain_rules(self.bound, self.groups, self._run.reasons, reports))
+        """Return what the rules share, and how each is evaluated. analyze: run them, and show how much was shared."""
+        return "\n".join(explain_rules(*self._plan(), self._run.reports() if analyze else None))
+
+    def _plan(self) -> Plan:
+        return self.bound, self.groups, self._run.reasons
 
     def __getattr__(self, name: str) -> Any:
         """What a DataFrame can do, done by `frame`."""
@@ -126,22 +127,19 @@ class Matches:
     # ---- planning ------------------------------------------------------------------------------------
 
     @cached_property
-    def _run(self) -> Batch | GroupedBatch:
-        from episode.spark.rules import plan_rules
+    def _run(self) -> Batch:
+        from episode.spark.batch import plan_batches
 
         columns = dict.fromkeys(name for rule in self.bound for name in rule.bound.input_columns)
         derived = {name: sql for rule in self.bound for sql, name in rule.bound.derived}
         run = self.rules.options.run(1, self.rules.arguments)
         pairs = tuple((sql, name) for name, sql in derived.items())
-        return plan_rules(self.spark, self.events, tuple(columns), pairs, self._groups_over, run)
+        return plan_batches(self.spark, self.events, tuple(columns), pairs, self._groups_over, run)
 
     @property
     def groups(self) -> tuple[RuleSetSpec, ...]:
         """The rules by how they group and order rows."""
-        from episode.spark.batch import Batch
-
-        run = self._run
-        return (run.spec,) if isinstance(run, Batch) else run.groups  # type: ignore[return-value]
+        return tuple(group.spec for group in self._run.groups)  # type: ignore[misc]
 
     def _groups_over(self, schema: pa.Schema) -> tuple[RuleSetSpec, ...]:
         from episode.matchers.rules.spec import rule_groups

@@ -24,9 +24,8 @@ from episode.plan.run_options import RunOptions
 from episode.plan.schema import key_columns
 from episode.queries.language import Given
 from episode.queries.options import Options
-from episode.queries.rules.explain import explain_rules
-from episode.queries.rules.local import no_rule
 from episode.queries.rules.planning import StreamPlanner
+from episode.queries.rules.results import Plan, RuleMatches
 from episode.queries.rules.watching import UNREADABLE, RuleWatcher, Watch, reader_of
 from episode.store.rule_log import RuleLog, active_of
 
@@ -35,15 +34,14 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.readwriter import DataStreamWriter
     from pyspark.sql.types import StructType
 
-    from episode.spark.rule_streams import RuleStream
-
 _DAY = 86_400_000_000
 WAITING, ACTIVE, REPLACED, REMOVED, REFUSED = "waiting", "active", "replaced", "removed", "refused"
 
 
 @dataclass(frozen=True)
-class RuleMatches:
-    """The matches of rules over a stream: `writeStream` as of a DataFrame, and what is known of the rules.
+class StreamMatches(RuleMatches):
+    """The matches of rules over a stream: `writeStream` as of a DataFrame, and what is known of the rules. A rule is
+    that of now; matches of an earlier version with other columns have nulls there.
 
     frame: rule, key columns, match_start, match_end, result. texts: the same with the result as JSON.
     """
@@ -82,22 +80,21 @@ class RuleMatches:
         return self.watcher.look()
 
     def close(self) -> None:
-        """The rules are not looked at any more. The stream goes on."""
+        """Stop looking at the rules. The stream continues."""
         if self.watch is not None:
             self.watch.stop()
 
-    def of(self, rule: str) -> DataFrame:
-        """The matches of one rule, typed as the rule alone gives them, as it is now. Those of an earlier version with
-        other columns have nulls there."""
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(active_of(self.watcher.log.changes()))
+
+    def _of(self, rule: str) -> DataFrame:
         from episode.spark.rule_streams import of_rule
 
-        active = active_of(self.watcher.log.changes())
-        if rule not in active:
-            raise no_rule(rule, list(active))
-        return of_rule(self.texts, rule, self.watcher.rules.plan(rule, active[rule]).result_schema)
+        text = active_of(self.watcher.log.changes())[rule]
+        return of_rule(self.texts, rule, self.watcher.rules.plan(rule, text).result_schema)
 
-    def explain(self) -> str:
-        """How the stream runs the rules as they are now: what they share, and how each is evaluated."""
+    def _plan(self) -> Plan:
         rules = self.watcher.rules
         active = active_of(self.watcher.log.changes())
         specs = [(name, rules.plan(name, text).inner) for name, text in active.items()]
@@ -105,21 +102,25 @@ class RuleMatches:
             one.name: one for schema in (rules.schema, *(spec.input_schema for _, spec in specs)) for one in schema
         }
         groups = rule_groups(specs, pa.schema(list(fields.values())))
-        return "\n".join(explain_rules([rules.bound(*one) for one in active.items()], groups, self.reasons))
+        return [rules.bound(*one) for one in active.items()], groups, self.reasons
 
     def rules(self) -> pa.Table:
         """Every version of every rule, and what became of it, as a table: see `rules_table`."""
-        field = self.watcher.rules.schema.field(self.watcher.rules.time)
-        return rules_table(self.watcher.log, held_as(field.type))
+        return versions_of(self.watcher)
+
+
+def versions_of(watcher: RuleWatcher) -> pa.Table:
+    """Return the `rules_table` of a watcher's rules."""
+    return rules_table(watcher.log, held_as(watcher.rules.schema.field(watcher.rules.time).type))
 
 
 def rules_table(log: RuleLog, time: pa.DataType) -> pa.Table:
-    """What a rule log says.
+    """Return what a rule log records.
 
     version: the number of the change. status: waiting (no micro-batch has taken it up), active, replaced, removed, or
     refused (it is no rule; error says why). active_from, active_until: the first and the last event time that count for
-    it (null: the stream's first event; it is still active). failed_keys: how many keys it was set aside for, because it
-    failed on their data; error: what one of them raised. query: Spark's id of the query that took it up.
+    it (null: the stream's first event; it is still active). failed_keys: the number of keys it is disabled for, because
+    it failed on their data; error: what one of them raised. query: Spark's id of the query that took it up.
     """
     changes, effects = log.changes(), log.effects()
     queries: list[str | None] = list(dict.fromkeys(effect.query for effect in effects))
@@ -207,7 +208,7 @@ class StreamQuery:
     every: float | None
     table: str | None = None
 
-    def matches(self) -> RuleMatches:
+    def matches(self) -> StreamMatches:
         """The stream of matches, with the rules as they are now in its log."""
         from episode.spark.rule_streams import plan_rule_stream, with_variants
 
@@ -223,23 +224,21 @@ class StreamQuery:
         warn_of_problems(log)
         texts = active_of(log.changes())
         self.options.check_use([rules.bound(*one).parsed.language for one in texts.items()])
-        order = InputOrder(rules.keys, (OrderKey(rules.time),), needs_time=True, start=rules.given.start)
-        spec = ChangingSpec(rules, rules.schema, order)
         time = EventTime(rules.time, self.frame.schema[rules.time].dataType.simpleString())
-        planned = plan_rule_stream(self.spark, frame, spec, time, self._run, str(log.place))
-        self.options.check_streams([PlannedRules(planned)])
+        planned = plan_rule_stream(self.spark, frame, spec_of(rules), time, self._run, str(log.place))
+        self.options.check_streams([planned])
         watch = None if self.every is None else Watch(watcher, self.every, lambda: bool(self.spark.streams.active))
         texts = planned.frame()
-        return RuleMatches(with_variants(texts), texts, watcher, watch, tuple(planned.reasons))
+        return StreamMatches(with_variants(texts), texts, watcher, watch, tuple(planned.reasons))
 
     @property
     def _run(self) -> RunOptions:
-        """A rule is set aside for a key that it fails on, whatever is said for single patterns."""
+        """A rule is disabled for a key that it fails on, whatever is said for single patterns."""
         run = self.options.run(1, self.arguments)
         return replace(run, live=replace(run.live, skips_keys=False))
 
     def _rules(self) -> tuple[StreamPlanner, DataFrame]:
-        """What all rules have in common, and the events with the columns that rules may read."""
+        """Return what all rules have in common, and the events with the columns that rules may read."""
         from episode.spark.rule_results import has_variant
         from episode.spark.rule_streams import carried
         from episode.spark.schema import input_schema
@@ -250,11 +249,17 @@ class StreamQuery:
         keys = key_columns(known, self.given.key)
         frame, schema = carried(self.frame)
         live = self._run.live
-        limit = StateLimit(live.max_state_rows, live.gives_up) if live.max_state_rows else None
+        limit = StateLimit.of(live.max_state_rows, live.gives_up)
         start = None if self.given.start is None else known.find(self.given.start)
         given = replace(self.given, time=time, key=keys, start=start)
         form = JsonForm(exponents=has_variant(frame))
         return StreamPlanner(schema, time, keys, given, self._run, limit, known.utc, self.table, form), frame
+
+
+def spec_of(rules: StreamPlanner) -> ChangingSpec:
+    """Return the spec of a set of rules, without any rule yet."""
+    order = InputOrder(rules.keys, (OrderKey(rules.time),), needs_time=True, start=rules.given.start)
+    return ChangingSpec(rules, rules.schema, order)
 
 
 def over_stream(
@@ -266,7 +271,7 @@ def over_stream(
     log: str | PathLike[str] | None,
     every: float | str | None,
     table: str | None = None,
-) -> RuleMatches:
+) -> StreamMatches:
     """Rules over a streaming DataFrame. table: its name, which rules that name a table must name."""
     from episode.queries.inputs import session_of
 
@@ -297,22 +302,3 @@ def warn_of_problems(log: RuleLog) -> None:
     """When a stream is started: the texts that are no rules. It runs with all others."""
     for name, reason in log.problems().items():
         warn(f"The rule {name} is refused: {reason}" if name else reason)
-
-
-@dataclass(frozen=True)
-class PlannedRules:
-    """What options are checked against."""
-
-    run: RuleStream
-
-    @property
-    def is_stream(self) -> bool:
-        return True
-
-    @property
-    def takes_watermark(self) -> bool:
-        return self.run.takes_watermark
-
-    @property
-    def of_matches(self) -> bool:
-        return self.run.rules.live.of_matches

@@ -7,10 +7,10 @@ import pyarrow as pa
 import pytest
 
 import episode
-from episode.errors import EpisodeDataError, EpisodeError
+from episode.errors import EpisodeDataError
 from episode.lang.table_patterns import pattern_of
-from episode.matchers.protocol import END_OF_TIME, EventBatch, StateChunk
-from episode.matchers.rules.matcher import APART, RuleSetMatcher
+from episode.matchers.protocol import END_OF_TIME, EventBatch
+from episode.matchers.rules.matcher import RuleSetMatcher
 from episode.matchers.rules.spec import Member, RuleSetSpec, rule_groups
 from episode.matchers.running import LocalRun
 from episode.plan.run_options import RunOptions
@@ -124,16 +124,9 @@ def test_an_error_of_the_data_names_its_rule() -> None:
     }
     with pytest.raises(EpisodeDataError, match=r"^Rule bad: "):
         fed(one_group(rules))
-    seen: list[tuple[str, EpisodeError]] = []
-    group = one_group(rules)
-    matcher = RuleSetMatcher(group, lambda member, error: seen.append((member.name, error)))
-    found = list(matcher.matches(LocalRun(group).events(EVENTS), END_OF_TIME))
-    assert [name for name, _ in seen] == ["bad"]
-    assert {member.name for member, _ in found} == {"good"}
-    assert list(matcher.rules) == ["good"]
 
 
-# ---- other rules in the place of some --------------------------------------------------------------------
+# ---- state -----------------------------------------------------------------------------------------------
 
 LATER = "PATTERN SEQ(login a, pay b) WITHIN 10 RETURN b.v AS v"
 OTHER = "PATTERN SEQ(login a, fail b) WITHIN 10 RETURN b.v AS v"
@@ -141,32 +134,6 @@ OTHER = "PATTERN SEQ(login a, fail b) WITHIN 10 RETURN b.v AS v"
 
 def batch(rows: list[int], group: RuleSetSpec) -> EventBatch:
     return LocalRun(group).events(EVENTS.take(rows))
-
-
-def test_a_changed_set_keeps_the_state_of_rules_that_stay() -> None:
-    before, after = one_group({"stays": LATER, "goes": OTHER}), one_group({"comes": OTHER, "stays": LATER})
-    matcher = RuleSetMatcher(before)
-    list(matcher.feed(batch([0], before), 1))
-    first = matcher.snapshot()
-    matcher.change(after)
-    found = {member.name: table.num_rows for member, table in matcher.matches(batch([1, 2], after), 3)}
-    assert found == {"stays": 1}  # its login came before the change; for the new rule it never came
-    gone = {chunk.name for chunk in first.put if chunk.name.startswith(f"goes{APART}")}
-    assert gone
-    assert gone <= set(matcher.snapshot().removed)
-
-
-def test_a_state_of_other_rules_is_forgotten() -> None:
-    before, after = one_group({"stays": LATER, "goes": OTHER}), one_group({"stays": LATER})
-    matcher = RuleSetMatcher(before)
-    list(matcher.feed(batch([0], before), 1))
-    chunks: dict[str, StateChunk] = {}
-    matcher.snapshot().apply(chunks)
-    restored = RuleSetMatcher(after)
-    restored.restore(list(chunks.values()))
-    restored.snapshot().apply(chunks)
-    assert all(name.startswith(f"stays{APART}") for name in chunks)
-    assert [table.num_rows for _, table in restored.matches(batch([2], after), 3)] == [1]
 
 
 def test_what_matchers_say_of_themselves_is_that_of_all_rules() -> None:
@@ -179,8 +146,6 @@ def test_what_matchers_say_of_themselves_is_that_of_all_rules() -> None:
     keys, times = matcher.open_from
     assert np.array_equal(keys, matcher.live_keys)
     assert times.tolist() == [1, 1]
-    matcher.forget(matcher.live_keys)
-    assert matcher.state_rows == 0
 
 
 def test_a_pool_has_as_many_columns_as_the_widest_rules() -> None:

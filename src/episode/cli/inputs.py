@@ -1,0 +1,285 @@
+"""Arguments of the command line: the query, its tables, where its result may go, and the Spark that runs it."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl, unquote
+
+import typer
+
+from episode.paths import first_file, is_local, is_there, kind_of_files, local
+
+NAME = re.compile(r"[^\W\d]\w*")
+KAFKA = "kafka://"
+KAFKA_FORM = "kafka://HOST:PORT/TOPIC?schema=NAME TYPE, …"
+PACKAGES, JARS = "spark.jars.packages", "spark.jars"
+_DELTA = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+}
+"""What Delta Lake needs besides its package."""
+
+
+def read_query(argument: str) -> str:
+    """The text of the query: from standard input, from a file, or the argument itself."""
+    if argument == "-":
+        return sys.stdin.read()
+    if "\n" not in argument:
+        path = Path(argument)
+        if is_file(path):
+            try:
+                return path.read_text(encoding="utf-8-sig")
+            except (OSError, UnicodeDecodeError) as error:
+                raise typer.BadParameter(f"The file {argument} cannot be read: {error}.", param_hint="QUERY") from None
+        if path.suffix.lower() == ".sql" or not re.search(r"\s", argument.strip()):
+            raise typer.BadParameter(
+                f"There is no file {argument!r}. Give a file with the query, - for standard input, or the text.",
+                param_hint="QUERY",
+            )
+    return argument
+
+
+def is_file(path: Path) -> bool:
+    """Whether there is such a file; a whole query is too long for a path, which is a plain no."""
+    try:
+        return path.is_file()
+    except OSError:
+        return False
+
+
+def read_arguments(arguments: Sequence[str]) -> dict[str, object]:
+    """NAME=VALUE arguments, the values of parameters: numbers, true, false and null as in SQL; all else is text."""
+    values: dict[str, object] = {}
+    for argument in arguments:
+        name, equals, text = argument.partition("=")
+        if not equals or not NAME.fullmatch(name):
+            raise typer.BadParameter(
+                f"{argument!r} is not of the form NAME=VALUE, as in --arg x=5.", param_hint="--arg"
+            )
+        if name in values:
+            raise typer.BadParameter(f"The parameter {name} is given twice.", param_hint="--arg")
+        values[name] = _value_of(text)
+    return values
+
+
+def _value_of(text: str) -> object:
+    words: dict[str, object] = {"true": True, "false": False, "null": None}
+    if text.lower() in words:
+        return words[text.lower()]
+    if re.fullmatch(r"[+-]?\d+", text, re.ASCII):
+        return int(text)
+    if re.fullmatch(r"[+-]?(\d+\.\d*|\.\d+)", text, re.ASCII):
+        return Decimal(text)
+    if re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)[eE][+-]?\d+", text, re.ASCII):
+        return float(text)
+    quoted = len(text) >= 2 and text[0] == text[-1] and text[0] in "'\""
+    return text[1:-1] if quoted else text
+
+
+def read_tables(arguments: Sequence[str]) -> dict[str, str]:
+    """NAME=PATH arguments as a dictionary; every local path must be there."""
+    tables: dict[str, str] = {}
+    for argument in arguments:
+        name, equals, path = argument.partition("=")
+        if not equals or not path:
+            raise _wrong_table(f"{argument!r} is not of the form NAME=PATH, as in --table trades=data/trades.parquet.")
+        if not NAME.fullmatch(name):
+            raise _wrong_table(f"{name!r} is not a name for a table: use letters, digits and underscores.")
+        if name in tables:
+            raise _wrong_table(f"The table {name!r} is given twice.")
+        if path.startswith(KAFKA):
+            read_topic(path)
+        elif is_local(path) and not is_there(path):
+            raise _wrong_table(f"The table {name!r} should be at {path}, but there is nothing.")
+        tables[name] = path
+    return tables
+
+
+@dataclass(frozen=True)
+class Topic:
+    """A Kafka topic as a table: the schema of its JSON values as DDL, and options for Spark's Kafka source."""
+
+    servers: str
+    name: str
+    schema: str
+    options: dict[str, str]
+
+
+def read_topic(url: str) -> Topic:
+    """A table of the form kafka://host:port/topic?schema=…; further options are passed on as they are."""
+    place, _, query = url.removeprefix(KAFKA).partition("?")
+    servers, _, name = place.partition("/")
+    servers, name = unquote(servers), unquote(name)
+    if not servers or any(not re.fullmatch(r".+:\d+", server) for server in servers.split(",")):
+        raise _wrong_table(f"{url} does not say host and port of a broker: write {KAFKA_FORM}.")
+    if not re.fullmatch(r"[\w.-]+", name):
+        raise _wrong_table(f"{name!r} is not the name of a topic: write {KAFKA_FORM}.")
+    options = dict(parse_qsl(query, keep_blank_values=True))
+    schema = options.pop("schema", "").strip()
+    if not schema:
+        raise _wrong_table(f"The topic {name} has no schema: write {KAFKA_FORM} with the fields of its JSON values.")
+    return Topic(servers, name, schema, options)
+
+
+def _wrong_table(message: str) -> typer.BadParameter:
+    return typer.BadParameter(message, param_hint="--table")
+
+
+def open_tables(paths: dict[str, str]) -> dict[str, Any]:
+    """Tables as they are now: files by their paths, topics as DataFrames."""
+    return {name: _topic(path, follow=False) if path.startswith(KAFKA) else path for name, path in paths.items()}
+
+
+def follow_tables(paths: dict[str, str]) -> dict[str, Any]:
+    """Tables as streams."""
+    from episode.spark import sources
+    from episode.spark.session import session
+
+    spark = session(None)
+    sources.fit_for_streams(spark)
+    return {
+        name: _topic(path, follow=True)
+        if path.startswith(KAFKA)
+        else sources.followed_files(spark, path, kind_of_files(path))
+        for name, path in paths.items()
+    }
+
+
+def _topic(url: str, *, follow: bool) -> Any:
+    from episode.spark import sources
+    from episode.spark.session import session
+
+    topic = read_topic(url)
+    return sources.topic(session(None), topic.servers, topic.name, topic.schema, topic.options, follow=follow)
+
+
+def check_follow_options(
+    follow: bool, only_then: Mapping[str, object], never_then: Mapping[str, object], tables: bool = True
+) -> None:
+    """Refuse options that make no sense with --follow, or without it; those that are not given are None or False.
+
+    tables: tables are followed, and not only declared streams, which say themselves how late events may come.
+    """
+    wrong = never_then if follow else only_then
+    for option, value in wrong.items():
+        if value is not None and value is not False:
+            reason = "A stream has no end" if follow else "This is for streams"
+            raise typer.BadParameter(
+                f"{reason}: {option} cannot be given {'with' if follow else 'without'} --follow.", param_hint=option
+            )
+    if follow and tables and only_then["--watermark"] is None:
+        raise typer.BadParameter(
+            "How late may events come? Give --watermark '10 seconds', or a number where event time is one.",
+            param_hint="--watermark",
+        )
+
+
+def check_live_options(live: bool, only_then: Mapping[str, object], never_then: Mapping[str, object]) -> None:
+    """Refuse options that make no sense with --live, or without it."""
+    for option, value in (never_then if live else only_then).items():
+        if value is not None and value is not False:
+            why = "A live query reads declared streams until it is stopped" if live else "This is for live queries"
+            raise typer.BadParameter(
+                f"{why}: {option} cannot be given {'with' if live else 'without'} --live.", param_hint=option
+            )
+
+
+def check_followed(tables: Iterable[str]) -> None:
+    """What is followed is a topic or a directory with files in it: their columns are those of the stream."""
+    for path in tables:
+        if path.startswith(KAFKA) or not is_local(path):
+            continue
+        if not Path(local(path)).is_dir():
+            raise _wrong_table(f"{path} is not a directory: --follow takes the files that are added to one.")
+        if first_file(path) is None:
+            raise _wrong_table(f"There are no files in {path} yet: the columns of the stream are taken from them.")
+
+
+def check_output(output: str, tables: Iterable[str], overwrite: bool) -> None:
+    """Refuse an output that would destroy something: what is there already, or an input of the query."""
+    if not is_local(output):
+        return
+    check_overlap(output, tables)
+    if Path(local(output)).exists() and not overwrite:
+        raise typer.BadParameter(f"{output} exists: give --overwrite to replace it.", param_hint="--output")
+
+
+def check_followed_output(output: str, tables: Iterable[str], checkpoint: str | None) -> None:
+    """Refuse to add to files of another run: with a new checkpoint, Spark would take its first matches for written."""
+    if not is_local(output):
+        return
+    check_overlap(output, tables)
+    begun = checkpoint is not None and (not is_local(checkpoint) or Path(local(checkpoint)).exists())
+    if Path(local(output)).exists() and not begun:
+        raise typer.BadParameter(
+            f"{output} exists: go on with the --checkpoint that it was written with, or write somewhere else.",
+            param_hint="--output",
+        )
+
+
+def check_overlap(output: str, tables: Iterable[str]) -> None:
+    """Refuse an output that is, holds or lies in an input of the query."""
+    target = Path(local(output)).resolve()
+    for table in filter(is_local, tables):
+        source = Path(local(table)).resolve()
+        if target == source or target in source.parents or source in target.parents:
+            raise typer.BadParameter(
+                f"{output} overlaps the input {table}: write somewhere else.", param_hint="--output"
+            )
+
+
+@dataclass(frozen=True)
+class SessionArguments:
+    """Settings of the Spark of a command; without any, episode's own are taken."""
+
+    master: str | None = None
+    settings: dict[str, str] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return self.master is not None or bool(self.settings)
+
+
+def read_session(
+    master: str | None, conf: Sequence[str], packages: Sequence[str], jars: Sequence[str]
+) -> SessionArguments:
+    """Check the arguments; one may have several packages or jars, with commas."""
+    settings: dict[str, str] = {}
+    for argument in conf:
+        name, equals, value = argument.partition("=")
+        if not equals or not name.startswith("spark."):
+            raise typer.BadParameter(
+                f"{argument!r} is not of the form spark.NAME=VALUE, as in --conf spark.executor.memory=4g.",
+                param_hint="--conf",
+            )
+        settings[name] = value
+    coordinates = _parts(packages)
+    for one in coordinates:
+        if not re.fullmatch(r"[^:\s]+:[^:\s]+:[^:\s]+", one):
+            raise typer.BadParameter(
+                f"{one!r} is not of the form GROUP:ARTIFACT:VERSION, as packages of Maven are named.",
+                param_hint="--package",
+            )
+    for name, values in ((PACKAGES, coordinates), (JARS, _parts(jars))):
+        if values:
+            settings[name] = ",".join([*_parts([settings.get(name, "")]), *values])
+    if any(one.startswith("io.delta:") for one in coordinates):
+        settings = {**_DELTA, **settings}
+    return SessionArguments(master, settings)
+
+
+def _parts(arguments: Sequence[str]) -> list[str]:
+    return [part.strip() for argument in arguments for part in argument.split(",") if part.strip()]
+
+
+def start_session(arguments: SessionArguments) -> None:
+    """Start Spark with these settings; without any, it starts when a query needs it."""
+    if arguments:
+        from episode.spark import session
+
+        session.start_session(arguments.settings, arguments.master)

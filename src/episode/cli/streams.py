@@ -1,0 +1,349 @@
+"""`episode push`, `tail`, `archive` and `streams`: declared streams on the command line."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    Progress,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+)
+from rich.table import Table
+from rich.text import Text
+
+from episode import streams
+from episode.cli.options import CatalogOption, EventFormat, NameArgument, SkipCorruptOption, complete_streams
+from episode.errors import EpisodeAnalysisError, EpisodeDataError, EpisodeError
+from episode.paths import kind_of
+from episode.terminal.errors import report_errors
+
+PRINTED = 1_000
+"""Rows that are made into lines at once."""
+
+
+def push(
+    name: NameArgument,
+    source: Annotated[
+        str,
+        typer.Option("--from", "-i", metavar="PATH", help="JSON lines, CSV with a header or Parquet; - is the pipe."),
+    ],
+    format: Annotated[
+        EventFormat | None, typer.Option("--format", "-f", help="Default: by the suffix; JSON lines for a pipe.")
+    ] = None,
+    batch: Annotated[
+        int, typer.Option("--batch", min=1, metavar="N", help="Events that are stored at once.")
+    ] = 100_000,
+    producer: Annotated[
+        str | None,
+        typer.Option("--producer", metavar="ID", help="Pushed again under this name, the same file is stored once."),
+    ] = None,
+    catalog: CatalogOption = None,
+) -> None:
+    """Append events to a stream. A batch is stored whole or not at all."""
+    kind = _kind_of(source, None if format is None else format.value)
+    place = _use_catalog(catalog)
+    notes = Console(stderr=True)
+    with report_errors(notes):
+        _push(name, source, kind, batch, producer, place, notes)
+
+
+def _kind_of(path: str, wanted: str | None) -> str:
+    """How a file is read: as asked for, or by its suffix; a pipe has JSON lines."""
+    if wanted is not None:
+        return wanted
+    if path == "-":
+        return "json"
+    if not Path(path).exists():
+        raise typer.BadParameter(f"There is nothing at {path}.", param_hint="--from")
+    return kind_of(path)
+
+
+def _push(
+    name: str, path: str, kind: str, rows: int, producer: str | None, catalog: Path | None, notes: Console
+) -> None:
+    """Append the events of a file, batch by batch."""
+    store = streams.store_of(name, catalog)
+    before = store.head()
+    done, batches, position = 0, 0, before
+    with _progress(path, notes) as bar:
+        task = bar.add_task(f"pushing to {store.declaration.name}", total=_size(path), rows="")
+        read = streams.events_of(
+            path,
+            kind,
+            store.declaration,
+            rows,
+            patient=producer is not None,
+            seen=lambda size: bar.update(task, completed=size),
+        )
+        try:
+            for batch, table in enumerate(read):
+                origin = None if producer is None else streams.Origin(producer, batch)
+                position = store.append(table, origin, first_row=done + 1)
+                done, batches = done + table.num_rows, batches + 1
+                bar.update(task, rows=f"{done:,} events")
+        except EpisodeDataError as error:
+            if done:
+                stored = f"Before this batch, {_events(done)} {'is' if done == 1 else 'are'} stored."
+                error.hint = f"{error.hint} {stored}" if error.hint else stored
+            raise
+    repeated = f" Of these, what {producer} had pushed before was not stored again." if producer is not None else ""
+    notes.print(
+        Text(
+            f"{_events(done)} in {batches:,} {'batch' if batches == 1 else 'batches'} pushed to "
+            f"{store.declaration.name}, which is at position {position:,}.{repeated}"
+        ),
+        soft_wrap=True,
+    )
+
+
+@contextmanager
+def _progress(path: str, notes: Console) -> Iterator[Progress]:
+    size = [BarColumn(), DownloadColumn()] if path != "-" else []
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        *size,
+        TextColumn("{task.fields[rows]}"),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=notes, transient=True, disable=not notes.is_terminal) as bar:
+        yield bar
+
+
+def _size(path: str) -> int | None:
+    if path == "-":
+        return None
+    place = Path(path)
+    return place.stat().st_size if place.is_file() else sum(file.stat().st_size for file in place.rglob("*.parquet"))
+
+
+def tail(
+    name: NameArgument,
+    lines: Annotated[int, typer.Option("--lines", "-n", min=0, metavar="N", help="Begin with the last N events.")] = 10,
+    after: Annotated[
+        int | None, typer.Option("--after", min=0, metavar="POSITION", help="Begin after a position; 0 is before all.")
+    ] = None,
+    follow: Annotated[bool, typer.Option("--follow/--no-follow", help="Go on with events that come.")] = True,
+    csv: Annotated[bool, typer.Option("--csv", help="CSV in place of JSON lines.")] = False,
+    skip_corrupt: SkipCorruptOption = False,
+    catalog: CatalogOption = None,
+) -> None:
+    """Print the last events of a stream, and those that come, as JSON lines."""
+    place = _use_catalog(catalog)
+    with report_errors(Console(stderr=True)):
+        _tail(name, lines, after, follow, csv, skip_corrupt, place)
+
+
+def _tail(
+    name: str,
+    lines: int,
+    after: int | None,
+    follow: bool,
+    as_csv: bool,
+    skip_corrupt: bool,
+    catalog: Path | None,
+) -> None:
+    """Print the last events, and go on with those that come."""
+    store = streams.store_of(name, catalog)
+    head = store.head()
+    begin = store.back(lines) if after is None else after
+    if as_csv:
+        typer.echo(",".join(store.schema.names))
+    left = lines if after is None else None
+    if left is not None:
+        table, head = streams.read(name, begin, skip_corrupt=skip_corrupt, catalog=catalog)
+        _print(table.slice(max(0, table.num_rows - lines)), as_csv)
+        begin = head
+    if follow or after is not None:
+        for table, _ in streams.tail(name, begin, follow=follow, skip_corrupt=skip_corrupt, catalog=catalog):
+            _print(table, as_csv)
+
+
+def _print(table: Any, as_csv: bool) -> None:
+    """The rows as lines on standard output."""
+    if as_csv:
+        import pyarrow as pa
+        import pyarrow.csv as csv
+
+        sink = pa.BufferOutputStream()
+        csv.write_csv(table, sink, csv.WriteOptions(include_header=False))
+        typer.echo(sink.getvalue().to_pybytes().decode(), nl=False)
+        return
+    for start in range(0, table.num_rows, PRINTED):
+        rows = table.slice(start, PRINTED).to_pylist(maps_as_pydicts="strict")
+        typer.echo("\n".join(json.dumps(row, default=_text, ensure_ascii=False) for row in rows))
+
+
+def _text(value: object) -> str:
+    if hasattr(value, "isoformat"):
+        return str(value.isoformat())
+    return value.decode(errors="replace") if isinstance(value, bytes) else str(value)
+
+
+def archive(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[NAME]...", help="Default: all that have one.", autocompletion=complete_streams),
+    ] = None,
+    every: Annotated[
+        str | None, typer.Option("--every", metavar="DURATION", help="Go on, with such pauses: '10 seconds'.")
+    ] = None,
+    compact: Annotated[bool, typer.Option("--compact", help="Join all small files, too.")] = False,
+    skip_corrupt: SkipCorruptOption = False,
+    catalog: CatalogOption = None,
+) -> None:
+    """Move the events of streams into their archives, and let go what RETAIN no longer keeps."""
+    pause = _read_every(every)
+    place = _use_catalog(catalog)
+    notes = Console(stderr=True)
+    with report_errors(notes):
+        _archive(names or [], pause, compact, skip_corrupt, place, notes)
+
+
+def _archive(
+    names: Sequence[str], every: float | None, compact: bool, skip_corrupt: bool, catalog: Path | None, notes: Console
+) -> None:
+    """Move events into archives: once, or again and again."""
+    chosen = list(names) or [
+        name for name in streams.names(catalog=catalog) if streams.describe(name, catalog=catalog).archive is not None
+    ]
+    if not chosen:
+        raise EpisodeAnalysisError("No stream has an archive.", hint="CREATE STREAM … ARCHIVE AS name declares one.")
+    while True:
+        for name in chosen:
+            _archive_one(name, compact, skip_corrupt, catalog, notes, quiet=every is not None)
+        if every is None:
+            return
+        time.sleep(every)
+
+
+def _archive_one(
+    name: str, compact: bool, skip_corrupt: bool, catalog: Path | None, notes: Console, quiet: bool
+) -> None:
+    with notes.status(f"Archiving {name}"):
+        moved = streams.archive(name, skip_corrupt=skip_corrupt, catalog=catalog)
+        joined = streams.compact(name, catalog=catalog) if compact else 0
+    if quiet and not moved:
+        return
+    store = streams.store_of(name, catalog)
+    manifest = store.archived.manifest()
+    files = f"{len(manifest.files):,} {'file' if len(manifest.files) == 1 else 'files'}"
+    replaced = f", {joined:,} small files were joined" if joined else ""
+    notes.print(
+        Text(
+            f"{_events(moved)} moved into {store.declaration.archive}, which now has {_events(manifest.rows)} in "
+            f"{files}{replaced}."
+        ),
+        soft_wrap=True,
+    )
+
+
+def _read_every(text: str | None) -> float | None:
+    """Seconds between two runs."""
+    if text is None:
+        return None
+    try:
+        return streams.seconds(text)
+    except EpisodeError as error:
+        raise typer.BadParameter(error.message, param_hint="--every") from None
+
+
+def show_streams(
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="[NAME]", help="Describe this one.", autocompletion=complete_streams),
+    ] = None,
+    catalog: CatalogOption = None,
+) -> None:
+    """List the declared streams, or describe one."""
+    place = _use_catalog(catalog)
+    with report_errors(Console(stderr=True)):
+        if name is None:
+            _show(place, Console())
+        else:
+            _describe(name, place, Console())
+
+
+def _show(catalog: Path | None, screen: Console) -> None:
+    """A table of the declared streams."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in ("stream", "time", "key", "archive", "events", "archived", "position"):
+        table.add_column(column, justify="right" if column in ("events", "archived", "position") else "left")
+    for name in streams.names(catalog=catalog):
+        one = streams.describe(name, catalog=catalog)
+        numbers = ["", "", ""]
+        if one.using == "episode":
+            store = streams.store_of(name, catalog)
+            archived = f"{store.archived.manifest().rows:,}" if one.archive else ""
+            numbers = [f"{store.count():,}", archived, f"{store.head():,}"]
+        table.add_row(one.name, one.time, ", ".join(one.key), one.archive or "", *numbers)
+    screen.print(table)
+
+
+def _describe(name: str, catalog: Path | None, screen: Console) -> None:
+    """One stream in detail."""
+    table = Table(box=None, pad_edge=False, show_header=False)
+    for what, value in _details(name, catalog):
+        table.add_row(Text(what, style="bold"), Text(value, overflow="fold"))
+    screen.print(table)
+
+
+def _details(name: str, catalog: Path | None) -> list[tuple[str, str]]:
+    """What there is to say of a stream."""
+    one = streams.describe(name, catalog=catalog)
+    found = [
+        ("stream", one.name),
+        ("columns", ", ".join(f"{column} {one.written_type(column).upper()}" for column, _ in one.columns)),
+        ("time", one.time),
+        ("key", ", ".join(one.key)),
+        ("delay", _length(one.delay, one)),
+        ("archive", one.archive or ""),
+        ("retain", _length(one.retain, one)),
+        ("store", one.using),
+        ("options", ", ".join(f"{option} = {value}" for option, value in one.options.items())),
+        ("location", one.location),
+    ]
+    if one.using == "episode":
+        store = streams.store_of(name, catalog)
+        manifest = store.archived.manifest()
+        found += [
+            ("lanes", f"{one.lanes:,}"),
+            ("events", f"{store.count():,}"),
+            ("archived", f"{manifest.rows:,} in {len(manifest.files):,} files" if one.archive else ""),
+            ("position", f"{store.head():,}"),
+        ]
+    return [(what, value) for what, value in found if value]
+
+
+def _length(units: int | None, declaration: streams.Declaration) -> str:
+    if units is None:
+        return ""
+    if declaration.event_time.units_per_millisecond == 1:
+        return f"{units:,}"
+    for name, size in (("days", 86_400_000_000), ("hours", 3_600_000_000), ("minutes", 60_000_000)):
+        if units and units % size == 0:
+            return f"{units // size:,} {name}"
+    return f"{units / 1e6:,.10g} seconds"
+
+
+def _events(count: int) -> str:
+    return "1 event" if count == 1 else f"{count:,} events"
+
+
+def _use_catalog(path: Path | None) -> Path | None:
+    """The catalog that was asked for, if it is there."""
+    if path is not None and not os.path.isdir(path):
+        raise typer.BadParameter(f"There is no catalog at {path}.", param_hint="--catalog")
+    return path
