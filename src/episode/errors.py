@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 import warnings
 
+from episode.words import plural
+
 SHOWN_COLUMNS = 160
 """Of a longer line, errors show this much around the place they complain of."""
 
@@ -146,7 +148,7 @@ class EpisodeRulesError(EpisodeAnalysisError):
         self.errors = dict(errors)
         self.rules = rules
         count = len(self.errors)
-        super().__init__(f"{count} of {rules} rule{'' if rules == 1 else 's'} cannot be used.")
+        super().__init__(f"{count} of {rules} {plural(rules, 'rule')} cannot be used.")
 
     def __reduce__(self):  # type: ignore[no-untyped-def]
         return type(self), (self.errors, self.rules)

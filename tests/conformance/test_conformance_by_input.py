@@ -13,10 +13,9 @@ from episode.live.handling import HANDLINGS, open_source
 from episode.live.protocol import Handling, Position, Slice, TaskOptions
 from episode.matchers.live import NO_WATERMARK, Arrived, LiveRules, LiveShard
 from episode.matchers.ordering import order_image
+from episode.matchers.projection import Projection
 from episode.matchers.protocol import MatcherSpec
 from episode.matchers.rows.spec import RowPatternSpec
-from episode.matchers.spark_types import retyped
-from episode.queries.local import LocalQuery
 from tests.conformance.cases import Case
 from tests.conformance.test_conformance import check
 from tests.conformance.test_conformance_in_streams import BOUND, CASES, END, Bound, has_ties
@@ -87,5 +86,5 @@ def test_by_every_way_of_input(case: Case, spec: RowPatternSpec) -> None:
 def test_patterns_by_every_way_of_input(bound: Bound) -> None:
     spec = bound.pattern.spec(bound.table.schema)
     for handling in HANDLINGS:
-        output = retyped(pa.concat_tables(matched(spec, bound.table, handling)))
-        check(bound.case, LocalQuery(bound.pattern).finished(output).to_pylist())
+        output = pa.concat_tables(matched(spec, bound.table, handling))
+        check(bound.case, Projection.of(bound.pattern.result, spec.output_schema)(output).to_pylist())

@@ -21,15 +21,14 @@ from episode.matchers.bound import BoundPattern
 from episode.matchers.envelope import Packing, opened, pack
 from episode.matchers.live import NO_WATERMARK, LiveRules, LiveShard
 from episode.matchers.ordering import order_image
+from episode.matchers.projection import Projection
 from episode.matchers.protocol import MatcherSpec, StateChunk
 from episode.matchers.rows.spec import RowPatternSpec
-from episode.matchers.spark_types import retyped
 from episode.plan.rows.plan import plan_row_pattern
 from episode.plan.rows.stream import event_time_of
 from episode.plan.schema import InputSchema
 from episode.queries.language import Given, Input
 from episode.queries.languages import language_of
-from episode.queries.local import LocalQuery
 from tests.conformance.cases import Case, cases_for
 from tests.conformance.test_conformance import check
 from tests.support import rows as in_process
@@ -171,8 +170,8 @@ BOUND = [
 @pytest.mark.parametrize("bound", [pytest.param(bound, id=bound.case.id) for bound in BOUND])
 def test_pattern_as_a_stream(bound: Bound, pieces: int, shuffled: bool) -> None:
     spec = bound.pattern.spec(bound.table.schema)
-    output = retyped(through_a_stream(spec, bound.table, pieces, shuffled))
-    check(bound.case, LocalQuery(bound.pattern).finished(output).to_pylist())
+    output = through_a_stream(spec, bound.table, pieces, shuffled)
+    check(bound.case, Projection.of(bound.pattern.result, spec.output_schema)(output).to_pylist())
 
 
 def test_most_cases_run_as_streams() -> None:

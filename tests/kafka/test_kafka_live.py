@@ -33,10 +33,10 @@ from episode.live.protocol import TaskDescription, TaskOptions
 from episode.live.sinks import StreamOutput
 from episode.live.task import LiveTask
 from episode.matchers.live import LiveRules
-from episode.matchers.spark_types import retyped
+from episode.matchers.projection import Projection
 from episode.queries.language import Given, Input
 from episode.queries.languages import language_of
-from episode.queries.local import LocalQuery, local_schema
+from episode.queries.local import local_schema
 from episode.queries.local_statement import selection_of
 from episode.queries.options import Options
 from episode.store.declaration import Declaration, declare
@@ -138,16 +138,15 @@ class Live:
 
     def description(self, task: int, sink: Any) -> TaskDescription:
         query = selection_of(parse_statement(RISES)).pattern.query
-        nothing = self.ticks.schema.empty_table()
         language = language_of(query)
-        schema = local_schema(nothing, language.source(query), {})
-        local = LocalQuery(language.bind(query, Input(schema, ("Ticks",)), Given(), Options().run(1, {})))
-        spec = local.pattern.spec(nothing.schema)
+        schema = local_schema(self.ticks.schema, language.source(query), {})
+        bound = language.bind(query, Input(schema, ("Ticks",)), Given(), Options().run(1, {}))
+        spec = bound.spec(self.ticks.schema)
         checkpoint = str(self.place / "checkpoint")
         return TaskDescription(
             spec=spec,
             rules=LiveRules(end=round(END.timestamp() * 1_000_000)),
-            finish=lambda matched: local.finished(retyped(matched)),
+            finish=Projection.of(bound.result, spec.output_schema),
             input=KafkaInputs(StreamRead(self.ticks, tuple(spec.input_columns)), idle_after=self.idle_after),
             sink=sink,
             checkpoint=checkpoint,

@@ -15,9 +15,9 @@ from episode.plan.events.names import with_groups_between_places
 from episode.plan.run_options import RunOptions
 from episode.plan.schema import InputSchema
 from episode.queries.language import Given, Input
-from episode.queries.reasons.event_steps import NEGATION, Step, alternatives_of, own_conditions, steps_of
-from episode.queries.reasons.events import Question
-from episode.queries.reasons.finding import Asked, Finding
+from episode.queries.reasons.event_steps import NEGATION, EventStep, alternatives_of, own_conditions, steps_of
+from episode.queries.reasons.events import EventQuestion
+from episode.queries.reasons.finding import Expectation, Finding
 from tests.reference.event_patterns import Event, Match, matches
 from tests.reference.generate_events import CLOSED, Case, Features, cases
 from tests.support.events import TYPES, table_of
@@ -25,7 +25,7 @@ from tests.support.events import TYPES, table_of
 SETTINGS = settings(deadline=None, max_examples=60, suppress_health_check=list(HealthCheck))
 
 
-def question_of(case: Case, lasting: bool = False) -> Question:
+def question_of(case: Case, lasting: bool = False) -> EventQuestion:
     """The case as it is asked about; what planning refuses is none of these tests'."""
     given_ = Given(
         time="te",
@@ -35,7 +35,7 @@ def question_of(case: Case, lasting: bool = False) -> Question:
         strategy=None if case.strategy is None else case.strategy.value,
     )
     try:
-        question = Question.of(parse_event_query(case.text), Input(InputSchema(TYPES)), given_, RunOptions())
+        question = EventQuestion.of(parse_event_query(case.text), Input(InputSchema(TYPES)), given_, RunOptions())
     except EpisodeUnsupportedError as error:
         note(str(error))
         assume(False)
@@ -59,8 +59,8 @@ class Asking:
         self.first = data.draw(st.sampled_from([None, *times]))
         later = [time for time in times if self.first is None or time >= self.first]
         self.last = data.draw(st.sampled_from([None, *(later or [self.first]), self.first]))
-        self.asked = Asked(dict(zip(keys, key, strict=True)), self.first, self.last)
-        self.findings = self.question.findings(table_of(self.events), {}, keys, self.asked)
+        self.asked = Expectation(dict(zip(keys, key, strict=True)), self.first, self.last)
+        self.findings = self.question.findings(table_of(self.events), {}, self.asked)
         note(str([one.to_dict(self.question.query.source) for one in self.findings]))
 
     def matches(self, query: EventQuery) -> list[Match]:
@@ -99,7 +99,7 @@ def check(asking: Asking) -> None:
             _check_missing(asking, finding)
 
 
-def _check_forbidding(asking: Asking, steps: list[Step], tally: list[dict[str, object]]) -> None:
+def _check_forbidding(asking: Asking, steps: list[EventStep], tally: list[dict[str, object]]) -> None:
     """Where a negation forbids all candidates: beside one of them, the events that are named keep it from being."""
     failed = next((n for n, step in enumerate(steps) if (step.kind, _written(asking, step)) == _last(tally)), None)
     named = [one for one in asking.findings if one.kind == "negated" and "rows" in one.data]
@@ -118,7 +118,7 @@ def _last(tally: list[dict[str, object]]) -> tuple[object, object]:
     return tally[-1]["kind"], tally[-1]["step"]
 
 
-def _written(asking: Asking, step: Step) -> str:
+def _written(asking: Asking, step: EventStep) -> str:
     written = asking.question.query.source.written(step.span) if step.condition is None else step.condition.original
     return " ".join(written.split())
 
@@ -179,5 +179,5 @@ def test_conditions_on_the_first_event_of_a_closure(xs: tuple[int, ...], kinds: 
         for n, (kind, x) in enumerate(zip("SAAB", xs, strict=True))
     ]
     asked = Given(time="te", type_column="type")
-    question = Question.of(parse_event_query(text), Input(InputSchema(TYPES)), asked, RunOptions())
-    assert [one.kind for one in question.findings(table_of(events), {}, (), Asked({}, None, None))] == kinds
+    question = EventQuestion.of(parse_event_query(text), Input(InputSchema(TYPES)), asked, RunOptions())
+    assert [one.kind for one in question.findings(table_of(events), {}, Expectation({}, None, None))] == kinds

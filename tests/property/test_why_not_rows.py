@@ -27,8 +27,8 @@ from episode.plan.schema import InputSchema
 from episode.queries.language import Given as NothingGiven
 from episode.queries.language import Input
 from episode.queries.languages.rows import BoundRowPattern, RowPatterns
-from episode.queries.reasons.finding import Asked
-from episode.queries.reasons.row_attempts import Attempt, RowAttempts
+from episode.queries.reasons.finding import Expectation
+from episode.queries.reasons.row_attempts import RowAttempt, RowAttempts
 from episode.queries.reasons.rows import reasons_over
 from tests.reference.generate import COLUMNS, Given, clauses, tables
 from tests.reference.row_patterns import Exploded, Found, Path, Step, _Attempts, _Budget, _ordered, _Paths, _Table
@@ -101,7 +101,7 @@ class Case:
         events = events_of(self.table, spec.input_order, KeyCoder(()))
         self.attempts = RowAttempts.of(spec, bound.plan, events, self.conjuncts)
 
-    def traced(self, attempt: Attempt, windowed: bool = True, forced: tuple[str, int] | None = None) -> Traced:
+    def traced(self, attempt: RowAttempt, windowed: bool = True, forced: tuple[str, int] | None = None) -> Traced:
         incremental = self.clause.match_mode is MatchMode.INCREMENTAL
         return Traced(
             self.clause, self.rows, self.oracle.table, attempt.start, None if incremental else attempt.number + 1,
@@ -109,7 +109,7 @@ class Case:
         )  # fmt: skip
 
     def labels(self, instructions: tuple[int, ...] | list[int]) -> tuple[str, ...]:
-        return tuple(self.attempts.outcomes.label(at) for at in instructions)
+        return tuple(self.attempts.exploration.label(at) for at in instructions)
 
 
 @SETTINGS
@@ -123,7 +123,7 @@ def test_equals_the_oracle(text: str, rows: list[dict[str, Any]]) -> None:
         assume(False)
 
 
-def check_attempt(case: Case, attempt: Attempt) -> None:
+def check_attempt(case: Case, attempt: RowAttempt) -> None:
     expected = [one for one in case.expected if one.start == attempt.start]
     assert [case.labels(one.instructions) for one in attempt.matches] == [
         tuple(step.label for step in one.path) for one in expected
@@ -132,7 +132,7 @@ def check_attempt(case: Case, attempt: Attempt) -> None:
     incremental = case.clause.match_mode is MatchMode.INCREMENTAL
     ways = [path for path in traced.complete() if path or not incremental]
     if expected:
-        explored = case.attempts.outcomes.explored(attempt.start, attempt.number, MANY)
+        explored = case.attempts.exploration.explore(attempt.start, attempt.number, MANY)
         assert case.labels(explored.accepted[0].instructions) == tuple(step.label for step in ways[0])
         check_others(case, attempt)
         return
@@ -143,19 +143,19 @@ def check_attempt(case: Case, attempt: Attempt) -> None:
         check_failures(case, attempt, traced)
 
 
-def check_others(case: Case, attempt: Attempt) -> None:
+def check_others(case: Case, attempt: RowAttempt) -> None:
     """Other ways are ways, and none of the matches."""
     traced = case.traced(attempt)
     every = {tuple(step.label for step in path) for path in traced.complete()}
     reported = {case.labels(match.instructions) for match in attempt.matches}
     others = {case.labels(match.instructions) for match in attempt.others}
     assert others <= every - reported
-    longer = case.attempts.outcomes.found(attempt.start, attempt.number, attempt.matches, STEPS)
+    longer = case.attempts.exploration.explore_further(attempt.start, attempt.number, attempt.matches, STEPS)
     if longer.steps < STEPS:
         assert bool(longer.others) == bool(every - reported - {()})
 
 
-def check_passed_over(case: Case, attempt: Attempt, ways: list[Path]) -> None:
+def check_passed_over(case: Case, attempt: RowAttempt, ways: list[Path]) -> None:
     """A way through the pattern that is no match: the row was not tried, or what ends there begins earlier."""
     first = tuple(step.label for step in ways[0])
     assert case.labels(attempt.accepted[0].instructions) == first
@@ -174,17 +174,17 @@ def check_passed_over(case: Case, attempt: Attempt, ways: list[Path]) -> None:
         assert attempt.ended_by.start < attempt.start
 
 
-def check_failures(case: Case, attempt: Attempt, traced: Traced) -> None:
+def check_failures(case: Case, attempt: RowAttempt, traced: Traced) -> None:
     row, ends = traced.farthest()
     kinds = {
-        (one.kind, case.attempts.outcomes.label(one.instruction) if one.kind not in (AT_START, AT_END) else "")
+        (one.kind, case.attempts.exploration.label(one.instruction) if one.kind not in (AT_START, AT_END) else "")
         for one in attempt.failures
     }
     assert kinds == ends
     assert {one.row for one in attempt.failures} <= {row}
     for failure in attempt.failures:
         if failure.kind == CONDITION:
-            label = case.attempts.outcomes.label(failure.instruction)
+            label = case.attempts.exploration.label(failure.instruction)
             check_condition(case, attempt, label, failure)
             freed = case.traced(attempt, forced=(label, row))
             matched = any(True for _ in freed.complete())
@@ -197,13 +197,13 @@ def check_failures(case: Case, attempt: Attempt, traced: Traced) -> None:
         assert attempt.too_long.length == min(lengths)
 
 
-def check_condition(case: Case, attempt: Attempt, label: str, failure: Any) -> None:
+def check_condition(case: Case, attempt: RowAttempt, label: str, failure: Any) -> None:
     """Each conjunct is as the oracle has it, and so are the values in it."""
     path = tuple(Step(one, False) for one in (*case.labels(instructions_of(failure.path)), label))
     view = case.traced(attempt).view(path)
     definition = next(one for one in case.clause.definitions if one.label == label)
     parts = conjuncts_of(definition.condition, case.clause.source, frozenset(known_names(case.clause)))
-    readings = case.attempts.outcomes.readings_at(attempt, failure)
+    readings = case.attempts.exploration.readings_at(attempt, failure)
     assert len(readings) == len(parts)
     assert not all(one.holds is True for one in readings)
     for reading, part in zip(readings, parts, strict=True):
@@ -229,7 +229,7 @@ def test_findings_can_be_said(text: str, rows: list[dict[str, Any]]) -> None:
     except (Exploded, NotImplementedError, ArithmeticError, RecursionError):
         assume(False)
         raise
-    findings = reasons_over(case.clause, case.bound, case.conjuncts, case.table, Asked({}, None, None))
+    findings = reasons_over(case.clause, case.bound, case.conjuncts, case.table, Expectation({}, None, None))
     assert findings
     source: Source = case.clause.source
     for finding in findings:

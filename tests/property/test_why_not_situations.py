@@ -11,9 +11,9 @@ from episode.lang.situations.parser import parse_situation_query
 from episode.plan.run_options import RunOptions
 from episode.plan.schema import InputSchema
 from episode.queries.language import Given, Input
-from episode.queries.reasons.finding import Asked, Finding
-from episode.queries.reasons.situation_relations import distances, miss_of
-from episode.queries.reasons.situations import Question, queries_of
+from episode.queries.reasons.finding import Expectation, Finding
+from episode.queries.reasons.situation_failures import distances, miss_of
+from episode.queries.reasons.situations import SituationQuestion, steps_of
 from tests.reference.generate_situations import Case, cases
 from tests.reference.situations import Match, Pattern, Situation, matches, relation_holds, situations
 from tests.support.situations import TYPES, table_of
@@ -28,7 +28,7 @@ class Asking:
         self.pattern = case.pattern
         query = parse_situation_query(case.text)
         run = RunOptions(eager=case.pattern.detect == "earliest")
-        self.question = Question.of(query, Input(InputSchema(TYPES)), Given(time="t"), run)
+        self.question = SituationQuestion.of(query, Input(InputSchema(TYPES)), Given(time="t"), run)
         key = data.draw(st.sampled_from(sorted({event.key for event in case.events}, key=str)))
         self.events = [event for event in case.events if event.key == key]
         times = [event.time for event in self.events]
@@ -40,7 +40,7 @@ class Asking:
             None if self.first is None or within is None else self.first - within,
             None if self.last is None or within is None else self.last + within,
         )
-        asked = Asked({"k": key} if case.keyed else {}, self.first, self.last)
+        asked = Expectation({"k": key} if case.keyed else {}, self.first, self.last)
         self.findings = self.question.findings(table_of(self.events), {}, asked)
         note(str([one.to_dict(query.source) for one in self.findings]))
 
@@ -82,7 +82,7 @@ def _check_steps(asking: Asking, finding: Finding) -> None:
     told = {one["step"]: one for one in finding.data["steps"]}  # type: ignore[attr-defined]
     query = asking.question.query
     numbers = {id(one): number for number, one in enumerate(query.constraints)}
-    for part, last in queries_of(query):
+    for part, last in steps_of(query):
         one = told.pop(" ".join(query.source.written(last.span).split()), None)
         if one is None:
             continue

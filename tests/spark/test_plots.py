@@ -7,7 +7,7 @@ import pytest
 
 import episode
 from episode.pictures import choosing
-from episode.pictures.looking import look
+from episode.pictures.plotting import look
 
 FALL = """
     SELECT a FROM t MATCH_RECOGNIZE (

@@ -27,3 +27,8 @@ class Source:
         """An error of a kind that shows its place, by default where the query begins."""
         place = self.span.beginning if span is None else span
         return kind(message, source=self.text, position=place.start, length=place.end - place.start, hint=hint)
+
+    def locate(self, error: Kind, span: Span) -> Kind:
+        """Let an error show a place."""
+        error.source, error.position, error.length = self.text, span.start, max(1, span.end - span.start)
+        return error

@@ -1,12 +1,13 @@
 """Scalar expressions over the columns of a table, without Spark: by the expression machine, and by Arrow around it.
 
 The machine computes numbers, times and conditions. Values that it only compares (strings, wide decimals), structs and
-arrays are moved by Arrow. What neither knows is `NeedsSpark`.
+arrays are moved by Arrow. What neither knows is `NotCompilable`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,79 +21,124 @@ from episode.matchers.columns import one_chunk
 from episode.matchers.encoding import encode, is_float_lane
 from episode.matchers.prepare import loads_in
 from episode.matchers.row_code import compute
-from episode.matchers.spark_types import spark_name
-from episode.plan.compilable import NativeCompiler, NotCompilable
+from episode.matchers.spark_types import retyped, spark_name
+from episode.plan.compilable import NO_ARGUMENTS, NativeCompiler, NotCompilable
 from episode.plan.expressions import Apply, Constant, Current, Expression, Load
+from episode.plan.parameters import Arguments
 from episode.plan.types import VOID
 from episode.plan.wide import is_ranked, is_ranked_constant, is_wide
 
 COMPUTED = "__computed_"
+NOTHING: Mapping[str, Any] = {}
 
 
-class NeedsSpark(Exception):
-    """Only Spark evaluates this node."""
+@dataclass(frozen=True)
+class ArrowCall:
+    """A column that Arrow computes: a function of arrays, and the expressions whose values it takes."""
 
-    def __init__(self, node: exp.Expression) -> None:
-        super().__init__(node.sql("spark"))
-        self.node = node
+    function: Callable[..., pa.Array]
+    operands: tuple[Expression, ...]
 
 
-class Scalars:
-    """Evaluates trees over a table (held as Spark would: `spark_types.retyped`).
+class ScalarCompiler:
+    """Compiles trees over columns of a schema (of the types that Spark has: `spark_types.held_as`).
 
-    utc: see `plan.compilable`. arguments: the values of parameters.
+    utc: see `plan.compilable`. arguments: the values of parameters. Afterwards `calls` has the columns that expressions
+    read and Arrow computes, and `read` the types of the others.
     """
 
-    def __init__(self, table: pa.Table, utc: bool = True, arguments: Mapping[str, object] | None = None) -> None:
-        self.rows = table.num_rows
+    def __init__(self, schema: pa.Schema, utc: bool = True, arguments: Arguments = NO_ARGUMENTS) -> None:
+        self.schema = schema
         self.utc = utc
-        self.arguments = arguments or {}
-        self._names = {name.lower(): name for name in reversed(table.column_names)}
-        self._columns: dict[str, pa.Array] = {
-            name: one_chunk(column) for name, column in zip(table.column_names, table.columns, strict=True)
-        }
+        self.arguments = arguments
+        self.calls: dict[str, ArrowCall] = {}
+        self.read: dict[str, pa.DataType] = {}
+        self._types: dict[str, pa.DataType] = {field.name: field.type for field in schema}
+        self._names = {name.lower(): name for name in reversed(schema.names)}
 
-    def evaluate(self, tree: exp.Expression) -> pa.Array:
-        """The value of a tree for every row. Raises NeedsSpark, or what `plan.compilable` has for mistakes."""
-        try:
-            return self.run(self._compiler().compile(tree))
-        except NotCompilable as error:
-            raise NeedsSpark(error.node) from None
+    def in_utc(self) -> ScalarCompiler:
+        """The same with times of day in UTC."""
+        return ScalarCompiler(self.schema, True, self.arguments)
 
-    def column(self, name: str) -> pa.Array | None:
+    def compile(self, tree: exp.Expression) -> Expression:
+        """The expression of a tree. Raises NotCompilable if only Spark evaluates it, and Mistake if nobody does."""
+        return NativeCompiler(self._load, self._by_arrow, self.utc, arguments=self.arguments).compile(tree)
+
+    def column(self, name: str) -> Load | None:
         """A column by its name, in any case."""
-        own = name if name in self._columns else self._names.get(name.lower())
-        return None if own is None else self._columns[own]
+        own = name if name in self._types else self._names.get(name.lower())
+        if own is None:
+            return None
+        self.read[own] = self._types[own]
+        return Load(own, Current(0), spark_name(self._types[own]))
 
-    # ---- compiling -------------------------------------------------------------------------------------------
+    def call(self, call: ArrowCall) -> Load:
+        """A further column, that Arrow computes."""
+        name = f"{COMPUTED}{len(self.calls)}"
+        nothing = [pa.array([], self.type_of(operand)) for operand in call.operands]
+        self.calls[name] = call
+        self._types[name] = call.function(*nothing).type
+        return Load(name, Current(0), spark_name(self._types[name]))
 
-    def _compiler(self) -> NativeCompiler:
-        return NativeCompiler(self._load, self._by_arrow, self.utc, arguments=self.arguments)
+    def type_of(self, expression: Expression) -> pa.DataType:
+        """The type of an expression's values."""
+        if isinstance(expression, Load):
+            return self._types[expression.column]
+        if isinstance(expression, Apply) and is_ranked(expression):
+            return self.type_of(expression.operands[1 if expression.operation == "if" else 0])
+        return pa.null() if expression.type == VOID else arrow_type(expression.type)
 
     def _load(self, name: str) -> Expression:
-        own = name if name in self._columns else self._names.get(name.lower())
-        if own is None:
+        column = self.column(name)
+        if column is None:
             raise NotCompilable(exp.column(name), f"there is no column {name}")
-        return Load(own, Current(0), spark_name(self._columns[own].type))
+        return column
 
     def _by_arrow(self, node: exp.Expression) -> Expression | None:
         """A subtree that Arrow evaluates, as a further column; None where it does not."""
         try:
-            array = arrow_functions.evaluate(self, node)
-        except NeedsSpark:
+            found = arrow_functions.compile_node(self, node)
+        except NotCompilable:
             return None
-        if array is None:
-            return None
-        name = f"{COMPUTED}{len(self._columns)}"
-        self._columns[name] = array
-        return Load(name, Current(0), spark_name(array.type))
+        return None if found is None else self.call(ArrowCall(*found))
 
-    # ---- running ---------------------------------------------------------------------------------------------
+
+class Scalars:
+    """Values of compiled expressions over the rows of a table. calls, types: those of their compiler; the columns of
+    the table are read in these types."""
+
+    def __init__(
+        self, table: pa.Table, calls: Mapping[str, ArrowCall] = NOTHING, types: Mapping[str, pa.DataType] = NOTHING
+    ) -> None:
+        self.table = table
+        self.rows = table.num_rows
+        self.calls = calls
+        self.types = types
+        self._held: dict[str, pa.Array] = {}
+
+    def given(self, name: str) -> pa.Array | pa.ChunkedArray:
+        """A column, in as many chunks as it has."""
+        if name in self.calls:
+            return self._column(name)
+        at = self.table.schema.get_all_field_indices(name)[-1]
+        column = self.table.column(at)
+        if self.types.get(name, column.type) == column.type:
+            return column
+        return retyped(self.table.select([at])).column(0)
+
+    def _column(self, name: str) -> pa.Array:
+        if name not in self._held:
+            call = self.calls.get(name)
+            if call is None:
+                self._held[name] = one_chunk(self.given(name))
+            else:
+                self._held[name] = call.function(*(self.run(operand) for operand in call.operands))
+        return self._held[name]
 
     def run(self, expression: Expression) -> pa.Array:
-        """The value of a compiled expression over the columns."""
+        """The value of a compiled expression for every row."""
         if isinstance(expression, Load):
-            return self._columns[expression.column]
+            return self._column(expression.column)
         if isinstance(expression, Constant):
             return self._constant(expression)
         assert isinstance(expression, Apply)
@@ -132,7 +178,7 @@ class Scalars:
             for node in loads_in(apply, columns, words)
             if isinstance(node, Constant) and is_ranked_constant(node)
         )
-        table = _table({name: self._columns[name] for name in (*columns, *words)})
+        table = _table({name: self._column(name) for name in (*columns, *words)})
         lanes = encode(table, columns, (), constants, (0, 0), words)
         values, high, valid = compute(lanes, np.zeros(self.rows, np.int64), apply)
         if is_wide(apply):

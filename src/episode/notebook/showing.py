@@ -11,7 +11,7 @@ from episode.errors import EpisodeError
 from episode.queries.origins import origin_of
 from episode.reports.data import ResultPart
 from episode.reports.tables import result_table
-from episode.reports.wording import counted
+from episode.words import count_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -63,7 +63,7 @@ class Shown:
     @property
     def words(self) -> str:
         shown = len(self.result.first)
-        count = counted(self.result.rows, "row")
+        count = count_of(self.result.rows, "row")
         return f"{count}, the first {shown:,}:" if 0 < shown < self.result.rows else count
 
     def _repr_html_(self) -> str:

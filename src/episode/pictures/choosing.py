@@ -12,8 +12,9 @@ import pyarrow as pa
 from episode.errors import EpisodeAnalysisError
 from episode.pictures.axis import PLACE, Axis
 from episode.pictures.labelled import FIRST, LAST, Extents, Labelling, Rows, key_name
-from episode.pictures.look import MatchMark, counted, named_key
+from episode.pictures.look import MatchMark, named_key
 from episode.queries.inspecting import Inspected
+from episode.words import count_of
 
 LONGEST, SHORTEST, RAREST = "longest", "shortest", "rarest key"
 CHOICES = (LONGEST, SHORTEST, RAREST)
@@ -147,7 +148,7 @@ class Choosing:
         x = axis.positions(rows.table)
         extents = self.labelling.extents(rows)
         if extents.empty:
-            self.notes.append(f"{counted(extents.empty, 'match')} without rows cannot be drawn.")
+            self.notes.append(f"{count_of(extents.empty, 'match')} without rows cannot be drawn.")
         found = Found(key, rows, axis, x, extents, None, tuple(self.notes))
         return replace(found, chosen=self._match_of(found))
 
@@ -157,7 +158,7 @@ class Choosing:
             at = np.flatnonzero(extents.number == wish.match)
             if len(at) == 0:
                 raise EpisodeAnalysisError(
-                    f"match={wish.match}: the key has {counted(len(extents), 'match')}.",
+                    f"match={wish.match}: the key has {count_of(len(extents), 'match')}.",
                     hint=f"They are counted from 1 to {extents.number.max()}." if len(extents) else None,
                 )
             return int(at[0])
@@ -180,11 +181,13 @@ class Choosing:
         keys = len(bounds) - 1
         if len(extents) == 0:
             part = int(np.argmax(np.diff(bounds)))
-            self.notes.append(f"No match in {counted(len(rows), 'row')} of {counted(keys, 'key')}; this one has most.")
+            self.notes.append(
+                f"No match in {count_of(len(rows), 'row')} of {count_of(keys, 'key')}; this one has most."
+            )
         else:
             axis = Axis.of(inspected.time, rows.table.schema, self.zone)
             part = self._part_of(rows, extents, axis, bounds)
-            self.notes.append(self._why(f"{counted(keys, 'key')}"))
+            self.notes.append(self._why(f"{count_of(keys, 'key')}"))
         low, high = int(bounds[part]), int(bounds[part + 1])
         own = Rows(rows.table.slice(low, high - low), rows.key[low:high], rows.time[low:high])
         key = {name: rows.table.column(name)[low].as_py() for name in inspected.keys}
@@ -230,7 +233,7 @@ class Choosing:
             if axis.kind != PLACE:
                 lengths = axis.of_values(times.column(LAST)) - axis.of_values(times.column(FIRST))
         best = _best(lengths, np.ones(found.num_rows), self.wish.choose)
-        self.notes.append(self._why(f"the first {counted(found.num_rows, 'match')} that Spark found"))
+        self.notes.append(self._why(f"the first {count_of(found.num_rows, 'match')} that Spark found"))
         return {name: found.column(key_name(at))[best or 0].as_py() for at, name in enumerate(inspected.keys)}
 
     def _largest_key(self) -> dict[str, object]:
@@ -339,7 +342,7 @@ def _note(extents: Extents, at: int) -> str:
 def title_of(what: str, found_key: Mapping[str, object], total: int) -> str:
     """`ACME: 20 matches of STRT DOWN+ UP+`."""
     where = f"{named_key(found_key)}: " if found_key else ""
-    return f"{where}{counted(total, 'match') if total else 'no match'} of {what}"
+    return f"{where}{count_of(total, 'match') if total else 'no match'} of {what}"
 
 
 def written_pattern(inspected: Inspected, longest: int = 70) -> str:

@@ -27,13 +27,14 @@ from episode.matchers.spark_types import retyped
 from episode.pictures.buckets import thinned
 from episode.pictures.choosing import Choosing, Found, Wish, marks_of, title_of, view_of, written_pattern
 from episode.pictures.labelled import Labelled, Labelling
-from episode.pictures.look import Look, MatchMark, Table, counted
+from episode.pictures.look import Look, MatchMark, Table
 from episode.pictures.rows import match_table, overview_tables
 from episode.pictures.series import Series
 from episode.plan.events.names import MARK
 from episode.plan.events.plan import EventPlan
 from episode.plan.schema import OWN
 from episode.queries.inspecting import Inspected
+from episode.words import count_of
 
 MOST_EVENTS = 1_500
 """So many events that no match takes are drawn one by one; of more, the first of each class in a column."""
@@ -158,7 +159,7 @@ class Drawing:
                 left_out += int(np.count_nonzero((x >= view[0]) & (x <= view[1]))) - len(at)
                 rows += [self._event(place, lane.name) | {"fits": fits} for place in at]
         if left_out:
-            notes.append(f"{counted(left_out, 'event')} lie so close to others that they are not drawn.")
+            notes.append(f"{count_of(left_out, 'event')} lie so close to others that they are not drawn.")
         return tuple(rows)
 
     def _masks(self, scalars: Scalars, lane: Lane, typed: bool) -> tuple[np.ndarray, np.ndarray]:

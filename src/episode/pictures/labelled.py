@@ -8,24 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from episode.lang.spark_expression import Unreadable
 from episode.matchers.keys import KeyCoder
 from episode.matchers.ordering import events_of
+from episode.matchers.projection import Projection
 from episode.matchers.protocol import END_OF_TIME, EventBatch
-from episode.matchers.scalars import NeedsSpark, Scalars
-from episode.matchers.spark_types import retyped
+from episode.plan import extent
+from episode.plan.compilable import NeedsSpark
 from episode.plan.events.plan import EventPlan
 from episode.plan.expressions import Current, Load
 from episode.plan.output import (
     TIMED_OUT_COLUMN,
-    ColumnAtPlace,
     Extreme,
     FinalMatches,
     Gathered,
@@ -33,16 +30,14 @@ from episode.plan.output import (
     MeasurePlan,
     NumberOfMatch,
     OutputAtom,
-    Place,
-    RowAggregate,
     RowMode,
 )
 from episode.plan.pattern import PatternPlan
 from episode.plan.reading import columns_read, expressions_of
+from episode.plan.result import Computed
 from episode.plan.rows.plan import RowPatternPlan, parts_of_conditions
 from episode.plan.schema import OWN
 from episode.queries.inspecting import Inspected
-from episode.queries.local import tree_of
 
 if TYPE_CHECKING:
     from episode.matchers.bound import BoundPattern
@@ -57,7 +52,7 @@ PLACES, LABELS = f"{OWN}places", f"{OWN}labels"
 EXTENT: dict[OutputAtom, str] = {
     Extreme("min", None, True, _AT, _AT): FIRST,
     Extreme("max", None, True, _AT, _AT): LAST,
-    RowAggregate("count", None, True, None, "bigint"): COUNT,
+    extent.COUNT: COUNT,
 }
 WHOLE: dict[OutputAtom, str] = {Gathered(None, True, _AT, False): PLACES, Gathered(None, True, None, False): LABELS}
 
@@ -172,8 +167,8 @@ class Labelling:
     def keys_and_times(self) -> dict[OutputAtom, str]:
         """The values of the key columns (by their numbers), and the times of the first and the last row."""
         plan = self.plan
-        first = Place(None, True, 0, 0, True)
-        atoms: dict[OutputAtom, str] = {ColumnAtPlace(key, first): key_name(at) for at, key in enumerate(plan.keys)}
+        keys = extent.key_at(plan, extent.FIRST)
+        atoms: dict[OutputAtom, str] = {keys[name]: key_name(at) for at, name in enumerate(plan.keys)}
         if plan.order:
             time = Load(plan.order[0].column, Current(0), plan.types[plan.order[0].column])
             atoms |= {Extreme("min", None, True, time, time): FIRST, Extreme("max", None, True, time, time): LAST}
@@ -217,18 +212,13 @@ class Labelling:
         conditions = bound.result.conditions
         if not conditions or matched.num_rows == 0:
             return matched
-        placed = self.inspected.placed
         texts = [condition.sql for condition in conditions]
         try:
-            scalars = Scalars(retyped(matched), arguments=placed.run.arguments)
-            held = [scalars.evaluate(tree_of(text)).fill_null(False) for text in texts]
-        except (NeedsSpark, Unreadable):
-            from episode.spark.keyed_rows import rows_that_hold
-
-            return matched.take(
-                rows_that_hold(self.inspected.events.frame.sparkSession, matched, texts, placed.run.arguments)
-            )
-        return matched.filter(reduce(pc.and_, held))
+            arguments = self.inspected.placed.run.arguments
+            tests = Projection.compile((), matched.schema, list(map(Computed.of, texts)), arguments)
+        except NeedsSpark:
+            return matched.filter(pa.array(self.inspected.keep(matched, texts)))
+        return matched.filter(tests.holds(matched))
 
 
 def key_name(at: int) -> str:

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from episode.pictures.axis import Axis
+from episode.words import count_of
 
 Table = tuple[Mapping[str, Any], ...]
 """Rows of what is drawn, each a mapping from names to numbers and texts (JSON)."""
@@ -63,7 +64,7 @@ class Look:
     def description(self) -> str:
         """The picture in words, for those who do not see it."""
         axis, (low, high) = self.axis, self.view
-        drawn, total = len(self.matches), counted(self.total, "match")
+        drawn, total = len(self.matches), count_of(self.total, "match")
         words = [
             f"{self.title}.",
             f"{axis.title} from {axis.text(low)} to {axis.text(high)}.",
@@ -73,7 +74,7 @@ class Look:
             one = self.chosen
             words.append(
                 f"Match {one.number} lasts from {axis.text(one.first)} to {axis.text(one.last)} and has "
-                f"{counted(one.rows, 'row')}{', ' + one.note if one.note else ''}."
+                f"{count_of(one.rows, 'row')}{', ' + one.note if one.note else ''}."
             )
         return " ".join([*words, *self.notes])
 
@@ -92,10 +93,3 @@ def named_key(key: Mapping[str, object]) -> str:
         if isinstance(value, str):
             return value
     return ", ".join(f"{name} {'null' if value is None else value}" for name, value in key.items())
-
-
-def counted(number: int, what: str) -> str:
-    """`1 match`, `1,204 matches`."""
-    if number == 1:
-        return f"1 {what}"
-    return f"{number:,} {what}{'es' if what.endswith('h') else 's'}"

@@ -19,7 +19,7 @@ from episode.matchers.ordering import events_of
 from episode.matchers.protocol import END_OF_TIME, EventBatch
 from episode.pictures.choosing import Choosing, Found, Wish, view_of, written_pattern
 from episode.pictures.labelled import EXTENT, FIRST, LAST, PLACE, PLACES, WHOLE, Extents, Labelling, Rows, numbers_of
-from episode.pictures.look import Look, MatchMark, Table, counted, named_key
+from episode.pictures.look import Look, MatchMark, Table, named_key
 from episode.pictures.rows import line_table, overview_tables
 from episode.pictures.series import Series, chosen_column, columns_in, series_of
 from episode.plan.correlation.inputs import JointInput, SideInput
@@ -30,6 +30,7 @@ from episode.queries.inspecting import Inspected
 from episode.queries.language import ARCHIVE, LIVE
 from episode.queries.languages.correlation import CorrelatedPatterns
 from episode.queries.pairs import PAIRS, escaped, lateral, tables_text
+from episode.words import count_of
 
 _PLACES = {LIVE: f"{OWN}live_place", ARCHIVE: f"{OWN}archive_place"}
 _PREFIXES = {LIVE: LIVE_PREFIX, ARCHIVE: ARCHIVE_PREFIX}
@@ -275,7 +276,7 @@ def look_at_pairs(live: Inspected, archive: Inspected, wish: Wish, zone: str) ->
     if view[0] > np.nanmin(found.x) or view[1] < np.nanmax(found.x):
         tables |= overview_tables(found, series, wish.width, marks)
     where = f"{named_key(found.key)}: " if found.key else ""
-    count = counted(len(found.extents), "pair") if len(found.extents) else "no pair"
+    count = count_of(len(found.extents), "pair") if len(found.extents) else "no pair"
     return Look(
         kind="correlation",
         title=f"{where}{count} of {written_pattern(live, 34)} after {written_pattern(archive, 34)}",

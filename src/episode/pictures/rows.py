@@ -12,9 +12,10 @@ from episode.lang.rows.syntax import MatchRecognize
 from episode.pictures.buckets import shown, thinned
 from episode.pictures.choosing import Choosing, Found, Wish, marks_of, title_of, view_of, written_pattern
 from episode.pictures.labelled import Labelled, Labelling
-from episode.pictures.look import Look, MatchMark, Table, counted
+from episode.pictures.look import Look, MatchMark, Table
 from episode.pictures.series import Series, chosen_column, columns_in, series_of
 from episode.queries.inspecting import Inspected
+from episode.words import count_of
 
 MOST_POINTS = 1_500
 """So many rows of matches are drawn one by one; of more, a few for each column of the screen."""
@@ -81,7 +82,7 @@ def line_table(found: Found, series: Series, view: tuple[float, float], width: i
         at = shown(found.x, series.y, view, width // 2)
     inside = int(np.count_nonzero((found.x >= view[0]) & (found.x <= view[1]) & ~np.isnan(series.y)))
     if len(at) < inside:
-        notes.append(f"{counted(inside, 'row')} are drawn as the extremes of {counted(width // 2, 'column')}.")
+        notes.append(f"{count_of(inside, 'row')} are drawn as the extremes of {count_of(width // 2, 'column')}.")
     return points(found, series, at)
 
 
@@ -115,7 +116,7 @@ def row_table(
         x, y = found.x[places[kept]], series.y[places[kept]]
         few = [np.flatnonzero(codes == code) for code in range(len(names))]
         some = np.sort(np.concatenate([one[shown(x[one], y[one], view, width // 8)] for one in few]))
-        notes.append(f"{counted(len(some), 'row')} of the {len(kept):,} in the matches are marked.")
+        notes.append(f"{count_of(len(some), 'row')} of the {len(kept):,} in the matches are marked.")
         kept = kept[some]
     named = series.categories
     return tuple(
@@ -142,7 +143,7 @@ def match_table(found: Found, marks: Sequence[MatchMark]) -> Table:
             "lane": mark.lane,
             "chosen": mark.chosen,
             "text": f"match {mark.number}",
-            "tip": f"match {mark.number}: {counted(mark.rows, 'row')}, {axis.length(mark.last - mark.first)}, "
+            "tip": f"match {mark.number}: {count_of(mark.rows, 'row')}, {axis.length(mark.last - mark.first)}, "
             f"from {axis.text(mark.first)} to {axis.text(mark.last)}{', ' + mark.note if mark.note else ''}",
         }
         for mark in marks

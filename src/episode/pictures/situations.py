@@ -18,7 +18,7 @@ from episode.pictures.axis import Axis
 from episode.pictures.buckets import thinned
 from episode.pictures.choosing import Choosing, Found, Wish, marks_of, title_of, view_of, written_pattern
 from episode.pictures.labelled import FIRST, LAST, PLACE, Extents, Labelling, Rows, key_name, numbers_of
-from episode.pictures.look import Look, MatchMark, Table, counted
+from episode.pictures.look import Look, MatchMark, Table
 from episode.pictures.rows import line_table, match_table, overview_tables
 from episode.pictures.series import Series, chosen_column, columns_in, series_of
 from episode.plan.output import ColumnAtPlace, Place
@@ -26,6 +26,7 @@ from episode.plan.schema import OWN
 from episode.plan.situations.plan import SituationPlan
 from episode.plan.situations.returns import DETECTED_AT, MATCH_START, MatchMoment
 from episode.queries.inspecting import Inspected
+from episode.words import count_of
 
 _DETECTED = f"{OWN}detected"
 MOST_BARS = 600
@@ -188,7 +189,7 @@ class Drawing:
                 mark = of_match.get(int(at))
                 rows.append(self._bar(symbol, number, float(x[at]), float(x2[at]), bool(own.open[at]), mark))
         if left_out:
-            notes.append(f"{counted(left_out, 'situation')} of no match are not drawn.")
+            notes.append(f"{count_of(left_out, 'situation')} of no match are not drawn.")
         return tuple(rows)
 
     def _bar(

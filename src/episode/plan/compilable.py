@@ -6,12 +6,13 @@ one row.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from decimal import Decimal
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from sqlglot import exp
 
+from episode.errors import EpisodeUnsupportedError
 from episode.plan.expressions import (
     Apply,
     ArrayExpression,
@@ -62,6 +63,36 @@ class Mistake(Exception):
         self.node = node
         self.message = message
         self.hint = hint
+
+
+class NeedsSpark(EpisodeUnsupportedError):
+    """Only Spark evaluates this.
+
+    what: the expression as written, or the part of the statement. why: EXPRESSION, STATEMENT, or ZONE if it could be
+    evaluated in UTC. Where the query would run decides what is advised; the hint is that for runs in process.
+    """
+
+    EXPRESSION, STATEMENT, ZONE = "expression", "statement", "zone"
+    HINTS: ClassVar[Mapping[str, str]] = {
+        EXPRESSION: "In process, expressions are those of the expression machine. Use episode.sql, where Spark "
+        "evaluates all.",
+        STATEMENT: "In process a query is SELECT columns FROM table MATCH_RECOGNIZE (…), or one pattern. Use "
+        "episode.sql.",
+    }
+
+    def __init__(self, what: str, why: str = EXPRESSION) -> None:
+        super().__init__(f"{what} needs Spark.", hint=self.HINTS.get(why))
+        self.what = what
+        self.why = why
+
+    def refused(self, hints: Mapping[str, str] = HINTS) -> EpisodeUnsupportedError:
+        """The error that users see. hints: by `why`."""
+        return EpisodeUnsupportedError(
+            self.message, source=self.source, position=self.position, length=self.length, hint=hints.get(self.why)
+        )
+
+    def __reduce__(self):  # type: ignore[no-untyped-def]
+        return self.refused().__reduce__()
 
 
 ONE_TYPE = "Cast both sides to one type; a CAST of columns of one row may be anything: CAST(A.x AS double)."

@@ -1,4 +1,4 @@
-"""What a match says of itself beside its own output, whatever the language: its key, its start and its end."""
+"""Extents of matches, for every language: the key, the start and the end of a match, next to its own output."""
 
 from __future__ import annotations
 
@@ -6,23 +6,26 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from episode.plan.output import ATOM_PREFIX, ColumnAtPlace, MeasurePlan, OutputAtom, Place
+from episode.plan.output import ATOM_PREFIX, ColumnAtPlace, MeasurePlan, OutputAtom, Place, RowAggregate
 from episode.plan.pattern import PatternPlan
 from episode.plan.schema import quote
 
 Plan = TypeVar("Plan", bound=PatternPlan)
 FIRST, LAST = Place(None, True, 0, 0, True), Place(None, False, 0, 0, True)
+COUNT = RowAggregate("count", None, True, None, "bigint")
 
 
 @dataclass(frozen=True)
 class Extent:
-    """Expressions over the values that a matcher delivers. key: by column of the input. start, end: None where matches
-    have no times; time: the type of both."""
+    """Expressions over the values that a matcher delivers. key: by column of the input. start, end: None if matches
+    have no times; time: the type of both. count: the value that counts the rows of a match, which is not delivered
+    unless someone adds it; None if matches have no rows."""
 
     key: Mapping[str, str] = field(default_factory=dict)
     start: str | None = None
     end: str | None = None
     time: str | None = None
+    count: OutputAtom | None = None
 
 
 def with_atoms(plan: Plan, atoms: Mapping[str, OutputAtom]) -> tuple[Plan, dict[str, str]]:

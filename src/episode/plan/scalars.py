@@ -142,7 +142,7 @@ class RowLocalScalars:
         try:
             yield
         except (EpisodeAnalysisError, EpisodeUnsupportedError) as error:
-            raise self.source.error(type(error), error.message, span, error.hint) from None
+            raise self.source.locate(error, span) from None
 
     def by_spark(self, node: exp.Expression, scalar: Scalar, at: RowRef) -> Expression | None:
         """A Spark column for a subtree whose atoms are all columns (they are all read at the same row)."""

@@ -1,4 +1,4 @@
-"""Of every match of a pattern its key, its times and its number of rows, and nothing else: what reports count.
+"""Key, times and number of rows of every match of a pattern, and nothing else: what reports count.
 
 The pattern is planned again with these values in place of its measures, so that the times are there whatever the query
 puts out: ALL ROWS PER MATCH, RETURN without times, measures that hide the key.
@@ -17,22 +17,10 @@ from episode.lang.situations.syntax import SituationQuery
 from episode.lang.syntax import NOWHERE
 from episode.plan.correlation.plan import ARCHIVE_PREFIX, LIVE_PREFIX
 from episode.plan.events.returns import KEEP
-from episode.plan.output import (
-    ATOM_PREFIX,
-    MATCH_END,
-    MATCH_START,
-    ColumnAtPlace,
-    MeasurePlan,
-    Output,
-    OutputAtom,
-    Place,
-    PlannedMeasure,
-    RowAggregate,
-    RowMode,
-)
+from episode.plan.extent import with_atoms
+from episode.plan.output import MATCH_END, MATCH_START, MeasurePlan, Output, PlannedMeasure
 from episode.plan.pattern import PatternPlan
 from episode.plan.schema import quote
-from episode.plan.situations.returns import DETECTED_AT
 from episode.queries.languages.aggregated import BoundAggregatedPattern
 from episode.queries.origins import Origin, PlacedPattern
 from episode.queries.pairs import PAIRS, escaped, lateral, mentioned_names, tables_text
@@ -45,8 +33,6 @@ if TYPE_CHECKING:
 
 START, END, ROWS = "__extent_start", "__extent_end", "__extent_rows"
 _KEY = "__extent_key_"
-_FIRST, _LAST = Place(None, True, 0, 0, True), Place(None, False, 0, 0, True)
-_COUNT = RowAggregate("count", None, True, None, "bigint")
 
 
 @dataclass(frozen=True)
@@ -80,7 +66,7 @@ def extents_of(origin: Origin, placed: PlacedPattern) -> Extents | NoExtents:
         return NoExtents("AGGREGATE counts matches without making any, so that there is none to place in time.")
     if not isinstance(placed.query, (MatchRecognize, EventQuery, SituationQuery)):
         return NoExtents("A row pattern in a window gives each row a value, and puts out no match of its own.")
-    measured = _measured(placed.query, bound)
+    measured = _with_extents(placed, bound)
     frame = plan_query(origin.spark, placed.events[0].frame, measured, placed.run).frame()
     return _named(frame, bound.plan)
 
@@ -127,75 +113,22 @@ def _named(frame: DataFrame, plan: PatternPlan) -> Extents:
     return Extents(frame, keys, start, end, rows, plan.order[0].column if plan.order else None)
 
 
-def _measured(query: object, bound: Any) -> BoundPattern:
-    """The pattern with other measures."""
+def _with_extents(placed: PlacedPattern, bound: Any) -> BoundPattern:
+    """Replace the measures of a pattern by its extents, and the conditions that Spark tests on matches."""
+    bound, extent = placed.language.with_extent(bound)
     plan: PatternPlan = bound.plan
-    if isinstance(query, MatchRecognize):
-        output = _of_rows(plan)
-    elif isinstance(query, EventQuery):
-        output = _of_events(plan)
-    else:
-        output = _of_situations(plan)
+    rows: dict[str, str] = {}
+    if extent.count is not None:
+        plan, rows = with_atoms(plan, {ROWS: extent.count})
+    handed = tuple(name for name in plan.keys if quote(name) in extent.key.values())  # also of matches without rows
+    values = {START: extent.start, END: extent.end, **rows}
+    if not handed:
+        values |= {f"{_KEY}{number}": sql for number, sql in enumerate(extent.key.values())}
+    measures = [PlannedMeasure(name, sql, name, NOWHERE) for name, sql in values.items() if sql is not None]
+    measures += [measure for measure in plan.measures.measures if measure.name.startswith(KEEP)]
+    atoms = {
+        atom: name for atom, name in plan.measures.atoms.items() if any(quote(name) in one.sql for one in measures)
+    }
+    found = MeasurePlan(measures, atoms)
+    output = Output(plan.labels, found, handed, len(handed), timed_out=plan.output.timed_out)
     return replace(bound, plan=replace(plan, output=output))
-
-
-def _of_rows(plan: PatternPlan) -> Output:
-    """Of a row pattern: the times of the first and the last row, which are in order of time, or against it. Matches
-    without rows have a key, too."""
-    found = _Values()
-    if plan.order:
-        first, last = (ColumnAtPlace(plan.order[0].column, place) for place in (_FIRST, _LAST))
-        ends = (first, last) if plan.order[0].ascending else (last, first)
-        found.add(START, ends[0])
-        found.add(END, ends[1])
-    found.add(ROWS, _COUNT)
-    kept = plan.output.timed_out
-    return Output(plan.labels, found.plan, plan.keys, len(plan.keys), RowMode.ONE_ROW, kept)
-
-
-def _of_events(plan: PatternPlan) -> Output:
-    """Of an event pattern: its own times, and the conditions that Spark tests on matches."""
-    kept = [measure for measure in plan.measures.measures if measure.name.startswith(KEEP)]
-    found = _Values()
-    found.take(plan.measures, kept, {MATCH_START: START, MATCH_END: END})
-    for number, key in enumerate(plan.keys):
-        found.add(f"{_KEY}{number}", ColumnAtPlace(key, _FIRST))
-    if getattr(plan, "collapse", None) is None:
-        found.add(ROWS, _COUNT)
-    found.measures += kept
-    return Output(plan.labels, found.plan)
-
-
-def _of_situations(plan: PatternPlan) -> Output:
-    """Of a situation pattern: from the first start to the moment when the match was certain."""
-    found = _Values()
-    found.take(plan.measures, [], {MATCH_START: START, DETECTED_AT: END})
-    some = Place(frozenset((plan.labels.names[0],)), True, 0, 0, True)
-    for number, key in enumerate(plan.keys):
-        found.add(f"{_KEY}{number}", ColumnAtPlace(key, some))
-    return Output(plan.labels, found.plan)
-
-
-class _Values:
-    """Measures, each one value of the matcher."""
-
-    def __init__(self) -> None:
-        self.measures: list[PlannedMeasure] = []
-        self.atoms: dict[OutputAtom, str] = {}
-
-    @property
-    def plan(self) -> MeasurePlan:
-        return MeasurePlan(self.measures, self.atoms)
-
-    def take(self, plan: MeasurePlan, kept: list[PlannedMeasure], renamed: dict[str, str]) -> None:
-        """Measures of another plan under new names, with the values that they and `kept` are made of."""
-        taken = [replace(one, name=renamed[one.name]) for one in plan.measures if one.name in renamed]
-        texts = [measure.sql for measure in (*taken, *kept)]
-        self.atoms |= {atom: name for atom, name in plan.atoms.items() if any(quote(name) in text for text in texts)}
-        self.measures += taken
-
-    def add(self, name: str, atom: OutputAtom) -> None:
-        if atom not in self.atoms:
-            used = {int(one.removeprefix(ATOM_PREFIX)) for one in self.atoms.values()}
-            self.atoms[atom] = f"{ATOM_PREFIX}{max(used, default=-1) + 1}"
-        self.measures.append(PlannedMeasure(name, quote(self.atoms[atom]), name, NOWHERE))

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 
 from episode.errors import EpisodeAnalysisError
@@ -58,6 +59,12 @@ class Inspected:
         bounds = {} if self.time is None else {self.time: between}
         arguments = self.placed.run.arguments
         return rows_of_key(self.events.frame, columns, self.bound.derived, arguments, key, bounds, most)
+
+    def keep(self, matched: pa.Table, conditions: Sequence[str]) -> np.ndarray:
+        """Tell for which rows of a matcher's output conditions hold that only Spark evaluates."""
+        from episode.spark.kept_matches import kept_matches
+
+        return kept_matches(self.events.frame.sparkSession, matched, conditions, self.placed.run.arguments)
 
     def count(self, key: Mapping[str, object]) -> int:
         """How many rows a key has."""

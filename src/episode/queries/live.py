@@ -6,8 +6,7 @@ needs Spark is refused here, with its place. Every key must stay in the lanes of
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -19,42 +18,37 @@ from episode.lang.source import Source
 from episode.lang.statement import Statement, parse_statement
 from episode.lang.syntax import Span
 from episode.lang.table_patterns import TableQuery
-from episode.live.computing import (
-    Columns,
-    Computed,
-    Copied,
-    Finishing,
-    Same,
-    Value,
-    held_schema,
-    value_of,
-)
+from episode.live.inputs import StreamRead
 from episode.matchers.aside import check_skips_keys
 from episode.matchers.bound import Bound, BoundPattern
 from episode.matchers.fingerprint import fingerprint, one_line
 from episode.matchers.limits import StateLimit
 from episode.matchers.live import LiveRules
-from episode.matchers.protocol import MatcherSpec
-from episode.matchers.scalars import NeedsSpark
+from episode.matchers.projection import Copied, Projection, Projections, Same, Value
+from episode.plan.compilable import NeedsSpark
 from episode.plan.parameters import check_arguments, shown
+from episode.plan.result import Computed
 from episode.plan.schema import InputSchema
 from episode.plan.tables import CLASS_COLUMN
 from episode.queries.language import Given, Input, Language
 from episode.queries.languages import language_of
 from episode.queries.live_plan import LivePlan, Matched, Read, Values, check_time, end_of, lanes_of, partition_columns
-from episode.queries.local import NO_ARGUMENTS, USE_SPARK, Arguments, LocalQuery, local_schema, needs_spark, tree_of
-from episode.queries.local_statement import ONE_PATTERN, Selection, selection_of
+from episode.queries.local import NO_ARGUMENTS, Arguments, local_schema, refusing
+from episode.queries.local_statement import Selection, selection_of
 from episode.queries.options import SKIP_KEY, Options
 from episode.store.catalog import Catalog
 from episode.store.declaration import Declaration
 from episode.store.types import arrow_type
 
-MICRO_BATCHES = "Live tasks evaluate expressions without Spark. Run it in micro-batches: episode.sql on the stream."
-SHAPE = (
-    "A live query is SELECT columns FROM stream MATCH_RECOGNIZE (…), EVENTS (…) or SITUATIONS (…), or one pattern. "
-    "Run it in micro-batches: episode.sql on the stream."
-)
-_HINTS = {USE_SPARK: MICRO_BATCHES, ONE_PATTERN: SHAPE}
+HINTS = {
+    NeedsSpark.EXPRESSION: "Live tasks evaluate expressions without Spark. Run it in micro-batches: episode.sql on the "
+    "stream.",
+    NeedsSpark.STATEMENT: "A live query is SELECT columns FROM stream MATCH_RECOGNIZE (…), EVENTS (…) or SITUATIONS "
+    "(…), or one pattern. Run it in micro-batches: episode.sql on the stream.",
+    NeedsSpark.ZONE: "Days are those of the session's time zone, which only Spark knows. Set "
+    "spark.sql.session.timeZone to UTC, or run it in micro-batches: episode.sql on the stream.",
+}
+"""What to do about what needs Spark."""
 _REFUSED = {
     "shards": "says how keys are spread over shards; a live query has tasks",
     "shard_bytes": "is for the shards of a table",
@@ -72,7 +66,7 @@ def plan_live(
     """Plan a statement over the declared streams of a catalog. utc: is UTC the session's time zone?"""
     statement = parse_statement(text)
     check_arguments(statement.source, statement.tokens, arguments)
-    with _hints_for_live():
+    with refusing(HINTS):
         return Planner(statement, catalog, options, arguments, utc).plan()
 
 
@@ -84,17 +78,6 @@ def check_options(options: Options, languages: Sequence[Language[Any]]) -> None:
         if value != getattr(default, name):
             raise EpisodeAnalysisError(f"Options({name}={value!r}) {what}.", hint="Leave it out.")
     options.check_use(languages)
-
-
-@contextmanager
-def _hints_for_live() -> Iterator[None]:
-    """What is said of runs in process, said of live tasks."""
-    try:
-        yield
-    except EpisodeError as error:
-        if error.hint in _HINTS:
-            error.hint = _HINTS[error.hint]
-        raise
 
 
 @dataclass
@@ -118,7 +101,7 @@ class Planner:
             )
         if statement.whole is not None:
             matched = self._pattern(statement.whole, None, ())
-            return self._planned(matched, {name: name for name, _ in matched.steps[-1].columns})
+            return self._planned(matched, {name: name for name in matched.finish.schema.names})
         if statement.recencies:
             from episode.queries.live_pairs import plan_pairs
 
@@ -128,7 +111,7 @@ class Planner:
         if isinstance(pattern, TableQuery):
             matched = self._pattern(pattern.query, None, ())
         elif not pattern.plain or pattern.name is None:
-            raise needs_spark("A pattern over a query", Source(statement.source), pattern.input)
+            raise self.over_query(pattern.input)
         else:
             matched = self._pattern(pattern.query, (pattern.name, pattern.input), (pattern.alias or pattern.name,))
         return self._selected(matched, selection)
@@ -149,9 +132,9 @@ class Planner:
             reads: tuple[Read, ...] = (Read(declaration, self._input(bound, list(own)), own),)
         else:
             bound, reads = self._classes(language, query)
-        schema = self.joint_schema(reads)
-        self._check_measures(bound, schema)
-        return Matched(bound, reads, schema, (self.measures(bound),), source, source.span.beginning)
+        streams, schema = self.prepare(reads)
+        finish = Projection.of(bound.result, bound.spec(schema).output_schema, self.arguments, self.utc)
+        return Matched(bound, reads, streams, schema, Projections((finish,)), source, source.span.beginning)
 
     def _table(self, language: Language[Any], query: object) -> tuple[str, Span] | None:
         found = language.table(query)
@@ -182,10 +165,10 @@ class Planner:
         for name, one in tables.items():
             for column, united in one.columns.items():
                 types.setdefault(united, one.widened.get(column, schemas[name].columns[column]))
-        empty = pa.schema([(name, arrow_type(type_)) for name, type_ in types.items()]).empty_table()
+        united = pa.schema([(name, arrow_type(type_)) for name, type_ in types.items()])
         times = {tables[name].columns[stream.time] for name, stream in streams.items()}
         united_schema = replace(
-            local_schema(empty, source, self.arguments, self.utc), time=times.pop() if len(times) == 1 else None
+            local_schema(united, source, self.arguments, self.utc), time=times.pop() if len(times) == 1 else None
         )
         bound = language.bind(query, Input(united_schema, (), tables), Given(), self.run)
         reads = []
@@ -205,10 +188,10 @@ class Planner:
 
     def _input(self, bound: Bound, own: Sequence[str]) -> Values:
         """The input columns of a pattern over the columns of its events."""
-        derived = {name: tree_of(sql) for sql, name in bound.derived}
+        derived = {name: Computed.of(sql) for sql, name in bound.derived}
         columns: list[tuple[str, Value]] = []
         for name in bound.input_columns:
-            columns.append((name, Computed(derived[name]) if name in derived else Copied(name)))
+            columns.append((name, derived[name] if name in derived else Copied(name)))
         return self._identified(tuple(columns), own)
 
     def with_event_id(self, columns: Values, declaration: Declaration) -> Values:
@@ -226,32 +209,14 @@ class Planner:
             )
         return (*columns, (event_id, Copied(event_id)))
 
-    def measures(self, bound: BoundPattern) -> Columns:
-        """The matcher's columns, and around its values the measures."""
-        result = bound.result
-        columns: list[tuple[str, Value]] = [(name, Copied(name)) for name in result.before]
-        columns += [(measure.name, value_of(tree_of(measure.sql))) for measure in result.columns]
-        columns += [(name, Copied(name)) for name in result.after]
-        conditions = tuple(tree_of(condition.sql) for condition in result.conditions)
-        return Columns(tuple(columns), conditions, dict(self.arguments), self.utc)
-
-    def _check_measures(self, bound: BoundPattern, schema: pa.Schema) -> None:
-        """What needs Spark is refused, with its place."""
-        matched = held_schema(bound.spec(schema).output_schema).empty_table()
-        LocalQuery(bound, self.arguments).finished(matched)
-
     def _selected(self, matched: Matched, selection: Selection) -> LivePlan:
         """With SELECT's list around the pattern."""
-        assert len(matched.steps) == 1
-        empty = Finishing(matched.steps)(matched.bound.spec(matched.schema).output_schema.empty_table())
-        selection.of(empty, self.arguments)  # what needs Spark is refused here
-        trees = selection.trees(empty.column_names)
-        columns = tuple((name, value_of(tree)) for name, tree in trees)
-        step = Columns(columns, (), dict(self.arguments), self.utc)
-        plain = {name: value.column for name, value in columns if isinstance(value, Copied)}
-        lower = {name.lower(): name for name in empty.column_names}
-        plain = {name: lower[column.lower()] for name, column in plain.items()}
-        return self._planned(replace(matched, steps=(*matched.steps, step)), plain)
+        output = matched.finish.schema
+        columns = selection.values(output.names)
+        finish = matched.finish.then(columns, self.arguments, self.utc)
+        lower = {name.lower(): name for name in output.names}
+        plain = {name: lower[value.column.lower()] for name, value in columns if isinstance(value, Copied)}
+        return self._planned(replace(matched, finish=finish), plain)
 
     # ---- the plan ------------------------------------------------------------------------------------
 
@@ -273,25 +238,23 @@ class Planner:
         check_time(matched, time)
         spec = bound.spec(matched.schema, limit)
         lanes, reason = lanes_of(matched, spec)
-        finish = Finishing(matched.steps)
-        output = self._finished(finish, spec, matched)
+        output = self._output(matched)
         skips = options.on_error == SKIP_KEY
         if skips:
             check_skips_keys(spec)
         rules = LiveRules(end_of(options.end, time, self.utc), options.event_id, options.late == "keep", True, skips)
-        streams = tuple(read.stream(self.utc, self.arguments) for read in matched.reads)
         identity = fingerprint(
             spec.fingerprint,
             one_line(self.statement.source),
             shown(self.arguments),
             repr((rules.end, rules.event_id)),
-            *(f"{one.declaration.name} {one.declaration.location}" for one in streams),
+            *(f"{one.declaration.name} {one.declaration.location}" for one in matched.streams),
         )
         return LivePlan(
-            streams,
+            matched.streams,
             spec,
             rules,
-            finish,
+            matched.finish,
             output,
             time,
             times,
@@ -302,18 +265,9 @@ class Planner:
             options.late_path,
         )
 
-    def _finished(self, finish: Finishing, spec: MatcherSpec, matched: Matched) -> pa.Schema:
+    def _output(self, matched: Matched) -> pa.Schema:
         """The columns of the result."""
-        try:
-            schema = finish(spec.output_schema.empty_table()).schema
-        except NeedsSpark as error:  # in UTC it would not
-            raise needs_spark(
-                error.node.sql("spark"),
-                matched.source,
-                matched.span,
-                "Days are those of the session's time zone, which only Spark knows. Set "
-                "spark.sql.session.timeZone to UTC, or run it in micro-batches: episode.sql on the stream.",
-            ) from None
+        schema = matched.finish.schema
         lower = [name.lower() for name in schema.names]
         twice = next((name for name in schema.names if lower.count(name.lower()) > 1), None)
         if twice is not None:
@@ -338,7 +292,7 @@ class Planner:
     def stream(self, name: str, span: Span, archived: bool = False) -> Declaration:
         """The declared stream of a name. archived: or that whose archive has the name."""
         if self.statement.is_common(name, span.start):
-            raise needs_spark("A pattern over a query", Source(self.statement.source), span)
+            raise self.over_query(span)
         found = self.catalog.lookup(name)
         if found is None:
             raise self._no_stream(name, span)
@@ -353,17 +307,17 @@ class Planner:
 
     def columns_of(self, declaration: Declaration, source: Source) -> InputSchema:
         """The columns of a stream as a pattern is bound to them."""
-        found = local_schema(declaration.schema.empty_table(), source, self.arguments, self.utc)
+        found = local_schema(declaration.schema, source, self.arguments, self.utc)
         return replace(found, time=declaration.time)
 
-    def joint_schema(self, reads: Sequence[Read]) -> pa.Schema:
-        """The input columns of the matcher: the same for all streams."""
-        tables = [read.stream(self.utc, self.arguments).prepare for read in reads]
-        schemas = []
-        for read, prepare in zip(reads, tables, strict=True):
-            assert prepare is not None
-            schemas.append(prepare(read.declaration.schema.empty_table()).schema)
-        return schemas[0]
+    def prepare(self, reads: Sequence[Read]) -> tuple[tuple[StreamRead, ...], pa.Schema]:
+        """The streams, and the input columns of the matcher: the same for all of them."""
+        made = [read.prepare(self.utc, self.arguments) for read in reads]
+        return tuple(read.stream(one) for read, one in zip(reads, made, strict=True)), made[0].schema
+
+    def over_query(self, span: Span) -> NeedsSpark:
+        """The error where the input of a pattern is not a table."""
+        return Source(self.statement.source).locate(NeedsSpark("A pattern over a query"), span)
 
     def _no_stream(self, name: str, span: Span) -> EpisodeError:
         names = ", ".join(self.catalog.names())

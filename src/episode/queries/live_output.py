@@ -17,11 +17,11 @@ from typing import Any, Union
 import pyarrow as pa
 
 from episode.errors import EpisodeAnalysisError, EpisodeDataError
-from episode.live.computing import Columns, Copied, Finishing, Same
 from episode.live.delivery import Delivery, Receiver
 from episode.live.kafka_sink import KafkaOutput
 from episode.live.protocol import SinkDescription
 from episode.live.sinks import FilesOutput, StreamOutput
+from episode.matchers.projection import Copied, Projections, Same
 from episode.matchers.spark_types import spark_name
 from episode.plan.schema import OWN
 from episode.plan.streams import SERVERS, TOPIC
@@ -46,7 +46,7 @@ class LiveOutput:
     the query starts. receiver: a function in the driver that matches are handed to."""
 
     sink: SinkDescription
-    finish: Finishing
+    finish: Projections
     words: str
     made: Declaration | None = None
     receiver: Delivery | None = None
@@ -176,7 +176,7 @@ def _function(function: Receiver, plan: LivePlan, checkpoint: str) -> LiveOutput
         "matches", (*columns, (REPORTED, "bigint")), REPORTED, location=location, lanes=1, managed=False
     )
     kept = tuple((one.name, Copied(one.name)) for one in plan.output)
-    finish = plan.finish.then(Columns((*kept, (REPORTED, Same(0, pa.int64())))))
+    finish = plan.finish.then((*kept, (REPORTED, Same(0, pa.int64()))))
     names = tuple(one.name for one in plan.output)
     delivery = Delivery(inner, str(Path(checkpoint) / "delivered"), names, function)
     return LiveOutput(StreamOutput(inner), finish, f"the function {identity_of(function)}", receiver=delivery)

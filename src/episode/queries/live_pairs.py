@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from sqlglot import exp
 
 from episode.errors import EpisodeUnsupportedError
 from episode.lang.correlation.syntax import Correlation
 from episode.lang.source import Source
-from episode.lang.syntax import Span
 from episode.lang.table_patterns import TableQuery
-from episode.live.computing import Columns, Computed, Copied, Same, Value, value_of
 from episode.matchers.correlation.spec import ARCHIVE_ROW, LIVE_ROW, SIDE_COLUMN
+from episode.matchers.projection import Copied, NamedValues, Projection, Projections, Same, Value, value_of
 from episode.plan.correlation.plan import ARCHIVE_PREFIX, LIVE_PREFIX
-from episode.plan.output import MATCH_END, MATCH_START
+from episode.plan.result import Computed
 from episode.queries.language import Given, Input
 from episode.queries.languages import LANGUAGES, language_of
 from episode.queries.languages.correlation import CorrelatedPatterns, Correlations, correlation_of
-from episode.queries.live_plan import LivePlan, Matched, Read
-from episode.queries.local import needs_spark, tree_of
-from episode.queries.local_pairs import finished_pairs, pair_names
+from episode.queries.live_plan import LivePlan, Matched, Read, Values
+from episode.queries.local_pairs import pair_names, pair_projection
 from episode.queries.local_statement import AnyPattern, items_around
 from episode.store.declaration import Declaration
 
@@ -52,24 +49,19 @@ def plan_pairs(planner: Planner) -> LivePlan:
     bound = correlations.correlate(query, (inputs[0], inputs[1]), (Given(), Given()), planner.run, one)
     bound.check_buffer()
     reads = _reads(planner, bound, live_stream, archive_stream)
-    matched = _matched(planner, bound, reads, query.source, query.duration.span)
-    spec = bound.spec(matched.schema)
-    pairs = finished_pairs(bound, spec.output_schema.empty_table(), planner.arguments)  # what needs Spark is refused
+    streams, schema = planner.prepare(reads)
+    pairs = pair_projection(bound, bound.spec(schema).output_schema, planner.arguments, planner.utc)
     named = [names, archive_names] if live_first else [archive_names, names]
     aliases = [
         ((table.alias,) if table.alias else own, table.columns)
         for table, own in zip(recency.tables, named, strict=True)
     ]
     prefixes = (LIVE_PREFIX, ARCHIVE_PREFIX) if live_first else (ARCHIVE_PREFIX, LIVE_PREFIX)
-    meaning = pair_names(Source(statement.source), aliases, prefixes, pairs, planner.arguments)
-    for condition in recency.conditions:
-        meaning.condition(condition, pairs)
-    meaning.selected(items, pairs, span)
-    trees = meaning.trees(items, span)
-    conditions = tuple(meaning.meant(meaning.condition_tree(place), place) for place in recency.conditions)
-    columns = tuple((name, value_of(tree)) for name, tree in trees)
-    step = Columns(columns, conditions, dict(planner.arguments), planner.utc)
-    return _planned(planner, bound, matched, step)
+    meaning = pair_names(Source(statement.source), aliases, prefixes, pairs.schema.names)
+    selected = meaning.projection(items, span, recency.conditions, pairs.schema, planner.arguments, planner.utc)
+    finish = Projections((pairs, selected))
+    matched = Matched(bound, reads, streams, schema, finish, query.source, query.duration.span)
+    return _planned(planner, bound, matched, meaning.values(items, span))
 
 
 def _stream(planner: Planner, pattern: AnyPattern, archived: bool = False) -> tuple[Declaration, tuple[str, ...]]:
@@ -87,7 +79,7 @@ def _stream(planner: Planner, pattern: AnyPattern, archived: bool = False) -> tu
         name, span = planner.one_name(*found)
         return planner.stream(name, span, archived=archived), ()
     if not pattern.plain or pattern.name is None:
-        raise needs_spark("A pattern over a query", Source(planner.statement.source), pattern.input)
+        raise planner.over_query(pattern.input)
     names = tuple(name for name in (pattern.alias or pattern.name,) if name)
     return planner.stream(pattern.name, pattern.input, archived=archived), names
 
@@ -95,13 +87,12 @@ def _stream(planner: Planner, pattern: AnyPattern, archived: bool = False) -> tu
 def _reads(planner: Planner, bound: CorrelatedPatterns, live: Declaration, archive: Declaration) -> tuple[Read, ...]:
     """The streams as one input: each row is an event of both patterns, or says of which."""
     if bound.shared:
-        columns = tuple((name, value_of(tree_of(sql))) for sql, name in bound.inputs.selections)
+        columns = _values(bound.inputs.selections)
         return (Read(live, planner.with_event_id(columns, live), _handed(columns)),)
     schemas = []
     for stream, selections in zip((live, archive), bound.selections, strict=True):
-        own = tuple((name, value_of(tree_of(sql))) for sql, name in selections)
-        table = Columns(own, (), dict(planner.arguments), planner.utc)(stream.schema.empty_table())
-        schemas.append((own, table.schema))
+        own = _values(selections)
+        schemas.append((own, Projection.compile(own, stream.schema, (), planner.arguments, planner.utc).schema))
     types: dict[str, pa.DataType] = {}
     for _, schema in schemas:
         for one in schema:
@@ -117,55 +108,21 @@ def _reads(planner: Planner, bound: CorrelatedPatterns, live: Declaration, archi
     return tuple(reads)
 
 
+def _values(selections: Sequence[tuple[str, str]]) -> Values:
+    return tuple((name, value_of(Computed.of(sql))) for sql, name in selections)
+
+
 def _handed(columns: tuple[tuple[str, Value], ...]) -> dict[str, str]:
     """Columns of a stream that are columns of the input as they are."""
     return {value.column: name for name, value in columns if isinstance(value, Copied)}
 
 
-def _matched(
-    planner: Planner, bound: CorrelatedPatterns, reads: tuple[Read, ...], source: Source, span: Span
-) -> Matched:
-    return Matched(bound, reads, planner.joint_schema(reads), (_sides(planner, bound),), source, span)
-
-
-def _sides(planner: Planner, bound: CorrelatedPatterns) -> Columns:
-    """The columns of both patterns' outputs in place of those of their matchers."""
-    columns: list[tuple[str, Value]] = []
-    conditions: list[exp.Expression] = []
-    for prefix, pattern in ((LIVE_PREFIX, bound.live), (ARCHIVE_PREFIX, bound.archive)):
-        own = planner.measures(pattern)
-        columns += [(f"{prefix}{name}", _prefixed(value, prefix)) for name, value in own.columns]
-        conditions += [_renamed(condition, prefix) for condition in own.conditions]
-    columns += [(name, Copied(name)) for name in (MATCH_START, MATCH_END)]
-    return Columns(tuple(columns), tuple(conditions), dict(planner.arguments), planner.utc)
-
-
-def _prefixed(value: Value, prefix: str) -> Value:
-    if isinstance(value, Copied):
-        return Copied(f"{prefix}{value.column}", value.type)
-    return Computed(_renamed(value.tree, prefix)) if isinstance(value, Computed) else value
-
-
-def _renamed(tree: exp.Expression, prefix: str) -> exp.Expression:
-    """An expression over the columns of one side."""
-
-    def meant(node: exp.Expression) -> exp.Expression:
-        if isinstance(node, exp.Column):
-            renamed = node.copy()
-            first = renamed.parts[0]
-            first.replace(exp.to_identifier(f"{prefix}{first.name}", quoted=True))
-            return renamed
-        return node
-
-    return tree.transform(meant)
-
-
-def _planned(planner: Planner, bound: CorrelatedPatterns, matched: Matched, step: Columns) -> LivePlan:
-    """With SELECT's list around the pairs."""
+def _planned(planner: Planner, bound: CorrelatedPatterns, matched: Matched, columns: NamedValues) -> LivePlan:
+    """columns: of the result, over those of the pairs."""
     delays = bound.delays()
-    plain = {name: value.column for name, value in step.columns if isinstance(value, Copied)}
+    plain = {name: value.column for name, value in columns if isinstance(value, Copied)}
     times = {name: delays[own] for name, own in plain.items() if own in delays}
     live = bound.live_side.partition_columns
     own_keys = {f"{LIVE_PREFIX}{name}" for name in bound.live_side.names if name.lower() in live}
     keys = tuple(name for name, own in plain.items() if own in own_keys)
-    return planner.planned(replace(matched, steps=(*matched.steps, step)), times, keys)
+    return planner.planned(matched, times, keys)

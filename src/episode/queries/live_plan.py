@@ -11,10 +11,10 @@ import pyarrow as pa
 from episode.errors import EpisodeAnalysisError, EpisodeError, EpisodeUnsupportedError
 from episode.lang.source import Source
 from episode.lang.syntax import Span
-from episode.live.computing import Columns, Finishing, Steps, Value, columns_of
 from episode.live.inputs import StreamRead
 from episode.matchers.bound import Bound, BoundPattern
 from episode.matchers.live import LiveRules
+from episode.matchers.projection import Projection, Projections, Value
 from episode.matchers.protocol import MatcherSpec
 from episode.plan.delays import plain_values
 from episode.plan.event_time import EventTime, end_of_stream
@@ -38,7 +38,7 @@ class LivePlan:
     streams: tuple[StreamRead, ...]
     spec: MatcherSpec
     rules: LiveRules
-    finish: Finishing
+    finish: Projections
     output: pa.Schema
     time: EventTime
     times: Mapping[str, int | None]
@@ -85,30 +85,35 @@ class Read:
     names: Mapping[str, str]
     united: Values | None = None
 
-    def stream(self, utc: bool, arguments: Arguments) -> StreamRead:
-        steps = [self.columns]
-        if self.united is not None:
-            used = _used(self.columns)
-            steps.insert(0, tuple((name, value) for name, value in self.united if name.lower() in used))
-        used = _used(steps[0])
-        own = tuple(name for name, _ in self.declaration.columns if name.lower() in used) or (self.declaration.time,)
-        made = tuple(Columns(step, (), dict(arguments), utc) for step in steps)
-        return StreamRead(self.declaration, own, made[0] if len(made) == 1 else Steps(made))
+    def prepare(self, utc: bool, arguments: Arguments) -> Projections:
+        """The input columns of the matcher from those of the stream."""
 
+        def compiled(columns: Values, schema: pa.Schema) -> Projection:
+            return Projection.compile(columns, schema, (), arguments, utc)
 
-def _used(values: Values) -> set[str]:
-    """The columns that values are made of, in lower case."""
-    return {name.lower() for _, value in values for name in columns_of(value)}
+        schema = self.declaration.schema
+        if self.united is None:
+            return Projections((compiled(self.columns, schema),))
+        columns = compiled(self.columns, compiled(self.united, schema).schema)
+        used = tuple((name, value) for name, value in self.united if name in columns.types)
+        return Projections((compiled(used, schema), columns))
+
+    def stream(self, prepare: Projections) -> StreamRead:
+        used = prepare.steps[0].types
+        own = tuple(name for name, _ in self.declaration.columns if name in used) or (self.declaration.time,)
+        return StreamRead(self.declaration, own, prepare)
 
 
 @dataclass(frozen=True)
 class Matched:
-    """What is matched, and the first step of finishing it. source, span: what an error without a place shows."""
+    """What is matched, over streams that are prepared to input columns of a schema, and how it is finished. source,
+    span: what an error without a place shows."""
 
     bound: Bound
     reads: tuple[Read, ...]
+    streams: tuple[StreamRead, ...]
     schema: pa.Schema
-    steps: tuple[Columns, ...]
+    finish: Projections
     source: Source
     span: Span
 

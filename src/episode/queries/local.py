@@ -1,44 +1,43 @@
 """One pattern over one table in process: the plans and matchers of Spark's queries, without Spark.
 
-What Spark computes before and after matching, `matchers.scalars` computes here; what it does not know is refused before
+What Spark computes before and after matching, a `Projection` computes here; what it does not know is refused before
 anything is matched.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
-from functools import reduce
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
-from episode.lang.lexer import tokenize
+from episode.errors import EpisodeAnalysisError
 from episode.lang.source import Source
-from episode.lang.spark_expression import Unreadable, read_expression
-from episode.lang.syntax import Span
+from episode.matchers.projection import Derivation, NamedValues, Projection, Projections
 from episode.matchers.running import run
-from episode.matchers.scalars import NeedsSpark, Scalars
 from episode.matchers.spark_types import retyped, spark_name
-from episode.plan.compilable import Mistake
+from episode.plan.compilable import NeedsSpark
+from episode.plan.result import Computed
 from episode.plan.schema import InputSchema
 from episode.queries.class_names import rows_of_table
 from episode.queries.language import Given, Input, Language
 from episode.queries.languages import language_of
 from episode.queries.options import Options
 
-if TYPE_CHECKING:
-    from sqlglot import exp
-
-    from episode.matchers.bound import BoundPattern
-    from episode.plan.output import PlannedMeasure
-
 Arguments = Mapping[str, object]
+Select = Callable[[Sequence[str]], NamedValues]
 NO_ARGUMENTS: Arguments = MappingProxyType({})
-USE_SPARK = "In process, expressions are those of the expression machine. Use episode.sql, where Spark evaluates all."
+
+
+@contextmanager
+def refusing(hints: Mapping[str, str] = NeedsSpark.HINTS) -> Iterator[None]:
+    """Refuse what needs Spark. hints: what to do instead, by the reason."""
+    try:
+        yield
+    except NeedsSpark as error:
+        raise error.refused(hints) from None
 
 
 def run_local(
@@ -48,16 +47,22 @@ def run_local(
     options: Options,
     names: tuple[str, ...] = (),
     arguments: Arguments = NO_ARGUMENTS,
+    select: Select | None = None,
 ) -> pa.Table:
-    """The output of a pattern over a table. names: of the table, which may stand before columns. arguments: the values
-    of parameters."""
+    """The output of a pattern over a table. names: of the table, which may be written before columns. arguments: the
+    values of parameters. select: what is selected of the output, whose columns have these names."""
     language = language_of(query)
     check_local(options, [language])
     table = retyped(table)
-    schema = local_schema(table, language.source(query), arguments)
+    schema = local_schema(table.schema, language.source(query), arguments)
     bound = language.bind(query, Input(schema, names), given, options.run(1, arguments))
     language.warn_of_rows(query, given, rows_of_table(table))
-    return LocalQuery(bound, arguments).over(table)
+    table = Derivation.compile(bound.derived, table.schema, arguments)(table)
+    spec = bound.spec(table.schema)
+    finish = Projections((Projection.of(bound.result, spec.output_schema, arguments),))
+    if select is not None:
+        finish = finish.then(select(finish.schema.names), arguments)
+    return finish(run(spec, table))
 
 
 def check_local(options: Options, languages: Collection[Language[Any]]) -> None:
@@ -69,76 +74,18 @@ def check_local(options: Options, languages: Collection[Language[Any]]) -> None:
             raise EpisodeAnalysisError(f"Options({name}={getattr(options, name)}) is for Spark; this runs in process.")
 
 
-@dataclass(frozen=True)
-class LocalQuery:
-    """A pattern that is bound to a table."""
-
-    pattern: BoundPattern
-    arguments: Arguments = field(default_factory=dict)
-
-    def over(self, table: pa.Table) -> pa.Table:
-        """The output of the pattern."""
-        for sql, name in self.pattern.derived:
-            table = table.append_column(name, self._scalars(table).evaluate(tree_of(sql)))
-        spec = self.pattern.spec(table.schema)
-        self.finished(retyped(spec.output_schema.empty_table()))  # what needs Spark is refused here
-        return self.finished(retyped(run(spec, table)))
-
-    def finished(self, matched: pa.Table) -> pa.Table:
-        """The matcher's columns, and around its values the measures."""
-        columns, kept = self.values(matched)
-        table = pa.Table.from_arrays([column for _, column in columns], names=[name for name, _ in columns])
-        return table.filter(reduce(pc.and_, kept)) if kept else table
-
-    def values(self, matched: pa.Table) -> tuple[list[tuple[str, Any]], list[Any]]:
-        """The columns of the output, by name, and where the conditions on whole matches hold."""
-        result, scalars = self.pattern.result, self._scalars(matched)
-        kept = [self._value(scalars, condition).fill_null(False) for condition in result.conditions]
-        columns = [(name, matched.column(name)) for name in result.before]
-        columns += [(measure.name, self._value(scalars, measure)) for measure in result.columns]
-        columns += [(name, matched.column(name)) for name in result.after]
-        return columns, kept
-
-    def _scalars(self, table: pa.Table) -> Scalars:
-        return Scalars(table, arguments=self.arguments)
-
-    def _value(self, scalars: Scalars, measure: PlannedMeasure) -> pa.Array:
-        try:
-            return scalars.evaluate(tree_of(measure.sql))
-        except (NeedsSpark, Unreadable):
-            raise needs_spark(measure.original, self.pattern.result.source, measure.span) from None
-        except Mistake as error:
-            source = self.pattern.result.source
-            raise source.error(EpisodeAnalysisError, error.message, measure.span, error.hint) from None
-
-
-def needs_spark(what: str, source: Source, span: Span, hint: str = USE_SPARK) -> EpisodeUnsupportedError:
-    return source.error(EpisodeUnsupportedError, f"{what} needs Spark.", span, hint)
-
-
-def tree_of(sql: str) -> exp.Expression:
-    """An expression that a plan has written, parsed."""
-    return read_expression(sql, tokenize(sql)[:-1])
-
-
-def local_schema(table: pa.Table, source: Source, arguments: Arguments, utc: bool = True) -> InputSchema:
+def local_schema(schema: pa.Schema, source: Source, arguments: Arguments, utc: bool = True) -> InputSchema:
     """The columns of a table, and the types of expressions over them that can be evaluated here. utc: are times of day
     those of UTC? Otherwise they need Spark."""
-    lower = [name.lower() for name in table.column_names]
-    twice = next((name for name in table.column_names if lower.count(name.lower()) > 1), None)
+    lower = [name.lower() for name in schema.names]
+    twice = next((name for name in schema.names if lower.count(name.lower()) > 1), None)
     if twice is not None:
         raise source.error(
             EpisodeAnalysisError, f"The table has two columns named {twice}.", hint="Rename one of them."
         )
-    nothing = table.schema.empty_table()
 
     def type_of(sql: str) -> str:
-        try:
-            return spark_name(Scalars(nothing, utc, arguments).evaluate(tree_of(sql)).type)
-        except (NeedsSpark, Unreadable):
-            raise EpisodeUnsupportedError(f"{sql} needs Spark.", hint=USE_SPARK) from None
-        except Mistake as error:
-            raise EpisodeAnalysisError(error.message, hint=error.hint) from None
+        return spark_name(Projection.compile([("", Computed.of(sql))], schema, (), arguments, utc).schema.types[0])
 
-    columns = {field.name: spark_name(field.type) for field in table.schema}
+    columns = {field.name: spark_name(field.type) for field in schema}
     return InputSchema(columns, type_of, utc=utc, arguments=arguments)

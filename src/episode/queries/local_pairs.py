@@ -2,34 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import reduce
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from sqlglot import exp
 
 from episode.errors import EpisodeAnalysisError
 from episode.lang.correlation.syntax import Correlation
-from episode.lang.lexer import tokenize
 from episode.lang.source import Source
-from episode.lang.spark_expression import Unreadable, read_expression
 from episode.lang.syntax import Span
 from episode.matchers.bound import BoundPattern
 from episode.matchers.correlation.spec import ARCHIVE_ROW, LIVE_ROW, SIDE_COLUMN
+from episode.matchers.projection import Copied, Projection, Projections, Value, value_of
 from episode.matchers.running import run
-from episode.matchers.scalars import NeedsSpark, Scalars
-from episode.matchers.spark_types import retyped, spark_name
-from episode.plan.compilable import Mistake
+from episode.matchers.spark_types import retyped
 from episode.plan.correlation.plan import ARCHIVE_PREFIX, LIVE_PREFIX
 from episode.plan.output import MATCH_END, MATCH_START
+from episode.plan.result import Computed
 from episode.queries.class_names import rows_of_table
 from episode.queries.language import Given, Input
 from episode.queries.languages import LANGUAGES, language_of
 from episode.queries.languages.correlation import CorrelatedPatterns, Correlations
-from episode.queries.local import Arguments, LocalQuery, check_local, local_schema, needs_spark, tree_of
+from episode.queries.local import Arguments, check_local, local_schema
 from episode.queries.options import Options
 
 
@@ -42,9 +37,14 @@ class LocalTable:
 
 
 def run_pairs(
-    query: Correlation, live: LocalTable, archive: LocalTable, options: Options, arguments: Arguments
+    query: Correlation,
+    live: LocalTable,
+    archive: LocalTable,
+    options: Options,
+    arguments: Arguments,
+    select: Callable[[pa.Schema], Projection],
 ) -> pa.Table:
-    """The pairs of matches: columns of either pattern with its prefix, and the times of the pair."""
+    """What is selected of the pairs of matches: of columns of either pattern with its prefix, and times of the pair."""
     correlations = LANGUAGES[Correlation]
     assert isinstance(correlations, Correlations)
     check_local(options, [language_of(query.live), language_of(query.archive), correlations])
@@ -52,7 +52,7 @@ def run_pairs(
     tables = [retyped(one.table) for one in (live, archive)]
     inputs = []
     for pattern, table, one in zip((query.live, query.archive), tables, (live, archive), strict=True):
-        schema = local_schema(table, language_of(pattern).source(pattern), arguments)
+        schema = local_schema(table.schema, language_of(pattern).source(pattern), arguments)
         inputs.append(Input(schema, one.names))
     bound = correlations.correlate(
         query, (inputs[0], inputs[1]), (Given(), Given()), options.run(1, arguments), one_table
@@ -62,8 +62,9 @@ def run_pairs(
         language_of(pattern).warn_of_rows(pattern, Given(), rows_of_table(table))
     events = _events(bound, tables, arguments)
     spec = bound.spec(events.schema)
-    finished_pairs(bound, spec.output_schema.empty_table(), arguments)  # what needs Spark is refused here
-    return finished_pairs(bound, run(spec, events), arguments)
+    pairs = pair_projection(bound, spec.output_schema, arguments)
+    finish = Projections((pairs, select(pairs.schema)))
+    return finish(run(spec, events))
 
 
 def _events(bound: CorrelatedPatterns, tables: list[pa.Table], arguments: Arguments) -> pa.Table:
@@ -78,26 +79,35 @@ def _events(bound: CorrelatedPatterns, tables: list[pa.Table], arguments: Argume
 
 
 def _selected(table: pa.Table, selections: Sequence[tuple[str, str]], arguments: Arguments) -> pa.Table:
-    scalars = Scalars(table, arguments=arguments)
-    columns = [scalars.evaluate(tree_of(sql)) for sql, _ in selections]
-    return pa.Table.from_arrays(columns, names=[name for _, name in selections])
+    columns = [(name, Computed.of(sql)) for sql, name in selections]
+    return Projection.compile(columns, table.schema, (), arguments)(table)
 
 
-def finished_pairs(bound: CorrelatedPatterns, matched: pa.Table, arguments: Arguments) -> pa.Table:
-    """The columns of both patterns' outputs in place of those of their matchers."""
-    matched = retyped(matched)
-    columns: list[tuple[str, Any]] = []
-    holds: list[Any] = []
+def pair_projection(bound: CorrelatedPatterns, schema: pa.Schema, arguments: Arguments, utc: bool = True) -> Projection:
+    """The columns of both patterns' outputs from those of their matchers, which have this schema."""
+    columns: list[tuple[str, Value]] = []
+    conditions: list[Computed] = []
     patterns: tuple[tuple[str, BoundPattern], ...] = ((LIVE_PREFIX, bound.live), (ARCHIVE_PREFIX, bound.archive))
     for prefix, pattern in patterns:
-        own = [name for name in matched.column_names if name.startswith(prefix)]
-        table = matched.select(own).rename_columns([name.removeprefix(prefix) for name in own])
-        found, kept = LocalQuery(pattern, arguments).values(table)
-        columns += [(f"{prefix}{name}", column) for name, column in found]
-        holds += kept
-    columns += [(name, matched.column(name)) for name in (MATCH_START, MATCH_END)]
-    table = pa.Table.from_arrays([column for _, column in columns], names=[name for name, _ in columns])
-    return table.filter(reduce(pc.and_, holds)) if holds else table
+        result = pattern.result
+        columns += [(f"{prefix}{one.name}", _prefixed(result.computed(one), prefix)) for one in result.outputs]
+        conditions += [_prefixed(result.computed(condition), prefix) for condition in result.conditions]
+    columns += [(name, Copied(name)) for name in (MATCH_START, MATCH_END)]
+    return Projection.compile(columns, schema, conditions, arguments, utc)
+
+
+def _prefixed(value: Computed, prefix: str) -> Computed:
+    """An expression over the columns of one side."""
+
+    def meant(node: exp.Expression) -> exp.Expression:
+        if not isinstance(node, exp.Column):
+            return node
+        renamed = node.copy()
+        first = renamed.parts[0]
+        first.replace(exp.to_identifier(f"{prefix}{first.name}", quoted=True))
+        return renamed
+
+    return value if value.tree is None else replace(value, tree=value.tree.transform(meant))
 
 
 # ---- the columns and the condition around them -----------------------------------------------------------------
@@ -110,69 +120,47 @@ class PairNames:
 
     source: Source
     tables: tuple[tuple[frozenset[str], dict[str, tuple[str, str]]], ...]
-    arguments: Arguments
 
-    def selected(self, items: Sequence[exp.Expression], pairs: pa.Table, span: Span) -> pa.Table:
-        """SELECT's items over the pairs."""
-        columns: list[tuple[str, Any]] = []
-        for item in items:
-            if isinstance(item, exp.Star):
-                columns += [(name, pairs.column(column)) for name, column in self.all_columns(None)]
-            elif isinstance(item, exp.Column) and isinstance(item.this, exp.Star):
-                columns += [(name, pairs.column(column)) for name, column in self.all_columns(item.table)]
-            else:
-                tree = item.this if isinstance(item, exp.Alias) else item
-                name = item.alias or (tree.parts[-1].name if isinstance(tree, exp.Column) else tree.sql("spark"))
-                columns.append((name, self.value(tree, pairs, span)))
-        return pa.Table.from_arrays([column for _, column in columns], names=[name for name, _ in columns])
+    def projection(
+        self,
+        items: Sequence[exp.Expression],
+        span: Span,
+        conditions: Sequence[Span],
+        schema: pa.Schema,
+        arguments: Arguments,
+        utc: bool = True,
+    ) -> Projection:
+        """SELECT's items over the pairs for which the conditions hold."""
+        kept = [self._condition(condition) for condition in conditions]
+        return Projection.compile(self.values(items, span), schema, kept, arguments, utc)
 
-    def trees(self, items: Sequence[exp.Expression], span: Span) -> list[tuple[str, exp.Expression]]:
-        """SELECT's items as expressions over the columns of the pairs."""
-        found: list[tuple[str, exp.Expression]] = []
+    def values(self, items: Sequence[exp.Expression], span: Span) -> list[tuple[str, Value]]:
+        """SELECT's items over the columns of the pairs."""
+        found: list[tuple[str, Value]] = []
         for item in items:
             star = isinstance(item, exp.Column) and isinstance(item.this, exp.Star)
             if isinstance(item, exp.Star) or star:
                 columns = self.all_columns(item.table if star else None)
-                found += [(name, exp.column(exp.to_identifier(column, quoted=True))) for name, column in columns]
+                found += [(name, Copied(column)) for name, column in columns]
             else:
                 tree = item.this if isinstance(item, exp.Alias) else item
-                name = item.alias or (tree.parts[-1].name if isinstance(tree, exp.Column) else tree.sql("spark"))
-                found.append((name, self.meant(tree, span)))
+                found.append((name_of(item, tree), value_of(self._value(tree, span))))
         return found
-
-    def meant(self, tree: exp.Expression, span: Span) -> exp.Expression:
-        """An expression of the statement over the columns of the pairs."""
-        return tree.transform(lambda node: self._meant(node, span))
 
     def all_columns(self, table: str | None) -> list[tuple[str, str]]:
         """(name, column of the pairs) that `*` or `table.*` means."""
         found = [columns for names, columns in self.tables if table is None or table.lower() in names]
         return [pair for columns in found for pair in columns.values()]
 
-    def value(self, tree: exp.Expression, pairs: pa.Table, span: Span) -> Any:
-        """An expression over the pairs."""
-        try:
-            return Scalars(pairs, arguments=self.arguments).evaluate(self.meant(tree, span))
-        except (NeedsSpark, Unreadable):
-            raise needs_spark(tree.sql("spark"), self.source, span) from None
-        except Mistake as error:
-            raise self.source.error(EpisodeAnalysisError, error.message, span, error.hint) from None
+    def _value(self, tree: exp.Expression, span: Span) -> Computed:
+        """An expression of the statement over the columns of the pairs."""
+        meant = tree.transform(lambda node: self._meant(node, span))
+        return Computed(meant, tree.sql("spark"), self.source, span)
 
-    def condition(self, span: Span, pairs: pa.Table) -> Any:
-        """Where a condition of the statement holds."""
-        value = self.value(self.condition_tree(span), pairs, span)
-        if not pa.types.is_boolean(value.type) and not pa.types.is_null(value.type):
-            message = f"A condition must be true or false, but this is of type {spark_name(value.type)}."
-            raise self.source.error(EpisodeAnalysisError, message, span, "Compare it with something: x > 0.")
-        return value.cast(pa.bool_()).fill_null(False)
-
-    def condition_tree(self, span: Span) -> exp.Expression:
+    def _condition(self, span: Span) -> Computed:
         """A condition of the statement."""
-        text = self.source.written(span)
-        try:
-            return read_expression(text, tokenize(text)[:-1])
-        except Unreadable:
-            raise needs_spark(text, self.source, span) from None
+        written = Computed.of(self.source.written(span), "", self.source, span)
+        return written if written.tree is None else self._value(written.tree, span)
 
     def _meant(self, node: exp.Expression, span: Span) -> exp.Expression:
         if not isinstance(node, exp.Column) or isinstance(node.this, exp.Star):
@@ -200,18 +188,23 @@ class PairNames:
         return result
 
 
+def name_of(item: exp.Expression, tree: exp.Expression) -> str:
+    """The name of an item of SELECT, which is this tree."""
+    return item.alias or (tree.parts[-1].name if isinstance(tree, exp.Column) else tree.sql("spark"))
+
+
 def pair_names(
     source: Source,
     aliases: Sequence[tuple[Sequence[str], Sequence[str]]],
     prefixes: Sequence[str],
-    pairs: pa.Table,
-    arguments: Mapping[str, object],
+    names: Sequence[str],
 ) -> PairNames:
-    """aliases: for each table of FROM, its names, and new names of its columns if given. prefixes: of its columns."""
+    """aliases: for each table of FROM, its names, and new names of its columns if given. prefixes: of its columns.
+    names: of all columns of the pairs."""
     tables = []
-    for (names, renamed), prefix in zip(aliases, prefixes, strict=True):
-        own = [name for name in pairs.column_names if name.startswith(prefix)]
+    for (called, renamed), prefix in zip(aliases, prefixes, strict=True):
+        own = [name for name in names if name.startswith(prefix)]
         shown = list(renamed) or [name.removeprefix(prefix) for name in own]
         columns = {new.lower(): (new, old) for new, old in zip(shown, own, strict=False)}
-        tables.append((frozenset(name.lower() for name in names), columns))
-    return PairNames(source, tuple(tables), arguments)
+        tables.append((frozenset(name.lower() for name in called), columns))
+    return PairNames(source, tuple(tables))

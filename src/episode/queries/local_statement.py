@@ -20,10 +20,11 @@ from episode.lang.spark_expression import SparkExpressions
 from episode.lang.statement import Statement, TablePattern, parse_statement
 from episode.lang.syntax import Span
 from episode.lang.table_patterns import TableQuery, pattern_of
-from episode.matchers.scalars import NeedsSpark, Scalars
-from episode.plan.compilable import Mistake
+from episode.matchers.projection import Copied, Projection, Value, value_of
+from episode.plan.compilable import NeedsSpark
 from episode.plan.correlation.plan import ARCHIVE_PREFIX, LIVE_PREFIX
 from episode.plan.parameters import check_arguments
+from episode.plan.result import Computed
 from episode.plan.schema import quote
 from episode.queries.frames import held_table, like
 from episode.queries.keywords import check_statement_tables
@@ -31,11 +32,10 @@ from episode.queries.language import Given
 from episode.queries.languages import language_of
 from episode.queries.languages.correlation import correlation_of
 from episode.queries.languages.events import strategy_of
-from episode.queries.local import NO_ARGUMENTS, Arguments, needs_spark, run_local
-from episode.queries.local_pairs import LocalTable, pair_names, run_pairs
+from episode.queries.local import NO_ARGUMENTS, Arguments, refusing, run_local
+from episode.queries.local_pairs import LocalTable, name_of, pair_names, run_pairs
 from episode.queries.options import Options
 
-ONE_PATTERN = "In process a query is SELECT columns FROM table MATCH_RECOGNIZE (…), or one pattern. Use episode.sql."
 AnyPattern = Union[TablePattern, TableQuery]
 
 
@@ -43,6 +43,11 @@ def sql_local(text: str, tables: Mapping[str, Any], options: Options, arguments:
     """Run a statement that is one pattern over one of the tables, with a list of columns around it."""
     statement = parse_statement(text)
     check_arguments(statement.source, statement.tokens, arguments)
+    with refusing():
+        return _run(statement, tables, options, arguments)
+
+
+def _run(statement: Statement, tables: Mapping[str, Any], options: Options, arguments: Arguments) -> Any:
     if statement.whole is not None:
         name = _named(statement, statement.whole, tables)
         check_statement_tables("sql_local", tables, statement.tokens)
@@ -56,8 +61,8 @@ def sql_local(text: str, tables: Mapping[str, Any], options: Options, arguments:
     name, names = _table(statement, selection.pattern, tables)
     check_statement_tables("sql_local", tables, statement.tokens)
     table = held_table(name, tables[name])
-    output = run_local(selection.pattern.query, table, Given(), options, names, arguments)
-    return like(tables[name], selection.of(output, arguments))
+    query = selection.pattern.query
+    return like(tables[name], run_local(query, table, Given(), options, names, arguments, selection.values))
 
 
 def _table(statement: Statement, pattern: AnyPattern, tables: Mapping[str, Any]) -> tuple[str, tuple[str, ...]]:
@@ -83,16 +88,17 @@ def _correlated(statement: Statement, tables: Mapping[str, Any], options: Option
             known[id(frame)] = held_table(name, frame)
     given = [LocalTable(known[id(tables[name])], names) for name, names in named]
     live, archive = given if live_first else given[::-1]
-    pairs = run_pairs(query, live, archive, options, arguments)
     aliases = [
         ((table.alias,) if table.alias else one.names, table.columns)
         for table, one in zip(recency.tables, given, strict=True)
     ]
     prefixes = (LIVE_PREFIX, ARCHIVE_PREFIX) if live_first else (ARCHIVE_PREFIX, LIVE_PREFIX)
-    names = pair_names(Source(statement.source), aliases, prefixes, pairs, arguments)
-    for condition in recency.conditions:
-        pairs = pairs.filter(names.condition(condition, pairs))
-    return like(tables[named[0][0]], names.selected(items, pairs, span))
+
+    def select(schema: pa.Schema) -> Projection:
+        names = pair_names(Source(statement.source), aliases, prefixes, schema.names)
+        return names.projection(items, span, recency.conditions, schema, arguments)
+
+    return like(tables[named[0][0]], run_pairs(query, live, archive, options, arguments, select))
 
 
 def _windowed(statement: Statement, tables: Mapping[str, Any], options: Options, arguments: Arguments) -> Any:
@@ -106,9 +112,9 @@ def _windowed(statement: Statement, tables: Mapping[str, Any], options: Options,
         one for one in tokens if one.start >= select.rows.end and not definitions.start <= one.start < definitions.end
     ]
     if select.kept:
-        raise needs_spark("A window without a row pattern", Source(statement.source), select.kept[0], ONE_PATTERN)
+        raise _not_here(statement, select.kept[0], "A window without a row pattern")
     if select.condition is not None:
-        raise needs_spark("WHERE", Source(statement.source), select.condition, ONE_PATTERN)
+        raise _not_here(statement, select.condition, "WHERE")
     if any(star.excepted is not None for star in select.stars):
         raise _refused(statement, tokens[0], "* EXCEPT")
     name = _given(statement, select.name if select.plain else None, select.tables, tables)
@@ -121,7 +127,8 @@ def _windowed(statement: Statement, tables: Mapping[str, Any], options: Options,
     hidden = frozenset(call.column for call in select.calls)
     lower = frozenset(name.lower() for name in names)
     columns = WindowColumns(Source(statement.source), items, span, lower, hidden)
-    return like(tables[name], columns.of(table, arguments))
+    selected = Projection.compile(columns.values(table.column_names), table.schema, (), arguments)
+    return like(tables[name], selected(table))
 
 
 def _with_columns(statement: Statement, select: WindowedSelect) -> str:
@@ -154,7 +161,8 @@ def match_local(events: Any, text: str, given: Given, options: Options, argument
     language.check_given_events(query)
     if given.detect is not None:
         options = replace(options, detect=given.detect)
-    return like(events, run_local(query, held_table("events", events), given, options, (), arguments))
+    with refusing():
+        return like(events, run_local(query, held_table("events", events), given, options, (), arguments))
 
 
 # ---- the statement around a pattern --------------------------------------------------------------------------
@@ -169,47 +177,27 @@ class SelectedColumns:
     span: Span
     names: frozenset[str]
 
-    def of(self, output: pa.Table, arguments: Arguments) -> pa.Table:
-        columns: list[tuple[str, Any]] = []
+    def values(self, names: Sequence[str]) -> list[tuple[str, Value]]:
+        """The columns over those of a table, which have these names."""
+        known = {name.lower() for name in names}
+        found: list[tuple[str, Value]] = []
         for item in self.items:
             if isinstance(item, exp.Star) or (isinstance(item, exp.Column) and isinstance(item.this, exp.Star)):
-                columns += [(name, output.column(name)) for name in self._starred(output.column_names)]
-            else:
-                columns.append(self._column(item, output, arguments))
-        return pa.Table.from_arrays([column for _, column in columns], names=[name for name, _ in columns])
+                found += [(name, Copied(name)) for name in self._starred(names)]
+                continue
+            tree = (item.this if isinstance(item, exp.Alias) else item).transform(self._unqualified)
+            for column in tree.find_all(exp.Column):
+                if column.parts[0].name.lower() not in known:
+                    message = f"There is no column {column.parts[0].name} in the output of the pattern."
+                    hint = f"There are: {', '.join(self._starred(names))}."
+                    raise self.source.error(EpisodeAnalysisError, message, self.span, hint)
+            value = value_of(Computed(tree, tree.sql("spark"), self.source, self.span))
+            found.append((name_of(item, tree), value))
+        return found
 
     def _starred(self, names: Sequence[str]) -> Sequence[str]:
         """The columns that `*` means, of those of the table."""
         return names
-
-    def trees(self, names: Sequence[str]) -> list[tuple[str, exp.Expression]]:
-        """The columns with the expressions that they are over the pattern's, which have these names."""
-        found: list[tuple[str, exp.Expression]] = []
-        for item in self.items:
-            if isinstance(item, exp.Star) or (isinstance(item, exp.Column) and isinstance(item.this, exp.Star)):
-                found += [(name, exp.column(exp.to_identifier(name, quoted=True))) for name in names]
-            else:
-                found.append(self._named(item))
-        return found
-
-    def _named(self, item: exp.Expression) -> tuple[str, exp.Expression]:
-        tree = (item.this if isinstance(item, exp.Alias) else item).transform(self._unqualified)
-        return item.alias or (tree.parts[-1].name if isinstance(tree, exp.Column) else tree.sql("spark")), tree
-
-    def _column(self, item: exp.Expression, output: pa.Table, arguments: Arguments) -> tuple[str, Any]:
-        name, tree = self._named(item)
-        scalars = Scalars(output, arguments=arguments)
-        for column in tree.find_all(exp.Column):
-            if scalars.column(column.parts[0].name) is None:
-                message = f"There is no column {column.parts[0].name} in the output of the pattern."
-                known = f"There are: {', '.join(self._starred(output.column_names))}."
-                raise self.source.error(EpisodeAnalysisError, message, self.span, known)
-        try:
-            return name, scalars.evaluate(tree)
-        except NeedsSpark:
-            raise needs_spark(tree.sql("spark"), self.source, self.span) from None
-        except Mistake as error:
-            raise self.source.error(EpisodeAnalysisError, error.message, self.span, error.hint) from None
 
     def _unqualified(self, node: exp.Expression) -> exp.Expression:
         """A column without the name of the table before it."""
@@ -287,8 +275,12 @@ CLAUSES = frozenset(
 )  # fmt: skip
 
 
-def _refused(statement: Statement, token: Token, what: str) -> EpisodeUnsupportedError:
-    return needs_spark(what, Source(statement.source), Span(token.start, token.end), ONE_PATTERN)
+def _refused(statement: Statement, token: Token, what: str) -> NeedsSpark:
+    return _not_here(statement, Span(token.start, token.end), what)
+
+
+def _not_here(statement: Statement, span: Span, what: str) -> NeedsSpark:
+    return Source(statement.source).locate(NeedsSpark(what, NeedsSpark.STATEMENT), span)
 
 
 def _named(statement: Statement, query: object, tables: Mapping[str, Any]) -> str:
@@ -309,7 +301,7 @@ def _named(statement: Statement, query: object, tables: Mapping[str, Any]) -> st
 def _given(statement: Statement, name: str | None, span: Span, tables: Mapping[str, Any]) -> str:
     """The name of a table that is given by keyword. None: it is not a plain name."""
     if name is None:
-        raise needs_spark("A pattern over a query", Source(statement.source), span)
+        raise Source(statement.source).locate(NeedsSpark("A pattern over a query"), span)
     if name not in tables:
         hint = f"Give it by keyword: {name}=…. Given: {', '.join(tables) or 'none'}."
         raise Source(statement.source).error(EpisodeAnalysisError, f"There is no table {name}.", span, hint)

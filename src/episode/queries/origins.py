@@ -14,6 +14,7 @@ from episode.lang.source import Source
 from episode.queries.language import Language
 from episode.queries.languages import language_of
 from episode.queries.planning import Events
+from episode.words import plural
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -58,7 +59,7 @@ class Origin:
         if number is None or isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= count:
             given = "" if number is None else f"pattern={number!r}: "
             raise EpisodeAnalysisError(
-                f"{given}the query has {count} pattern{'' if count == 1 else 's'}.",
+                f"{given}the query has {count} {plural(count, 'pattern')}.",
                 hint=f"Say which one: pattern=1{'' if count == 1 else f' … {count}'}, in the order of the text.",
             )
         return self.patterns[number - 1]

@@ -15,27 +15,25 @@ from episode.lang.source import Source
 from episode.queries.inspecting import Inspected, inspected
 from episode.queries.language import ARCHIVE, LIVE
 from episode.queries.origins import Origin, PlacedPattern
-from episode.queries.reasons.answers import html_of, text_of_finding
-from episode.queries.reasons.finding import Asked, Finding
-from episode.queries.reasons.plain import plain
+from episode.queries.reasons.finding import Expectation, Finding, html_of, plain
 from episode.queries.reasons.times import earlier, time_value
 
-Reasons = Callable[[Inspected, Asked], tuple[Finding, ...]]
+Reasons = Callable[[Inspected, Expectation], tuple[Finding, ...]]
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What was found out about one pattern. role: 'live' or 'archive', of two that are correlated."""
+    """Findings on one pattern. role: 'live' or 'archive', of two that are correlated."""
 
     language: str
     role: str | None
     source: Source
-    asked: Asked
+    asked: Expectation
     findings: tuple[Finding, ...]
 
     @property
     def title(self) -> str:
-        """Of what it speaks, in words."""
+        """The pattern and the place, in words."""
         what = f"{self.language}, {self.role}" if self.role else self.language
         key = ", ".join(f"{name} = {plain(value)}" for name, value in self.asked.key.items())
         return f"{what[0].upper()}{what[1:]}{f' with {key}' if key else ''}{self._place}:"
@@ -52,7 +50,7 @@ class Answer:
         return f" up to {plain(last)}" if first is None else f" between {plain(first)} and {plain(last)}"
 
     def to_dict(self) -> dict[str, object]:
-        """Ready to be written as JSON."""
+        """Return JSON values."""
         return {
             "language": self.language,
             "role": self.role,
@@ -72,17 +70,17 @@ class WhyNot:
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """All of them, the most telling ones first."""
+        """Findings of all answers, the most telling ones first."""
         return tuple(finding for answer in self.answers for finding in answer.findings)
 
     def to_dict(self) -> dict[str, object]:
-        """Ready to be written as JSON."""
+        """Return JSON values."""
         return {"answers": [answer.to_dict() for answer in self.answers]}
 
     def __str__(self) -> str:
         parts = []
         for answer in self.answers:
-            parts += [answer.title, *(text_of_finding(one, answer.source) for one in answer.findings)]
+            parts += [answer.title, *(one.text(answer.source) for one in answer.findings)]
         return "\n\n".join(parts)
 
     def _repr_html_(self) -> str:
@@ -90,13 +88,13 @@ class WhyNot:
 
 
 def why_not(origin: Origin, key: object, at: object, between: object, number: int | None) -> WhyNot:
-    """Ask the pattern of a query that is meant, or both patterns of a correlation."""
+    """Ask one pattern of a query, or both patterns of a correlation."""
     placed = origin.pattern(number)
     sides = _sides(placed)
     zone = origin.spark.conf.get("spark.sql.session.timeZone")
     answers = []
     for role, one in sides:
-        asked = _asked(one, _of_role(key, role), at, between, zone)
+        asked = _expectation(one, _of_role(key, role), at, between, zone)
         if role == ARCHIVE and asked.first is not None:
             asked = replace(asked, first=earlier(asked.first, placed.query.duration.amount))
         language = one.placed.language
@@ -105,7 +103,7 @@ def why_not(origin: Origin, key: object, at: object, between: object, number: in
 
 
 def _sides(placed: PlacedPattern) -> list[tuple[str | None, Inspected]]:
-    """The pattern; or, of a correlation, either pattern as if it stood alone, and what it is."""
+    """Return the pattern; or both patterns of a correlation, each as if it were alone, and their roles."""
     found = inspected(placed)
     if not isinstance(placed.query, Correlation):
         return [(None, found[0])]
@@ -117,13 +115,13 @@ def _sides(placed: PlacedPattern) -> list[tuple[str | None, Inspected]]:
 
 
 def _of_role(key: object, role: str | None) -> object:
-    """The key of one side of a correlation, where keys are given for both: key={'live': …, 'archive': …}."""
+    """Return the key of one side of a correlation, if keys are given for both: key={'live': …, 'archive': …}."""
     if role is not None and isinstance(key, Mapping) and set(key) == {LIVE, ARCHIVE}:
         return key[role]
     return key
 
 
-def _asked(one: Inspected, key: object, at: object, between: object, zone: str | None) -> Asked:
+def _expectation(one: Inspected, key: object, at: object, between: object, zone: str | None) -> Expectation:
     if key is None and one.keys:
         names = ", ".join(f"{name!r}: …" for name in one.keys)
         raise EpisodeAnalysisError(
@@ -141,16 +139,16 @@ def _asked(one: Inspected, key: object, at: object, between: object, zone: str |
     if one.time is None:
         if bounds[0] is not None or bounds[1] is not None:
             raise EpisodeAnalysisError(f"{name}={bounds[0]!r}: the events of this pattern have no order of time.")
-        return Asked(one.key_of(key), None, None)
+        return Expectation(one.key_of(key), None, None)
     type_ = one.bound.plan.types[one.time]
     first, last = (None if value is None else time_value(name, value, one.time, type_, zone) for value in bounds)
     if first is not None and last is not None and last < first:
         raise EpisodeAnalysisError(f"between={between!r}: the last time comes before the first.")
-    return Asked(one.key_of(key), first, last)
+    return Expectation(one.key_of(key), first, last)
 
 
 def _reasons_of(one: Inspected) -> Reasons:
-    """What knows the reasons of a pattern's language; loaded when it is asked."""
+    """Return the function that knows the reasons of a pattern's language; it is loaded when it is asked."""
     query = one.placed.query
     if isinstance(query, MatchRecognize):
         from episode.queries.reasons import rows

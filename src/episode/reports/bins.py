@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import ceil, floor, log10
 
-from episode.reports.wording import DAY, HOUR, MILLISECOND, MINUTE, SECOND, Clock
+from episode.reports.wording import Clock
+from episode.words import DAY, HOUR, MILLISECOND, MINUTE, SECOND
 
 _STEPS = (
     *(step * scale for scale in (1, 10, 100) for step in (1, 2, 5)),

@@ -8,7 +8,8 @@ from math import ceil
 
 from episode.reports.bins import Bins, round_step
 from episode.reports.data import Histogram, PatternPart
-from episode.reports.wording import DAY, HOUR, MINUTE, Clock, counted
+from episode.reports.wording import Clock
+from episode.words import DAY, HOUR, MINUTE, count_of
 
 WIDE, NARROW, HEIGHT = 1040, 500, 220
 """Sizes of pictures, about as large as they are shown, so that all have letters of one size."""
@@ -70,7 +71,7 @@ def _bars(
             parts.append(
                 f'<rect x="{LEFT + place * step + 0.5:.2f}" y="{y(0) - height:.2f}" width="{max(step - 1, 0.8):.2f}" '
                 f'height="{height:.2f}" class="bar"><title>{escape(low)} – {escape(above)}: '
-                f"{escape(counted(count, pattern.one, pattern.many))}</title></rect>"
+                f"{escape(count_of(count, pattern.one, pattern.many))}</title></rect>"
             )
     parts.append(f'<line x1="{LEFT}" x2="{width - RIGHT}" y1="{y(0)}" y2="{y(0)}" class="axis"/>')
     parts += [_tick(LEFT + place * step, text) for place, text in _ticks(bins, numbers, step, tick, origin, clock)]

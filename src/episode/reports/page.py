@@ -17,7 +17,7 @@ from episode.reports.sections import (
     tiles,
 )
 from episode.reports.tables import result_table, timings_table
-from episode.reports.wording import counted
+from episode.words import count_of
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 """What a browser may load for the page: its own style, and pictures that are in it."""
@@ -73,7 +73,7 @@ def _query(report: Report, labels: list[str]) -> str:
 def _result(report: Report) -> str:
     result = report.result
     shown = len(result.first)
-    words = counted(result.rows, "row")
+    words = count_of(result.rows, "row")
     if shown < result.rows:
         words = f"The first {shown:,} of {words}."
     else:

@@ -11,7 +11,8 @@ from episode.reports.charts import by_length, over_time
 from episode.reports.data import InputPart, MatchPart, PatternPart, Picture, Report
 from episode.reports.highlighting import highlighted
 from episode.reports.tables import input_table, key_text, keys_table
-from episode.reports.wording import counted, number, share
+from episode.reports.wording import number, share
+from episode.words import count_of, plural
 
 
 @dataclass(frozen=True)
@@ -26,17 +27,17 @@ class Section:
 
 def tiles(report: Report) -> str:
     """The numbers that are looked at first."""
-    found = [_tile(f"{report.result.rows:,}", "row in the result" if report.result.rows == 1 else "rows in the result")]
+    found = [_tile(f"{report.result.rows:,}", f"{plural(report.result.rows, 'row')} in the result")]
     several = len(report.patterns) > 1
     for at, pattern in enumerate(report.patterns, start=1):
         of = f" of pattern {at}" if several else ""
         matches = pattern.found
         if matches is None:
             continue
-        found.append(_tile(f"{matches.matches:,}", f"{pattern.one if matches.matches == 1 else pattern.many}{of}"))
+        found.append(_tile(f"{matches.matches:,}", f"{plural(matches.matches, pattern.one, pattern.many)}{of}"))
         keys = pattern.inputs[0].keys
         if matches.key_names and keys is not None and not several:
-            found.append(_tile(f"{matches.keys:,}", f"of {counted(keys[0], 'key')} have {pattern.many}"))
+            found.append(_tile(f"{matches.keys:,}", f"of {count_of(keys[0], 'key')} have {pattern.many}"))
         if matches.lengths and not several:
             found.append(_tile(matches.clock.length(matches.lengths[1]), "median length", words=True))
     if report.patterns:
@@ -62,7 +63,7 @@ def matches_section(pattern: PatternPart, at: int | None, result_rows: int) -> l
         return [Section(anchor, f"Matches{of}", f"Matches{of}", "".join(parts))]
     parts.append(f"<p>{_summary(pattern, found)}</p>")
     if at is None and found.matches != result_rows:
-        parts.append(f"<p>The statement around the pattern makes {counted(result_rows, 'row')} of them.</p>")
+        parts.append(f"<p>The statement around the pattern makes {count_of(result_rows, 'row')} of them.</p>")
     if found.over_time is not None:
         zone = f" Times are those of {escape(found.clock.zone_name)}." if found.clock.clock else ""
         parts.append(f'<h3>Over time</h3><div class="card">{over_time(found.over_time, found.clock, pattern)}</div>')
@@ -88,9 +89,9 @@ def _summary(pattern: PatternPart, found: MatchPart) -> str:
     """What was found, in a few sentences."""
     if not found.matches:
         return "The pattern was not found in these rows."
-    words = [f"The {pattern.kind} was found {counted(found.matches, 'time')}"]
+    words = [f"The {pattern.kind} was found {count_of(found.matches, 'time')}"]
     if found.key_names:
-        words.append(f", for {counted(found.keys, 'key')} ({escape(', '.join(found.key_names))})")
+        words.append(f", for {count_of(found.keys, 'key')} ({escape(', '.join(found.key_names))})")
     if found.first is not None and found.last is not None:
         words.append(
             f"; the first {pattern.one} begins at {_unbroken(found.clock.moment(found.first))}, "
@@ -102,7 +103,7 @@ def _summary(pattern: PatternPart, found: MatchPart) -> str:
     without = found.matches - found.placed
     if without and found.placed:
         there = "is" if without == 1 else "are"
-        words.append(f" {counted(without, 'match', 'matches')} without rows, and so without a time, {there} not drawn.")
+        words.append(f" {count_of(without, 'match')} without rows, and so without a time, {there} not drawn.")
     return "".join(words)
 
 
@@ -115,7 +116,7 @@ def _other_keys(pattern: PatternPart, found: MatchPart) -> str:
     if more <= 0:
         return ""
     rest = found.matches - sum(row.matches for row in found.top_keys)
-    words = f"{counted(more, 'more key')} with {counted(rest, pattern.one, pattern.many)}"
+    words = f"{count_of(more, 'more key')} with {count_of(rest, pattern.one, pattern.many)}"
     if found.rarest is not None:
         words += f"; the fewest, {found.rarest.matches:,}, has {key_text(found.rarest.key)}"
     return f'<p class="soft small">{escape(words)}.</p>'
@@ -163,11 +164,13 @@ def input_section(patterns: Sequence[PatternPart]) -> Section:
 
 
 def _input(part: InputPart) -> str:
-    keys = "" if part.keys is None else f" of {counted(part.keys[0], 'key')}, at most {part.keys[1]:,} of one key"
+    keys = "" if part.keys is None else f" of {count_of(part.keys[0], 'key')}, at most {part.keys[1]:,} of one key"
     nulls = [one for one in part.columns if one.nulls and one.role in ("key", "time")]
-    words = f"{counted(part.rows, 'row')}{keys}."
+    words = f"{count_of(part.rows, 'row')}{keys}."
     for one in nulls:
-        words += f" In {counted(one.nulls, 'row')} ({share(one.nulls, part.rows)}) the {one.role} ({one.name}) is null."
+        words += (
+            f" In {count_of(one.nulls, 'row')} ({share(one.nulls, part.rows)}) the {one.role} ({one.name}) is null."
+        )
     words += " Late events: none. A table is put in order of time before it is searched; only streams have late events."
     return f'<p>{escape(words)}</p><div class="card scroll">{input_table(part)}</div>'
 

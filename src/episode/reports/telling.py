@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from episode.errors import EpisodeError, install
 from episode.reports.data import Picture
 from episode.reports.tables import key_text
-from episode.reports.wording import Clock, counted
+from episode.reports.wording import Clock
+from episode.words import count_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -51,16 +52,14 @@ def telling(
     found += [TellingMatch(_SPECIAL[name], examples[name]) for name in ("shortest", "most rows") if name in examples]
     if rarest is not None and rarest.longest is not None and top and rarest.matches < top[0].matches:
         found.append(
-            TellingMatch(
-                f"A match of the rarest key: it has {counted(rarest.matches, 'match', 'matches')}", rarest.longest
-            )
+            TellingMatch(f"A match of the rarest key: it has {count_of(rarest.matches, 'match')}", rarest.longest)
         )
     if top and top[0].longest is not None:
-        few = counted(top[0].matches, "match", "matches")
+        few = count_of(top[0].matches, "match")
         found.append(TellingMatch(f"The longest match of the busiest key, which has {few}", top[0].longest))
     found += [TellingMatch(_SPECIAL[name], examples[name]) for name in ("first of all", "last of all")]
     found += [
-        TellingMatch(f"The longest of {counted(one.matches, 'match', 'matches')} of {key_text(one.key)}", one.longest)
+        TellingMatch(f"The longest of {count_of(one.matches, 'match')} of {key_text(one.key)}", one.longest)
         for one in top[1:]
         if one.longest is not None
     ]
@@ -105,7 +104,7 @@ class Drawing:
 
     def _look(self, chosen: TellingMatch) -> Look | EpisodeError:
         """What is drawn, or why it cannot be."""
-        from episode.pictures.looking import look
+        from episode.pictures.plotting import look
 
         match = chosen.match
         length = match.end - match.start
@@ -123,6 +122,6 @@ class Drawing:
 
     def _caption(self, match: Match) -> str:
         """Where and when a match is."""
-        rows = "" if match.rows is None else f", {counted(match.rows, 'row')}"
+        rows = "" if match.rows is None else f", {count_of(match.rows, 'row')}"
         key = f"{', '.join(self.keys)} {key_text(match.key)}, " if self.keys else ""
         return f"{key}from {self.clock.moment(match.start)} on, {self.clock.length(match.end - match.start)}{rows}"

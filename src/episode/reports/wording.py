@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone, tzinfo
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-MICROSECOND, MILLISECOND, SECOND = 1, 1_000, 1_000_000
-MINUTE, HOUR, DAY = 60 * SECOND, 3_600 * SECOND, 86_400 * SECOND
-_UNITS = ((DAY, "d"), (HOUR, "h"), (MINUTE, "min"), (SECOND, "s"), (MILLISECOND, "ms"), (MICROSECOND, "µs"))
+from episode.words import duration
+
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
@@ -49,7 +48,7 @@ class Clock:
 
     def length(self, value: float) -> str:
         """A length of time."""
-        return length(value) if self.clock else number(value)
+        return duration(value) if self.clock else number(value)
 
 
 def zone_of(name: str) -> tzinfo:
@@ -63,33 +62,11 @@ def _precision(moment: datetime) -> str:
     return "milliseconds" if moment.microsecond else "seconds"
 
 
-def length(microseconds: float) -> str:
-    """In the two largest units that it has: 4 min 12 s."""
-    value = abs(microseconds)
-    sign = "−" if microseconds < 0 else ""
-    if value < 1:
-        return "0 s"
-    for index, (size, name) in enumerate(_UNITS):
-        if value < size * (1 - 0.5e-3):  # what is rounded to the next unit is said in it
-            continue
-        if size <= SECOND:
-            return f"{sign}{_trimmed(value / size)} {name}"
-        following, unit = _UNITS[index + 1]
-        whole = round(value / following)
-        left = whole % (size // following)
-        return f"{sign}{whole // (size // following):,} {name}" + (f" {left} {unit}" if left else "")
-    return f"{sign}{value:.0f} µs"
-
-
 def number(value: float) -> str:
     """With thousands set apart; whole numbers without a point."""
     if float(value).is_integer() and abs(value) < 1e15:
         return f"{int(value):,}"
     return f"{value:,.4g}" if abs(value) < 1e6 else f"{value:,.0f}"
-
-
-def counted(count: int, one: str, many: str | None = None) -> str:
-    return f"{count:,} {one if count == 1 else many or one + 's'}"
 
 
 def share(part: float, whole: float) -> str:
@@ -106,7 +83,3 @@ def share(part: float, whole: float) -> str:
 
 def seconds(value: float) -> str:
     return f"{value:.2f} s" if value < 10 else f"{value:,.1f} s"
-
-
-def _trimmed(value: float) -> str:
-    return f"{value:.3g}" if value < 100 else f"{value:.0f}"

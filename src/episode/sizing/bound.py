@@ -10,14 +10,14 @@ import pyarrow as pa
 from episode.errors import EpisodeUnsupportedError
 from episode.lang.statement import TablePattern, parse_statement
 from episode.lang.table_patterns import TableQuery
+from episode.matchers.projection import Derivation
 from episode.matchers.protocol import MatcherSpec
-from episode.matchers.scalars import Scalars
 from episode.matchers.spark_types import retyped
 from episode.plan.event_time import EventTime
 from episode.plan.types import is_event_time
 from episode.queries.language import Given, Input
 from episode.queries.languages import language_of
-from episode.queries.local import local_schema, tree_of
+from episode.queries.local import local_schema
 from episode.queries.options import Options
 
 ONE_PATTERN = "Sizing is of one pattern over one table: MATCH_RECOGNIZE, EVENTS ( … ), SITUATIONS ( … ), or one alone."
@@ -75,14 +75,13 @@ def bound_to(
     language = language_of(query.query)
     table = retyped(table)
     values = dict(arguments or {})
-    schema = local_schema(table, language.source(query.query), values)
+    schema = local_schema(table.schema, language.source(query.query), values)
     try:
         bound = language.bind(query.query, Input(schema, query.names), given, Options().run(1, values))
     except EpisodeUnsupportedError as error:
         error.hint = f"{error.hint or ''} {WITHOUT}".strip()
         raise
-    for sql, name in bound.derived:
-        table = table.append_column(name, Scalars(table, arguments=values).evaluate(tree_of(sql)))
+    table = Derivation.compile(bound.derived, table.schema, values)(table)
     spec = bound.spec(table.schema)
     plan = bound.plan
     types = {**schema.columns, **plan.types}

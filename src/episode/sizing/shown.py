@@ -10,6 +10,7 @@ from typing import Any
 
 from episode.sizing.answer import Answer, Way
 from episode.sizing.streams import BUSY, State
+from episode.words import binary_size, duration_in_full
 
 
 def as_text(answer: Answer) -> str:
@@ -54,7 +55,7 @@ def _finite(value: Any) -> Any:
 
 def _head(answer: Answer) -> list[str]:
     demand, profile = answer.demand, answer.profile
-    window = "no window" if answer.window is None else f"a window of {duration(answer.window)}"
+    window = "no window" if answer.window is None else f"a window of {duration_in_full(answer.window)}"
     keys = f"{count(demand.keys)} keys" if profile.keyed else "one key (no PARTITION BY)"
     lines = [f"{count(demand.rate)} events/s of {keys}, {window}", f"{profile.language}: {profile.origin}"]
     if profile.rows:
@@ -70,18 +71,23 @@ def _ways(answer: Answer) -> list[str]:
     ways = (answer.batch, answer.micro, answer.live)
     demand = answer.demand
     rows = [
-        ["", f"batch of {duration(demand.span)}", answer.micro.kind, answer.live.kind],
+        ["", f"batch of {duration_in_full(demand.span)}", answer.micro.kind, answer.live.kind],
         ["cores", *(count(way.machines.cores) for way in ways)],
         ["executors", *(f"{way.machines.executors:,} x {way.machines.executor_cores} cores" for way in ways)],
-        ["memory of an executor", *(size(way.machines.memory) for way in ways)],
-        ["memory in all", *(size(way.machines.together) for way in ways)],
-        ["network", *(f"{size(way.machines.network)}/s" if way.machines.network else "none" for way in ways)],
+        ["memory of an executor", *(binary_size(way.machines.memory) for way in ways)],
+        ["memory in all", *(binary_size(way.machines.together) for way in ways)],
+        ["network", *(f"{binary_size(way.machines.network)}/s" if way.machines.network else "none" for way in ways)],
         ["state", "", *(_state(state) for state in (answer.state, answer.live_state))],
         ["shuffle partitions", *("none" if way.partitions is None else count(way.partitions) for way in ways)],
         ["busy cores", *(share(way.busy) for way in ways)],
-        ["time of a batch", duration(answer.batch.seconds or 0.0), duration(answer.micro.length or 0.0), ""],
-        ["a match is out, 50%", "", *(duration(way.median or 0.0) for way in ways[1:])],
-        ["a match is out, 99%", "", *(duration(way.most or 0.0) for way in ways[1:])],
+        [
+            "time of a batch",
+            duration_in_full(answer.batch.seconds or 0.0),
+            duration_in_full(answer.micro.length or 0.0),
+            "",
+        ],
+        ["a match is out, 50%", "", *(duration_in_full(way.median or 0.0) for way in ways[1:])],
+        ["a match is out, 99%", "", *(duration_in_full(way.most or 0.0) for way in ways[1:])],
         ["one key, at most", f"{share(answer.batch.one_key)} of rows", *(f"{count(w.one_key)}/s" for w in ways[1:])],
         ["bottleneck", *(way.bottleneck for way in ways)],
     ]
@@ -89,7 +95,7 @@ def _ways(answer: Answer) -> list[str]:
 
 
 def _state(state: State | None) -> str:
-    return "not bounded" if state is None else size(state.bytes)
+    return "not bounded" if state is None else binary_size(state.bytes)
 
 
 def _parts(answer: Answer) -> list[str]:
@@ -131,13 +137,16 @@ def _notes(answer: Answer) -> list[str]:
         f"* Streams: cores are busy for at most {share(BUSY)} of the time; the rest is for bursts and recovery."
     )
     if profile.within is not None and demand.window is not None and demand.window != profile.within:
-        lines.append(f"* The query says WITHIN {duration(profile.within)}; this is for {duration(demand.window)}.")
+        within, window = duration_in_full(profile.within), duration_in_full(demand.window)
+        lines.append(f"* The query says WITHIN {within}; this is for {window}.")
     if answer.state is None:
         lines.append("* Nothing bounds a match: the state of a stream may grow for ever. Give WITHIN, or --window.")
     elif not answer.state.measured:
         lines.append("* The state is the most there can be: every row of the window is taken to be held.")
     else:
-        lines.append(f"* The state at the most, were every row of the window held: {size(answer.state.most_bytes)}.")
+        lines.append(
+            f"* The state at the most, were every row of the window held: {binary_size(answer.state.most_bytes)}."
+        )
     lines += [line for way in (answer.batch, answer.micro, answer.live) for line in _of_key(answer, way)]
     return lines
 
@@ -184,21 +193,3 @@ def count(value: float) -> str:
 
 def share(value: float) -> str:
     return f"{value:.0%}" if value >= 0.1 or value == 0 else f"{value:.2g}" if value < 0.001 else f"{value:.1%}"
-
-
-def size(value: float) -> str:
-    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
-        if value < 1024 or unit == "TiB":
-            break
-        value /= 1024
-    return f"{value:.0f} {unit}" if value >= 100 or unit == "B" else f"{value:.1f} {unit}"
-
-
-def duration(value: float) -> str:
-    if not math.isfinite(value):
-        return "never"
-    for unit, seconds in (("days", 86_400), ("hours", 3_600), ("minutes", 60), ("s", 1)):
-        if value >= seconds and (unit == "s" or value % seconds == 0 or value >= 10 * seconds):
-            shown = f"{value / seconds:,.3g}"
-            return f"{shown} {unit[:-1] if shown == '1' and unit != 's' else unit}"
-    return f"{value * 1000:.3g} ms" if value else "0 s"

@@ -106,9 +106,7 @@ def _finished(matched: DataFrame, result: Result, prefix: str, columns: list[str
     check_measures(own, result, arguments)
     for condition in result.conditions:
         own = where(own, condition.sql, arguments)
-    before, after = ([(quote(name), f"{prefix}{name}") for name in names] for names in (result.before, result.after))
-    measures = [(measure.sql, f"{prefix}{measure.name}") for measure in result.columns]
-    return select(own, [*before, *measures, *after, *others], arguments)
+    return select(own, [*((one.sql, f"{prefix}{one.name}") for one in result.outputs), *others], arguments)
 
 
 def plan_correlation(

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from episode.matchers.bound import BoundPattern
 from episode.plan.run_options import RunOptions
-from episode.plan.schema import OWN, quote
+from episode.plan.schema import quote
 from episode.spark import carry
 from episode.spark.batch import plan_batch
 from episode.spark.expressions import Arguments, where
@@ -69,15 +69,6 @@ def keys_by_rows(frame: DataFrame, keys: Sequence[str], most: int) -> pa.Table:
     """The values of the key columns with the number of their rows (column `rows`), the greatest numbers first."""
     counted = frame.groupBy(*(F.col(quote(name)) for name in keys)).agg(F.count(F.lit(1)).alias("rows"))
     return counted.orderBy(F.desc("rows"), *(F.col(quote(name)) for name in keys)).limit(most).toArrow()
-
-
-def rows_that_hold(spark: SparkSession, table: pa.Table, conditions: Sequence[str], arguments: Arguments) -> pa.Array:
-    """The places of the rows of a small table for which all conditions hold, which only Spark evaluates."""
-    place = f"{OWN}at"
-    frame = spark.createDataFrame(table.append_column(place, pa.array(range(table.num_rows), pa.int64())))
-    for condition in conditions:
-        frame = where(frame, condition, arguments)
-    return frame.select(place).orderBy(place).toArrow().column(place).combine_chunks()
 
 
 def rows_at_most(

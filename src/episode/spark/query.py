@@ -102,12 +102,11 @@ class PlannedQuery(Planned):
         check_measures(matched, result, self.arguments)
         for condition in result.conditions:
             matched = where(matched, condition.sql, self.arguments)
-        before, after = ([(quote(name), name) for name in names] for names in (result.before, result.after))
-        measures = [(measure.sql, measure.name) for measure in result.columns]
-        if uses(self.arguments, (sql for sql, _ in measures)):
-            matched = select(matched, [*before, *measures, *after], self.arguments)
-            measures = [(quote(name), name) for _, name in measures]
-        return matched.select(*(self._column(expr(sql), name) for sql, name in (*before, *measures, *after)))
+        columns = [(one.sql, one.name) for one in result.outputs]
+        if uses(self.arguments, (sql for sql, _ in columns)):
+            matched = select(matched, columns, self.arguments)
+            columns = [(quote(name), name) for _, name in columns]
+        return matched.select(*(self._column(expr(sql), name) for sql, name in columns))
 
 
 def plan_query(spark: SparkSession, frame: DataFrame, pattern: BoundPattern, run: RunOptions) -> PlannedQuery:

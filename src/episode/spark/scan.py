@@ -21,6 +21,7 @@ from episode.spark.plan_files import files_of_plan
 from episode.spark.snapshots import snapshot_files
 from episode.spark.storage import LOCAL, Storage
 from episode.spark.table_files import TableFiles
+from episode.words import count_of
 
 LEAST_TASK_BYTES = 4 * 2**20
 """Smaller tasks take longer to start than to run."""
@@ -143,8 +144,8 @@ class ParquetScan:
     def words(self) -> str:
         """The scan in words, for explain."""
         parts = [
-            f"Parquet read directly: {_count(self.files, 'file')}, {_count(self.rows, 'row')}, "
-            f"{_count(len(self.schema), 'column')}"
+            f"Parquet read directly: {count_of(self.files, 'file')}, {count_of(self.rows, 'row')}, "
+            f"{count_of(len(self.schema), 'column')}"
         ]
         if self.storage != LOCAL:
             parts.append(self.storage.words)
@@ -153,12 +154,8 @@ class ParquetScan:
         if self.condition is not None:
             parts.append(f"where {text_of(self.condition)}")
         if self.groups_left_out:
-            parts.append(f"{_count(self.groups_left_out, 'row group')} left out by statistics")
+            parts.append(f"{count_of(self.groups_left_out, 'row group')} left out by statistics")
         return "; ".join(parts)
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
 
 
 def _repeated(value: pa.Scalar, rows: int) -> pa.Array:

@@ -11,6 +11,7 @@ import pyarrow as pa
 from episode.matchers.protocol import OrderKey
 from episode.matchers.sliced_keys import SlicedKey, SlicedKeys
 from episode.matchers.slicing import LAST_TIME, Overlap
+from episode.words import count_of
 
 _SHOWN_CUTS, _SHOWN_KEYS = 4, 5
 _EPOCH = datetime(1970, 1, 1)
@@ -48,7 +49,7 @@ def _overlap_words(overlap: Overlap, kind: pa.DataType) -> str:
         (overlap.after_time, overlap.after_rows, "after"),
     ):
         found = [span_words(time, kind)] if time else []
-        found += [f"{rows:,} {'row' if rows == 1 else 'rows'}"] if rows else []
+        found += [count_of(rows, "row")] if rows else []
         if found:
             parts.append(f"{' and '.join(found)} {side} it")
     if not parts:
@@ -62,8 +63,7 @@ def span_words(span: int, kind: pa.DataType) -> str:
         return f"{span:,}"
     for length, unit in _UNITS:
         if span % length == 0:
-            count = span // length
-            return f"{count:,} {unit}" if count == 1 else f"{count:,} {unit}s"
+            return count_of(span // length, unit)
     return f"{span / 1_000_000:,.6g} seconds"
 
 

@@ -55,8 +55,7 @@ def plot(runs: Runs, run: Run, wish: Mapping[str, Any], width: int) -> dict[str,
     """A chart of matches for Vega-Lite, and of which key it is. wish: as of `episode.plot`. asks: what kind of values
     the horizontal axis has, where a place on it can be asked about."""
     from episode.pictures.axis import PLACE
-    from episode.pictures.charts.drawing import spec_of
-    from episode.pictures.looking import look
+    from episode.pictures.plotting import look, spec_of
 
     frame = _planned(run)
     with runs.jobs(run):

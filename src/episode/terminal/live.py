@@ -14,11 +14,12 @@ from rich.text import Text
 
 from episode.terminal.dropped import added, as_rows, dropped_of, in_words
 from episode.terminal.table import result_table
+from episode.words import count_of, size
+from episode.words import duration_in_one_unit as duration
 
 RESULT = "episode_result"
 """The name under which rows of the result are observed, in a counter `rows`."""
 SHOWN_ROWS = 20
-_UNITS = ("B", "KB", "MB", "GB", "TB")
 
 
 @dataclass(frozen=True)
@@ -43,8 +44,8 @@ class MicroBatch:
     def line(self) -> str:
         after = "" if self.lag is None else f", {duration(self.lag)} behind"
         return (
-            f"batch {self.number}: {counted(self.events, 'event', 'events')} ({rate(self.events, self.seconds)}), "
-            f"{counted(self.matches, 'match', 'matches')} ({rate(self.matches, self.seconds)}), "
+            f"batch {self.number}: {count_of(self.events, 'event')} ({rate(self.events, self.seconds)}), "
+            f"{count_of(self.matches, 'match')} ({rate(self.matches, self.seconds)}), "
             f"{in_words(self.dropped)}, "
             f"{self.state_rows:,} rows held in shards with work, state {size(self.state_bytes)}, "
             f"watermark {self.watermark}{after}"
@@ -110,7 +111,7 @@ class LiveView:
         self.last = batch
 
     def totals(self) -> str:
-        events, matches = counted(self.events, "event", "events"), counted(self.matches, "match", "matches")
+        events, matches = count_of(self.events, "event"), count_of(self.matches, "match")
         return f"{events}, {matches}, {in_words(self.dropped)}"
 
     def __rich__(self) -> RenderableType:
@@ -140,26 +141,5 @@ class LiveView:
         return table
 
 
-def counted(count: int, one: str, many: str) -> str:
-    return f"{count:,} {one if count == 1 else many}"
-
-
 def rate(count: int, seconds: float) -> str:
     return f"{count / seconds:,.1f}/s" if seconds > 0 else "–/s"
-
-
-def size(count: float) -> str:
-    """Bytes in a unit that keeps the number short."""
-    for unit in _UNITS[:-1]:
-        if count < 1000:
-            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
-        count /= 1000
-    return f"{count:.1f} {_UNITS[-1]}"
-
-
-def duration(seconds: float) -> str:
-    """Seconds in the largest unit that fits."""
-    for length, unit in ((86400, "d"), (3600, "h"), (60, "min")):
-        if abs(seconds) >= length:
-            return f"{seconds / length:,.1f} {unit}"
-    return f"{seconds:.1f} s"

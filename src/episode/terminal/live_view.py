@@ -13,8 +13,8 @@ from rich.table import Table
 from rich.text import Text
 
 from episode.terminal.dropped import as_rows, dropped_of, in_words
-from episode.terminal.live import counted, size
 from episode.terminal.table import result_table
+from episode.words import count_of, size
 
 PERIOD = 0.25
 """Seconds between two pictures."""
@@ -43,8 +43,8 @@ class LiveQueryView:
         dropped = dropped_of(now)
         without = f", {in_words(dropped)}" if any(dropped.values()) else ""
         return (
-            f"{counted(now['events'], 'event', 'events')} ({now['inputRowsPerSecond']:,.0f}/s), "
-            f"{counted(now['matches'], 'match', 'matches')}{without}, {now['unprocessed']:,} unprocessed"
+            f"{count_of(now['events'], 'event', 'events')} ({now['inputRowsPerSecond']:,.0f}/s), "
+            f"{count_of(now['matches'], 'match', 'matches')}{without}, {now['unprocessed']:,} unprocessed"
             f"{_unread(now)}, {_mode(now)}, latency {latencies(now)}, {now['state_rows']:,} rows held, "
             f"watermark {_watermark(now)}"
         )
@@ -55,7 +55,7 @@ class LiveQueryView:
         if not now:
             return "no events"
         events, matches = (
-            counted(now[one], *words)
+            count_of(now[one], *words)
             for one, words in (("events", ("event", "events")), ("matches", ("match", "matches")))
         )
         return f"{events}, {matches}, {in_words(dropped_of(now))}"
@@ -81,7 +81,7 @@ class LiveQueryView:
             ("unprocessed", f"{now['unprocessed']:,}", f"in memory{_unread(now)}"),
             ("input", _mode(now), ""),
             *as_rows(dropped_of(now)),
-            ("rows held", f"{now['state_rows']:,}", f"of {counted(now['live_keys'], 'key', 'keys')}"),
+            ("rows held", f"{now['state_rows']:,}", f"of {count_of(now['live_keys'], 'key', 'keys')}"),
             ("watermark", _watermark(now), ""),
             ("tasks", f"{len(tasks)}", f"{size(now['memory'])} of memory{_restarts(now)}"),
         ]
@@ -119,7 +119,7 @@ def _unread(progress: Mapping[str, Any]) -> str:
 
 
 def _mode(progress: Mapping[str, Any]) -> str:
-    return f"{progress['mode'] or '–'} ({counted(progress['switches'], 'switch', 'switches')})"
+    return f"{progress['mode'] or '–'} ({count_of(progress['switches'], 'switch', 'switches')})"
 
 
 def _watermark(progress: Mapping[str, Any]) -> str:
@@ -129,4 +129,4 @@ def _watermark(progress: Mapping[str, Any]) -> str:
 
 def _restarts(progress: Mapping[str, Any]) -> str:
     restarts = progress["restarts"]
-    return f", {counted(restarts, 'restart', 'restarts')}" if restarts else ""
+    return f", {count_of(restarts, 'restart', 'restarts')}" if restarts else ""

@@ -10,13 +10,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from episode.matchers.scalars import Scalars
+from episode.matchers.projection import Derivation
 from episode.matchers.spark_types import retyped
 from episode.plan.run_options import RunOptions
 from episode.queries.inspecting import Inspected
 from episode.queries.language import Given, Input
 from episode.queries.languages import language_of
-from episode.queries.local import local_schema, tree_of
+from episode.queries.local import local_schema
 from episode.queries.origins import PlacedPattern
 from episode.queries.planning import Events
 
@@ -36,8 +36,7 @@ class LocalInput(Inspected):
         for name, value in key.items():
             column = table.column(name)
             table = table.filter(pc.is_null(column) if value is None else pc.equal(column, value))
-        for sql, name in self.bound.derived:
-            table = table.append_column(name, Scalars(table).evaluate(tree_of(sql)))
+        table = Derivation.compile(self.bound.derived, table.schema)(table)
         read = self.bound.input_columns
         table = table.select([*read, *(name for name in further if name not in read)])
         return table if most is None else table.slice(0, most)
@@ -56,7 +55,7 @@ def local_input(query: Any, table: pa.Table, **given: Any) -> LocalInput:
     language = language_of(query)
     said = Given(**given)
     run = RunOptions(eager=said.detect != "complete")
-    bound = language.bind(query, Input(local_schema(table, language.source(query), {})), said, run)
+    bound = language.bind(query, Input(local_schema(table.schema, language.source(query), {})), said, run)
     frame: Any = SimpleNamespace(columns=table.column_names, isStreaming=False, count=lambda: table.num_rows)
     events = Events(frame, said)
     planned: Any = SimpleNamespace(pattern=bound)

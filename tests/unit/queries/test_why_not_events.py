@@ -10,8 +10,8 @@ from episode.lang.events.parser import parse_event_query
 from episode.plan.run_options import RunOptions
 from episode.plan.schema import InputSchema
 from episode.queries.language import Given, Input
-from episode.queries.reasons.events import Question
-from episode.queries.reasons.finding import Asked, Finding
+from episode.queries.reasons.events import EventQuestion
+from episode.queries.reasons.finding import Expectation, Finding
 
 TYPES = {"ts": "bigint", "type": "string", "v": "bigint"}
 EVENTS = [(1, "A", 5), (2, "B", 3), (3, "C", 9), (4, "B", 4), (5, "D", 1), (20, "C", 7)]
@@ -20,8 +20,8 @@ EVENTS = [(1, "A", 5), (2, "B", 3), (3, "C", 9), (4, "B", 4), (5, "D", 1), (20, 
 def ask(text: str, first: int | None = None, last: int | None = None, strategy: str | None = None) -> list[Finding]:
     table = pa.table({name: [event[at] for event in EVENTS] for at, name in enumerate(TYPES)})
     given = Given(time="ts", type_column="type", strategy=strategy)
-    question = Question.of(parse_event_query(text), Input(InputSchema(TYPES)), given, RunOptions())
-    return list(question.findings(table, {}, (), Asked({}, first, last)))
+    question = EventQuestion.of(parse_event_query(text), Input(InputSchema(TYPES)), given, RunOptions())
+    return list(question.findings(table, {}, Expectation({}, first, last)))
 
 
 @pytest.mark.parametrize(
@@ -75,4 +75,4 @@ def test_imprecise_events_are_refused() -> None:
     query = parse_event_query("PATTERN A; B WITHIN 9")
     given = Given(interval=("ts", "v"), type_column="type")
     with pytest.raises(EpisodeUnsupportedError, match="imprecise events"):
-        Question.of(query, Input(InputSchema(TYPES)), given, RunOptions())
+        EventQuestion.of(query, Input(InputSchema(TYPES)), given, RunOptions())

@@ -15,7 +15,7 @@ from episode.plan.run_options import RunOptions
 from episode.plan.schema import InputSchema
 from episode.queries.language import Given, Input
 from episode.queries.languages.rows import BoundRowPattern, RowPatterns
-from episode.queries.reasons.finding import Asked, Finding
+from episode.queries.reasons.finding import Expectation, Finding
 from episode.queries.reasons.rows import reasons_over
 
 TYPES = {"k": "string", "ts": "timestamp_ntz", "price": "double", "note": "string", "paid": "decimal(30,2)"}
@@ -48,7 +48,7 @@ def ask(
     table = pa.table(
         {"k": ["x"] * len(prices), "ts": [at(n) for n in range(len(prices))], "price": prices, **columns}, schema=SCHEMA
     )
-    asked = Asked({"k": "x"}, None if first is None else at(first), None if last is None else at(last))
+    asked = Expectation({"k": "x"}, None if first is None else at(first), None if last is None else at(last))
     conjuncts = plan_conjuncts(clause, bound.schema, bound.plan)
     return list(reasons_over(clause, bound, conjuncts, table, asked, **more))
 

@@ -23,7 +23,8 @@ from episode.reports.data import (
 )
 from episode.reports.highlighting import highlighted
 from episode.reports.page import page_of
-from episode.reports.wording import MINUTE, SECOND, Clock
+from episode.reports.wording import Clock
+from episode.words import MINUTE, SECOND
 
 NASTY = "<script>alert('x')</script>&"
 QUERY = "-- a comment < here\nSELECT * FROM t MATCH_RECOGNIZE (PATTERN (A B+) DEFINE B AS B.v < 3 AND B.s = '<b>')"

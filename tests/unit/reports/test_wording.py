@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from episode.reports.bins import Bins, length_bins, round_step, time_bins
-from episode.reports.wording import DAY, HOUR, MINUTE, SECOND, Clock, length, number, share
+from episode.reports.wording import Clock, number, share
+from episode.words import DAY, HOUR, MINUTE, SECOND, duration
 
 UTC = Clock(True)
 NUMBERS = Clock(False)
@@ -27,7 +28,7 @@ NUMBERS = Clock(False)
     ],
 )
 def test_lengths(microseconds: float, words: str) -> None:
-    assert length(microseconds) == words
+    assert duration(microseconds) == words
 
 
 def test_moments_are_those_of_the_zone() -> None:

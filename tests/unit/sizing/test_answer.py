@@ -16,8 +16,8 @@ from episode.sizing import constants as known
 from episode.sizing.answer import size
 from episode.sizing.demand import Demand
 from episode.sizing.profile import Held
-from episode.sizing.shown import as_json, as_text, count, duration, share
-from episode.sizing.shown import size as bytes_in_words
+from episode.sizing.shown import as_json, as_text, count, share
+from episode.words import binary_size, duration_in_full
 from tests.unit.sizing.fixed import constants, profile
 
 HERE = Path(__file__).parent
@@ -174,11 +174,11 @@ def test_errors(options: list[str], said: str) -> None:
 
 
 def test_words() -> None:
-    assert [duration(value) for value in (0.0, 0.0165, 2.5, 59.94, 60.0, 3_540.0, 3_600.0, 86_400.0)] == [
+    assert [duration_in_full(value) for value in (0.0, 0.0165, 2.5, 59.94, 60.0, 3_540.0, 3_600.0, 86_400.0)] == [
         "0 s", "16.5 ms", "2.5 s", "59.9 s", "1 minute", "59 minutes", "1 hour", "1 day",
     ]  # fmt: skip
     assert [share(value) for value in (0.0, 0.0001, 0.02, 0.7)] == ["0%", "0.0001", "2.0%", "70%"]
-    assert [bytes_in_words(value) for value in (10.0, 2048.0, 5e9)] == ["10 B", "2.0 KiB", "4.7 GiB"]
+    assert [binary_size(value) for value in (10.0, 2048.0, 5e9)] == ["10 B", "2.0 KiB", "4.7 GiB"]
     assert [count(value) for value in (0.25, 5.0, 1e7)] == ["0.25", "5", "10,000,000"]
 
 

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import cache, lru_cache
 
+from episode.words import join_words
+
 
 class Relation(str, Enum):
     """How an interval A lies to an interval B. The order is that of the bits."""
@@ -258,7 +260,7 @@ def _explained(
 
 def _reason(constraints: Sequence[RelationOfPair]) -> str:
     *others, last = constraints
-    listed = _enumerated([shown(*other) for other in others])
+    listed = join_words([shown(*other) for other in others])
     if len(others) == 0:
         return f"{shown(*last)} is impossible"
     places, network = _places(others), _closed(others)
@@ -268,7 +270,7 @@ def _reason(constraints: Sequence[RelationOfPair]) -> str:
             if follows.bit_count() > MANY:
                 return f"from {listed} follows that {shown(*last)} cannot hold"
             return f"from {listed} follows {shown(last[0], last[1], relations_of(follows))}, not {shown(*last)}"
-    every = _enumerated([shown(*each) for each in constraints])
+    every = join_words([shown(*each) for each in constraints])
     return f"{every} cannot {'both' if len(others) == 1 else 'all'} hold"
 
 
@@ -276,7 +278,3 @@ def shown(left: str, right: str, relations: Collection[Relation]) -> str:
     """`A meets or overlaps B`."""
     ordered = relations_of(mask(relations))
     return f"{left} {' or '.join(relation.value for relation in ordered)} {right}"
-
-
-def _enumerated(parts: Sequence[str]) -> str:
-    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"

@@ -16,6 +16,7 @@ from episode.plan.rows.program import MATCH
 from episode.plan.rows.report import STAGE_WORDS, RowReport, offered_words, sum_of
 from episode.plan.rows.windows import WindowPlan
 from episode.queries.explaining import ExplainedPattern
+from episode.words import count_of
 
 WORDS = {"any": "any row", "local": "row-local", "residual": "residual"}
 
@@ -93,7 +94,7 @@ def _run(report: RowReport, explained: ExplainedPattern) -> Facts:
         steps += f", {report.steps / report.attempts:,.1f} for each attempt"
     return Facts(
         (
-            ("rows", f"{report.rows:,}, in {report.parts:,} part{'' if report.parts == 1 else 's'}"),
+            ("rows", f"{report.rows:,}, in {count_of(report.parts, 'part')}"),
             ("matches", f"{report.matches:,}"),
             ("attempts", f"{report.attempts:,} start rows at which a match was looked for"),
             ("steps", steps),

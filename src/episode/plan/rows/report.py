@@ -8,6 +8,7 @@ from functools import reduce
 from episode.plan.report import CarriedReport
 from episode.plan.rows.plan import RowPatternPlan
 from episode.plan.rows.program import MATCH
+from episode.words import count_of
 
 STAGE_WORDS = {
     "read": "scan or unpack",
@@ -88,9 +89,8 @@ def explain_row_reports(plan: RowPatternPlan, texts: list[str]) -> list[str]:
     found = sum_of(texts)
     if found is None:
         return ["  run: there were no events"]
-    parts = "1 part" if found.parts == 1 else f"{found.parts:,} parts"
     lines = [
-        f"  run: {parts} of the input, {found.rows:,} rows, {found.matches:,} matches",
+        f"  run: {count_of(found.parts, 'part')} of the input, {found.rows:,} rows, {found.matches:,} matches",
         f"    attempts: at {found.attempts:,} start rows, {found.steps:,} steps"
         + (f" ({found.steps / found.attempts:,.1f} for each)" if found.attempts else ""),
         "    rows by label (in matches; and of all rows those that satisfy the row-local conditions):",

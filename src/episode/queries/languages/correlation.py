@@ -99,8 +99,7 @@ class _Side:
     @property
     def names(self) -> list[str]:
         """The columns of its output."""
-        result = self.bound.result
-        return [*result.before, *(measure.name for measure in result.columns), *result.after]
+        return [one.name for one in self.bound.result.outputs]
 
     @property
     def partition_columns(self) -> dict[str, str]:

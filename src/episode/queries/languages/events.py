@@ -23,7 +23,7 @@ from episode.plan.events.report import EventReport
 from episode.plan.events.returns import KEEP, MATCH_END, MATCH_START, EventTimes
 from episode.plan.events.stream import event_pattern_delays, event_time_of
 from episode.plan.events.tables import declared_time, one_stream_of
-from episode.plan.extent import FIRST, Extent, key_at, measure_named, with_atoms
+from episode.plan.extent import COUNT, FIRST, Extent, key_at, measure_named, with_atoms
 from episode.plan.result import Result
 from episode.plan.run_options import STEP_BUDGET, RunOptions
 from episode.plan.schema import InputSchema, key_columns, quote
@@ -128,7 +128,8 @@ class EventPatterns(Language[EventQuery]):
             return bound, Extent(keys, quote(BUCKET_START), quote(BUCKET_END), bound.plan.times.type)
         plan, places = with_atoms(bound.plan, key_at(bound.plan, FIRST))
         start, end = (measure_named(plan, name) for name in (MATCH_START, MATCH_END))
-        return replace(bound, plan=plan), Extent(places, start, end, plan.times.type)
+        count = COUNT if plan.collapse is None else None
+        return replace(bound, plan=plan), Extent(places, start, end, plan.times.type, count)
 
     def _check_correlated(self, query: EventQuery, times: EventTimes) -> None:
         """A correlation joins matches by their times."""

@@ -11,7 +11,7 @@ from episode.lang.source import Source
 from episode.lang.syntax import NOWHERE
 from episode.plan.delays import Delays
 from episode.plan.event_time import EventTime
-from episode.plan.extent import FIRST, LAST, Extent, with_atoms
+from episode.plan.extent import COUNT, FIRST, LAST, Extent, with_atoms
 from episode.plan.output import HIDDEN_END, HIDDEN_START, TIMED_OUT_COLUMN, ColumnAtPlace, PlannedMeasure
 from episode.plan.result import Result
 from episode.plan.rows.explain import explain_row_pattern
@@ -68,12 +68,13 @@ class RowPatterns(Language[MatchRecognize]):
         named = {column: name for name, column in plan.output.handed.items()}
         keys = {named.get(column, column): quote(column) for column in plan.keys}
         if not plan.order:
-            return bound, Extent(keys)
+            return bound, Extent(keys, count=COUNT)
         time = plan.order[0]
         first, last = (FIRST, LAST) if time.ascending else (LAST, FIRST)
         atoms = {"start": ColumnAtPlace(time.column, first), "end": ColumnAtPlace(time.column, last)}
         plan, places = with_atoms(plan, atoms)
-        return replace(bound, plan=plan), Extent(keys, places["start"], places["end"], plan.types[time.column])
+        extent = Extent(keys, places["start"], places["end"], plan.types[time.column], COUNT)
+        return replace(bound, plan=plan), extent
 
     def role(self, query: MatchRecognize) -> str | None:
         return next((role for role, mode in MODES.items() if query.match_mode is mode), None)

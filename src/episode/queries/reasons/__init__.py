@@ -1,1 +1,1 @@
-"""Why there is no match where one was expected: a module for each language."""
+"""Reasons that a pattern has no match: a module for each language."""

@@ -1,4 +1,4 @@
-"""What a step without candidates lacks: an event, a place in the window, a value, or that nothing forbids it."""
+"""Reasons that a step of an event pattern has no candidates: a missing event, the window, a condition, a negation."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from sqlglot import exp
 
 from episode.errors import EpisodeError
@@ -27,32 +28,30 @@ from episode.lang.events.syntax import (
 from episode.lang.spark_expression import write_expression
 from episode.lang.syntax import ReturnItem, Scalar
 from episode.plan.events.names import is_of_classes
-from episode.queries.reasons.event_steps import Step, choosing, of_one_event, own_conditions, parts_of, variables_in
-from episode.queries.reasons.event_trials import MOST, Candidates, Trials
-from episode.queries.reasons.event_words import Words
-from episode.queries.reasons.finding import Finding
-from episode.queries.reasons.wording import counted, listed
-
-WIDER = 4
-"""How many times longer than WITHIN a match may take to be spoken of as one outside it."""
-FURTHER = 20_000
-"""Events of the range with which a match may begin, where there is none: reasons are sought for these."""
-COMPARISONS = (exp.LT, exp.LTE, exp.GT, exp.GTE, exp.EQ, exp.NEQ)
+from episode.queries.reasons.event_steps import (
+    EventStep,
+    on_single_event,
+    own_conditions,
+    parts_of,
+    variables_in,
+    with_choice,
+)
+from episode.queries.reasons.event_trials import EventCandidates, EventTrials, EventWords
+from episode.queries.reasons.finding import Finding, at_least, list_values
+from episode.queries.reasons.trials import COMPARISONS, Failures, TimeRange, nearest_row
+from episode.words import count_of
 
 
 @dataclass(frozen=True)
-class Failures:
-    """Says what a step lacks. within: in units of time."""
+class EventFailures(Failures[EventTrials, EventWords]):
+    """Findings on a step of an event pattern that has no candidates."""
 
-    trials: Trials
     strategy: Strategy
-    within: int | None
-    words: Words
 
     # ---- components ------------------------------------------------------------------------------------------
 
-    def component(self, step: Step, before: Candidates | None) -> list[Finding]:
-        """No candidate of those before goes on with a component."""
+    def component(self, step: EventStep, before: EventCandidates | None) -> list[Finding]:
+        """Report why no candidate of the step before continues with a component."""
         part = step.part
         assert part is not None
         inner = part.part if isinstance(part, Closure) else part
@@ -62,13 +61,13 @@ class Failures:
         reasons: list[Finding] = []
         if is_of_classes(inner):
             for one in classes_of(inner):
-                missing, count = self.lacking(step.query, one, stretch, max(needed, 1))
-                qualifying += count
+                missing, number = self.missing_event(step.query, one, stretch, max(needed, 1))
+                qualifying += number
                 reasons += [] if missing is None else [missing]
             if len(reasons) == len(list(classes_of(inner))):
                 return reasons
         if before is None:
-            return reasons or [self._nothing(step, stretch)]
+            return reasons or [self._no_match_of_part(step, stretch)]
         if self.strategy in (Strategy.STRICT, Strategy.PARTITION):
             return [self._not_next(step, before, inner)]
         late = self.outside_window(step.query)
@@ -76,42 +75,42 @@ class Failures:
             return [late]
         return [self._out_of_order(step, before, qualifying)]
 
-    def stretch(self, before: Candidates | None) -> Trials:
-        """The events that a component may have: of the range, or up to a window after it."""
-        events = self.trials.events
+    def stretch(self, before: EventCandidates | None) -> EventTrials:
+        """Search the events that a component may have: of the range, or up to a window after it."""
+        place = self.trials.range
         if before is None:
             return self.trials
-        greatest = None if self.within is None or events.last is None else events.last + self.within
-        return self.trials.over(events.asked_at(events.first, greatest))
+        return self.trials.at(place.first, place.wider(self.within).last)
 
-    def lacking(self, query: EventQuery, one: EventClass, stretch: Trials, needed: int) -> tuple[Finding | None, int]:
-        """What there is not of a class, and how many events qualify for it."""
+    def missing_event(
+        self, query: EventQuery, one: EventClass, stretch: EventTrials, needed: int
+    ) -> tuple[Finding | None, int]:
+        """Report that a class has too few events, and count those that qualify for it."""
         alone = replace(query, pattern=one, conditions=(), same=(), strategy=Strategy.ANY)
         found = stretch.candidates(alone)
         name, where = one.variable, self._place(stretch)
         called = name if name == one.name else f"{one.name} {name}"
         data: dict[str, object] = {"variable": name, "class": one.name, "events": len(found), "needed": needed}
         if len(found) < needed:
-            there = "There is no event" if len(found) == 0 else f"There is only {counted(len(found), False, 'event')}"
+            there = "There is no event" if len(found) == 0 else f"There is only {count_of(len(found), 'event')}"
             message = f"{there} {called}{where}." if needed == 1 else f"{there} {called}{where}; {needed} are needed."
             return Finding("missing", message, one.span, count=len(found), data=data), 0
         total = found
         for condition in own_conditions(query, name):
-            conditions = (*alone.conditions, of_one_event(condition))
+            conditions = (*alone.conditions, on_single_event(condition))
             narrowed = stretch.candidates(replace(alone, conditions=conditions))
             if len(narrowed) < needed and not narrowed.more:
-                values, row = self._nearest(stretch, alone, of_one_event(condition))
-                there = f"{'None' if len(narrowed) == 0 else f'Only {len(narrowed)}'} of {_of(total)} {called}{where}"
-                near = f"; nearest: {listed(values)} at {self.words.moment(row)}" if values and row is not None else ""
-                return Finding(
-                    "missing",
-                    f"{there} satisfies {condition.original}{near}.",
-                    condition.span,
-                    at=None if row is None else self.words.time(row),
-                    values=values,
-                    count=len(total),
-                    data={**data, "condition": condition.original, "qualifying": len(narrowed)},
-                ), 0
+                values, row, _ = self._nearest_events(stretch, alone, on_single_event(condition))
+                there = "None" if len(narrowed) == 0 else f"Only {len(narrowed)}"
+                near = (
+                    f"; nearest: {list_values(values)} at {self.words.moment(row)}"
+                    if values and row is not None
+                    else ""
+                )
+                message = f"{there} of {total.count('event')} {called}{where} satisfies {condition.original}{near}."
+                data |= {"condition": condition.original, "qualifying": len(narrowed)}
+                at = None if row is None else self.words.time(row)
+                return Finding("missing", message, condition.span, at, values, len(total), data), 0
             alone, found = replace(alone, conditions=conditions), narrowed
         known = stretch.candidates(replace(alone, same=query.same)) if query.same else found
         if len(known) < needed and not known.more:
@@ -120,120 +119,92 @@ class Failures:
             return Finding("condition", message, query.same[0].span, count=len(found), data=data), 0
         return None, len(found)
 
-    def numbers(self, query: EventQuery, one: EventClass, stretch: Trials) -> tuple[int, int, str]:
-        """How many events are of a class, how many of them qualify by themselves, and both in words."""
+    def numbers(self, query: EventQuery, one: EventClass, stretch: EventTrials) -> tuple[int, int, str]:
+        """Count the events of a class, and those that qualify by themselves; both numbers also in words."""
         alone = replace(query, pattern=one, conditions=(), same=(), strategy=Strategy.ANY)
         found = stretch.candidates(alone)
         own = own_conditions(query, one.variable)
         if not own:
-            return len(found), len(found), _of(found)
-        narrowed = stretch.candidates(replace(alone, conditions=tuple(map(of_one_event, own))))
-        satisfy = f"{'at least ' if narrowed.more else ''}{len(narrowed):,} by their own conditions"
-        return len(found), len(narrowed), f"{_of(found)}, {satisfy}"
+            return len(found), len(found), found.count("event")
+        narrowed = stretch.candidates(replace(alone, conditions=tuple(map(on_single_event, own))))
+        satisfy = f"{at_least(len(narrowed), narrowed.more)} by their own conditions"
+        return len(found), len(narrowed), f"{found.count('event')}, {satisfy}"
 
-    def _nothing(self, step: Step, stretch: Trials) -> Finding:
-        assert step.part is not None
-        written = self.words.written(step.part)
-        return Finding("missing", f"Nothing matches {written}{self._place(stretch)}.", step.span, count=0)
+    def _no_match_of_part(self, step: EventStep, stretch: EventTrials) -> Finding:
+        message = f"Nothing matches {self.words.step(step)}{self._place(stretch)}."
+        return Finding("missing", message, step.span, count=0)
 
-    def _not_next(self, step: Step, before: Candidates, part: EventPattern) -> Finding:
-        """Under the contiguities: the event that comes next is another one."""
+    def _not_next(self, step: EventStep, before: EventCandidates, part: EventPattern) -> Finding:
+        """Report under the contiguities that the next event is another one."""
         ends = np.maximum.reduceat(before.rows, before.offsets[:-1])
         written = self.words.written(part)
-        count, span = len(before), self._strategy_span(step)
+        total, span = len(before), self._strategy_span(step)
         data: dict[str, object] = {"strategy": self.strategy.value, "part": written}
         followed = np.flatnonzero(ends + 1 < len(self.trials.events.end))
         if len(followed) == 0:
             message = f"No event follows {self.words.candidate(before.events(0))}: {written} would have to be next."
-            return Finding("end of events", message, span, count=count, data=data)
+            return Finding("end of events", message, span, count=total, data=data)
         row = int(ends[followed[0]]) + 1
         names = [one.variable for one in classes_of(part)]
         values = self.words.values(names[0], row) if names else {}
+        others = "" if total == 1 else f"; so it is after all {before.count('candidate')}"
         message = (
             f"{self.strategy.value}: after {self.words.candidate(before.events(int(followed[0])))} the next event, at "
-            f"{self.words.moment(row)} ({listed(values)}), is not {written}"
-            f"{'' if count == 1 else f'; so it is after all {_of_candidates(before)}'}."
+            f"{self.words.moment(row)} ({list_values(values)}), is not {written}{others}."
         )
-        return Finding("contiguity", message, span, self.words.time(row), values, count, data)
+        return Finding("contiguity", message, span, self.words.time(row), values, total, data)
 
-    def _out_of_order(self, step: Step, before: Candidates, qualifying: int) -> Finding:
-        assert step.part is not None
-        written = self.words.written(step.part)
-        first = int(np.argmin(before.end))
+    def _out_of_order(self, step: EventStep, before: EventCandidates, qualifying: int) -> Finding:
+        written, first = self.words.step(step), int(np.argmin(before.end))
+        within = "" if self.within is None else f" and within {self.words.length(self.within)}"
         there = f"{qualifying:,} of them qualify by themselves, but none" if qualifying else "None"
         message = (
             f"No {written} follows: {there} begins after the end of what comes before it in the pattern, first at "
-            f"{self.words.candidate(before.events(first))}{self._in_window}."
+            f"{self.words.candidate(before.events(first))}{within}."
         )
         data: dict[str, object] = {"part": written, "qualifying": qualifying}
         return Finding("order", message, step.span, count=len(before), data=data)
 
-    @property
-    def _in_window(self) -> str:
-        return "" if self.within is None else f" and within {self.words.length(self.within)}"
-
-    def _place(self, stretch: Trials) -> str:
-        events = stretch.events
-        inside = np.flatnonzero(events.in_range)
-        if events.first is None and events.last is None:
+    def _place(self, stretch: EventTrials) -> str:
+        inside = np.flatnonzero(stretch.in_range)
+        if stretch.range == TimeRange():
             return ""
         if len(inside) == 0:
             return " in the range that was asked for"
         return f" between {self.words.moment(int(inside[0]))} and {self.words.moment(int(inside[-1]))}"
 
-    def _strategy_span(self, step: Step) -> Any:
+    def _strategy_span(self, step: EventStep) -> Any:
         span = self.words.query.strategy_span
         return span if span.end > span.start else step.span
 
     # ---- the window ------------------------------------------------------------------------------------------
 
     def outside_window(self, query: EventQuery, whole: bool = False) -> Finding | None:
-        """The shortest candidate that takes longer than the window. whole: of the whole query."""
-        if query.within is None or self.within is None or query.within.parameter is not None:
-            return None
-        wider = replace(query, within=replace(query.within, amount=query.within.amount * WIDER))
-        try:
-            found = self.trials.candidates(wider)
-        except EpisodeError:
-            return None
-        if len(found) == 0:
-            return None
-        shortest = int(np.argmin(found.end - found.start))
-        took = int(found.end[shortest] - found.start[shortest])
-        if took <= self.within:
-            return None
-        excess = self.words.length(took - self.within)
-        what = "Found" if whole else "As far as this, found"
-        message = f"{what}, but outside WITHIN by {excess}: {self.words.candidate(found.events(shortest))}."
-        span = query.within.span
-        data: dict[str, object] = {"duration": took, "within": self.within, "excess": took - self.within}
-        return Finding("window", message, span, count=len(found), data=data)
+        """Report the shortest candidate that takes longer than the window. whole: of the whole query."""
+        opening = "Found" if whole else "As far as this, found"
+        late = self.late_candidate(
+            query, self.trials.candidates, opening, lambda found, n: self.words.candidate(found.events(n))
+        )
+        return None if late is None else late[0]
 
     # ---- conditions ------------------------------------------------------------------------------------------
 
-    def condition(self, step: Step, before: Candidates, query: EventQuery) -> list[Finding]:
-        """A condition that no candidate satisfies. query: without it."""
+    def condition(self, step: EventStep, before: EventCandidates, query: EventQuery) -> list[Finding]:
+        """Report a condition that no candidate satisfies. query: without the condition."""
         condition = step.condition
         assert condition is not None
         values, row, events = self._nearest_events(self.trials, query, condition)
-        near = ""
-        if events:
-            near = f"; nearest: {listed(values)} for {self.words.candidate(events)}" if values else ""
-        message = f"{condition.original} is true for none of {_of_candidates(before)}{near}."
+        near = f"; nearest: {list_values(values)} for {self.words.candidate(events)}" if values and events else ""
+        message = f"{condition.original} is true for none of {before.count('candidate')}{near}."
         at = None if row is None else self.words.time(row)
         data: dict[str, object] = {"before": len(before), "at_least": before.more, "after": 0}
         return [Finding("condition", message, condition.span, at, values, len(before), data)]
 
-    def _nearest(self, trials: Trials, query: EventQuery, condition: Scalar) -> tuple[dict[str, object], int | None]:
-        values, row, _ = self._nearest_events(trials, query, condition)
-        return values, row
-
     def _nearest_events(
-        self, trials: Trials, query: EventQuery, condition: Scalar
+        self, trials: EventTrials, query: EventQuery, condition: Scalar
     ) -> tuple[dict[str, object], int | None, dict[str, list[int]]]:
-        """The candidate of a query that comes closest to a condition: the values that it reads, its last row, and its
-        events."""
-        sides, atoms = _sides(condition), _atoms(self.words, query, condition)
+        """Find the candidate closest to a condition: the values that the condition reads, its last row, its events."""
+        sides, atoms = _sides_of(condition), _atoms_of(self.words, query, condition)
         for items in ((*sides, *atoms), atoms, ()):
             try:
                 found = trials.candidates(replace(query, returns=tuple(items)))
@@ -246,7 +217,7 @@ class Failures:
             return {}, None, {}
         number = 0
         if found.values is not None and len(items) > len(atoms):
-            number = _closest(found.values.column(0), found.values.column(1))
+            number = _closest(found.values)
         values: dict[str, object] = {}
         if found.values is not None:
             values = {item.name: found.values.column(item.name)[number].as_py() for item in atoms}
@@ -257,101 +228,96 @@ class Failures:
 
     # ---- groups and negations --------------------------------------------------------------------------------
 
-    def group(self, step: Step, before: Candidates) -> list[Finding]:
-        """No candidate has enough events for a group."""
+    def group(self, step: EventStep, before: EventCandidates) -> list[Finding]:
+        """Report that no candidate has enough events for a group."""
         assert isinstance(step.part, Closure)
         needed = step.part.count or step.part.minimum
-        lacking = [self.lacking(step.query, one, self.stretch(before), 1)[0] for one in classes_of(step.part)]
-        reasons = [one for one in lacking if one is not None]
-        if reasons and len(reasons) == len(lacking):
+        missing = [self.missing_event(step.query, one, self.stretch(before), 1)[0] for one in classes_of(step.part)]
+        reasons = [one for one in missing if one is not None]
+        if reasons and len(reasons) == len(missing):
             return reasons
         written = self.words.written(step.part)
         message = (
-            f"None of {_of_candidates(before)} has {counted(needed, False, 'event')} for {written} in its place, for "
+            f"None of {before.count('candidate')} has {count_of(needed, 'event')} for {written} in its place, for "
             f"example {self.words.candidate(before.events(0))}."
         )
         return [Finding("gap", message, step.span, count=len(before), data={"needed": needed, "part": written})]
 
-    def negation(self, step: Step, before: Candidates) -> list[Finding]:
-        """Every candidate has an event that a negation forbids."""
+    def negation(self, step: EventStep, before: EventCandidates) -> list[Finding]:
+        """Report that every candidate has an event that a negation forbids."""
         assert isinstance(step.part, Negation)
         written = self.words.written(step.part)
         number = int(np.argmin(before.end - before.start))
-        base = f"{written} forbids {'the only candidate' if len(before) == 1 else f'all {_of_candidates(before)}'}"
+        all_ = "the only candidate" if len(before) == 1 else f"all {before.count('candidate')}"
+        base = f"{written} forbids {all_}"
         candidate = self.words.candidate(before.events(number))
-        forbidding = self._forbidding(step, before.rows_of(number), before, number)
-        if not forbidding:
+        forbidden = self._forbidden_events(step, before.rows_of(number), before, number)
+        if not forbidden:
             message = f"{base}, for example {candidate}."
             return [Finding("negated", message, step.span, count=len(before))]
-        row = max(row for rows in forbidding.values() for row in rows)
-        (name, *_), values = forbidding, dict[str, object]()
-        for one, rows in forbidding.items():
+        row = max(row for rows in forbidden.values() for row in rows)
+        (name, *_), values = forbidden, dict[str, object]()
+        for one, rows in forbidden.items():
             values |= {f"{one}.{column}": value for column, value in self.words.values(one, rows[0]).items()}
-        message = f"{base}: {self.words.candidate(forbidding)} forbids {candidate}."
+        message = f"{base}: {self.words.candidate(forbidden)} forbids {candidate}."
         data: dict[str, object] = {
             "variable": name,
-            "times": {one: [self.words.time(row) for row in rows] for one, rows in forbidding.items()},
-            "rows": sorted(row for rows in forbidding.values() for row in rows),
+            "times": {one: [self.words.time(row) for row in rows] for one, rows in forbidden.items()},
+            "rows": sorted(row for rows in forbidden.values() for row in rows),
         }
         return [Finding("negated", message, step.span, self.words.time(row), values, len(before), data)]
 
-    def _forbidding(self, step: Step, pinned: frozenset[int], before: Candidates, number: int) -> dict[str, list[int]]:
-        """The events that a negation finds beside those of a candidate: it is matched as if it were not negated."""
+    def _forbidden_events(
+        self, step: EventStep, pinned: frozenset[int], before: EventCandidates, number: int
+    ) -> dict[str, list[int]]:
+        """Return the events that a negation finds next to those of a candidate, matched as if it were not one."""
         assert isinstance(step.part, Negation)
-        rows = set(pinned)
-        query = replace(step.query, strategy=Strategy.ANY)
-        negated = list(classes_of(step.part))
-        events = self.trials.events
-        reach = self.within
-        least = None if reach is None else int(before.end[number]) - reach
-        greatest = None if reach is None else int(before.start[number]) + reach
-        around = self.trials.over(events.asked_at(least, greatest))
-        for one in negated:
-            alone = replace(
-                query, pattern=one, conditions=tuple(map(of_one_event, own_conditions(query, one.variable)))
-            )
-            rows |= set(around.candidates(alone).rows.tolist())
+        rows, query = set(pinned), replace(step.query, strategy=Strategy.ANY)
+        reach = TimeRange(int(before.end[number]), int(before.start[number])).wider(self.within)
+        around = self.trials.at(reach.first, reach.last)
+        for one in classes_of(step.part):
+            own = tuple(map(on_single_event, own_conditions(query, one.variable)))
+            rows |= set(around.candidates(replace(query, pattern=one, conditions=own)).rows.tolist())
         order = np.array(sorted(rows), np.int64)
-        few = self.trials.over(events.at(order).asked_at(None, None))
+        few = self.trials.over_rows(order)
+        inside = not any(
+            part is step.part for part in parts_of(query.pattern)
+        )  # a component: several are added at once
         for negation in (node for node in nodes_of(query.pattern) if isinstance(node, Negation)):
-            if negation is not step.part and not self._is_inside(step.part, query.pattern):
+            if negation is not step.part and not inside:
                 continue
             names = {one.variable for one in classes_of(negation)}
             try:
-                found = few.candidates(replace(query, pattern=_positive(query.pattern, negation)))
+                found = few.candidates(replace(query, pattern=_with_negated_events(query.pattern, negation)))
             except EpisodeError:
                 continue
-            best: tuple[int, Mapping[str, list[int]]] | None = None
-            for which in range(min(len(found), MOST)):
-                mine = found.events(which)
-                others = {int(order[row]) for name, some in mine.items() if name not in names for row in some}
-                distance = len(others ^ pinned)
-                if best is None or distance < best[0]:
-                    best = distance, mine
-                if distance == 0:
-                    break
-            if best is not None:
-                return {name: [int(order[row]) for row in some] for name, some in best[1].items() if name in names}
+            if len(found):
+                each = [
+                    {name: order[rows].tolist() for name, rows in found.events(n).items()} for n in range(len(found))
+                ]
+                best = min(each, key=lambda one: len(_other_rows(one, names) ^ pinned))
+                return {name: rows for name, rows in best.items() if name in names}
         return {}
 
-    def _is_inside(self, negation: Negation, pattern: EventPattern) -> bool:
-        """Does a negation stand inside a component, where several of them are added at once?"""
-        return not any(part is negation for part in parts_of(pattern))
+
+def _other_rows(events: Mapping[str, list[int]], names: set[str]) -> set[int]:
+    """Return the rows of all variables but some."""
+    return {row for name, rows in events.items() if name not in names for row in rows}
 
 
-def _positive(pattern: EventPattern, negation: Negation) -> EventPattern:
-    """The pattern with one negation as something that is there, and closures that choose their events."""
+def _with_negated_events(pattern: EventPattern, negation: Negation) -> EventPattern:
+    """Turn one negation into a part that must be there, with closures that choose their events."""
     if pattern is negation:
-        return choosing(negation.part)
+        return with_choice(negation.part)
     if isinstance(pattern, EventClass):
         return pattern
     if isinstance(pattern, (Negation, Closure)):
-        return replace(pattern, part=_positive(pattern.part, negation))
-    return replace(pattern, parts=tuple(_positive(part, negation) for part in pattern.parts))
+        return replace(pattern, part=_with_negated_events(pattern.part, negation))
+    return replace(pattern, parts=tuple(_with_negated_events(part, negation) for part in pattern.parts))
 
 
-def _sides(condition: Scalar) -> tuple[ReturnItem, ...]:
-    """The two sides of a comparison of numbers, as columns of the output."""
+def _sides_of(condition: Scalar) -> tuple[ReturnItem, ...]:
+    """Return the two sides of a comparison, as columns of the output."""
     tree = condition.tree
     if not isinstance(tree, COMPARISONS):
         return ()
@@ -363,8 +329,8 @@ def _sides(condition: Scalar) -> tuple[ReturnItem, ...]:
     return tuple(items)
 
 
-def _atoms(words: Words, query: EventQuery, condition: Scalar) -> tuple[ReturnItem, ...]:
-    """What a condition reads, each as a column of the output; of each event of a closure, those of all."""
+def _atoms_of(words: EventWords, query: EventQuery, condition: Scalar) -> tuple[ReturnItem, ...]:
+    """Return the values that a condition reads, as columns of the output; for each event of a closure, those of all."""
     closed = {
         one.variable.lower()
         for node in nodes_of(query.pattern)
@@ -388,19 +354,10 @@ def _atoms(words: Words, query: EventQuery, condition: Scalar) -> tuple[ReturnIt
     return tuple(items.values())
 
 
-def _closest(left: Any, right: Any) -> int:
-    """Where two columns of numbers differ least; else the first place."""
+def _closest(values: pa.Table) -> int:
+    """Return the row in which the first two columns differ least; the first row if they are not numbers."""
     try:
-        one, other = (np.asarray(side.cast("double").to_numpy(zero_copy_only=False), float) for side in (left, right))
+        one, other = (np.asarray(values.column(n).cast("double").to_numpy(zero_copy_only=False), float) for n in (0, 1))
     except Exception:  # noqa: BLE001 - texts, arrays: nothing is nearer than something else
         return 0
-    distance = np.abs(one - other)
-    return 0 if np.isnan(distance).all() else int(np.nanargmin(distance))
-
-
-def _of(found: Candidates) -> str:
-    return counted(len(found), found.more, "event")
-
-
-def _of_candidates(found: Candidates) -> str:
-    return counted(len(found), found.more, "candidate")
+    return nearest_row(one, other, values.num_rows) or 0

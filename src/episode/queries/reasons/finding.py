@@ -1,21 +1,28 @@
-"""What keeps a match from being, said once for all languages."""
+"""Findings of every language as data, as text with carets into the query and as HTML, and the words that they use."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import html
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date, datetime, time, timedelta, tzinfo
+from decimal import Decimal
+from math import isfinite
 from typing import Any
 
+import pyarrow as pa
+
+from episode.errors import place_of
 from episode.lang.source import Source
 from episode.lang.syntax import Span
-from episode.queries.reasons.plain import plain
+from episode.plan.types import is_integer
+from episode.words import duration_cut
 
 
 @dataclass(frozen=True)
-class Asked:
-    """The place that a question is about: a key, and the times between which a match was expected to begin (rows and
-    events), or to be (situations); both included, in values of the time column; None: no bound. One time alone is
-    both."""
+class Expectation:
+    """The key and the times between which a match was expected: to begin (rows and events), or to be (situations). Both
+    times are included, and values of the time column; None: no bound. One time alone is both."""
 
     key: Mapping[str, object]
     first: Any
@@ -24,12 +31,12 @@ class Asked:
 
 @dataclass(frozen=True)
 class Finding:
-    """One answer.
+    """One reason, or one fact, in an answer.
 
-    kind: what it is, one of few words ('condition', 'end of rows', 'skipped', 'window', 'found', 'missing' …).
-    message: in one sentence. span: the place in the query's text that it is about, if it is about one.
-    at: the time of the event that it speaks of. values: what the columns that matter had there, by how the query names
-    them. count: of how many attempts, events or candidates it is true.
+    kind: one of few words ('condition', 'end of rows', 'skipped', 'window', 'found', 'missing' …).
+    message: one sentence. span: the place in the query's text that the sentence is about, if there is one.
+    at: the time of the event that the sentence is about. values: the columns that matter, by their names in the query.
+    count: how many attempts, events or candidates the sentence is true of.
     data: further values by name, for programs.
     """
 
@@ -42,7 +49,7 @@ class Finding:
     data: Mapping[str, object] = field(default_factory=dict)
 
     def to_dict(self, source: Source) -> dict[str, object]:
-        """Ready to be written as JSON. source: the text that the span is in."""
+        """Return JSON values. source: the text that the span is in."""
         span = self.span
         return {
             "kind": self.kind,
@@ -54,3 +61,106 @@ class Finding:
             "count": self.count,
             "data": plain(self.data),
         }
+
+    def lines(self, source: Source) -> list[str]:
+        """Return the lines of the query that the finding is about, with carets; none without a span."""
+        span = self.span
+        return [] if span is None else place_of(source.text, span.start, span.end - span.start)
+
+    def text(self, source: Source) -> str:
+        """Return the sentence, and below it the place in the query."""
+        return "\n".join([self.message, *self.lines(source)])
+
+    def html(self, source: Source) -> str:
+        """Return an item of a list."""
+        lines = html.escape("\n".join(self.lines(source)))
+        place = "" if self.span is None else f"<pre style='margin:0.3em 0 0.8em 1em'>{lines}</pre>"
+        return f"<li><b>{html.escape(self.kind)}</b>: {html.escape(self.message)}{place}</li>"
+
+
+def html_of(title: str, findings: Sequence[Finding], source: Source) -> str:
+    """Return a list of findings, each with its place in the query."""
+    items = "".join(one.html(source) for one in findings)
+    return f"<div class='episode-why-not'><p>{html.escape(title)}</p><ul>{items}</ul></div>"
+
+
+def no_events(key: Mapping[str, object]) -> Finding:
+    """Report a key without events."""
+    return Finding("no events", f"There are no events{f' with {list_values(key)}' if key else ''}.", count=0)
+
+
+def plain(value: object) -> object:
+    """Return a value of JSON; times, and types that JSON does not have, become texts."""
+    if value is None or isinstance(value, (bool, int, str)):
+        return value
+    if isinstance(value, float):
+        return value if isfinite(value) else str(value)
+    if isinstance(value, datetime):
+        return value.isoformat(sep=" ")
+    if isinstance(value, (date, time)):
+        return value.isoformat()
+    if isinstance(value, (timedelta, Decimal)):
+        return str(value)
+    if isinstance(value, (bytes, bytearray)):
+        return value.hex()
+    if isinstance(value, Mapping):
+        return {str(name): plain(one) for name, one in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [plain(one) for one in value]
+    return str(value)
+
+
+def length(amount: int, time_type: str) -> str:
+    """Return a duration; a bare number if times are numbers."""
+    return f"{amount:,}" if is_integer(time_type) else duration_cut(amount)
+
+
+def quote_value(value: object) -> str:
+    """Return a value as SQL would write it: `'text'`, `null`, `[1, 2]`."""
+    if isinstance(value, str):
+        return f"'{value}'"
+    if value is None:
+        return "null"
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(quote_value(one) for one in value)}]"
+    return str(plain(value))
+
+
+def list_values(values: Mapping[str, object]) -> str:
+    """Return `v = 3, w = 'x'`."""
+    return ", ".join(f"{name} = {quote_value(value)}" for name, value in values.items())
+
+
+def at_least(number: int, more: bool) -> str:
+    """Return `12` or `at least 10,000`."""
+    return f"{'at least ' if more else ''}{number:,}"
+
+
+def in_zone(value: Any, zone: tzinfo | None) -> Any:
+    """Return a time by the clock of a zone, if both have one."""
+    if isinstance(value, datetime) and value.tzinfo is not None and zone is not None:
+        return value.astimezone(zone)
+    return value
+
+
+@dataclass(frozen=True)
+class Words:
+    """Events of one key in words. time_column: the column of the table whose values tell where an event is. zone: the
+    clock that times are shown by."""
+
+    table: pa.Table
+    time_column: str
+    time_type: str
+    zone: tzinfo | None
+
+    def time(self, row: int) -> Any:
+        """Return the time of an event."""
+        return in_zone(self.table.column(self.time_column)[row].as_py(), self.zone)
+
+    def moment(self, row: int) -> str:
+        """Return the time of an event in words."""
+        return str(plain(self.time(row)))
+
+    def length(self, amount: int) -> str:
+        """Return a duration in words."""
+        return length(amount, self.time_type)

@@ -1,4 +1,4 @@
-"""What the attempts of a row pattern came to, start row by start row: the matcher's matches, and the ways explored."""
+"""Attempts of a row pattern, start row by start row: the matches of the matcher, and the ways explored."""
 
 from __future__ import annotations
 
@@ -17,20 +17,19 @@ from episode.plan.rows.conjuncts import Conjunct
 from episode.plan.rows.plan import RowPatternPlan
 
 MOST_WAYS = 4
-"""So many other ways through the pattern are looked for, where one of them is a match,"""
+"""Other ways through the pattern that are searched for, if one of them is a match."""
 FEW_STEPS = 500
-"""in so many steps."""
+"""Steps of that search."""
 
 
 @dataclass(frozen=True)
-class Attempt:
-    """What was found from one start row.
+class RowAttempt:
+    """Ways through the pattern from one start row.
 
-    matches: those that the query has. others: ways through the pattern that are none of them. accepted: a way through
-    the pattern that is no match, because of `skipped_by`, or because `ended_by` has the same last row. failures: those
-    at the last row that was looked at; refused: by label the farthest failure of its condition, and how many there
-    were. too_long: a way through the pattern that only WITHIN forbids, the shortest. empty: is there an
-    empty match, which INCREMENTAL MATCH does not report? complete: was all looked at?
+    matches: those of the query. others: ways that are not among them. accepted: a way that is not a match, because of
+    `skipped_by`, or because `ended_by` has the same last row. failures: at the last row that was reached; refused: by
+    label the farthest failure of its condition, and how many there were. too_long: the shortest way that only WITHIN
+    forbids. empty: is there an empty match, which INCREMENTAL MATCH does not report? complete: was everything searched?
     """
 
     start: int
@@ -49,15 +48,15 @@ class Attempt:
 
 
 @dataclass(frozen=True)
-class Outcomes:
-    """Makes attempts, and looks at their conditions."""
+class RowExploration:
+    """Explores start rows, and evaluates the conditions at which an attempt failed."""
 
     plan: RowPatternPlan
     explorer: Explorer
     readings: Readings
 
-    def found(self, start: int, number: int, matches: Sequence[RowMatch], steps: int) -> Attempt:
-        """A start row with matches: which other ways through the pattern are there?"""
+    def explore_further(self, start: int, number: int, matches: Sequence[RowMatch], steps: int) -> RowAttempt:
+        """Search for other ways from a start row that has matches."""
         explored = self.explorer.explore(start, number, steps, ways=MOST_WAYS + len(matches), alike=True)
         known = {self._labels(match) for match in matches}
         others: dict[tuple[str, ...], RowMatch] = {}
@@ -65,10 +64,10 @@ class Outcomes:
             match = _match(start, path)
             others.setdefault(self._labels(match), match)
         left = tuple(match for labels, match in others.items() if labels not in known and labels)
-        return Attempt(start, number, tuple(matches), left, steps=explored.steps)
+        return RowAttempt(start, number, tuple(matches), left, steps=explored.steps)
 
-    def explored(self, start: int, number: int, steps: int) -> Attempt:
-        """A start row without a match: how far do the ways from it lead?"""
+    def explore(self, start: int, number: int, steps: int) -> RowAttempt:
+        """Find out how far the ways from a start row without a match lead."""
         incremental = self.plan.rules.mode is MatchMode.INCREMENTAL
         explored = self.explorer.explore(start, number, steps, ways=steps if incremental else 1)
         if not explored.complete and not explored.failures:
@@ -81,7 +80,7 @@ class Outcomes:
             beyond = self.explorer.explore(start, number, max(0, steps - spent), windowed=False, shortest=True)
             spent += beyond.steps
             too_long = _match(start, beyond.accepted[0][1]) if beyond.accepted else None
-        return Attempt(
+        return RowAttempt(
             start,
             number,
             accepted=tuple(_match(start, path) for path in accepted),
@@ -93,8 +92,8 @@ class Outcomes:
             complete=explored.complete,
         )
 
-    def readings_at(self, attempt: Attempt, failure: FailedWay) -> list[Reading]:
-        """What the conjuncts of the label say of the row that was not taken."""
+    def readings_at(self, attempt: RowAttempt, failure: FailedWay) -> list[Reading]:
+        """Evaluate the conjuncts of a label at the row that was not taken."""
         trial = self.readings.trial
         trial.begin(attempt.start, attempt.number)
         for instruction in (*instructions_of(failure.path), failure.instruction):
@@ -110,12 +109,12 @@ class Outcomes:
 
 @dataclass(frozen=True)
 class RowAttempts:
-    """The attempts over the rows of one key. made: the matches of the query; tried: what it made of start rows."""
+    """Attempts over the rows of one key. made: the matches of the query; tried: the start rows that it tried."""
 
     plan: RowPatternPlan
     made: Made
     tried: Tried
-    outcomes: Outcomes
+    exploration: RowExploration
 
     @staticmethod
     def of(
@@ -127,22 +126,22 @@ class RowAttempts:
         """Match the events, which are all of one key."""
         made = matches_of(spec, events)
         readings = Readings(plan, events, conjuncts)
-        outcomes = Outcomes(plan, Explorer.of(readings.trial), readings)
-        return RowAttempts(plan, made, tried_by(spec, events, made), outcomes)
+        exploration = RowExploration(plan, Explorer.of(readings.trial), readings)
+        return RowAttempts(plan, made, tried_by(spec, events, made), exploration)
 
-    def promising(self, starts: np.ndarray) -> np.ndarray:
-        """Start rows that offer a first label of the pattern, and then the others."""
-        trial = self.outcomes.explorer.trial
+    def by_promise(self, starts: np.ndarray) -> np.ndarray:
+        """Return start rows that offer a first label of the pattern, and then the others."""
+        trial = self.exploration.explorer.trial
         offers = (trial.bits[starts] & trial.program.first_bits) != 0
         return starts if trial.program.nullable else np.concatenate([starts[offers], starts[~offers]])
 
-    def attempt(self, start: int, steps: int) -> Attempt:
-        """What became of a start row, explored in at most so many steps."""
+    def attempt(self, start: int, steps: int) -> RowAttempt:
+        """Explore a start row, in at most a number of steps."""
         number = self.made.before(start)
         matches = self.made.beginning_at(start)
         if matches:
-            return self.outcomes.found(start, number, matches, min(steps, FEW_STEPS))
-        attempt = self.outcomes.explored(start, number, steps)
+            return self.exploration.explore_further(start, number, matches, min(steps, FEW_STEPS))
+        attempt = self.exploration.explore(start, number, steps)
         if not attempt.accepted:
             return attempt
         attempt = replace(attempt, skipped_by=self.tried.skipped_by(start))

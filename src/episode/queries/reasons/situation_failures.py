@@ -1,4 +1,4 @@
-"""What keeps situations from being a match: one that is not there or too short, a relation that is off, the window."""
+"""Reasons that situations are not a match: one that is missing or of a wrong duration, a relation, the window."""
 
 from __future__ import annotations
 
@@ -10,79 +10,79 @@ from sqlglot import exp
 
 from episode.errors import EpisodeError
 from episode.lang.situations import allen
+from episode.lang.situations.allen import Relation, mirror, relation_of, relations_of
 from episode.lang.situations.syntax import Constraint, SituationColumn, SituationDefinition, SituationQuery
-from episode.matchers.scalars import NeedsSpark, Scalars
-from episode.plan.compilable import Mistake
+from episode.matchers.projection import Projection
+from episode.plan.result import Computed
 from episode.plan.situations.plan import SituationPlan
-from episode.queries.reasons.finding import Finding
-from episode.queries.reasons.situation_relations import distances, miss_of
-from episode.queries.reasons.situation_runs import Runs
-from episode.queries.reasons.situation_trials import Chosen, Place, Trials
-from episode.queries.reasons.situation_words import Words
-from episode.queries.reasons.wording import counted, listed
+from episode.queries.reasons.finding import Finding, list_values
+from episode.queries.reasons.situation_trials import (
+    SituationCandidates,
+    SituationRuns,
+    SituationTrials,
+    SituationWords,
+)
+from episode.queries.reasons.trials import COMPARISONS, WIDER, Failures, TimeRange, nearest_row
+from episode.words import count_of
 
-WIDER = 4
-"""How many times longer than WITHIN a match may take to be spoken of as one outside it."""
 NEIGHBOURS = 32
 """Situations before and after another one with which it is compared for the nearest pair."""
 MOST_COMPARED = 10_000
-COMPARISONS = (exp.LT, exp.LTE, exp.GT, exp.GTE, exp.EQ, exp.NEQ)
+Times = np.ndarray | int
+Intervals = tuple[np.ndarray, np.ndarray, np.ndarray]
+"""Situations: their starts, their ends, and whether they last."""
 
 
 @dataclass(frozen=True)
-class Failures:
-    """Says what is missing. around: where all situations of a match at the asked place are."""
+class SituationFailures(Failures[SituationTrials, SituationWords]):
+    """Findings on situations and their relations. around: where all situations of a match at the asked place are."""
 
-    trials: Trials
     plan: SituationPlan
-    around: Place
-    words: Words
+    around: TimeRange
 
     # ---- single situations -----------------------------------------------------------------------------------
 
-    def situation(self, number: int, definition: SituationDefinition) -> list[Finding]:
-        """Is there none, or none of a duration that is allowed?"""
-        symbol, place = definition.symbol, self._where()
-        all_ = self.trials.runs[number]
-        runs = all_.between(self.around.first, self.around.last)
-        if len(runs) == 0:
-            values, row = self._nearest_value(definition)
-            near = (
-                f"; nearest: {listed(values)} at {self.words.moment(int(self.words.times[row]))}"
-                if row is not None
-                else ""
-            )
-            text = definition.condition.original
-            message = f"{symbol} is missing: {text} is never true{place}{near}."
-            at = None if row is None else self.words.value_at(row)
-            return [Finding("missing", message, definition.condition.span, at, values, 0, {"symbol": symbol})]
-        early = runs
-        if self.around.first is not None:
-            runs = runs.at(runs.start >= self.around.first)
+    def situation(self, number: int) -> list[Finding]:
+        """Report that a situation is missing, or that none has a duration that is allowed."""
+        definition = self.words.query.definitions[number]
+        symbol = definition.symbol
+        early = self.trials.runs[number].meeting(self.around)
+        if len(early) == 0:
+            return [self._missing(definition)]
+        runs = early.beginning_in(self.around)
         if len(runs) == 0:
             return [self._too_early(definition, early)]
         at_least, at_most = self.plan.at_least[number], self.plan.at_most[number]
         allowed = runs.long_enough(at_least, at_most)
         if len(allowed) == 0:
-            return [self._wrong_duration(number, definition, runs)]
+            return [self._wrong_duration(definition, runs, at_least, at_most)]
         if (not self.plan.eager or at_most is not None) and allowed.lasting.all():
-            run = self.words.situation(symbol, int(allowed.start[0]), int(allowed.end[0]), True)
+            run = self.words.run(symbol, allowed, 0)
             message = f"{run}, at the end of the events: it is part of a match only when it has ended."
-            return [Finding("unfinished", message, definition.span, self.words.value(int(allowed.start[0])), {}, 1)]
+            return [Finding("unfinished", message, definition.span, self.words.time_at(int(allowed.start[0])), {}, 1)]
         return []
 
-    def _too_early(self, definition: SituationDefinition, runs: Runs) -> Finding:
-        """All situations began more than a window before the place."""
+    def _missing(self, definition: SituationDefinition) -> Finding:
+        values, row = self._nearest_value(definition)
+        near = "" if row is None else f"; nearest: {list_values(values)} at {self.words.moment(row)}"
+        text = definition.condition.original
+        message = f"{definition.symbol} is missing: {text} is never true{self._where()}{near}."
+        at = None if row is None else self.words.time(row)
+        return Finding("missing", message, definition.condition.span, at, values, 0, {"symbol": definition.symbol})
+
+    def _too_early(self, definition: SituationDefinition, runs: SituationRuns) -> Finding:
+        """Report that all situations began more than a window before the place."""
         last = len(runs) - 1
         start, first = int(runs.start[last]), self.around.first
         assert first is not None
-        run = self.words.situation(definition.symbol, start, int(runs.end[last]), bool(runs.lasting[last]))
+        run = self.words.run(definition.symbol, runs, last)
         message = f"{run} began too early for a match at this place, by {self.words.length(first - start)}: WITHIN."
         data: dict[str, object] = {"symbol": definition.symbol, "excess": first - start}
-        return Finding("window", message, self.plan.window, self.words.value(start), {}, len(runs), data)
+        return Finding("window", message, self.plan.window, self.words.time_at(start), {}, len(runs), data)
 
-    def _wrong_duration(self, number: int, definition: SituationDefinition, runs: Runs) -> Finding:
-        at_least, at_most = self.plan.at_least[number], self.plan.at_most[number]
+    def _wrong_duration(
+        self, definition: SituationDefinition, runs: SituationRuns, at_least: int | None, at_most: int | None
+    ) -> Finding:
         duration = runs.end - runs.start
         short = np.zeros(len(runs), np.int64) if at_least is None else np.maximum(at_least - duration, 0)
         long = np.zeros(len(runs), np.int64) if at_most is None else np.maximum(duration - at_most, 0)
@@ -91,78 +91,74 @@ class Failures:
         is_short = bool(short[nearest] > 0)
         limit = definition.at_least if is_short else definition.at_most
         assert limit is not None
-        run = self.words.situation(
-            definition.symbol, int(runs.start[nearest]), int(runs.end[nearest]), bool(runs.lasting[nearest])
-        )
+        run = self.words.run(definition.symbol, runs, nearest)
         took, by = (self.words.length(int(one)) for one in (duration[nearest], off[nearest]))
         kind, word = ("too short", "AT LEAST") if is_short else ("too long", "AT MOST")
-        wanted = self.plan.at_least[number] if is_short else self.plan.at_most[number]
+        wanted = at_least if is_short else at_most
         assert wanted is not None
         message = (
-            f"None of {counted(len(runs), False, 'situation')} {definition.symbol} is of a duration that is allowed; "
+            f"None of {count_of(len(runs), 'situation')} {definition.symbol} is of a duration that is allowed; "
             f"nearest: {run}, {took}, is {kind} by {by} ({word} {self.words.length(wanted)})."
         )
         data: dict[str, object] = {
             "symbol": definition.symbol, "duration": int(duration[nearest]), "off": int(off[nearest]),
         }  # fmt: skip
-        return Finding(kind, message, limit.span, self.words.value(int(runs.start[nearest])), {}, len(runs), data)
+        return Finding(kind, message, limit.span, self.words.time_at(int(runs.start[nearest])), {}, len(runs), data)
 
     def _where(self) -> str:
-        first, last = self.around.first, self.around.last
         times = self.words.times
-        if (first is None and last is None) or len(times) == 0:
+        if self.around == TimeRange() or len(times) == 0:
             return ""
-        low = 0 if first is None else int(np.searchsorted(times, first))
-        high = len(times) - 1 if last is None else int(np.searchsorted(times, last, side="right")) - 1
-        if low > high:
+        rows = self.around.rows(times)
+        if rows.start == rows.stop:
             return " at this place, where there are no events"
-        return f" between {self.words.moment(int(times[low]))} and {self.words.moment(int(times[high]))}"
+        first, last = int(times[rows.start]), int(times[rows.stop - 1])
+        return f" between {self.words.moment_at(first)} and {self.words.moment_at(last)}"
 
     def _nearest_value(self, definition: SituationDefinition) -> tuple[dict[str, object], int | None]:
-        """The values of the event that comes closest to a comparison, and its row."""
-        times = self.words.times
-        low = 0 if self.around.first is None else int(np.searchsorted(times, self.around.first))
-        high = len(times) if self.around.last is None else int(np.searchsorted(times, self.around.last, side="right"))
+        """Return the values of the event that comes closest to a comparison, and its row."""
+        rows = self.around.rows(self.words.times)
         tree = definition.condition.tree
-        if low >= high or not isinstance(tree, COMPARISONS):
+        if rows.start == rows.stop or not isinstance(tree, COMPARISONS):
             return {}, None
-        table = self.words.table.slice(low, high - low)
+        table = self.words.table.slice(rows.start, rows.stop - rows.start)
         columns = {name.lower(): name for name in table.column_names}
         paths = {name: one.path for name, one in definition.condition.atoms if isinstance(one, SituationColumn)}
         read = {columns[path[0].lower()]: None for path in paths.values() if path[0].lower() in columns}
 
-        def named(node: exp.Expression) -> exp.Expression:
+        def with_columns(node: exp.Expression) -> exp.Expression:
             if isinstance(node, exp.Column) and node.name in paths:
                 return exp.column(exp.to_identifier(columns.get(paths[node.name][0].lower(), ""), quoted=True))
             return node
 
         try:
-            scalars = Scalars(table, arguments=self.words.arguments)
-            sides = [scalars.evaluate(side.copy().transform(named)) for side in (tree.this, tree.expression)]
-            one, other = (np.asarray(pa.array(side).cast(pa.float64()).to_numpy(False), float) for side in sides)
-        except (NeedsSpark, Mistake, EpisodeError, pa.ArrowInvalid, pa.ArrowNotImplementedError, KeyError):
-            return {}, None  # sides that are no numbers here have no nearest row; the finding stands without an example
-        distance = np.broadcast_to(np.abs(one - other), table.num_rows)
-        if np.isnan(distance).all():
+            sides = [("", Computed(side.copy().transform(with_columns))) for side in (tree.this, tree.expression)]
+            found = Projection.compile(sides, table.schema, (), self.trials.arguments)(table)
+            one, other = (side.cast(pa.float64()).to_numpy() for side in found.columns)
+        except (EpisodeError, pa.ArrowInvalid, pa.ArrowNotImplementedError, KeyError):
+            return {}, None  # sides that are not numbers have no nearest row
+        row = nearest_row(one, other, table.num_rows)
+        if row is None:
             return {}, None
-        row = int(np.nanargmin(distance))
-        return {name: table.column(name)[row].as_py() for name in read}, low + row
+        return {name: table.column(name)[row].as_py() for name in read}, rows.start + row
 
     # ---- relations -------------------------------------------------------------------------------------------
 
-    def relation(self, query: SituationQuery, constraint: Constraint, before: Chosen | None) -> list[Finding]:
-        """A constraint with which nothing is left. before: what satisfies those before it."""
+    def relation(
+        self, query: SituationQuery, constraint: Constraint, before: SituationCandidates | None
+    ) -> list[Finding]:
+        """Report a constraint with which nothing is left. before: what satisfies those before it."""
         text = self.words.constraint(constraint)
-        late = self.outside_window(query, self.around, f" as far as {text}", whole=True)
+        late = self.outside_window(query, self.around, f"Found as far as {text}", whole=True)
         if late:
             return late
         near = self._near(query, text)
         mask = allen.mask(constraint.relations)
         a, b = self._pairs(constraint, before)
-        count = None if before is None else len(before)
+        total = None if before is None else len(before)
         if len(a[0]) == 0:
             return [
-                Finding("relation", f"{text} holds for no pair of situations.", constraint.span, count=count),
+                Finding("relation", f"{text} holds for no pair of situations.", constraint.span, count=total),
                 *near,
             ]
         off = distances(mask, a[:2], b[:2])
@@ -176,7 +172,7 @@ class Failures:
         )
         if not (distances(mask, a[:2], b[:2]) > 0).any():
             message = f"{text} is not certain: {described[0]}, and {described[1]}."
-            return [Finding("unfinished", message, constraint.span, self.words.value(one[0]), count=count), *near]
+            return [Finding("unfinished", message, constraint.span, self.words.time_at(one[0]), count=total), *near]
         miss = miss_of(mask, one, other)
         names = {"a": left, "b": right}
         ends = [f"{names[end[0]]}.{end[2:]}" for end in (miss.one, miss.other)]
@@ -187,25 +183,23 @@ class Failures:
             f"{self.words.length(miss.off)}."
         )
         data: dict[str, object] = {
-            "left": [self.words.value(one[0]), self.words.value(one[1])],
-            "right": [self.words.value(other[0]), self.words.value(other[1])],
+            "left": [self.words.time_at(one[0]), self.words.time_at(one[1])],
+            "right": [self.words.time_at(other[0]), self.words.time_at(other[1])],
             "actual": miss.actual.value, "nearest": miss.nearest.value, "off": miss.off,
         }  # fmt: skip
-        return [Finding("relation", message, constraint.span, self.words.value(one[0]), {}, count, data), *near]
+        return [Finding("relation", message, constraint.span, self.words.time_at(one[0]), {}, total, data), *near]
 
     def _near(self, query: SituationQuery, text: str) -> list[Finding]:
-        """What satisfies the constraints outside of where a match at this place could be."""
-        if self.plan.within is None or self.around == Place(None, None):
+        """Report what satisfies the constraints outside of where a match at this place could be."""
+        if self.within is None or self.around == TimeRange():
             return []
-        found = self.trials.matches(query, self.around.wider(self.plan.within * WIDER), whole=True)
+        found = self.trials.candidates(query, self.around.wider(self.within * WIDER), whole=True)
         if len(found) == 0:
             return []
-        return [self.words.elsewhere(found, self.around, f"As far as {text}, the")]
+        return [self.words.report_elsewhere(found, self.around, f"As far as {text}, the")]
 
-    def _pairs(
-        self, constraint: Constraint, before: Chosen | None
-    ) -> tuple[tuple[np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray, np.ndarray]]:
-        """Pairs of situations (start, end, does it last) that may be meant: the candidates' with those near them."""
+    def _pairs(self, constraint: Constraint, before: SituationCandidates | None) -> tuple[Intervals, Intervals]:
+        """Return pairs of situations that a constraint may be about: those of candidates with those near them."""
         known = () if before is None else before.symbols
         left, right = self._situations(constraint.left, before), self._situations(constraint.right, before)
         if constraint.left in known and constraint.right in known:
@@ -215,52 +209,35 @@ class Failures:
             return other, one
         return _neighbours(left, right)
 
-    def _situations(self, symbol: str, before: Chosen | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Of the candidates, or all around the place whose duration is allowed."""
+    def _situations(self, symbol: str, before: SituationCandidates | None) -> Intervals:
+        """Return the situations of candidates, or all around the place with a duration that is allowed."""
         if before is not None and symbol in before.symbols:
             index = before.symbols.index(symbol)
             lasting = before.lasting[:, index]
-            end = np.where(lasting, np.maximum(before.detected, before.start[:, index] + 1), before.end[:, index])
-            return before.start[:MOST_COMPARED, index], end[:MOST_COMPARED], lasting[:MOST_COMPARED]
+            start = before.starts[:, index]
+            end = np.where(lasting, np.maximum(before.end, start + 1), before.ends[:, index])
+            return start[:MOST_COMPARED], end[:MOST_COMPARED], lasting[:MOST_COMPARED]
         number = self.plan.symbols.index(symbol)
-        runs = self.trials.runs[number].between(self.around.first, self.around.last)
-        runs = runs if self.around.first is None else runs.at(runs.start >= self.around.first)
+        runs = self.trials.runs[number].meeting(self.around).beginning_in(self.around)
         runs = runs.long_enough(self.plan.at_least[number], self.plan.at_most[number])
         return runs.start, np.maximum(runs.end, runs.start + 1), runs.lasting
 
     # ---- the window ------------------------------------------------------------------------------------------
 
-    def outside_window(self, query: SituationQuery, place: Place, what: str, whole: bool = False) -> list[Finding]:
-        """The match that takes least longer than the window. what: of which part of the query."""
-        within = self.plan.within
-        if query.within is None or within is None or query.within.parameter is not None:
-            return []
-        wider = replace(query, within=replace(query.within, amount=query.within.amount * WIDER))
-        try:
-            found = self.trials.matches(wider, place.wider(within * (WIDER - 1)) if whole else place, whole=whole)
-        except EpisodeError:
-            return []
-        if len(found) == 0:
-            return []
-        took = found.detected - found.began
-        shortest = int(np.argmin(took))
-        if int(took[shortest]) <= within:
-            return []
-        excess = self.words.length(int(took[shortest]) - within)
-        message = f"Found{what}, but outside WITHIN by {excess}: {self.words.match(found, shortest)}."
-        data: dict[str, object] = {
-            "duration": int(took[shortest]),
-            "within": within,
-            "excess": int(took[shortest]) - within,
-        }
-        at = self.words.value(int(found.began[shortest]))
-        return [Finding("window", message, query.within.span, at, {}, len(found), data)]
+    def outside_window(
+        self, query: SituationQuery, place: TimeRange, opening: str, whole: bool = False
+    ) -> list[Finding]:
+        """Report the shortest match that takes longer than the window. whole: only those at the place as a whole."""
+        if whole:
+            place = place.wider(None if self.within is None else self.within * (WIDER - 1))
+        late = self.late_candidate(
+            query, lambda wider: self.trials.candidates(wider, place, whole=whole), opening, self.words.match
+        )
+        return [] if late is None else [replace(late[0], at=self.words.time_at(late[1]))]
 
 
-def _neighbours(
-    some: tuple[np.ndarray, np.ndarray, np.ndarray], others: tuple[np.ndarray, np.ndarray, np.ndarray]
-) -> tuple[tuple[np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """Each of some situations beside the others that begin nearest to it."""
+def _neighbours(some: Intervals, others: Intervals) -> tuple[Intervals, Intervals]:
+    """Pair each of some situations with the others that begin nearest to it."""
     start = some[0][:MOST_COMPARED]
     at = np.searchsorted(others[0], start)[:, None] + np.arange(-NEIGHBOURS, NEIGHBOURS)
     mine, theirs = np.nonzero((at >= 0) & (at < len(others[0])))
@@ -269,3 +246,68 @@ def _neighbours(
         (some[0][mine], some[1][mine], some[2][mine]),
         (others[0][which], others[1][which], others[2][which]),
     )
+
+
+REQUIRED: dict[Relation, tuple[tuple[str, str, str], ...]] = {
+    Relation.BEFORE: (("a.end", "<", "b.start"),),
+    Relation.MEETS: (("a.end", "=", "b.start"),),
+    Relation.OVERLAPS: (("a.start", "<", "b.start"), ("b.start", "<", "a.end"), ("a.end", "<", "b.end")),
+    Relation.STARTS: (("a.start", "=", "b.start"), ("a.end", "<", "b.end")),
+    Relation.DURING: (("b.start", "<", "a.start"), ("a.end", "<", "b.end")),
+    Relation.FINISHES: (("a.start", "<", "b.start"), ("b.start", "<", "a.end"), ("a.end", "=", "b.end")),
+    Relation.EQUALS: (("a.start", "=", "b.start"), ("a.end", "=", "b.end")),
+}
+"""Comparisons of endpoints that make up each relation: Table 1 of TPStream."""
+TURNED = {"a.start": "b.start", "a.end": "b.end", "b.start": "a.start", "b.end": "a.end"}
+
+
+def comparisons_of(relation: Relation) -> tuple[tuple[str, str, str], ...]:
+    """Return the comparisons of the endpoints of a and b that make up a relation."""
+    if relation in REQUIRED:
+        return REQUIRED[relation]
+    return tuple((TURNED[one], how, TURNED[other]) for one, how, other in REQUIRED[mirror(relation)])
+
+
+@dataclass(frozen=True)
+class RelationMiss:
+    """A pair that has none of the allowed relations: the least change of an endpoint that would make one of them hold.
+
+    actual: the relation that it has. nearest: the allowed one that it is closest to. one, how, other: the comparison of
+    endpoints that is farthest from holding for that; off: by how much."""
+
+    actual: Relation
+    nearest: Relation
+    one: str
+    how: str
+    other: str
+    off: int
+
+
+def distances(mask: int, a: tuple[Times, Times], b: tuple[Times, Times]) -> np.ndarray:
+    """Measure how far pairs of (start, end) are from the nearest relation of a mask; 0: one holds."""
+    found = [
+        np.max([_violation(comparison, a, b) for comparison in comparisons_of(relation)], axis=0)
+        for relation in relations_of(mask)
+    ]
+    least: np.ndarray = np.min(found, axis=0)
+    return least
+
+
+def _violation(comparison: tuple[str, str, str], a: tuple[Times, Times], b: tuple[Times, Times]) -> np.ndarray:
+    one, how, other = comparison
+    ends = {"a.start": a[0], "a.end": a[1], "b.start": b[0], "b.end": b[1]}
+    difference = np.asarray(ends[one]) - np.asarray(ends[other])
+    return np.abs(difference) if how == "=" else np.maximum(difference + 1, 0)
+
+
+def miss_of(mask: int, a: tuple[int, int], b: tuple[int, int]) -> RelationMiss:
+    """Find out what keeps one pair from all relations of a mask."""
+    best: RelationMiss | None = None
+    actual = relation_of(*a, *b)
+    for relation in relations_of(mask):
+        worst = max(comparisons_of(relation), key=lambda comparison: int(_violation(comparison, a, b)))
+        miss = RelationMiss(actual, relation, *worst, int(_violation(worst, a, b)))
+        if best is None or miss.off < best.off:
+            best = miss
+    assert best is not None
+    return best

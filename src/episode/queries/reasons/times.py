@@ -1,4 +1,4 @@
-"""Times as a caller writes them, as values of the column of event time."""
+"""Times that a caller gives, as values of the column of event time."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from episode.plan.types import is_integer
 
 
 def time_value(argument: str, given: object, column: str, type_: str, zone: str | None) -> Any:
-    """The value that a caller gives for a column of a type: timestamps are with the session's zone, those without a
-    zone have none. argument: its name, for errors."""
+    """Return a caller's value as a value of a column: timestamps get the zone of the session, TIMESTAMP_NTZ has none.
+    argument: its name, for errors."""
     wrong = EpisodeAnalysisError(
         f"{argument}={given!r} does not fit the column {column} of type {type_}.",
         hint=f"Write for example {_example(type_)}.",
@@ -34,7 +34,7 @@ def time_value(argument: str, given: object, column: str, type_: str, zone: str 
 
 
 def earlier(time: Any, amount: int) -> Any:
-    """A time so many units before: microseconds, or what a number counts."""
+    """Return a time that is an amount before another: microseconds, or units of a number."""
     if isinstance(time, datetime):
         return time - timedelta(microseconds=amount)
     if isinstance(time, date):
@@ -43,7 +43,7 @@ def earlier(time: Any, amount: int) -> Any:
 
 
 def later(time: Any, amount: int) -> Any:
-    """A time so many units after; None where there is no such time."""
+    """Return a time that is an amount after another; None if there is no such time."""
     try:
         return earlier(time, -amount)
     except OverflowError:
@@ -56,7 +56,7 @@ def _datetime(given: object, wrong: EpisodeAnalysisError) -> datetime:
             return datetime.fromisoformat(given)
         except ValueError:
             raise wrong from None
-    if isinstance(given, datetime):  # pandas' Timestamp, too
+    if isinstance(given, datetime):  # also a Timestamp of pandas
         return given.to_pydatetime(warn=False) if hasattr(given, "to_pydatetime") else given
     if isinstance(given, date):
         return datetime(given.year, given.month, given.day)

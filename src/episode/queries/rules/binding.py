@@ -6,15 +6,18 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import pyarrow as pa
 from sqlglot import exp
 
 from episode.errors import EpisodeAnalysisError, EpisodeError, EpisodeRulesError
 from episode.lang.lexer import Kind, tokenize
 from episode.lang.lifting import PLACEHOLDER
 from episode.lang.spark_expression import write_expression
+from episode.matchers.projection import Copied, Projection, Projections, Same, Value
 from episode.plan.extent import Extent
 from episode.plan.output import ATOM_PREFIX, MATCHED_COLUMN
 from episode.plan.places import substitute
+from episode.plan.result import Computed
 from episode.plan.schema import InputSchema, quote
 from episode.queries.language import Given, Input
 from episode.queries.local_statement import Selection
@@ -124,20 +127,35 @@ class BoundRule:
 
     def over(self, names: Mapping[str, str]) -> Expressions:
         """What is computed of what its matcher delivers, whose columns have other names."""
-
-        def column(name: str) -> str:
-            return quote(names.get(name, name))
-
         result, extent = self.bound.result, self.extent
-        before, after = (tuple((name, column(name)) for name in part) for part in (result.before, result.after))
-        measures = ((one.name, renamed(one.sql, names)) for one in result.columns)
-        columns = (*before, *measures, *after)
+        columns = tuple((one.name, renamed(one.sql, names)) for one in result.outputs)
         if self.parsed.selection is not None:
             columns = selected(self.parsed.selection, columns)
         start, end = (None if sql is None else renamed(sql, names) for sql in (extent.start, extent.end))
         keys = {name: renamed(sql, names) for name, sql in extent.key.items()}
         conditions = tuple(renamed(one.sql, names) for one in result.conditions)
         return Expressions(columns, conditions, Extent(keys, start, end, extent.time))
+
+
+@dataclass(frozen=True)
+class RuleProjection:
+    """The rows of a rule's result, and of each the columns around it: keys and times of its match."""
+
+    result: Projections
+    around: Projection
+
+    @classmethod
+    def compile(
+        cls, rule: BoundRule, around: Iterable[tuple[str, str]], schema: pa.Schema, utc: bool = True
+    ) -> RuleProjection:
+        """Compile the columns of a rule's result. around: (name, SQL). schema: of what the rule's matcher delivers."""
+        result, arguments = rule.bound.result, rule.parsed.arguments
+        own = Projections((Projection.of(result, schema, arguments, utc),))
+        if rule.parsed.selection is not None:
+            own = own.then(rule.parsed.selection.values(own.schema.names), arguments, utc)
+        conditions = list(map(result.computed, result.conditions))
+        named = [(name, Computed.of(sql)) for name, sql in around]
+        return cls(own, Projection.compile(named, schema, conditions, arguments, utc))
 
 
 @dataclass(frozen=True)
@@ -169,20 +187,24 @@ def selected(selection: Selection, columns: Sequence[tuple[str, str]]) -> tuple[
     """SELECT's list over the columns of a pattern, with their expressions in the place of their names."""
     names = [name for name, _ in columns]
     number = {name.lower(): at for at, name in enumerate(names)}
+    meant = {f"{PLACEHOLDER}{at}": f"({sql})" for at, (_, sql) in enumerate(columns)}
 
     def placed(node: exp.Expression) -> exp.Expression:
         if not isinstance(node, exp.Column):
             return node
-        column = node.parts[0].name
-        if column.lower() not in number:
-            known = f"There are: {', '.join(names)}."
-            message = f"There is no column {column} in the output of the pattern."
-            raise selection.source.error(EpisodeAnalysisError, message, selection.span, known)
-        return exp.column(exp.to_identifier(f"{PLACEHOLDER}{number[column.lower()]}"))
+        first, *fields = (part.name for part in node.parts)
+        found: exp.Expression = exp.column(exp.to_identifier(f"{PLACEHOLDER}{number[first.lower()]}"))
+        for name in fields:
+            found = exp.Dot(this=found, expression=exp.to_identifier(name))
+        return found
 
-    meant = {f"{PLACEHOLDER}{at}": f"({sql})" for at, (_, sql) in enumerate(columns)}
-    trees = selection.trees(names)
-    return tuple((name, substitute(write_expression(tree.copy().transform(placed)), meant)) for name, tree in trees)
+    def text(value: Value) -> str:
+        assert not isinstance(value, Same)
+        tree = exp.column(value.column) if isinstance(value, Copied) else value.tree
+        assert tree is not None
+        return substitute(write_expression(tree.transform(placed)), meant)
+
+    return tuple((name, text(value)) for name, value in selection.values(names))
 
 
 def key_columns(rules: Sequence[BoundRule]) -> tuple[str, ...]:

@@ -15,11 +15,11 @@ import pyarrow as pa
 from episode.errors import EpisodeAnalysisError
 from episode.lang.source import Source
 from episode.live.checkpoint import tasks_of
-from episode.live.computing import Copied, Finishing
 from episode.live.rule_changes import agree
 from episode.matchers.fingerprint import fingerprint
 from episode.matchers.limits import StateLimit
 from episode.matchers.live import LiveRules
+from episode.matchers.projection import Copied, Projection, Projections
 from episode.matchers.rules.one_rule import MATCH_END, MATCH_START
 from episode.plan.schema import key_columns
 from episode.queries.language import Given
@@ -138,7 +138,7 @@ def plan_rules(
         )
     source = Source(declaration.name)
     schema = declaration.schema
-    known = local_schema(schema.empty_table(), source, arguments, utc)
+    known = local_schema(schema, source, arguments, utc)
     keys = key_columns(known, given.key or declaration.key)
     run = options.run(1, arguments)
     limit = StateLimit.of(options.max_state_rows, options.when_full == "drop")
@@ -147,16 +147,18 @@ def plan_rules(
     spec = spec_of(rules)
     own = {name: name for name in schema.names}
     reading = Read(declaration, tuple((name, Copied(name)) for name in own), own)
-    matched = Matched(None, (reading,), schema, (), source, source.span)  # type: ignore[arg-type]
+    streams = (reading.stream(reading.prepare(utc, arguments)),)
+    output = [(name, Copied(name)) for name in spec.output_schema.names]
+    finish = Projections((Projection.compile(output, spec.output_schema),))
+    matched = Matched(None, (reading,), streams, schema, finish, source, source.span)  # type: ignore[arg-type]
     lanes, reason = lanes_of(matched, spec)
     live = LiveRules(end_of(options.end, declaration.event_time, utc), options.event_id, options.late == "keep", True)
-    finish = Finishing(())
     plan = LivePlan(
-        streams=(reading.stream(utc, arguments),),
+        streams=streams,
         spec=spec,
         rules=live,
         finish=finish,
-        output=finish(spec.output_schema.empty_table()).schema,
+        output=finish.schema,
         time=declaration.event_time,
         times={MATCH_START: None, MATCH_END: None},
         keys=keys,

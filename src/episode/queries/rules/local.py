@@ -4,23 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property, partial, reduce
+from functools import cached_property, partial
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from episode.matchers.json_text import json_objects
+from episode.matchers.projection import Derivation
 from episode.matchers.protocol import END_OF_TIME, MatcherSpec
 from episode.matchers.rules.matcher import RuleSetMatcher
 from episode.matchers.rules.report import RuleSetReport
 from episode.matchers.rules.spec import RuleSetSpec, rule_groups
 from episode.matchers.running import LocalRun
-from episode.matchers.scalars import Scalars
 from episode.matchers.spark_types import retyped
 from episode.queries.frames import held_table, like
-from episode.queries.local import LocalQuery, check_local, local_schema, tree_of
-from episode.queries.rules.binding import MATCH_END, MATCH_START, RESULT, RULE, BoundRule, RuleSet
+from episode.queries.local import check_local, local_schema, refusing
+from episode.queries.rules.binding import MATCH_END, MATCH_START, RESULT, RULE, BoundRule, RuleProjection, RuleSet
 from episode.queries.rules.results import Plan, RuleMatches
 
 TIMES = (MATCH_START, MATCH_END)
@@ -93,7 +92,7 @@ class LocalRules:
     @cached_property
     def bound(self) -> list[BoundRule]:
         parsed = self.rules.parsed()
-        schema = local_schema(self.table, parsed[0].source, self.rules.arguments)
+        schema = local_schema(self.table.schema, parsed[0].source, self.rules.arguments)
         return self.rules.bound(parsed, schema)
 
     @cached_property
@@ -101,44 +100,28 @@ class LocalRules:
         """The table, with what is computed before matching."""
         table = self.table
         for rule in self.bound:
-            for sql, name in rule.bound.derived:
-                if name not in table.column_names:
-                    scalars = Scalars(table, arguments=rule.parsed.arguments)
-                    table = table.append_column(name, scalars.evaluate(tree_of(sql)))
+            derived = [(sql, name) for sql, name in rule.bound.derived if name not in table.column_names]
+            table = Derivation.compile(derived, table.schema, rule.parsed.arguments)(table)
         return table
 
     @cached_property
     def specs(self) -> list[tuple[str, MatcherSpec]]:
-        """By rule. What needs Spark is refused, for all rules together."""
-        self.rules.each([(rule.name, rule) for rule in self.bound], self._checked)
         return [(rule.name, rule.bound.spec(self.input.schema)) for rule in self.bound]
 
     @cached_property
     def groups(self) -> tuple[RuleSetSpec, ...]:
         return rule_groups(self.specs, self.input.schema)
 
-    def _checked(self, rule: BoundRule) -> None:
-        spec = rule.bound.spec(self.input.schema)
-        self.finished(rule, retyped(spec.output_schema.empty_table()))
-
-    def finished(self, rule: BoundRule, matched: pa.Table) -> RuleResult:
-        """The result of a rule, from what its matcher delivers."""
-        columns, conditions = LocalQuery(rule.bound, rule.parsed.arguments).values(matched)
-        output = pa.Table.from_arrays([column for _, column in columns], names=[name for name, _ in columns])
-        extent = rule.extent
-        times = {MATCH_START: extent.start, MATCH_END: extent.end}
-        named = {**extent.key, **{name: sql for name, sql in times.items() if sql is not None}}
-        scalars = Scalars(matched, arguments=rule.parsed.arguments)
-        about = {name: scalars.evaluate(tree_of(sql)) for name, sql in named.items()}
-        placed = pa.table(about) if about else pa.table({"": pa.nulls(matched.num_rows)}).select([])
-        if conditions:
-            held = reduce(pc.and_, conditions)
-            output, placed = output.filter(held), placed.filter(held)
-        selection = rule.parsed.selection
-        return RuleResult(output if selection is None else selection.of(output, rule.parsed.arguments), placed)
+    @cached_property
+    def projections(self) -> dict[str, RuleProjection]:
+        """By rule. What needs Spark is refused, for all rules together."""
+        specs = dict(self.specs)
+        made = self.rules.each([(rule.name, rule) for rule in self.bound], lambda rule: _compiled(rule, specs))
+        return {rule.name: projection for rule, projection in zip(self.bound, made, strict=True)}
 
     def matches(self, events: Any) -> LocalMatches:
         """The matches of all rules."""
+        projections = self.projections
         found: dict[str, list[pa.Table]] = {name: [spec.output_schema.empty_table()] for name, spec in self.specs}
         reports = []
         for group in self.groups:
@@ -150,6 +133,17 @@ class LocalRules:
             for rule, matches in matcher.last_matches():
                 found[rule.name].append(matches)
             reports.append(matcher.report())
-        results = {one.name: self.finished(one, retyped(pa.concat_tables(found[one.name]))) for one in self.bound}
+        results = {}
+        for name, projection in projections.items():
+            matched = pa.concat_tables(found[name])
+            results[name] = RuleResult(projection.result(matched), projection.around(matched))
         plan = self.bound, self.groups, ["matched in this process"]
         return LocalMatches(results, RuleSetReport.summed(reports), partial(like, events), plan)
+
+
+def _compiled(rule: BoundRule, specs: Mapping[str, MatcherSpec]) -> RuleProjection:
+    extent = rule.extent
+    around = {**extent.key, MATCH_START: extent.start, MATCH_END: extent.end}
+    named = [(name, sql) for name, sql in around.items() if sql is not None]
+    with refusing():
+        return RuleProjection.compile(rule, named, specs[rule.name].output_schema)

@@ -13,6 +13,7 @@ from episode.lang.source import Source
 from episode.lang.statement import TablePattern, parse_statement
 from episode.lang.syntax import Span
 from episode.lang.table_patterns import TableQuery, pattern_of
+from episode.plan.compilable import NeedsSpark
 from episode.plan.parameters import check_arguments
 from episode.queries.language import Given, Language
 from episode.queries.languages import language_of
@@ -59,9 +60,9 @@ def parse_rule(rule: Rule, given: Given, arguments: Mapping[str, object]) -> Par
     statement = parse_statement(rule.text)
     try:
         selection = selection_of(statement)
-    except EpisodeUnsupportedError as error:
-        message = error.message.replace(" needs Spark.", " cannot stand in a rule.")
-        raise _refused(rule, message, Span(error.position or 0, (error.position or 0) + error.length)) from None
+    except NeedsSpark as error:
+        place = error.position or 0
+        raise _refused(rule, f"{error.what} cannot stand in a rule.", Span(place, place + error.length)) from None
     pattern = selection.pattern
     if isinstance(pattern, TableQuery):
         return ParsedRule(rule, pattern.query, language_of(pattern.query).table(pattern.query), selection, (), own)

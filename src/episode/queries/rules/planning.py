@@ -7,30 +7,29 @@ matched; what only Spark could evaluate is refused, with the column to add to th
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import pyarrow as pa
 
-from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError, EpisodeWarning
+from episode.errors import EpisodeAnalysisError, EpisodeWarning
 from episode.lang.events.syntax import EventQuery
 from episode.lang.rows.syntax import MatchRecognize
 from episode.lang.situations.syntax import SituationQuery
 from episode.lang.source import Source
-from episode.live.computing import Columns, Finishing, value_of
 from episode.matchers.json_text import FORM, JsonForm, json_objects
 from episode.matchers.limits import StateLimit
+from episode.matchers.projection import Derivation
 from episode.matchers.protocol import InputOrder
 from episode.matchers.rules.changing import output_of_rules
-from episode.matchers.rules.one_rule import RESULT, RuleSpec
-from episode.matchers.scalars import NeedsSpark, Scalars
-from episode.matchers.spark_types import retyped
+from episode.matchers.rules.one_rule import MATCH_END, MATCH_START, RuleSpec
+from episode.plan.compilable import NeedsSpark
 from episode.plan.run_options import RunOptions
 from episode.queries.language import Given, Input
-from episode.queries.local import LocalQuery, local_schema, tree_of
-from episode.queries.rules.binding import BoundRule
+from episode.queries.local import local_schema
+from episode.queries.rules.binding import BoundRule, RuleProjection
 from episode.queries.rules.parsing import ParsedRule, check_table, parse_rule
 from episode.queries.rules.rule import Rule
 
@@ -82,22 +81,19 @@ class StreamPlanner:
         with _needing_spark(source):
             rule = self._bound(parsed)
             bound = rule.bound
-            derive = Derived(bound.derived, self.utc, parsed.arguments)
-            spec = bound.spec(derive(self.schema.empty_table()).schema, self.limit)
+            derive = Derivation.compile(bound.derived, self.schema, parsed.arguments, self.utc)
+            spec = bound.spec(derive.schema, self.limit)
             self._check_order(source, spec.input_order)
             bound.event_time(self.limit is not None)
             output = output_of_rules(self.schema, self.keys, self.time)
-            nothing = retyped(spec.output_schema.empty_table())
-            own = LocalQuery(bound, parsed.arguments).finished(nothing)  # what needs Spark is refused, with its place
-            if parsed.selection is not None:
-                own = parsed.selection.of(own, parsed.arguments)
-            finish = self._finish(rule, output)
-            finish(nothing)
-        return RuleSpec(spec, tuple(name for _, name in bound.derived), derive, finish, output, own.schema)
+            projection = self._projection(rule, spec.output_schema)
+        finish = Finished(projection, output, self.form)
+        derives = tuple(name for _, name in bound.derived)
+        return RuleSpec(spec, derives, derive, finish, output, projection.result.schema)
 
     def _bound(self, parsed: ParsedRule) -> BoundRule:
         language = parsed.language
-        known = local_schema(self.schema.empty_table(), parsed.source, parsed.arguments, self.utc)
+        known = local_schema(self.schema, parsed.source, parsed.arguments, self.utc)
         events = Input(replace(known, shared=True), parsed.names)
         run = replace(self.run, arguments=parsed.arguments)
         bound, extent = language.with_extent(language.bind(parsed.query, events, self._given(parsed.query), run))
@@ -119,18 +115,13 @@ class StreamPlanner:
             strategy=self.given.strategy,
         )
 
-    def _finish(self, rule: BoundRule, output: pa.Schema) -> Finished:
-        made = rule.over({})
-        extent = made.extent
+    def _projection(self, rule: BoundRule, schema: pa.Schema) -> RuleProjection:
+        extent = rule.extent
         assert extent.start is not None  # in a stream, events have times
         assert extent.end is not None
-        around = [*(extent.key[name] for name in self.keys), extent.start, extent.end]
-        columns = [(f"around {at}", sql) for at, sql in enumerate(around)]
-        columns += [(f"own {at}", sql) for at, (_, sql) in enumerate(made.columns)]
-        values = tuple((name, value_of(tree_of(sql))) for name, sql in columns)
-        conditions = tuple(tree_of(sql) for sql in made.conditions)
-        step = Columns(values, conditions, dict(rule.parsed.arguments), self.utc)
-        return Finished(Finishing((step,)), tuple(name for name, _ in made.columns), output, self.form)
+        keys = [(name, extent.key[name]) for name in self.keys]
+        around = [*keys, (MATCH_START, extent.start), (MATCH_END, extent.end)]
+        return RuleProjection.compile(rule, around, schema, self.utc)
 
     def _check_order(self, source: Source, order: InputOrder) -> None:
         """All rules see the events of one key in one order."""
@@ -175,48 +166,23 @@ def _needing_spark(source: Source) -> Iterator[None]:
     try:
         yield
     except NeedsSpark as error:
-        message = f"{error.node.sql('spark')} needs Spark."
-        raise source.error(EpisodeUnsupportedError, message, source.span.beginning, REMEDY) from None
-    except EpisodeUnsupportedError as error:
-        if "needs Spark" not in error.message:
-            raise
-        raise EpisodeUnsupportedError(
-            error.message, source=error.source, position=error.position, length=error.length, hint=REMEDY
-        ) from None
-
-
-@dataclass(frozen=True)
-class Derived:
-    """The columns that a pattern has computed before it is matched."""
-
-    columns: tuple[tuple[str, str], ...]
-    utc: bool
-    arguments: Mapping[str, object]
-
-    def __call__(self, events: pa.Table) -> pa.Table:
-        if not self.columns:
-            return events
-        scalars = Scalars(retyped(events), self.utc, self.arguments)
-        for sql, name in self.columns:
-            events = events.append_column(name, scalars.evaluate(tree_of(sql)))
-        return events
+        placed = error if error.source is not None else source.locate(error, source.span.beginning)
+        raise placed.refused(dict.fromkeys((NeedsSpark.EXPRESSION, NeedsSpark.ZONE), REMEDY)) from None
 
 
 @dataclass(frozen=True)
 class Finished:
-    """The rows of a rule's result. step: of the keys, the times, and the rule's own columns, which have these names."""
+    """The rows of a rule's result as those of many rules: keys, times, and its own columns as JSON."""
 
-    step: Finishing
-    names: tuple[str, ...]
+    projection: RuleProjection
     output: pa.Schema
     form: JsonForm
 
     def __call__(self, matched: pa.Table) -> pa.Table:
-        values = self.step(matched)
-        fields = [one for one in self.output if one.name != RESULT]
-        around = [
+        own, around = self.projection.result(matched), self.projection.around(matched)
+        columns = [
             column if column.type == one.type else column.cast(one.type)
-            for column, one in zip(values.columns, fields, strict=False)
+            for column, one in zip(around.columns, self.output, strict=False)
         ]
-        result = json_objects(self.names, values.columns[len(fields) :], values.num_rows, self.form)
-        return pa.Table.from_arrays([*around, result], schema=self.output)
+        result = json_objects(own.column_names, own.columns, around.num_rows, self.form)
+        return pa.Table.from_arrays([*columns, result], schema=self.output)

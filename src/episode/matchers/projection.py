@@ -1,0 +1,208 @@
+"""From matched values to the rows of a result: columns computed from columns, compiled once when a query is planned.
+
+A `Projection` has a schema, can be pickled, and runs wherever matches are found without Spark: in process, in live
+tasks, in rules over streams. What only Spark evaluates is refused when it is compiled, as `NeedsSpark` with a place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial, reduce
+from typing import TypeVar, Union
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from sqlglot import exp
+
+from episode.errors import EpisodeAnalysisError, EpisodeError
+from episode.matchers.scalars import ArrowCall, ScalarCompiler, Scalars
+from episode.matchers.spark_types import held_as, spark_name
+from episode.plan.compilable import NO_ARGUMENTS, Mistake, NeedsSpark, NotCompilable
+from episode.plan.expressions import Expression, Load
+from episode.plan.parameters import Arguments
+from episode.plan.result import Computed, Result
+
+Kind = TypeVar("Kind", bound=EpisodeError)
+
+
+@dataclass(frozen=True)
+class Copied:
+    """A column as it is, or of a wider type."""
+
+    column: str
+    type: pa.DataType | None = None
+
+
+@dataclass(frozen=True)
+class Same:
+    """One value in every row."""
+
+    value: object
+    type: pa.DataType
+
+
+Value = Union[Copied, Same, Computed]
+NamedValues = Sequence[tuple[str, Value]]
+
+
+def value_of(computed: Computed) -> Value:
+    """A plain column is copied."""
+    tree = computed.tree
+    if isinstance(tree, exp.Column) and len(tree.parts) == 1 and not isinstance(tree.this, exp.Star):
+        return Copied(tree.name)
+    return computed
+
+
+@dataclass(frozen=True)
+class Projection:
+    """Columns computed from those of a table, for the rows for which all conditions hold.
+
+    schema: of the result. calls: the columns that Arrow computes, by name. types: of the columns of the table that are
+    read.
+    """
+
+    schema: pa.Schema
+    values: tuple[Expression | Same, ...]
+    conditions: tuple[Expression, ...]
+    calls: Mapping[str, ArrowCall]
+    types: Mapping[str, pa.DataType]
+
+    @classmethod
+    def compile(
+        cls,
+        columns: NamedValues,
+        schema: pa.Schema,
+        conditions: Sequence[Computed] = (),
+        arguments: Arguments = NO_ARGUMENTS,
+        utc: bool = True,
+    ) -> Projection:
+        """Compile values over the columns of a table. Raises NeedsSpark at the first that only Spark evaluates.
+
+        arguments: the values of parameters. utc: are times of day those of UTC? Otherwise only Spark knows them.
+        """
+        compiler = ScalarCompiler(held_schema(schema), utc, arguments)
+        kept = tuple(_condition(compiler, condition) for condition in conditions)
+        values = tuple(_compiled(compiler, value) for _, value in columns)
+        types = [one.type if isinstance(one, Same) else compiler.type_of(one) for one in values]
+        output = pa.schema([(name, kind) for (name, _), kind in zip(columns, types, strict=True)])
+        return cls(output, values, kept, compiler.calls, compiler.read)
+
+    @classmethod
+    def of(cls, result: Result, schema: pa.Schema, arguments: Arguments = NO_ARGUMENTS, utc: bool = True) -> Projection:
+        """Compile the columns of a result. schema: of what its matcher delivers."""
+        columns = [(one.name, result.computed(one)) for one in result.outputs]
+        return cls.compile(columns, schema, list(map(result.computed, result.conditions)), arguments, utc)
+
+    def __call__(self, table: pa.Table) -> pa.Table:
+        scalars = Scalars(table, self.calls, self.types)
+        columns = [_column(scalars, value) for value in self.values]
+        result = pa.Table.from_arrays(columns, names=self.schema.names)
+        return result.filter(self._kept(scalars)) if self.conditions and self.values else result
+
+    def holds(self, table: pa.Table) -> pa.Array:
+        """Where all conditions hold."""
+        return self._kept(Scalars(table, self.calls, self.types))
+
+    def _kept(self, scalars: Scalars) -> pa.Array:
+        return reduce(pc.and_, [scalars.run(one).cast(pa.bool_()).fill_null(False) for one in self.conditions])
+
+
+@dataclass(frozen=True)
+class Derivation:
+    """A table with further columns, which a pattern has computed before it is matched. schema: of the whole table."""
+
+    projection: Projection
+    schema: pa.Schema
+
+    @classmethod
+    def compile(
+        cls,
+        derived: Sequence[tuple[str, str]],
+        schema: pa.Schema,
+        arguments: Arguments = NO_ARGUMENTS,
+        utc: bool = True,
+    ) -> Derivation:
+        """Compile columns, each (SQL, name)."""
+        columns = [(name, Computed.of(sql)) for sql, name in derived]
+        projection = Projection.compile(columns, schema, (), arguments, utc)
+        return cls(projection, pa.schema([*schema, *projection.schema]))
+
+    def __call__(self, table: pa.Table) -> pa.Table:
+        for name, column in zip(self.projection.schema.names, self.projection(table).columns, strict=True):
+            table = table.append_column(name, column)
+        return table
+
+
+@dataclass(frozen=True)
+class Projections:
+    """Columns computed from columns that were computed before."""
+
+    steps: tuple[Projection, ...]
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self.steps[-1].schema
+
+    def __call__(self, table: pa.Table) -> pa.Table:
+        return reduce(lambda before, step: step(before), self.steps, table)
+
+    def then(self, columns: NamedValues, arguments: Arguments = NO_ARGUMENTS, utc: bool = True) -> Projections:
+        """With a further step over the columns of the last one."""
+        return Projections((*self.steps, Projection.compile(columns, self.schema, (), arguments, utc)))
+
+
+def held_schema(schema: pa.Schema) -> pa.Schema:
+    """The types in which columns are computed with."""
+    return pa.schema([(one.name, held_as(one.type)) for one in schema])
+
+
+def _column(scalars: Scalars, value: Expression | Same) -> pa.Array | pa.ChunkedArray:
+    if isinstance(value, Same):
+        return pa.repeat(pa.scalar(value.value, value.type), scalars.rows)
+    return scalars.given(value.column) if isinstance(value, Load) else scalars.run(value)
+
+
+def _compiled(compiler: ScalarCompiler, value: Value) -> Expression | Same:
+    if isinstance(value, Computed):
+        return _expression(compiler, value)
+    if isinstance(value, Same):
+        return value
+    column = compiler.column(value.column)
+    assert column is not None, f"there is no column {value.column}"
+    if value.type is None or value.type == compiler.type_of(column):
+        return column
+    return compiler.call(ArrowCall(partial(_cast, kind=value.type), (column,)))
+
+
+def _expression(compiler: ScalarCompiler, value: Computed) -> Expression:
+    if value.tree is None:
+        raise _placed(NeedsSpark(value.original), value)
+    try:
+        return compiler.compile(value.tree)
+    except NotCompilable as error:
+        if not compiler.utc:
+            _expression(compiler.in_utc(), value)  # it may need Spark in UTC, too
+        why = NeedsSpark.EXPRESSION if compiler.utc else NeedsSpark.ZONE
+        raise _placed(NeedsSpark(value.original or error.node.sql("spark"), why), value) from None
+    except Mistake as error:
+        raise _placed(EpisodeAnalysisError(error.message, hint=error.hint), value) from None
+
+
+def _condition(compiler: ScalarCompiler, value: Computed) -> Expression:
+    expression = _expression(compiler, value)
+    kind = compiler.type_of(expression)
+    if not pa.types.is_boolean(kind) and not pa.types.is_null(kind):
+        message = f"A condition must be true or false, but this is of type {spark_name(kind)}."
+        raise _placed(EpisodeAnalysisError(message, hint="Compare it with something: x > 0."), value)
+    return expression
+
+
+def _placed(error: Kind, value: Computed) -> Kind:
+    if value.source is None or value.span is None:
+        return error
+    return value.source.locate(error, value.span)
+
+
+def _cast(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    return array.cast(kind)
