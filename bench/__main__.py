@@ -13,6 +13,7 @@ EXPERIMENTS = {
     "scans": ("scans", "a partitioned, filtered table: files read directly against rows through Spark"),
     "kernel": ("kernel", "the matcher alone on one core, and what the hardware allows"),
     "startup": ("startup", "the seconds before the first row: compiling, loading, the first and the second query"),
+    "compiling": ("compiling", "how long queries take to compile, to load again, and until a first result"),
     "local": ("local", "calls of sql_local and match_local over small tables, without Spark"),
     "plots": ("seeing", "a picture of a key with a million rows, and why it has no match"),
     "flink": ("flink", "the same query through PyFlink"),

@@ -9,11 +9,11 @@ from pathlib import Path
 import episode
 
 KNOWN = {
-    "Answer", "Asked", "Attempt", "Block", "Bound", "BoundQuery", "Bounds", "Branch", "Change", "Clock",
-    "Comparison", "Conjunct", "Conjunction", "Constant", "Disjunction", "Drawing", "Events", "Extents", "Facts",
-    "Failures", "Found", "Held", "Histogram", "Input", "Load", "Named", "Negation", "Origin", "Part", "Picture",
-    "Place", "Planned", "PlannedRules", "Question", "Report", "Rows", "RuleMatches", "Run", "Running", "Runs",
-    "Section", "Slice", "Snapshot", "Step", "Strategy", "Stream", "Target", "Trials", "Variable", "Words",
+    "Answer", "Asked", "Block", "Bound", "BoundQuery", "Bounds", "Branch", "Change", "Clock", "Comparison",
+    "Conjunct", "Conjunction", "Constant", "Disjunction", "Drawing", "Events", "Facts", "Held", "Histogram", "Input",
+    "Load", "Named", "Negation", "Origin", "Part", "Picture", "Place", "Planned", "PlannedRules", "Report",
+    "RuleMatches", "Run", "Running", "Runs", "Section", "Slice", "Snapshot", "Step", "Strategy", "Stream", "Target",
+    "Variable",
 }  # fmt: skip
 """Names that are defined more than once. Only take names away from here."""
 

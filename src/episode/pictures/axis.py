@@ -1,4 +1,4 @@
-"""Where rows lie on a picture: their times, numbers or places as positions along the horizontal axis."""
+"""Positions of rows along the horizontal axis: their times, numbers or places."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
-"""As many points as a screen shows: of the rows in each of its columns the first, the least, the greatest, the last."""
+"""Points that a screen can show: of the rows in each of its columns the first, the least, the greatest, the last."""
 
 from __future__ import annotations
 
 import numpy as np
 
 
-def shown(x: np.ndarray, y: np.ndarray, view: tuple[float, float], buckets: int) -> np.ndarray:
-    """int64: places of the rows that a line through all rows of the view needs, in the order of x.
+def line_rows(x: np.ndarray, y: np.ndarray, view: tuple[float, float], buckets: int) -> np.ndarray:
+    """Return the places (int64) of the rows that a line through all rows of the view needs, in the order of x.
 
     All of them where these are no more than four for each bucket. Rows without a value are left out, the neighbours of
     the view are in, so that the line goes on to its edges.
@@ -28,8 +28,8 @@ def shown(x: np.ndarray, y: np.ndarray, view: tuple[float, float], buckets: int)
     return at[np.unique(np.concatenate(kept))]
 
 
-def thinned(x: np.ndarray, group: np.ndarray, view: tuple[float, float], buckets: int, most: int) -> np.ndarray:
-    """int64: of the rows in the view, all where they are few, else the first of each group (int64) in each bucket."""
+def thin_rows(x: np.ndarray, group: np.ndarray, view: tuple[float, float], buckets: int, most: int) -> np.ndarray:
+    """Return the places (int64) of the rows in the view: all, or if they are many the first of a group in a bucket."""
     order = ascending(x)
     low, high = np.searchsorted(x[order], view[0], "left"), np.searchsorted(x[order], view[1], "right")
     at = order[low:high]
@@ -40,25 +40,25 @@ def thinned(x: np.ndarray, group: np.ndarray, view: tuple[float, float], buckets
 
 
 def ascending(x: np.ndarray) -> np.ndarray:
-    """int64: the places of numbers in their order, those of NaN left out."""
+    """Return the places (int64) of numbers in their order, without those of NaN."""
     at = np.flatnonzero(~np.isnan(x))
     return at if np.all(np.diff(x[at]) >= 0) else at[np.argsort(x[at], kind="stable")]
 
 
 def _bucket(x: np.ndarray, view: tuple[float, float], buckets: int) -> np.ndarray:
-    """Which one each row is in; those before and after the view are in others of their own."""
+    """Return the bucket of each row; rows before and after the view have their own buckets."""
     width = max(view[1] - view[0], 1e-9)
     inside = np.clip((x - view[0]) / width * buckets, 0, buckets - 1).astype(np.int64)
     return np.where(x < view[0], -1, np.where(x > view[1], buckets, inside))
 
 
 def _edges(x: np.ndarray, view: tuple[float, float], buckets: int) -> np.ndarray:
-    """Where the rows of the buckets begin."""
+    """Return where the rows of the buckets begin."""
     return np.flatnonzero(np.diff(_bucket(x, view, buckets), prepend=-2))
 
 
 def lanes_of(first: np.ndarray, last: np.ndarray, gap: float) -> np.ndarray:
-    """int64: for intervals in order of their starts, the lowest lane in which each is free of those before it."""
+    """Return for intervals in order of their starts the lowest lane (int64) in which each is free of those before."""
     ends: list[float] = []
     found = np.zeros(len(first), np.int64)
     for at, (begin, end) in enumerate(zip(first, last)):

@@ -1,4 +1,4 @@
-"""Which key and which match a picture is about, and the rows that are brought here to find out."""
+"""Choice of the key and the match that a picture is about, and the rows that are read for it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from episode.errors import EpisodeAnalysisError
 from episode.pictures.axis import PLACE, Axis
-from episode.pictures.labelled import FIRST, LAST, Extents, Labelling, Rows, key_name
+from episode.pictures.labelled import FIRST, LAST, Labelling, MatchExtents, OrderedRows, key_name
 from episode.pictures.look import MatchMark, named_key
 from episode.queries.inspecting import Inspected
 from episode.words import count_of
@@ -20,20 +20,20 @@ LONGEST, SHORTEST, RAREST = "longest", "shortest", "rarest key"
 CHOICES = (LONGEST, SHORTEST, RAREST)
 
 MOST_ROWS = 4_000_000
-"""So many rows of one key are brought here; of a larger one, its first rows."""
+"""Rows of one key that are read; of a larger key, its first rows."""
 ALL_KEYS = 1_000_000
-"""Where the keys have no more rows together, the choice is among the matches of all of them."""
+"""Rows of all keys up to which the choice is among the matches of all of them."""
 FEW_MATCHES = 200
-"""Where they have more, it is among so many matches, the first that Spark finds."""
+"""Matches among which the choice is if there are more rows: the first that Spark finds."""
 WHOLE, SMALL = 60, 0.15
 """A key with no more rows is shown whole, unless the match is a smaller part of it."""
 AROUND = 12
-"""At least so many rows before and after the match are shown."""
+"""Rows before and after the match that are shown at least."""
 
 
 @dataclass(frozen=True)
 class Wish:
-    """What a caller asks to see: the arguments of `plot`. width: of the picture in pixels."""
+    """Arguments of `plot`. width: of the picture in pixels."""
 
     key: object = None
     between: tuple[object, object] | None = None
@@ -62,15 +62,15 @@ class Wish:
 
 
 @dataclass(frozen=True)
-class Found:
+class ChosenKey:
     """A key that was chosen, its rows and its matches. x: positions of the rows. chosen: which match the picture is
     about, by its place among the extents. notes: in sentences."""
 
     key: Mapping[str, object]
-    rows: Rows
+    rows: OrderedRows
     axis: Axis
     x: np.ndarray
-    extents: Extents
+    extents: MatchExtents
     chosen: int | None
     notes: tuple[str, ...] = ()
 
@@ -84,8 +84,8 @@ class Found:
 
 
 @dataclass
-class Choosing:
-    """One wish on its way to a key and a match. zone: the clock that times are shown by. further: columns to bring
+class KeyChoice:
+    """Search for the key and the match of a wish. zone: the clock that times are shown by. further: columns to bring
     beside those that the pattern reads."""
 
     labelling: Labelling
@@ -94,7 +94,7 @@ class Choosing:
     further: tuple[str, ...] = ()
     notes: list[str] = field(default_factory=list)
 
-    def found(self) -> Found:
+    def choose(self) -> ChosenKey:
         inspected = self.labelling.inspected
         if self.wish.key is not None or not inspected.keys:
             return self._in_key(inspected.key_of(self.wish.key))
@@ -105,14 +105,14 @@ class Choosing:
 
     # ---- one key -----------------------------------------------------------------------------------------------------
 
-    def _in_key(self, key: Mapping[str, object]) -> Found:
+    def _in_key(self, key: Mapping[str, object]) -> ChosenKey:
         table = self._rows_of(key)
         if table.num_rows == 0:
             raise EpisodeAnalysisError(
                 f"The key {named_key(key)} has no rows." if key else "The pattern's input has no rows.",
                 hint=self._some_keys() if key else None,
             )
-        return self._chosen(key, self.labelling.ordered(table))
+        return self._choose_match(key, self.labelling.order_rows(table))
 
     def _rows_of(self, key: Mapping[str, object]) -> pa.Table:
         inspected = self.labelling.inspected
@@ -122,7 +122,7 @@ class Choosing:
         return self._first_rows(inspected, key, Axis.of(inspected.time, schema, self.zone))
 
     def _first_rows(self, inspected: Inspected, key: Mapping[str, object], axis: Axis) -> pa.Table:
-        """Of a key with too many rows, those between the bounds that were asked for, or its first ones."""
+        """Read the rows of a large key between the bounds that were asked for, or its first ones."""
         from episode.spark.keyed_rows import rows_at_most
 
         between = self._bounds(axis)
@@ -143,16 +143,16 @@ class Choosing:
         first, last = (None if one is None else axis.value(axis.at(one, "between")) for one in given)
         return first, last
 
-    def _chosen(self, key: Mapping[str, object], rows: Rows) -> Found:
+    def _choose_match(self, key: Mapping[str, object], rows: OrderedRows) -> ChosenKey:
         axis = Axis.of(self.labelling.inspected.time, rows.table.schema, self.zone)
         x = axis.positions(rows.table)
         extents = self.labelling.extents(rows)
         if extents.empty:
             self.notes.append(f"{count_of(extents.empty, 'match')} without rows cannot be drawn.")
-        found = Found(key, rows, axis, x, extents, None, tuple(self.notes))
+        found = ChosenKey(key, rows, axis, x, extents, None, tuple(self.notes))
         return replace(found, chosen=self._match_of(found))
 
-    def _match_of(self, found: Found) -> int | None:
+    def _match_of(self, found: ChosenKey) -> int | None:
         extents, wish = found.extents, self.wish
         if wish.match is not None:
             at = np.flatnonzero(extents.number == wish.match)
@@ -170,12 +170,12 @@ class Choosing:
 
     # ---- all keys ----------------------------------------------------------------------------------------------------
 
-    def _in_all_keys(self) -> Found:
+    def _in_all_keys(self) -> ChosenKey:
         inspected = self.labelling.inspected
         table = inspected.rows({}, further=self.further)
         if table.num_rows == 0:
             raise EpisodeAnalysisError("The pattern's input has no rows.")
-        rows = self.labelling.ordered(table)
+        rows = self.labelling.order_rows(table)
         extents = self.labelling.extents(rows)
         bounds = np.append(np.flatnonzero(np.diff(rows.key, prepend=rows.key[0] - 1)), len(rows))
         keys = len(bounds) - 1
@@ -189,11 +189,11 @@ class Choosing:
             part = self._part_of(rows, extents, axis, bounds)
             self.notes.append(self._why(f"{count_of(keys, 'key')}"))
         low, high = int(bounds[part]), int(bounds[part + 1])
-        own = Rows(rows.table.slice(low, high - low), rows.key[low:high], rows.time[low:high])
+        own = OrderedRows(rows.table.slice(low, high - low), rows.key[low:high], rows.time[low:high])
         key = {name: rows.table.column(name)[low].as_py() for name in inspected.keys}
-        return self._chosen(key, own)
+        return self._choose_match(key, own)
 
-    def _part_of(self, rows: Rows, extents: Extents, axis: Axis, bounds: np.ndarray) -> int:
+    def _part_of(self, rows: OrderedRows, extents: MatchExtents, axis: Axis, bounds: np.ndarray) -> int:
         """The key of the best match, by its place among the keys."""
         x = axis.positions(rows.table)
         part = np.searchsorted(bounds, extents.first, "right") - 1
@@ -249,7 +249,7 @@ class Choosing:
 
 
 def _best(lengths: np.ndarray, counts: np.ndarray, choose: str) -> int | None:
-    """Which one is the longest, or the shortest; by rows where equal. NaN: out of the question."""
+    """Return the longest one, or the shortest; of equal ones by rows. NaN: not a choice."""
     known = ~np.isnan(lengths)
     if not known.any():
         return None
@@ -258,7 +258,7 @@ def _best(lengths: np.ndarray, counts: np.ndarray, choose: str) -> int | None:
     return int(order[0])
 
 
-def range_of(found: Found, wish: Wish) -> tuple[float, float]:
+def range_of(found: ChosenKey, wish: Wish) -> tuple[float, float]:
     """The range that a caller asks for, as positions."""
     x = found.x[~np.isnan(found.x)]
     low, high = wish.between or (None, None)
@@ -269,7 +269,7 @@ def range_of(found: Found, wish: Wish) -> tuple[float, float]:
     return first, last
 
 
-def view_of(found: Found, wish: Wish) -> tuple[float, float]:
+def view_of(found: ChosenKey, wish: Wish) -> tuple[float, float]:
     """The positions between which things are drawn: what was asked for, all of a short key, or the match with as much
     again around it."""
     x = found.x[~np.isnan(found.x)]
@@ -298,7 +298,9 @@ def _with_margin(low: float, high: float) -> tuple[float, float]:
     return low - margin, high + margin
 
 
-def marks_of(found: Found, view: tuple[float, float], most: int, notes: list[str]) -> tuple[list[int], list[MatchMark]]:
+def marks_of(
+    found: ChosenKey, view: tuple[float, float], most: int, notes: list[str]
+) -> tuple[list[int], list[MatchMark]]:
     """The matches that are drawn, by their places among the extents, and how: the chosen one, and its nearest
     neighbours in the view."""
     from episode.pictures.buckets import lanes_of
@@ -331,7 +333,7 @@ def marks_of(found: Found, view: tuple[float, float], most: int, notes: list[str
     return [int(at) for at in drawn], marks
 
 
-def _note(extents: Extents, at: int) -> str:
+def _note(extents: MatchExtents, at: int) -> str:
     if extents.timed_out[at]:
         return "timed out"
     if extents.final is not None:

@@ -24,9 +24,9 @@ from episode.lang.events.syntax import (
 from episode.lang.events.syntax import Sequence as EventSequence
 from episode.matchers.scalars import Scalars
 from episode.matchers.spark_types import retyped
-from episode.pictures.buckets import thinned
-from episode.pictures.choosing import Choosing, Found, Wish, marks_of, title_of, view_of, written_pattern
-from episode.pictures.labelled import Labelled, Labelling
+from episode.pictures.buckets import thin_rows
+from episode.pictures.choosing import ChosenKey, KeyChoice, Wish, marks_of, title_of, view_of, written_pattern
+from episode.pictures.labelled import LabelledMatch, Labelling
 from episode.pictures.look import Look, MatchMark, Table
 from episode.pictures.rows import match_table, overview_tables
 from episode.pictures.series import Series
@@ -65,18 +65,18 @@ def look_at_events(inspected: Inspected, wish: Wish, zone: str) -> Look:
     if wish.series is not None:
         raise EpisodeAnalysisError(f"series={wish.series!r}: events lie on lanes by class, not on a series.")
     labelling = Labelling.of(inspected)
-    found = Choosing(labelling, wish, zone).found()
+    found = KeyChoice(labelling, wish, zone).choose()
     notes = list(found.notes)
     view = view_of(found, wish)
     drawn, marks = marks_of(found, view, wish.most, notes)
-    matches = labelling.labelled(found.rows, found.extents.place[drawn])
+    matches = labelling.label_matches(found.rows, found.extents.place[drawn])
     typed = bool(inspected.events.tables) or (inspected.events.given.type_column or query.input.type_column) is not None
     lanes = lanes_of(query, typed)
     drawing = Drawing(found, plan, lanes, _starts(found, plan))
     within = None if plan.within is None else found.axis.of_units(plan.within)
     tables = {
         "events": drawing.events(view, wish.width, typed, notes),
-        "taken": drawing.taken(matches, marks),
+        "taken": drawing.taken_events(matches, marks),
         "links": drawing.links(matches, marks),
         "closures": drawing.closures(matches, marks, query.pattern),
         "stretches": drawing.stretches(matches, marks, query.pattern, within),
@@ -89,7 +89,7 @@ def look_at_events(inspected: Inspected, wish: Wish, zone: str) -> Look:
         title=title_of(written_pattern(inspected), found.key, len(found.extents)),
         key=found.key,
         axis=found.axis,
-        view=_widened(view, tables["stretches"], found),
+        view=_widen_view(view, tables["stretches"], found),
         matches=tuple(marks),
         total=len(found.extents),
         names=tuple(dict.fromkeys(name for lane in lanes if not lane.negated for name in lane.variables)),
@@ -99,12 +99,12 @@ def look_at_events(inspected: Inspected, wish: Wish, zone: str) -> Look:
     )
 
 
-def _starts(found: Found, plan: EventPlan) -> np.ndarray | None:
+def _starts(found: ChosenKey, plan: EventPlan) -> np.ndarray | None:
     """Where events last, or where their time is imprecise, the other end of them."""
     return None if plan.times.start is None else found.axis.positions(found.rows.table, plan.times.start)
 
 
-def _widened(view: tuple[float, float], stretches: Table, found: Found) -> tuple[float, float]:
+def _widen_view(view: tuple[float, float], stretches: Table, found: ChosenKey) -> tuple[float, float]:
     """A forbidden stretch before or after a match is in the picture as far as there are events."""
     x = found.x[~np.isnan(found.x)]
     low = min([view[0], *(one["x"] for one in stretches)])
@@ -134,7 +134,7 @@ def _lane_name(name: str, variables: tuple[str, ...], negated: bool) -> str:
 class Drawing:
     """The tables of a picture. starts: of events that last."""
 
-    found: Found
+    found: ChosenKey
     plan: EventPlan
     lanes: tuple[Lane, ...]
     starts: np.ndarray | None
@@ -155,7 +155,7 @@ class Drawing:
             for mask, fits in ((qualifies, True), (member & ~qualifies, False)):
                 places = np.flatnonzero(mask)
                 x = self.found.x[places]
-                at = places[thinned(x, np.zeros(len(x), np.int64), view, width // 3, MOST_EVENTS // len(self.lanes))]
+                at = places[thin_rows(x, np.zeros(len(x), np.int64), view, width // 3, MOST_EVENTS // len(self.lanes))]
                 left_out += int(np.count_nonzero((x >= view[0]) & (x <= view[1]))) - len(at)
                 rows += [self._event(place, lane.name) | {"fits": fits} for place in at]
         if left_out:
@@ -181,7 +181,7 @@ class Drawing:
 
     # ---- matches -----------------------------------------------------------------------------------------------------
 
-    def taken(self, matches: Sequence[Labelled], marks: Sequence[MatchMark]) -> Table:
+    def taken_events(self, matches: Sequence[LabelledMatch], marks: Sequence[MatchMark]) -> Table:
         """The events of the matches, with their variables and some of their values."""
         columns = [name for name in self.plan.input_columns if not self._is_known(name)][:MOST_VALUES]
         rows = []
@@ -200,7 +200,7 @@ class Drawing:
         times = self.plan.times
         return name in (*self.plan.keys, times.end, times.start) or name.startswith(OWN)
 
-    def links(self, matches: Sequence[Labelled], marks: Sequence[MatchMark]) -> Table:
+    def links(self, matches: Sequence[LabelledMatch], marks: Sequence[MatchMark]) -> Table:
         """From event to event of a match, in the order of time."""
         return tuple(
             {
@@ -214,7 +214,7 @@ class Drawing:
             for at in range(len(match.places))
         )
 
-    def closures(self, matches: Sequence[Labelled], marks: Sequence[MatchMark], pattern: EventPattern) -> Table:
+    def closures(self, matches: Sequence[LabelledMatch], marks: Sequence[MatchMark], pattern: EventPattern) -> Table:
         """The events that a closure gathers in a match, as one stretch of its lane."""
         gathering = {
             one.variable for node in nodes_of(pattern) if isinstance(node, Closure) for one in classes_of(node)
@@ -231,7 +231,7 @@ class Drawing:
         return tuple(rows)
 
     def stretches(
-        self, matches: Sequence[Labelled], marks: Sequence[MatchMark], pattern: EventPattern, within: float | None
+        self, matches: Sequence[LabelledMatch], marks: Sequence[MatchMark], pattern: EventPattern, within: float | None
     ) -> Table:
         """Where the chosen match allows no event of a negated class."""
         rows = []
@@ -249,7 +249,7 @@ class Drawing:
                     rows.append({"x": low, "x2": high} | own)
         return tuple(rows)
 
-    def _times(self, match: Labelled) -> dict[str, list[tuple[float, float]]]:
+    def _times(self, match: LabelledMatch) -> dict[str, list[tuple[float, float]]]:
         """When the events of each variable begin and end."""
         found: dict[str, list[tuple[float, float]]] = {}
         for place, label in zip(match.places, match.labels):

@@ -58,7 +58,7 @@ WHOLE: dict[OutputAtom, str] = {Gathered(None, True, _AT, False): PLACES, Gather
 
 
 @dataclass(frozen=True)
-class Rows:
+class OrderedRows:
     """Rows of one or several keys: those of a key together, in the order of the pattern.
 
     table: the columns that the pattern reads, and further ones. time: images (int64) of the column that orders them.
@@ -73,7 +73,7 @@ class Rows:
 
 
 @dataclass(frozen=True)
-class Extents:
+class MatchExtents:
     """The matches among rows, by their place in the order in which they are found.
 
     first, last: places of the earliest and the latest row. count: how many rows. number: within the key, from 1 on.
@@ -96,7 +96,7 @@ class Extents:
 
 
 @dataclass(frozen=True)
-class Labelled:
+class LabelledMatch:
     """The rows of one match, by their places, and the label (or variable) of each."""
 
     places: np.ndarray
@@ -118,18 +118,18 @@ class Labelling:
     def plan(self) -> PatternPlan:
         return self.inspected.bound.plan
 
-    def ordered(self, table: pa.Table) -> Rows:
-        """Rows as they come from Spark, by key and in order."""
+    def order_rows(self, table: pa.Table) -> OrderedRows:
+        """Put rows from Spark in order, by key."""
         spec = self.inspected.bound.spec(table.schema)
         events = events_of(table, spec.input_order, KeyCoder(spec.input_order.keys))
-        return Rows(events.table, events.key, events.time)
+        return OrderedRows(events.table, events.key, events.time)
 
-    def extents(self, rows: Rows) -> Extents:
-        """All matches of the rows."""
-        atoms = {**EXTENT, **_said_of_matches(self.plan)}
-        bound = self.putting_out(atoms, (PLACE,))
-        nothing = named(bound.spec(_with_places(rows).schema).output_schema.empty_table(), bound, atoms)
-        table = pa.concat_tables([nothing, *self._matched(rows, atoms)])
+    def extents(self, rows: OrderedRows) -> MatchExtents:
+        """Return all matches of the rows."""
+        atoms = {**EXTENT, **_values_of_matches(self.plan)}
+        bound = self.with_output(atoms, (PLACE,))
+        nothing = rename_atoms(bound.spec(_with_places(rows).schema).output_schema.empty_table(), bound, atoms)
+        table = pa.concat_tables([nothing, *self._match_rows(rows, atoms)])
         first = _ints(table.column(FIRST))
         there = np.asarray(table.column(COUNT).combine_chunks().fill_null(0)) > 0
         last, count = _ints(table.column(LAST)), _ints(table.column(COUNT))
@@ -144,21 +144,21 @@ class Labelling:
         final = _floats(table, _FINAL, place)
         confidence = _floats(table, _CONFIDENCE, place)
         empty = int(np.count_nonzero(~there))
-        return Extents(place, first, last, count, number, timed_out.astype(np.bool_), final, confidence, empty)
+        return MatchExtents(place, first, last, count, number, timed_out.astype(np.bool_), final, confidence, empty)
 
-    def labelled(self, rows: Rows, places: np.ndarray) -> list[Labelled]:
-        """The rows and labels of some matches, by their places among all of them (`Extents.place`), in that order."""
+    def label_matches(self, rows: OrderedRows, places: np.ndarray) -> list[LabelledMatch]:
+        """Return the rows and labels of some matches, by their places among all of them (`MatchExtents.place`)."""
         wanted = np.unique(places)
-        by_place: dict[int, Labelled] = {}
+        by_place: dict[int, LabelledMatch] = {}
         passed = 0
-        for table in self._matched(rows, WHOLE):
+        for table in self._match_rows(rows, WHOLE):
             low, high = np.searchsorted(wanted, (passed, passed + table.num_rows))
             for place in wanted[low:high]:
                 at = int(place) - passed
                 found = np.asarray(table.column(PLACES)[at].values, np.int64)
                 names = table.column(LABELS)[at].as_py()
                 order = np.argsort(found, kind="stable")
-                by_place[int(place)] = Labelled(found[order], tuple(names[one] for one in order))
+                by_place[int(place)] = LabelledMatch(found[order], tuple(names[one] for one in order))
             passed += table.num_rows
             if len(by_place) == len(wanted):
                 break
@@ -179,10 +179,12 @@ class Labelling:
         from episode.spark.keyed_rows import first_matches
 
         atoms = self.keys_and_times()
-        bound = self.putting_out(atoms)
-        return named(first_matches(self.inspected.events.frame, bound, self.inspected.placed.run, most), bound, atoms)
+        bound = self.with_output(atoms)
+        return rename_atoms(
+            first_matches(self.inspected.events.frame, bound, self.inspected.placed.run, most), bound, atoms
+        )
 
-    def putting_out(self, atoms: dict[OutputAtom, str], further: tuple[str, ...] = ()) -> BoundPattern:
+    def with_output(self, atoms: dict[OutputAtom, str], further: tuple[str, ...] = ()) -> BoundPattern:
         """The pattern with these values as its output, and what its conditions on whole matches need. further: columns
         (bigint) of the input."""
         bound: Any = self.inspected.bound
@@ -196,19 +198,19 @@ class Labelling:
 
     # ---- matching --------------------------------------------------------------------------------------------------
 
-    def _matched(self, rows: Rows, atoms: dict[OutputAtom, str]) -> Iterator[pa.Table]:
+    def _match_rows(self, rows: OrderedRows, atoms: dict[OutputAtom, str]) -> Iterator[pa.Table]:
         """The matches, as tables of bounded size, with these values of each."""
-        bound = self.putting_out(atoms, (PLACE,))
+        bound = self.with_output(atoms, (PLACE,))
         table = _with_places(rows)
         spec = bound.spec(table.schema)
         events = EventBatch(table.select(list(spec.input_columns)), rows.key, rows.time)
         matcher = spec.open()
         for found in (matcher.feed(events, END_OF_TIME), matcher.finish()):
             for one in found:
-                yield named(self._kept(bound, one), bound, atoms)
+                yield rename_atoms(self._keep(bound, one), bound, atoms)
 
-    def _kept(self, bound: BoundPattern, matched: pa.Table) -> pa.Table:
-        """Those for which the conditions on whole matches hold."""
+    def _keep(self, bound: BoundPattern, matched: pa.Table) -> pa.Table:
+        """Return the matches for which the conditions on whole matches hold."""
         conditions = bound.result.conditions
         if not conditions or matched.num_rows == 0:
             return matched
@@ -222,12 +224,12 @@ class Labelling:
 
 
 def key_name(at: int) -> str:
-    """The column with the values of a key column, by its number."""
+    """Return the column with the values of a key column, by its number."""
     return f"{OWN}key_{at}"
 
 
-def named(table: pa.Table, bound: BoundPattern, atoms: dict[OutputAtom, str]) -> pa.Table:
-    """With the values under the names that were asked for: the query itself may put out the same under another."""
+def rename_atoms(table: pa.Table, bound: BoundPattern, atoms: dict[OutputAtom, str]) -> pa.Table:
+    """Add the values under the names that were asked for: the query itself may return the same under other names."""
     for atom, name in atoms.items():
         own = bound.plan.measures.atoms[atom]
         if own != name:
@@ -236,7 +238,7 @@ def named(table: pa.Table, bound: BoundPattern, atoms: dict[OutputAtom, str]) ->
 
 
 def _narrow(plan: Any) -> Any:
-    """The plan with the columns that matching reads: not those that are only put out."""
+    """Keep the columns that matching reads, without those that are only returned."""
     if not isinstance(plan, RowPatternPlan):
         return plan
     nothing = MeasurePlan([])
@@ -245,8 +247,8 @@ def _narrow(plan: Any) -> Any:
     return replace(plan, input_columns=needed or plan.input_columns[:1])
 
 
-def _said_of_matches(plan: PatternPlan) -> dict[OutputAtom, str]:
-    """What else there is to know of whole matches."""
+def _values_of_matches(plan: PatternPlan) -> dict[OutputAtom, str]:
+    """Return further values of whole matches, and their names."""
     if isinstance(plan, RowPatternPlan):
         return {NumberOfMatch(): NUMBER}
     found: dict[OutputAtom, str] = {}
@@ -257,7 +259,7 @@ def _said_of_matches(plan: PatternPlan) -> dict[OutputAtom, str]:
     return found
 
 
-def _with_places(rows: Rows) -> pa.Table:
+def _with_places(rows: OrderedRows) -> pa.Table:
     return rows.table.append_column(PLACE, pa.array(np.arange(len(rows), dtype=np.int64)))
 
 

@@ -1,4 +1,4 @@
-"""What a picture of matches shows, as data: bounded by what a screen can show, and without any library that draws."""
+"""Contents of a picture of matches, as data: bounded by what a screen can show, without any library that draws."""
 
 from __future__ import annotations
 

@@ -17,8 +17,19 @@ from episode.matchers.correlation.spec import ARCHIVE_ROW, LIVE_ROW, SIDE_COLUMN
 from episode.matchers.keys import KeyCoder
 from episode.matchers.ordering import events_of
 from episode.matchers.protocol import END_OF_TIME, EventBatch
-from episode.pictures.choosing import Choosing, Found, Wish, view_of, written_pattern
-from episode.pictures.labelled import EXTENT, FIRST, LAST, PLACE, PLACES, WHOLE, Extents, Labelling, Rows, numbers_of
+from episode.pictures.choosing import ChosenKey, KeyChoice, Wish, view_of, written_pattern
+from episode.pictures.labelled import (
+    EXTENT,
+    FIRST,
+    LAST,
+    PLACE,
+    PLACES,
+    WHOLE,
+    Labelling,
+    MatchExtents,
+    OrderedRows,
+    numbers_of,
+)
 from episode.pictures.look import Look, MatchMark, Table, named_key
 from episode.pictures.rows import line_table, overview_tables
 from episode.pictures.series import Series, chosen_column, columns_in, series_of
@@ -104,7 +115,7 @@ class PairInput(Inspected):
 
 
 @dataclass(frozen=True)
-class PairExtents(Extents):
+class PairExtents(MatchExtents):
     """Pairs as matches from the start of the archive match to the end of the live match. archive_last, live_first:
     where the one ends and the other begins."""
 
@@ -121,12 +132,12 @@ class PairLabelling(Labelling):
         assert isinstance(self.inspected, PairInput)
         return self.inspected
 
-    def ordered(self, table: pa.Table) -> Rows:
+    def order_rows(self, table: pa.Table) -> OrderedRows:
         order = self.input.pair.spec(table.schema).input_order
         events = events_of(table, order, KeyCoder(order.keys))
-        return Rows(events.table, events.key, events.time)
+        return OrderedRows(events.table, events.key, events.time)
 
-    def extents(self, rows: Rows) -> PairExtents:
+    def extents(self, rows: OrderedRows) -> PairExtents:
         found = list(self._pairs(rows, EXTENT))
         columns = {
             (role, name): np.concatenate([np.zeros(0, np.int64), *(_ints(one, role, name) for one in found)])
@@ -141,7 +152,7 @@ class PairLabelling(Labelling):
             np.arange(len(first)), first, last, last - first + 1, number, nothing, None, None, 0, *others
         )
 
-    def places_of(self, rows: Rows, wanted: int) -> dict[str, np.ndarray]:
+    def places_of(self, rows: OrderedRows, wanted: int) -> dict[str, np.ndarray]:
         """The rows of the live and the archive match of one pair."""
         passed = 0
         for table in self._pairs(rows, {**EXTENT, **WHOLE}):
@@ -160,9 +171,9 @@ class PairLabelling(Labelling):
 
     # ---- matching --------------------------------------------------------------------------------------------------
 
-    def _pairs(self, rows: Rows, atoms: dict[OutputAtom, str]) -> Iterator[pa.Table]:
+    def _pairs(self, rows: OrderedRows, atoms: dict[OutputAtom, str]) -> Iterator[pa.Table]:
         """The pairs in tables of bounded size, those alone for which all of the condition holds."""
-        pair = self._putting_out(atoms)
+        pair = self._with_output(atoms)
         table = rows.table
         for name in dict.fromkeys(outer for _, outer in _place_columns(pair.inputs)):
             table = table.append_column(name, pa.array(np.arange(len(rows), dtype=np.int64)))
@@ -173,7 +184,7 @@ class PairLabelling(Labelling):
             for one in found:
                 yield self._held(pair, one)
 
-    def _putting_out(self, atoms: dict[OutputAtom, str]) -> CorrelatedPatterns:
+    def _with_output(self, atoms: dict[OutputAtom, str]) -> CorrelatedPatterns:
         """The correlation with further values of either match, and a number for each row."""
         pair = self.input.pair
         sides = []
@@ -260,7 +271,7 @@ def look_at_pairs(live: Inspected, archive: Inspected, wish: Wish, zone: str) ->
     )
     labelling = PairLabelling(given)
     column = _column(live, wish)
-    found = Choosing(labelling, wish, zone, () if column is None else (column,)).found()
+    found = KeyChoice(labelling, wish, zone, () if column is None else (column,)).choose()
     notes = list(found.notes)
     view = _view(found, wish, pair.recency)
     drawn, marks = _marks(found, view, wish, notes)
@@ -307,7 +318,7 @@ def _column(live: Inspected, wish: Wish) -> str | None:
     return chosen_column(types, wish.series, columns_in(scalars), [*plan.keys, *(one.column for one in plan.order)])
 
 
-def _view(found: Found, wish: Wish, recency: int) -> tuple[float, float]:
+def _view(found: ChosenKey, wish: Wish, recency: int) -> tuple[float, float]:
     """With all of the recency in it, where nothing else was asked for."""
     low, high = view_of(found, wish)
     if found.chosen is None or wish.between is not None:
@@ -320,7 +331,9 @@ def _view(found: Found, wish: Wish, recency: int) -> tuple[float, float]:
     )
 
 
-def _marks(found: Found, view: tuple[float, float], wish: Wish, notes: list[str]) -> tuple[list[int], list[MatchMark]]:
+def _marks(
+    found: ChosenKey, view: tuple[float, float], wish: Wish, notes: list[str]
+) -> tuple[list[int], list[MatchMark]]:
     """The chosen pair, and the others of the same live match."""
     extents = found.extents
     assert isinstance(extents, PairExtents)
@@ -346,7 +359,7 @@ def _marks(found: Found, view: tuple[float, float], wish: Wish, notes: list[str]
     return drawn, marks
 
 
-def _row_table(found: Found, labelling: PairLabelling, series: Series, view: tuple[float, float]) -> Table:
+def _row_table(found: ChosenKey, labelling: PairLabelling, series: Series, view: tuple[float, float]) -> Table:
     """The rows of both matches of the chosen pair."""
     if found.chosen is None:
         return ()
@@ -368,7 +381,7 @@ def _row_table(found: Found, labelling: PairLabelling, series: Series, view: tup
     return tuple(rows)
 
 
-def _match_table(found: Found, drawn: Sequence[int], marks: Sequence[MatchMark]) -> Table:
+def _match_table(found: ChosenKey, drawn: Sequence[int], marks: Sequence[MatchMark]) -> Table:
     """A bar for each match: the live one once, and its archive matches."""
     extents, axis = found.extents, found.axis
     assert isinstance(extents, PairExtents)
@@ -384,7 +397,7 @@ def _match_table(found: Found, drawn: Sequence[int], marks: Sequence[MatchMark])
     return tuple(rows)
 
 
-def _recency(found: Found, marks: Sequence[MatchMark], pair: CorrelatedPatterns) -> Table:
+def _recency(found: ChosenKey, marks: Sequence[MatchMark], pair: CorrelatedPatterns) -> Table:
     """From when on an archive match may begin, to the end of the live match."""
     chosen = next((mark for mark in marks if mark.chosen), None)
     if chosen is None:

@@ -46,7 +46,7 @@ class Picture(alt.VConcatChart):
         return vl_convert.vegalite_to_png(self.to_dict(validate=False), vl_version=_VERSION, scale=scale)
 
     def _repr_mimebundle_(self, *args: Any, **kwds: Any) -> Any:
-        """For notebooks: the chart, where they can draw it themselves, and a picture of it."""
+        """Return the chart for notebooks that can draw it themselves, and a picture of it."""
         spec = self.to_dict(validate=False)
         return {
             _MIME: spec,

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from episode.lang.rows.syntax import MatchRecognize
-from episode.pictures.buckets import shown, thinned
-from episode.pictures.choosing import Choosing, Found, Wish, marks_of, title_of, view_of, written_pattern
-from episode.pictures.labelled import Labelled, Labelling
+from episode.pictures.buckets import line_rows, thin_rows
+from episode.pictures.choosing import ChosenKey, KeyChoice, Wish, marks_of, title_of, view_of, written_pattern
+from episode.pictures.labelled import LabelledMatch, Labelling
 from episode.pictures.look import Look, MatchMark, Table
 from episode.pictures.series import Series, chosen_column, columns_in, series_of
 from episode.queries.inspecting import Inspected
@@ -27,13 +27,13 @@ def look_at_rows(inspected: Inspected, wish: Wish, zone: str) -> Look:
     labelling = Labelling.of(inspected)
     column = series_column(inspected, query, wish)
     further = () if column is None else (column,)
-    found = Choosing(labelling, wish, zone, further).found()
+    found = KeyChoice(labelling, wish, zone, further).choose()
     notes = list(found.notes)
     view = view_of(found, wish)
     drawn, marks = marks_of(found, view, wish.most, notes)
     labels = labelling.plan.labels.names
     series = series_of(found.rows.table, column) if column is not None else _of_labels(found, labels)
-    matches = labelling.labelled(found.rows, found.extents.place[drawn])
+    matches = labelling.label_matches(found.rows, found.extents.place[drawn])
     tables = {
         "line": line_table(found, series, view, wish.width, notes),
         "rows": row_table(found, series, matches, marks, view, wish.width, notes),
@@ -67,34 +67,34 @@ def series_column(inspected: Inspected, query: MatchRecognize, wish: Wish) -> st
     return chosen_column(types, wish.series, [*defined, *measured], never)
 
 
-def _of_labels(found: Found, labels: tuple[str, ...]) -> Series:
+def _of_labels(found: ChosenKey, labels: tuple[str, ...]) -> Series:
     """Where no column can be drawn: a lane for all rows."""
     return Series("rows", np.zeros(len(found.rows)), ("rows",))
 
 
-def line_table(found: Found, series: Series, view: tuple[float, float], width: int, notes: list[str]) -> Table:
+def line_table(found: ChosenKey, series: Series, view: tuple[float, float], width: int, notes: list[str]) -> Table:
     """The series inside the view."""
     if series.categories:
         codes = np.where(np.isnan(series.y), len(series.categories), series.y).astype(np.int64)
-        at = thinned(found.x, codes, view, width // 2, MOST_POINTS)
+        at = thin_rows(found.x, codes, view, width // 2, MOST_POINTS)
         at = at[~np.isnan(series.y[at])]
     else:
-        at = shown(found.x, series.y, view, width // 2)
+        at = line_rows(found.x, series.y, view, width // 2)
     inside = int(np.count_nonzero((found.x >= view[0]) & (found.x <= view[1]) & ~np.isnan(series.y)))
     if len(at) < inside:
         notes.append(f"{count_of(inside, 'row')} are drawn as the extremes of {count_of(width // 2, 'column')}.")
     return points(found, series, at)
 
 
-def points(found: Found, series: Series, at: np.ndarray) -> Table:
+def points(found: ChosenKey, series: Series, at: np.ndarray) -> Table:
     named = series.categories
     return tuple({"x": float(x), "y": named[int(y)] if named else float(y)} for x, y in zip(found.x[at], series.y[at]))
 
 
 def row_table(
-    found: Found,
+    found: ChosenKey,
     series: Series,
-    matches: Sequence[Labelled],
+    matches: Sequence[LabelledMatch],
     marks: Sequence[MatchMark],
     view: tuple[float, float],
     width: int,
@@ -115,7 +115,7 @@ def row_table(
         names, codes = np.unique(labels[kept], return_inverse=True)
         x, y = found.x[places[kept]], series.y[places[kept]]
         few = [np.flatnonzero(codes == code) for code in range(len(names))]
-        some = np.sort(np.concatenate([one[shown(x[one], y[one], view, width // 8)] for one in few]))
+        some = np.sort(np.concatenate([one[line_rows(x[one], y[one], view, width // 8)] for one in few]))
         notes.append(f"{count_of(len(some), 'row')} of the {len(kept):,} in the matches are marked.")
         kept = kept[some]
     named = series.categories
@@ -132,7 +132,7 @@ def row_table(
     )
 
 
-def match_table(found: Found, marks: Sequence[MatchMark]) -> Table:
+def match_table(found: ChosenKey, marks: Sequence[MatchMark]) -> Table:
     """The brackets of matches."""
     axis = found.axis
     return tuple(
@@ -150,11 +150,11 @@ def match_table(found: Found, marks: Sequence[MatchMark]) -> Table:
     )
 
 
-def overview_tables(found: Found, series: Series, width: int, marks: Sequence[MatchMark]) -> dict[str, Table]:
+def overview_tables(found: ChosenKey, series: Series, width: int, marks: Sequence[MatchMark]) -> dict[str, Table]:
     """All of the key in small: its series, and where matches are."""
     whole = float(np.nanmin(found.x)), float(np.nanmax(found.x))
     numbers = replace(series, categories=())
-    at = shown(found.x, numbers.y, whole, width // 3)
+    at = line_rows(found.x, numbers.y, whole, width // 3)
     chosen = next((mark for mark in marks if mark.chosen), None)
     step = (whole[1] - whole[0]) / width
     starts, ends = found.starts, found.ends

@@ -1,4 +1,4 @@
-"""Which column of the input a picture draws along its time, and its values."""
+"""Column of the input that a picture draws along its time, and its values."""
 
 from __future__ import annotations
 

@@ -15,9 +15,9 @@ from episode.lang.situations.syntax import SituationQuery
 from episode.matchers.scalars import Scalars
 from episode.matchers.spark_types import retyped
 from episode.pictures.axis import Axis
-from episode.pictures.buckets import thinned
-from episode.pictures.choosing import Choosing, Found, Wish, marks_of, title_of, view_of, written_pattern
-from episode.pictures.labelled import FIRST, LAST, PLACE, Extents, Labelling, Rows, key_name, numbers_of
+from episode.pictures.buckets import thin_rows
+from episode.pictures.choosing import ChosenKey, KeyChoice, Wish, marks_of, title_of, view_of, written_pattern
+from episode.pictures.labelled import FIRST, LAST, PLACE, Labelling, MatchExtents, OrderedRows, key_name, numbers_of
 from episode.pictures.look import Look, MatchMark, Table
 from episode.pictures.rows import line_table, match_table, overview_tables
 from episode.pictures.series import Series, chosen_column, columns_in, series_of
@@ -62,7 +62,7 @@ class SituationLabelling(Labelling):
         assert isinstance(plan, SituationPlan)
         return plan
 
-    def situations(self, rows: Rows) -> dict[str, Situations]:
+    def situations(self, rows: OrderedRows) -> dict[str, Situations]:
         """The situations of each symbol, of whatever duration."""
         scalars = Scalars(retyped(rows.table))
         boundary = np.diff(rows.key, prepend=rows.key[:1] - 1) != 0
@@ -79,7 +79,7 @@ class SituationLabelling(Labelling):
             found[symbol] = Situations(first, np.where(is_open, ends, ends + 1), is_open)
         return found
 
-    def moments(self, rows: Rows) -> tuple[dict[str, np.ndarray], pa.Array]:
+    def moments(self, rows: OrderedRows) -> tuple[dict[str, np.ndarray], pa.Array]:
         """Of each match, the first row of the situation of each symbol, and when it was certain."""
         symbols = self.situation_plan.symbols
         atoms: dict[Any, str] = {
@@ -87,7 +87,7 @@ class SituationLabelling(Labelling):
             for number, symbol in enumerate(symbols)
         }
         atoms[MatchMoment(DETECTED_AT)] = _DETECTED
-        tables = list(self._matched(rows, atoms))
+        tables = list(self._match_rows(rows, atoms))
         if not tables:
             kind = rows.table.schema.field(self.situation_plan.time).type
             return {symbol: np.zeros(0, np.int64) for symbol in symbols}, pa.array([], kind)
@@ -95,7 +95,7 @@ class SituationLabelling(Labelling):
         starts = {symbol: np.asarray(table.column(f"{OWN}{number}"), np.int64) for number, symbol in enumerate(symbols)}
         return starts, table.column(_DETECTED).combine_chunks()
 
-    def extents(self, rows: Rows) -> Extents:
+    def extents(self, rows: OrderedRows) -> MatchExtents:
         starts, _ = self.moments(rows)
         every = self.situations(rows)
         first = np.min(list(starts.values()), axis=0)
@@ -103,7 +103,7 @@ class SituationLabelling(Labelling):
         last = np.max(ends, axis=0).astype(np.int64)
         number = numbers_of(rows.key[first], first, last)
         nothing = np.zeros(len(first), np.bool_)
-        return Extents(np.arange(len(first)), first, last, last - first, number, nothing)
+        return MatchExtents(np.arange(len(first)), first, last, last - first, number, nothing)
 
     def keys_and_times(self) -> dict[Any, str]:
         place = Place(frozenset((self.situation_plan.symbols[0],)), True, 0, 0, True)
@@ -119,7 +119,7 @@ def look_at_situations(inspected: Inspected, wish: Wish, zone: str) -> Look:
     types = {name: type_ for name, type_ in plan.types.items() if name in inspected.events.frame.columns}
     mentioned = columns_in(definition.condition for definition in query.definitions)
     column = chosen_column(types, wish.series, mentioned, [*plan.keys, plan.time])
-    found = Choosing(labelling, wish, zone, () if column is None else (column,)).found()
+    found = KeyChoice(labelling, wish, zone, () if column is None else (column,)).choose()
     notes = list(found.notes)
     view = view_of(found, wish)
     drawn, marks = marks_of(found, view, wish.most, notes)
@@ -158,7 +158,7 @@ class Drawing:
     """The tables of a picture. starts: of each match, the first row of the situation of each symbol. detected: when
     each was certain, as positions."""
 
-    found: Found
+    found: ChosenKey
     plan: SituationPlan
     every: dict[str, Situations]
     starts: dict[str, np.ndarray]
@@ -182,7 +182,7 @@ class Drawing:
             of_match = {int(own.at(self.starts[symbol][[at]])[0]): mark for at, mark in order}
             whole = min(view[0], float(x[inside].min(initial=view[0]))), view[1]
             most = MOST_BARS // len(self.plan.symbols)
-            some = inside[thinned(x[inside], np.zeros(len(inside), np.int64), whole, width // 3, most)]
+            some = inside[thin_rows(x[inside], np.zeros(len(inside), np.int64), whole, width // 3, most)]
             chosen = np.union1d(some, np.array(sorted(of_match), np.int64)).astype(np.int64)
             left_out += len(inside) - len(np.intersect1d(chosen, inside))
             for at in chosen:

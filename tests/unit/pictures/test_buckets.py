@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from episode.pictures.buckets import lanes_of, shown, thinned
+from episode.pictures.buckets import lanes_of, line_rows, thin_rows
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -16,7 +16,7 @@ def test_every_column_keeps_its_extremes_and_its_ends(seed: int) -> None:
     y = rng.integers(0, 50, count).astype(np.float64)
     y[rng.random(count) < 0.1] = np.nan
     view = tuple(np.sort(rng.choice(501, 2, replace=False)).astype(float))
-    kept = shown(x, y, view, buckets)
+    kept = line_rows(x, y, view, buckets)
     inside = np.flatnonzero((x >= view[0]) & (x <= view[1]) & ~np.isnan(y))
     assert len(kept) <= max(4 * buckets + 8, 0) or set(inside) <= set(kept)
     assert np.all(np.diff(x[kept]) >= 0)
@@ -32,19 +32,19 @@ def test_every_column_keeps_its_extremes_and_its_ends(seed: int) -> None:
 
 def test_rows_against_time_are_turned_round() -> None:
     x, y = np.array([3.0, 2.0, np.nan, 1.0]), np.array([1.0, 2.0, 3.0, 4.0])
-    assert shown(x, y, (0, 5), 10).tolist() == [3, 1, 0]
+    assert line_rows(x, y, (0, 5), 10).tolist() == [3, 1, 0]
 
 
 def test_the_line_goes_on_to_the_edges_of_the_view() -> None:
     x = np.arange(10.0)
-    assert shown(x, x, (3.5, 5.5), 100).tolist() == [3, 4, 5, 6]
+    assert line_rows(x, x, (3.5, 5.5), 100).tolist() == [3, 4, 5, 6]
 
 
 def test_of_many_events_the_first_of_each_group_in_each_column() -> None:
     x = np.arange(1_000.0)
     group = np.arange(1_000) % 3
-    assert len(thinned(x, group, (0, 1_000), 10, 2_000)) == 1_000
-    kept = thinned(x, group, (0, 1_000), 10, 100)
+    assert len(thin_rows(x, group, (0, 1_000), 10, 2_000)) == 1_000
+    kept = thin_rows(x, group, (0, 1_000), 10, 100)
     assert len(kept) == 30
     assert set(group[kept]) == {0, 1, 2}
     assert kept[:3].tolist() == [0, 1, 2]

@@ -44,11 +44,11 @@ def test_labels_are_those_of_all_rows_per_match(seed: int, parts: tuple[str, str
     tail = f"{skip} {pattern} DEFINE {defined}"
     clause = f"PARTITION BY k ORDER BY ts MEASURES sum(v) AS total {tail}"
     labelling = Labelling.of(local_input(parse_clause(clause), table))
-    rows = labelling.ordered(labelling.inspected.rows({}))
+    rows = labelling.order_rows(labelling.inspected.rows({}))
     extents = labelling.extents(rows)
     found = [
         (rows.table.column("k")[int(place)].as_py(), int(number), rows.table.column("ts")[int(place)].as_py(), label)
-        for number, one in zip(extents.number, labelling.labelled(rows, extents.place))
+        for number, one in zip(extents.number, labelling.label_matches(rows, extents.place))
         for place, label in zip(one.places, one.labels)
     ]
     text = f"""SELECT * FROM t MATCH_RECOGNIZE (PARTITION BY k ORDER BY ts
@@ -57,16 +57,16 @@ def test_labels_are_those_of_all_rows_per_match(seed: int, parts: tuple[str, str
         (row["k"], row["number"], row["ts"], row["label"]) for row in episode.sql_local(text, t=table).to_pylist()
     ]
     assert sorted(found) == sorted(expected)
-    assert [len(one.places) for one in labelling.labelled(rows, extents.place)] == extents.count.tolist()
+    assert [len(one.places) for one in labelling.label_matches(rows, extents.place)] == extents.count.tolist()
 
 
 def test_some_matches_in_any_order() -> None:
     clause = parse_clause("PARTITION BY k ORDER BY ts MEASURES A.v AS a PATTERN (A B+) DEFINE B AS B.v < PREV(B.v)")
     labelling = Labelling.of(local_input(clause, rows_of(1, 300)))
-    rows = labelling.ordered(labelling.inspected.rows({}))
+    rows = labelling.order_rows(labelling.inspected.rows({}))
     extents = labelling.extents(rows)
-    every = labelling.labelled(rows, extents.place)
-    some = labelling.labelled(rows, extents.place[[5, 0, 3]])
+    every = labelling.label_matches(rows, extents.place)
+    some = labelling.label_matches(rows, extents.place[[5, 0, 3]])
     assert [one.places.tolist() for one in some] == [every[at].places.tolist() for at in (5, 0, 3)]
     assert extents.first.tolist() == [one.places[0] for one in every]
     assert extents.last.tolist() == [one.places[-1] for one in every]
@@ -77,8 +77,8 @@ def test_rows_in_exclusions_are_shown_too_and_no_column_is_read_for_the_output_a
         DEFINE B AS B.v < PREV(B.v), C AS C.v > PREV(C.v)"""
     labelling = Labelling.of(local_input(parse_clause(text), rows_of(2, 300)))
     assert set(labelling.plan.input_columns) == {"k", "ts", "v"}
-    rows = labelling.ordered(labelling.inspected.rows({}))
-    labels = [one.labels for one in labelling.labelled(rows, labelling.extents(rows).place)]
+    rows = labelling.order_rows(labelling.inspected.rows({}))
+    labels = [one.labels for one in labelling.label_matches(rows, labelling.extents(rows).place)]
     assert labels
     assert all(set(one) == {"A", "B", "C"} for one in labels)
 
@@ -99,10 +99,10 @@ def test_variables_are_those_of_the_events_returned(seed: int, pattern: str) -> 
     table = rows_of(seed)
     given = {"time": "ts", "key": ("k",), "type_column": "type"}
     labelling = Labelling.of(local_input(parse_event_query(pattern), table, **given))
-    rows = labelling.ordered(labelling.inspected.rows({}))
+    rows = labelling.order_rows(labelling.inspected.rows({}))
     extents = labelling.extents(rows)
     found = []
-    for one in labelling.labelled(rows, extents.place):
+    for one in labelling.label_matches(rows, extents.place):
         times: dict[str, list[int]] = {}
         for place, label in zip(one.places, one.labels):
             times.setdefault(label, []).append(rows.table.column("ts")[int(place)].as_py())
@@ -123,7 +123,7 @@ def test_situations_end_as_the_engine_says(seed: int) -> None:
         "DEFINE a AS v > 2 AT LEAST 2, b AS v < 4 PATTERN a overlaps b; a contains b; a starts b; a during b WITHIN 60"
     )
     labelling = SituationLabelling.of(local_input(parse_situation_query(text), table, time="ts", key=("k",)))
-    rows = labelling.ordered(labelling.inspected.rows({}))
+    rows = labelling.order_rows(labelling.inspected.rows({}))
     starts, detected = labelling.moments(rows)
     every = labelling.situations(rows)
     time = rows.table.column("ts").to_numpy()

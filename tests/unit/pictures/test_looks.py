@@ -133,7 +133,7 @@ def test_a_match_of_very_many_rows_is_marked_in_part() -> None:
 def test_a_key_that_is_too_long_is_looked_at_in_part(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(choosing, "MOST_ROWS", 4)
     monkeypatch.setattr(
-        choosing.Choosing, "_first_rows", lambda self, inspected, key, axis: inspected.rows(key).slice(0, 4)
+        choosing.KeyChoice, "_first_rows", lambda self, inspected, key, axis: inspected.rows(key).slice(0, 4)
     )
     assert len(fall(key="x").tables["line"]) == 4
 

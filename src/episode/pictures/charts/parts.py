@@ -1,4 +1,4 @@
-"""What all charts are made of: axes, brackets of matches, colours and shapes of names, titles."""
+"""Parts of all charts: axes, brackets of matches, colours and shapes of names, titles."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ CONFIG: Spec = {
 
 
 def chart(look: Look, panels: Sequence[Spec], tables: Mapping[str, Table], subtitle: Sequence[str] = ()) -> Spec:
-    """All panels under a title, with what the picture does not show under that."""
+    """Put all panels under a title, with what the picture does not show below it."""
     return {
         "description": look.description,
         "title": {"text": look.title, "subtitle": [*subtitle, *look.notes]},

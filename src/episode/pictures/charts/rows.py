@@ -48,7 +48,7 @@ def row_chart(look: Look, width: int, height: int | None) -> Spec:
     points = {"type": "point", "filled": True, "stroke": "white", "strokeWidth": 0.6, "clip": True}
     detail = panel(
         [
-            shaded(look),
+            shading(look),
             series_line(look),
             layer("rows", points, x=x, y=y, color=colour, shape=shape, size=size, opacity=opacity, tooltip=tips),
             *_strip(look),
@@ -63,7 +63,7 @@ def row_chart(look: Look, width: int, height: int | None) -> Spec:
     return chart(look, panels, tables)
 
 
-def shaded(look: Look) -> Spec:
+def shading(look: Look) -> Spec:
     """The time of the matches, over the whole height of the panel; that of the chosen one darker."""
     opacity = {"condition": {"test": "datum.chosen", "value": 0.13}, "value": 0.05}
     mark = {"type": "rect", "color": SHADE, "clip": True}
@@ -80,7 +80,7 @@ def _shades(look: Look) -> Table:
 
 
 def overview(look: Look, width: int) -> Spec:
-    """All of the key: its series, where matches are, which part is shown above."""
+    """Draw the whole key: its series, its matches, and the part that is shown above."""
     rows = look.tables["overview"]
     margin = 0.02 * (rows[-1]["x"] - rows[0]["x"])
     whole = rows[0]["x"] - margin, rows[-1]["x"] + margin

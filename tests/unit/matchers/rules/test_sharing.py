@@ -163,6 +163,7 @@ def test_explain_says_what_is_shared() -> None:
     matches = episode.match_all_local(EVENTS, rules, time="ts", key="k", type_column="kind")
     assert matches.counts == {"one": 3, "two": 3, "three": 1}
     assert matches.report.conditions == 3
+    assert "6 asked, 3 different, in 3 classes of rows" in matches.explain()
 
 
 # ---- prefixes ------------------------------------------------------------------------------------------
