@@ -61,7 +61,7 @@ def install() -> None:
 def names_in_sources() -> set[str]:
     """Names of programs as they are written; {…} of an f-string stands for anything."""
     texts = [path.read_text() for path in SOURCES.rglob("*.py")]
-    return {name for text in texts for name in re.findall(r"\bProgram\(f?\"([^\"]+)\"", text)}
+    return {name for text in texts for name in re.findall(r"\b(?:Program|entry_scope)\(f?\"([^\"]+)\"", text)}
 
 
 def never_called(directory: Path) -> list[str]:

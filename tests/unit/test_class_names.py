@@ -10,10 +10,9 @@ import episode
 
 KNOWN = {
     "Answer", "Asked", "Block", "Bound", "BoundQuery", "Bounds", "Branch", "Change", "Clock", "Comparison",
-    "Conjunct", "Conjunction", "Constant", "Disjunction", "Drawing", "Events", "Facts", "Held", "Histogram", "Input",
-    "Load", "Named", "Negation", "Origin", "Part", "Picture", "Place", "Planned", "PlannedRules", "Report",
-    "RuleMatches", "Run", "Running", "Runs", "Section", "Slice", "Snapshot", "Step", "Strategy", "Stream", "Target",
-    "Variable",
+    "Conjunct", "Conjunction", "Constant", "Disjunction", "Drawing", "Facts", "Held", "Histogram", "Input", "Named",
+    "Negation", "Origin", "Part", "Picture", "Place", "Planned", "Report", "Run", "Section", "Slice", "Snapshot",
+    "Strategy", "Stream", "Variable",
 }  # fmt: skip
 """Names that are defined more than once. Only take names away from here."""
 

@@ -18,7 +18,7 @@ from episode.matchers import opcodes as oc
 from episode.matchers.aggregate_code import AggregateShape
 from episode.matchers.measure_code import ChosenRows, OutputRows
 from episode.matchers.outcomes import EMPTY, MATCHED, UNMATCHED
-from tests.unit.native.runs import in_all_ways
+from tests.unit.native.runs import AllWays, programs_made_by
 
 LABEL_OF = [2, 0, 1, 0]
 EXCLUDED = [False, False, True, False]
@@ -116,7 +116,7 @@ SETTINGS = settings(max_examples=25, deadline=None)
 
 @pytest.fixture(autouse=True)
 def all_ways() -> Iterator[None]:
-    with in_all_ways():
+    with programs_made_by(AllWays):
         yield
 
 
