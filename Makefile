@@ -3,7 +3,7 @@
 
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-live test lint types unit test-live test-see coverage test-long fuzz-native test-checked \
+.PHONY: help setup demo demo-live test lint types unit test-live test-see coverage test-long fuzz-native fuzz-plans test-checked \
 	test-kafka test-sparks test-lakehouse test-s3 test-kill test-live-kills docs bench clean
 
 # Without bytecode on disk, every process (each of Spark's workers too) compiles all modules anew, for two seconds.
@@ -14,6 +14,11 @@ BIN := .venv/bin
 RUN = JAVA_HOME="$$(scripts/java-home)" PYSPARK_PYTHON="$(CURDIR)/$(BIN)/python" PYSPARK_DRIVER_PYTHON="$(CURDIR)/$(BIN)/python" \
 	SPARK_LOCAL_IP=127.0.0.1
 PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint requirements-dev.lock
+
+# Random tests of all languages, whose queries together call every emitter: `make fuzz-plans`.
+FUZZED_PLANS = row_pattern_laws row_pattern_slices row_pattern_windows event_pattern_laws event_slices event_code closure_engines \
+	collapsed trend_aggregates imprecise situation_laws situation_slices correlation_laws correlation_slices rule_sets \
+	exact_decimals arrays_in_conditions slice_packing
 
 # The tests of `make coverage`: those that need no Spark.
 COVERED = tests/unit tests/golden tests/state tests/conformance/test_conformance.py tests/conformance/test_conformance_locally.py
@@ -63,6 +68,11 @@ test-long: setup  ## fuzzing, the laws, and the cases as streams, at full size
 
 fuzz-native: setup  ## 100,000 random programs of the compiler: compiled against interpreted (others: FIRST_PROGRAM=100000)
 	$(RUN) EPISODE_NATIVE_PROGRAMS=100000 EPISODE_NATIVE_FIRST=$(or $(FIRST_PROGRAM),0) $(BIN)/pytest tests/property/test_native_programs.py -n 2 $(PYTEST_ARGS)
+
+fuzz-plans: setup  ## random queries: every call of their compiled code also with checks, and interpreted
+	rm -rf build/all-ways
+	$(RUN) EPISODE_ALL_WAYS=build/all-ways EPISODE_THOROUGH=1 $(BIN)/pytest -m "not slow and not live" -n 2 $(addprefix tests/property/test_,$(addsuffix .py,$(FUZZED_PLANS))) $(PYTEST_ARGS)
+	$(BIN)/python -m tests.support.plan_fuzzer build/all-ways
 
 test-checked: setup  ## random tests of patterns, with every index, divisor and conversion of compiled code checked
 	$(RUN) EPISODE_CHECKED=1 $(BIN)/pytest -m "not slow and not live" -n 2 tests/property/test_row_pattern_laws.py tests/property/test_row_pattern_slices.py tests/property/test_held_rows_of_row_patterns.py tests/property/test_overlapping_labels.py tests/property/test_permutations.py tests/property/test_event_pattern_laws.py tests/property/test_closure_engines.py tests/property/test_situation_laws.py tests/property/test_number_laws.py $(PYTEST_ARGS)
