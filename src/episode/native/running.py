@@ -47,7 +47,7 @@ class _Callable:
     arrays: list[tuple[str, np.dtype, bool]]
 
     def __call__(self, arrays: Sequence[np.ndarray], *scalars: Scalar) -> int:
-        raise NotImplementedError
+        raise NotImplementedError  # compiled and interpreted programs have their own
 
     def run(self, arrays: Mapping[str, np.ndarray], *scalars: Scalar) -> int:
         """Call the program with those of the arrays that it takes."""
