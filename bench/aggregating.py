@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from episode.lang.events.parser import parse_event_query
-from episode.matchers.events.aggregated_spec import AggregatedSpec
+from episode.matchers.events.aggregated import AggregatedSpec
 from episode.matchers.running import LocalRun
 from episode.plan.events.aggregated import plan_aggregated
 from episode.plan.events.classes import EventClasses

@@ -10,10 +10,9 @@ from contextlib import contextmanager
 from unittest.mock import patch
 
 from episode.matchers.events.code import confidence, imprecise
-from episode.native.ir import Operand, Value
+from episode.native.builder import Scope
+from episode.native.ir import F64, Operand, Value
 from episode.native.running import compiled_with
-from episode.native.scope import Scope
-from episode.native.types import F64
 
 
 class _TwiceInWindow(confidence.ConfidenceCode):

@@ -21,9 +21,9 @@ from episode.matchers.correlation.spec import CorrelationSpec, SidePlan
 from episode.matchers.protocol import EventBatch, OrderKey
 from episode.matchers.running import run as matches_of
 from episode.plan.correlation.plan import CorrelationPlan, Strategy
-from episode.plan.delays import plain_values
+from episode.plan.event_time import plain_values
 from episode.plan.output import MATCH_END, MATCH_START
-from episode.plan.run_options import RunOptions
+from episode.plan.pattern import RunOptions
 from episode.plan.schema import InputSchema
 from episode.queries.language import Given, Input
 from episode.queries.languages.rows import BoundRowPattern, RowPatterns

@@ -13,7 +13,7 @@ import pyarrow as pa
 from bench.harness import median, say
 from episode.matchers.protocol import EventBatch, MatcherSpec
 from episode.matchers.running import LocalRun, completed_by
-from episode.spark.worker import prepare_worker
+from episode.spark.startup.workers import prepare_worker
 
 
 def one_core() -> None:

@@ -104,7 +104,7 @@ def say(text: str) -> None:
 
 def local_session(cores: int = 2, settings: Mapping[str, str] | None = None):
     """A session on this machine with Spark's own defaults, but for the memory, which is ample for its sort."""
-    from episode.spark import session
+    from episode.spark.startup import session
 
     own = {"spark.driver.memory": "8g", "spark.sql.session.timeZone": "UTC"}
     return session.local_session("episode bench", own | dict(settings or {}), cores)

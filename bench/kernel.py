@@ -24,7 +24,8 @@ from bench.harness import Report, median, millions, say, verdict
 from bench.queries import RARE, TICK, TICK_MAXIMAL
 from bench.ticks import SCHEMA, ticks
 from episode.lang.rows.parser import parse_clause
-from episode.matchers import assembly, measure_code
+from episode.matchers import assembly
+from episode.matchers.code import measures as measure_code
 from episode.matchers.protocol import END_OF_TIME, EventBatch
 from episode.matchers.rows import matcher as row_pattern
 from episode.matchers.rows.code.running import RowCode

@@ -23,9 +23,9 @@ from bench.harness import ROOT, Report, local_session, median, say, verdict
 from bench.live_events import COLUMNS, KEYS, MICROSECONDS, TICK, Walks
 from bench.live_flink import flink_latency, flink_throughput
 from bench.stream import seconds as trigger_seconds
-from episode.spark.session import ROCKSDB, STATE_STORE
-from episode.spark.store_source import CATALOG
-from episode.spark.stores import register
+from episode.spark.startup.session import ROCKSDB, STATE_STORE
+from episode.spark.stores.catalog import register
+from episode.spark.stores.source import CATALOG
 
 RATES = (1_000, 10_000, 100_000)
 SECONDS, WARM = 30.0, 10.0

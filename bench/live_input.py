@@ -24,11 +24,11 @@ from episode.live.handling import open_source
 from episode.live.inputs import StoreInput, StreamRead
 from episode.live.protocol import Handling, TaskOptions
 from episode.live.task import SWITCHES
-from episode.matchers.live import Arrived, LiveRules, LiveShard
 from episode.matchers.rows.spec import RowPatternSpec
+from episode.matchers.stream_shard import Arrived, LiveRules, LiveShard
 from episode.plan.rows.plan import plan_row_pattern
 from episode.plan.schema import InputSchema
-from episode.spark.worker import prepare_worker
+from episode.spark.startup.workers import prepare_worker
 from episode.store.stream import StreamStore
 
 PACKAGES = ("llvmlite", "numpy", "pyarrow")

@@ -135,7 +135,7 @@ def in_stream(options: argparse.Namespace) -> None:
     """Micro-batches of 200,000 events, an hour of event time each, by the recency."""
     import episode
     from bench.stream import run, seconds, stream_of, write_files
-    from episode.spark.session import ROCKSDB, STATE_STORE
+    from episode.spark.startup.session import ROCKSDB, STATE_STORE
 
     os.sched_setaffinity(0, CORES)
     spark = local_session()

@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 import episode
 from bench.harness import Report, local_session, say, verdict
 from bench.payments import GIVEN, payments, rules
-from episode.spark.session import ROCKSDB, STATE_STORE
+from episode.spark.startup.session import ROCKSDB, STATE_STORE
 
 RULES, ROWS, ACCOUNTS, BATCHES, WARM = 100, 10_000, 1_000, 36, 8
 SHARDS = 4

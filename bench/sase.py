@@ -30,7 +30,7 @@ from episode.matchers.events import matcher
 from episode.matchers.events.construct import Constructing
 from episode.matchers.events.output import EventOutput
 from episode.queries.language import Given
-from episode.spark.batch import Batch
+from episode.spark.batch.runtime import Batch
 
 PACKAGES = ("llvmlite", "numpy", "pyarrow")
 RUNS, POSTPONED, FLY, COLLAPSED = "runs (SASE+)", "postponed", "on the fly", "collapsed"

@@ -29,10 +29,9 @@ from episode.matchers.situations.code.relations import (
     Situation,
     by_start,
 )
-from episode.native.builder import Function
+from episode.native.builder import Function, Scope
 from episode.native.ir import Value
 from episode.native.running import Compiled, compiled
-from episode.native.scope import Scope
 
 
 @cache

@@ -18,11 +18,11 @@ import pyarrow.parquet as pq
 
 import episode
 from bench.harness import Report, local_session, say, verdict
-from episode.queries.inspecting import inspected
 from episode.queries.origins import origin_of
-from episode.studio import gallery
-from episode.studio.checking import check
-from episode.studio.studio import open_studio
+from episode.see.inspecting import inspected
+from episode.see.studio import tables as gallery
+from episode.see.studio.studio import open_studio
+from episode.see.studio.views import check
 
 PACKAGES = ("pyspark", "numpy", "pyarrow", "altair", "vl-convert-python")
 TARGET = 3.0

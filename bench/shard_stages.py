@@ -16,13 +16,15 @@ from episode import Options
 from episode.lang.events.parser import parse_event_query
 from episode.matchers import envelope, shard
 from episode.matchers.envelope import Packing, in_groups, pack, unpack
-from episode.matchers.events import aggregated_matcher, aggregated_output, matcher, output
-from episode.matchers.screen import Screen
+from episode.matchers.events import aggregated as aggregated_matcher
+from episode.matchers.events import aggregated as aggregated_output
+from episode.matchers.events import matcher, output
+from episode.matchers.screening import Screen
 from episode.queries.language import Given, Input
 from episode.queries.languages import language_of
-from episode.spark.batch import GROUP_BYTES, Batch, plan_batch
-from episode.spark.scan import ParquetScan
-from episode.spark.schema import input_schema
+from episode.spark.batch.runtime import GROUP_BYTES, Batch, plan_batch
+from episode.spark.expressions import input_schema
+from episode.spark.scan.direct import ParquetScan
 
 READ, SCREEN, PACK, UNPACK, ORDER, QUALIFY, MATCH, ROWS = (
     "read", "screen", "pack", "unpack", "order", "qualify", "match", "rows"

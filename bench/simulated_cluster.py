@@ -15,9 +15,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from episode.sizing.constants import Constants
-from episode.sizing.model import MATCH, NANO, ORDER, SHUFFLE, WRITE, Work, work_of
+from episode.sizing.model import MATCH, NANO, ORDER, SHUFFLE, STATE, WRITE, Work, live_work, micro_batch_work, work_of
 from episode.sizing.profile import QueryProfile
-from episode.sizing.streams import STATE, live_work, micro_batch_work
 
 OF_KEY = (ORDER, MATCH, WRITE, STATE)
 """Parts of the work that the task of a key does."""

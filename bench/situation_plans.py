@@ -23,10 +23,10 @@ from episode.lang.situations.parser import parse_situation_query
 from episode.matchers.protocol import EventBatch
 from episode.matchers.situations import prepare as situation_prepare
 from episode.matchers.situations.code.arrays import SituationShape
-from episode.matchers.situations.detection import shape_of
 from episode.matchers.situations.matcher import SituationPatternMatcher
-from episode.matchers.situations.output import SituationOutput
+from episode.matchers.situations.prepare import shape_of
 from episode.matchers.situations.spec import SituationPatternSpec
+from episode.matchers.situations.values import SituationOutput
 from episode.native.running import Compiled
 from episode.plan.schema import InputSchema
 from episode.plan.situations.plan import EARLIEST, plan_situation_pattern

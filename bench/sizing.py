@@ -52,13 +52,11 @@ from bench.sizing_runs import (
 from bench.stream import BEGIN, PRICE_FALL
 from bench.ticks import ticks
 from episode.queries.language import Given
-from episode.sizing import calibrating
-from episode.sizing.bound import bound_to, read_pattern
+from episode.sizing import measuring as calibrating
 from episode.sizing.constants import STORED, UNITS, Constant, Constants, stored
 from episode.sizing.measuring import measured, snapshot_cost
-from episode.sizing.model import contention_at, predict_batch, work_of
-from episode.sizing.profile import QueryProfile, assumed_profile
-from episode.sizing.streams import live_tasks, micro_batch_work, micro_batches
+from episode.sizing.model import contention_at, live_tasks, micro_batch_work, micro_batches, predict_batch, work_of
+from episode.sizing.profile import QueryProfile, assumed_profile, bound_to, read_pattern
 
 CALIBRATION_SIZES, SAMPLE_ROWS = (2_500_000, 10_000_000), 1_250_000
 SIZES, RUNS = (5_000_000, 10_000_000, 20_000_000, 40_000_000), (3, 3, 3, 3)

@@ -28,8 +28,8 @@ from bench.memory import WorkerMemory
 from bench.queries import TICK, select
 from bench.ticks import ROW_GROUP, ticks
 from episode import Options
-from episode.spark.session import ROCKSDB, STATE_STORE
-from episode.spark.stores import register
+from episode.spark.startup.session import ROCKSDB, STATE_STORE
+from episode.spark.stores.catalog import register
 
 KEYS = 1_000
 NONE = """\

@@ -57,7 +57,7 @@ def one_process(kind: str, query: str, path: str) -> dict[str, float]:
         builder = SparkSession.builder.master("local[*]").config("spark.ui.enabled", "false")
         spark = builder.config("spark.log.level", "ERROR").getOrCreate()
     else:
-        from episode.spark.session import session
+        from episode.spark.startup.session import session
 
         spark = session(None)
     end("session")
@@ -118,8 +118,8 @@ IMPORTS = {
     "pyspark's worker": "import pyspark.worker",
     "and pyarrow, NumPy": "import pyspark.worker, pyarrow, numpy",
     "and llvmlite": "import pyspark.worker, pyarrow, numpy, llvmlite.binding",
-    "and row patterns": "import pyspark.worker, episode.spark.batch, episode.matchers.rows.spec",
-    "and all languages": "import pyspark.worker, episode.spark.batch, episode.matchers.engines",
+    "and row patterns": "import pyspark.worker, episode.spark.batch.runtime, episode.matchers.rows.spec",
+    "and all languages": "import pyspark.worker, episode.spark.batch.runtime, episode.matchers.engines",
     "and the compiler (the daemon)": "from episode.spark import daemon; daemon.load()",
 }
 

@@ -16,8 +16,8 @@ import pyarrow as pa
 import episode
 from bench.harness import Report, local_session, say
 from bench.stream import BATCHES, BEGIN, KEYS, MICROSECONDS, PACKAGES, PRICE_FALL, ROWS, run, seconds
-from episode.spark.session import ROCKSDB, STATE_STORE
-from episode.spark.stores import register
+from episode.spark.startup.session import ROCKSDB, STATE_STORE
+from episode.spark.stores.catalog import register
 
 RUNS = 2
 SPAN = 10 * MICROSECONDS

@@ -28,9 +28,9 @@ from episode.matchers.rows.spec import RowPatternSpec
 from episode.matchers.running import LocalRun
 from episode.plan.rows.plan import plan_row_pattern
 from episode.plan.schema import InputSchema
-from episode.spark.session import ROCKSDB, STATE_STORE
-from episode.spark.shards import COUNTERS, ShardProcessor, open_matches
-from episode.spark.stream import Stream
+from episode.spark.startup.session import ROCKSDB, STATE_STORE
+from episode.spark.stream.runtime import Stream
+from episode.spark.stream.shards import COUNTERS, ShardProcessor, open_matches
 
 ROWS, BATCHES, KEYS, RUNS = 1_000_000, 6, 1_000, 2
 SMALL_ROWS, SMALL_BATCHES = 1_000, 25

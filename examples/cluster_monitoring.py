@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import episode
-from episode.spark.session import session
+from episode.spark.startup.session import session
 
 MAPPERS = """
 PATTERN SEQ(JobStart a, Mapper+ b[], JobEnd c)

@@ -10,7 +10,7 @@ import random
 from datetime import datetime, timedelta
 
 import episode
-from episode.spark.session import session
+from episode.spark.startup.session import session
 
 MAPPERS = """
 PATTERN SEQ(JobStart a, Mapper+ b[], JobEnd c)

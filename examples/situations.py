@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import episode
 from episode import Options
-from episode.spark.session import session
+from episode.spark.startup.session import session
 
 AGGRESSIVE = """
 FROM   CarSensors CS PARTITION BY CS.car_id

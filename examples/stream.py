@@ -11,7 +11,7 @@ from pathlib import Path
 
 import episode
 from episode import Options
-from episode.spark.session import session
+from episode.spark.startup.session import session
 
 OVERHEATING = """
 SELECT * FROM readings MATCH_RECOGNIZE (

@@ -12,12 +12,12 @@ from episode.lang.events.parser import parse_event_query
 from episode.lang.rows.parser import parse_clause
 from episode.lang.situations.parser import parse_situation_query
 from episode.matchers.running import LocalRun
-from episode.pictures.plans.shown import shown
-from episode.plan.run_options import RunOptions
+from episode.plan.pattern import RunOptions
 from episode.plan.schema import InputSchema
 from episode.queries.explaining import ExplainedPattern
 from episode.queries.language import Given, Input
 from episode.queries.languages import language_of
+from episode.see.pictures.plans.shown import shown
 
 W_SHAPE = """
     PARTITION BY symbol ORDER BY ts

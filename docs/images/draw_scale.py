@@ -22,9 +22,8 @@ from bench.simulated_cluster import (
 )
 
 from episode.sizing.constants import Constants, stored
-from episode.sizing.model import cores_for_batch, work_of
+from episode.sizing.model import cores_for_batch, live_tasks, micro_batches, work_of
 from episode.sizing.profile import ROWS, QueryProfile, assumed_profile
-from episode.sizing.streams import live_tasks, micro_batches
 
 HERE = Path(__file__).parent
 FONT = "font-family='Helvetica, Arial, sans-serif'"

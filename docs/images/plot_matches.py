@@ -10,9 +10,8 @@ from importlib.resources import files
 from pathlib import Path
 
 import episode
-from episode.machine_samples import machine_readings
-from episode.samples import stock_ticks, web_clicks
-from episode.spark.session import local_session
+from episode.samples import machine_readings, stock_ticks, web_clicks
+from episode.spark.startup.session import local_session
 
 HERE = Path(__file__).parent / "plots"
 

@@ -16,9 +16,9 @@ def main(directory: Path = HERE) -> None:
     from playwright.sync_api import sync_playwright
     from tests.see.browser import chromium
 
-    import episode.studio
+    import episode.see.studio
 
-    serving = episode.studio.serve(port=0)
+    serving = episode.see.studio.serve(port=0)
     with sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
         page = browser.new_page(viewport=SIZE)

@@ -113,14 +113,14 @@ def __getattr__(name: str) -> object:
 
 def load_ipython_extension(shell: object) -> None:
     """`%load_ext episode`: the cell magic %%episode, and results that show themselves."""
-    from episode.notebook.extension import load
+    from episode.see.notebook.magic import load
 
     load(shell)
 
 
 def unload_ipython_extension(shell: object) -> None:
     """`%unload_ext episode`."""
-    from episode.notebook.extension import unload
+    from episode.see.notebook.magic import unload
 
     unload(shell)
 

@@ -24,13 +24,13 @@ from episode.queries.user_aggregates import register_aggregate
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from episode.pictures.picture import Picture
     from episode.queries.live_output import Into
     from episode.queries.rules.binding import RuleSet
     from episode.queries.rules.local import LocalMatches
     from episode.queries.rules.rule import Rules
-    from episode.queries.why_not import WhyNot
-    from episode.spark.live_query import LiveQuery
+    from episode.see.pictures.picture import Picture
+    from episode.see.reasons.why_not import WhyNot
+    from episode.spark.live import LiveQuery
 
 
 def sql(
@@ -86,7 +86,7 @@ def explain(
 
 
 def _shown(patterns: Sequence[PlacedPattern], analyze: bool, format: str, none: str = "") -> str:
-    from episode.pictures.plans.shown import shown
+    from episode.see.pictures.plans.shown import shown
 
     return shown([explained(one, analyze, format) for one in patterns], none, format)
 
@@ -115,7 +115,7 @@ def why_not(
         Left out, all times.
     pattern: which one of several patterns in the query, from 1 on.
     """
-    from episode.queries.why_not import why_not as answer
+    from episode.see.reasons.why_not import why_not as answer
 
     every = every_table(tables, named)
     if isinstance(query, str):
@@ -521,7 +521,7 @@ def plot(
     most: how many matches are drawn at most; the picture says where there are more.
     width, height: in pixels; height of the panel with the matches (default: as fits).
     """
-    from episode.pictures.plotting import plot
+    from episode.see.pictures.plotting import plot
 
     wish = {"pattern": pattern, "key": key, "between": between, "match": match, "choose": choose}
     return plot(result, **wish, series=series, most=most, width=width, height=height)
@@ -547,7 +547,7 @@ def report(
     In it: the query, counts, matches over time, by key and by length, pictures, the first rows, what the columns of the
     input hold, the plan, and how long it took. Spark runs the query twice, and collects only what the report shows.
     """
-    from episode.reports.writing import write_report
+    from episode.see.reports.page import write_report
 
     return write_report(result, path, title, plots, rows)
 

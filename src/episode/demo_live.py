@@ -18,7 +18,7 @@ from rich.padding import Padding
 from rich.syntax import Syntax
 from rich.text import Text
 
-from episode.terminal.live_view import PERIOD, LiveQueryView, latencies, watch
+from episode.terminal.progress import PERIOD, LiveQueryView, latencies, watch
 from episode.terminal.quiet import quiet_spark
 
 STREAM = """\

@@ -17,12 +17,11 @@ from episode.errors import EpisodeUnsupportedError
 from episode.plan.event_time import EventTime, duration_in_units
 from episode.queries.frames import arrow_table
 from episode.queries.streams import append_by_spark, archive_by_spark, count_by_spark, register_source
-from episode.store.boundary import guarded
 from episode.store.catalog import Catalog, Declaration, declare
-from episode.store.conforming import conform
+from episode.store.conforming import conform, table_of_dictionaries
 from episode.store.declaration import Length
+from episode.store.files import guarded
 from episode.store.log import Origin
-from episode.store.rows import table_of_dictionaries
 from episode.store.sources import events_of as events_of
 from episode.store.stream import StreamStore, check_number, open_store
 from episode.store.types import Columns

@@ -11,11 +11,11 @@ import pytest
 from episode.lang.statement import parse_statement
 from episode.live.handling import HANDLINGS, open_source
 from episode.live.protocol import Handling, Position, Slice, TaskOptions
-from episode.matchers.live import NO_WATERMARK, Arrived, LiveRules, LiveShard
 from episode.matchers.ordering import order_image
 from episode.matchers.projection import Projection
 from episode.matchers.protocol import MatcherSpec
 from episode.matchers.rows.spec import RowPatternSpec
+from episode.matchers.stream_shard import NO_WATERMARK, Arrived, LiveRules, LiveShard
 from tests.conformance.cases import Case
 from tests.conformance.test_conformance import check
 from tests.conformance.test_conformance_in_streams import BOUND, CASES, END, Bound, has_ties

@@ -19,11 +19,11 @@ from episode.errors import EpisodeError
 from episode.lang.statement import parse_statement
 from episode.matchers.bound import BoundPattern
 from episode.matchers.envelope import Packing, opened, pack
-from episode.matchers.live import NO_WATERMARK, LiveRules, LiveShard
 from episode.matchers.ordering import order_image
 from episode.matchers.projection import Projection
 from episode.matchers.protocol import MatcherSpec, StateChunk
 from episode.matchers.rows.spec import RowPatternSpec
+from episode.matchers.stream_shard import NO_WATERMARK, LiveRules, LiveShard
 from episode.plan.rows.plan import plan_row_pattern
 from episode.plan.rows.stream import event_time_of
 from episode.plan.schema import InputSchema

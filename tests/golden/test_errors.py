@@ -10,9 +10,9 @@ from episode.errors import EpisodeError
 from episode.lang.events.syntax import EventQuery
 from episode.lang.statement import parse_statement
 from episode.lang.streams import CreateStream
+from episode.plan.pattern import RunOptions
 from episode.plan.rows.plan import plan_row_pattern
 from episode.plan.rows.windows import plan_window
-from episode.plan.run_options import RunOptions
 from episode.plan.schema import InputSchema
 from episode.plan.streams import check_stream_store
 from episode.queries.language import Given, Input

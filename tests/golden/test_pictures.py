@@ -13,9 +13,6 @@ from episode.lang.events.syntax import EventQuery
 from episode.lang.rows.parser import parse_clause
 from episode.lang.situations.syntax import SituationQuery
 from episode.lang.statement import parse_statement
-from episode.pictures.plans.blocks import Bar, Diagram, Facts, Section
-from episode.pictures.plans.sections import sections_of
-from episode.pictures.plans.shown import shown
 from episode.plan.events.aggregated_explain import explain_aggregated
 from episode.plan.events.explain import explain_event_pattern
 from episode.plan.rows.explain import explain_row_pattern, explain_window
@@ -24,6 +21,9 @@ from episode.plan.rows.windows import plan_window
 from episode.plan.schema import InputSchema
 from episode.plan.situations.explain import explain_situation_pattern
 from episode.queries.explaining import ExplainedPattern
+from episode.see.pictures.plans.blocks import Bar, Diagram, Facts, Section
+from episode.see.pictures.plans.sections import sections_of
+from episode.see.pictures.plans.shown import shown
 from tests.golden.cases import SCHEMA, Case, check, parametrized, plan_aggregates, plan_events, plan_situations
 from tests.golden.test_trees import type_of
 

@@ -10,7 +10,7 @@ import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
-from episode.spark.session import ROCKSDB, STATE_STORE, local_session
+from episode.spark.startup.session import ROCKSDB, STATE_STORE, local_session
 from tests.kafka.broker import JARS, Broker
 
 CONNECTOR = Path(__file__).parent / "jars" / "connector"

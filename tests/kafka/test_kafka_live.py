@@ -32,8 +32,8 @@ from episode.live.kafka_sink import KafkaOutput, KafkaSink
 from episode.live.protocol import TaskDescription, TaskOptions
 from episode.live.sinks import StreamOutput
 from episode.live.task import LiveTask
-from episode.matchers.live import LiveRules
 from episode.matchers.projection import Projection
+from episode.matchers.stream_shard import LiveRules
 from episode.queries.language import Given, Input
 from episode.queries.languages import language_of
 from episode.queries.local import local_schema

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 import episode
 from episode.api import Options
-from episode.spark.session import ROCKSDB, STATE_STORE, local_session
+from episode.spark.startup.session import ROCKSDB, STATE_STORE, local_session
 
 SCHEMA = "k int, ts long, v int"
 QUERY = """

@@ -29,8 +29,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from episode.live.protocol import TaskOptions
-from episode.matchers.live import LiveRules
 from episode.matchers.running import run as run_table
+from episode.matchers.stream_shard import LiveRules
 from episode.store.log import Origin
 from episode.store.stream import StreamStore
 from tests.support.live import LiveQuery, in_words, with_options

@@ -27,7 +27,7 @@ import pyarrow as pa
 from episode.live.protocol import TaskDescription, TaskOptions
 from episode.live.rule_changes import agree
 from episode.live.task import LiveTask
-from episode.matchers.live import LiveRules
+from episode.matchers.stream_shard import LiveRules
 from episode.store.log import Origin
 from episode.store.rule_log import RuleLog
 from episode.store.stream import StreamStore

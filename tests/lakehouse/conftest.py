@@ -8,7 +8,7 @@ import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
-from episode.spark.session import ROCKSDB, STATE_STORE, local_session
+from episode.spark.startup.session import ROCKSDB, STATE_STORE, local_session
 from tests.lakehouse.tables import JARS
 
 EXTENSIONS = {

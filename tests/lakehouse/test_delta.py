@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 import episode
 from episode.errors import EpisodeAnalysisError
-from episode.spark.sources import files, followed_files
+from episode.spark.tables import files, followed_files
 from tests.lakehouse.tables import BY_ROWS, DIRECTLY, RISES, STREAM, expected, matches, rows, run_stream, ticks
 
 

@@ -11,8 +11,25 @@ from random import Random
 import numpy as np
 
 from episode.native.builder import Function, Program
-from episode.native.ir import ARITHMETIC, BITWISE, COMPARISONS, OVERFLOWS, TRAILING_ZEROS, Array, Value, Variable
-from episode.native.types import BOOL, F32, F64, I32, I64, I128, U8, U64, Type
+from episode.native.ir import (
+    ARITHMETIC,
+    BITWISE,
+    BOOL,
+    COMPARISONS,
+    F32,
+    F64,
+    I32,
+    I64,
+    I128,
+    OVERFLOWS,
+    TRAILING_ZEROS,
+    U8,
+    U64,
+    Array,
+    Type,
+    Value,
+    Variable,
+)
 
 KINDS = (I64, I64, F64, F64, BOOL, BOOL, I32, U8, U64, F32, I128)
 LENGTH = 8

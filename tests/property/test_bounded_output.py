@@ -10,7 +10,7 @@ import pytest
 from episode.matchers import assembly
 from episode.matchers.events import output as event_output
 from episode.matchers.protocol import END_OF_TIME, MatcherSpec
-from episode.matchers.rows import work
+from episode.matchers.rows import arrays as work
 from episode.matchers.running import LocalRun
 from episode.matchers.situations import matcher as situation_matcher
 from tests.support import events, rows, situations

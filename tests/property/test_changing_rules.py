@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from episode.errors import EpisodeDataError
 from episode.matchers.columns import from_bytes, to_bytes
-from episode.matchers.live import LiveRules, LiveShard
 from episode.matchers.protocol import StateChunk
-from episode.matchers.rules.changes import RuleChange
 from episode.matchers.rules.matcher import RuleSetMatcher
+from episode.matchers.rules.one_rule import RuleChange
+from episode.matchers.stream_shard import LiveRules, LiveShard
 from tests.support.changing_rules import FAILING, SCHEMA, SPEC, TEXTS, Row, Version, alone, rows_of, versions
 
 SETTINGS = settings(deadline=None, suppress_health_check=list(HealthCheck))

@@ -13,14 +13,12 @@ from episode.errors import EpisodeUnsupportedError
 from episode.lang.events.parser import parse_event_query
 from episode.lang.events.syntax import classes_of
 from episode.matchers.events.spec import EventPatternSpec
-from episode.matchers.expanding import match_partitions
 from episode.matchers.protocol import END_OF_TIME
-from episode.matchers.running import BEFORE_ALL_TIME, run
+from episode.matchers.running import BEFORE_ALL_TIME, match_partitions, run
 from episode.plan.events.classes import EventClasses
 from episode.plan.events.plan import plan_event_pattern
 from episode.plan.events.returns import EventTimes
-from episode.plan.schema import InputSchema
-from episode.plan.tables import CLASS_COLUMN, PARTITION_COLUMN, EventTable
+from episode.plan.schema import CLASS_COLUMN, PARTITION_COLUMN, EventTable, InputSchema
 from episode.queries.expanding import of_variables
 from tests.property.test_event_pattern_laws import pieces_of
 from tests.reference import event_patterns

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from episode.errors import EpisodeAnalysisError, EpisodeDataError, EpisodeUnsupportedError
 from episode.matchers.columns import from_bytes, to_bytes
 from episode.matchers.correlation.spec import CorrelationSpec
-from episode.matchers.live import LiveRules, LiveShard
 from episode.matchers.protocol import StateChunk
 from episode.matchers.running import LocalRun
+from episode.matchers.stream_shard import LiveRules, LiveShard
 from episode.plan.correlation.plan import CorrelationPlan, Strategy
 from tests.reference.correlation import Pair
 from tests.reference.generate_correlation import ARCHIVE, BOTH, LIVE, ROWS, Case, Row, RowSide, cases

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, assume, given, note, settings
 from hypothesis import strategies as st
 
 from episode.errors import EpisodeDataError
-from episode.matchers.slicing import Overlap, Slicing, Unsliced
+from episode.matchers.slices.slicing import Overlap, Slicing, Unsliced
 from episode.plan.correlation.plan import CorrelationPlan
 from tests.property.test_correlation_laws import FALL, PLANS, PRICES, TICK, history_of, planned, ticks
 from tests.property.test_situation_slices import long_stream

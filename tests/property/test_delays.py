@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 
 from episode.errors import EpisodeError
 from episode.lang.rows.parser import parse_clause
-from episode.matchers.live import LiveRules, LiveShard
 from episode.matchers.rows.spec import RowPatternSpec
-from episode.plan.delays import Delays
-from episode.plan.events.stream import event_pattern_delays
+from episode.matchers.stream_shard import LiveRules, LiveShard
+from episode.plan.event_time import Delays
+from episode.plan.events.plan import event_pattern_delays
 from episode.plan.rows.plan import plan_row_pattern
 from episode.plan.rows.stream import row_pattern_delays, with_match_times
 from episode.plan.schema import InputSchema
-from episode.plan.situations.stream import situation_pattern_delays
+from episode.plan.situations.plan import situation_pattern_delays
 from tests.reference.generate import clauses, tables
 from tests.support import events as event_support
 from tests.support import situations as situation_support

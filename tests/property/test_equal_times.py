@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 from episode.errors import EpisodeUnsupportedError
 from episode.lang.events.parser import parse_event_query
 from episode.lang.events.syntax import EventClass, Strategy
+from episode.matchers.events.aggregated import AggregatedSpec
 from episode.matchers.events.aggregated_search import FEW
-from episode.matchers.events.aggregated_spec import AggregatedSpec
 from episode.matchers.events.spec import EventPatternSpec
 from episode.matchers.running import run
 from tests.reference.event_patterns import Event, Match, matches

@@ -19,9 +19,9 @@ from episode.matchers.columns import from_bytes, to_bytes
 from episode.matchers.events import adapt as event_adapt
 from episode.matchers.events import rounds as event_rounds
 from episode.matchers.events.spec import EventPatternSpec
-from episode.matchers.live import LiveRules, LiveShard
 from episode.matchers.protocol import StateChunk
 from episode.matchers.running import LocalRun, run
+from episode.matchers.stream_shard import LiveRules, LiveShard
 from episode.plan.events.cost import PhysicalPlan, Shape
 from episode.plan.events.plan import EventPlan
 from episode.plan.events.tree import InSequence, Node, OneOf, Together

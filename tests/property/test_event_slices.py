@@ -16,7 +16,7 @@ from episode.errors import EpisodeUnsupportedError
 from episode.lang.events.syntax import Strategy
 from episode.matchers.running import run
 from episode.matchers.shard import run_shard
-from episode.matchers.slicing import Overlap, SliceSpec, Slicing, Unsliced, bounds_between
+from episode.matchers.slices.slicing import Overlap, SliceSpec, Slicing, Unsliced, bounds_between
 from episode.matchers.times import EVER, NEVER
 from tests.property import test_collapsed as collapsed
 from tests.property.test_event_pattern_laws import planned

@@ -10,13 +10,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from episode.matchers.code.expressions import LanePlaces
+from episode.matchers.code.rows import program_of
 from episode.matchers.encoding import Lanes, encode
-from episode.matchers.expression_code import LanePlaces
 from episode.matchers.prepare import loads_in
-from episode.matchers.row_code import program_of
 from episode.plan.expressions import Apply, Constant, Current, Exists, Expression, Load
-from episode.plan.types import lane_of
-from episode.plan.wide import is_ranked_constant, is_wide
+from episode.plan.types import is_ranked_constant, is_wide, lane_of
 from tests.reference.expressions import value_of
 from tests.unit.native.runs import run_all_ways
 

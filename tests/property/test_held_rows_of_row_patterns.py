@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from episode.errors import EpisodeDataError
 from episode.matchers.protocol import StateChunk
+from episode.matchers.rows import attempts as row_search
 from episode.matchers.rows import matcher as row_matcher
-from episode.matchers.rows import search as row_search
 from episode.matchers.running import BEFORE_ALL_TIME, LocalRun
 from tests.property.test_row_pattern_laws import SETTINGS, canonical, expectation, finished, planned
 from tests.reference.generate import clauses, tables

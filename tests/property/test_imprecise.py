@@ -11,9 +11,9 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from episode.matchers.columns import from_bytes
-from episode.matchers.live import LiveRules, LiveShard
 from episode.matchers.protocol import StateChunk
 from episode.matchers.running import LocalRun
+from episode.matchers.stream_shard import LiveRules, LiveShard
 from tests.reference.generate_imprecise import ImpreciseCase, imprecise_cases
 from tests.reference.imprecise import ImpreciseEvent
 from tests.support.events import run_whole, spec_of

@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 
 from episode.errors import EpisodeDataError
 from episode.matchers.keys import KeyCoder
-from episode.matchers.live import LiveRules
 from episode.matchers.ordering import events_of
 from episode.matchers.protocol import END_OF_TIME, KEY_COLUMN
 from episode.matchers.running import LocalRun
+from episode.matchers.stream_shard import LiveRules
 from tests.property.test_live_shards import END, Driven, marker
 from tests.property.test_row_pattern_laws import canonical, finished, planned
 from tests.reference.generate import clauses, tables

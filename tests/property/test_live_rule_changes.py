@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from episode.live.rule_changes import TaskRules, agree
 from episode.matchers.columns import from_bytes
-from episode.matchers.live import LiveRules, LiveShard
 from episode.matchers.protocol import StateChunk
+from episode.matchers.stream_shard import LiveRules, LiveShard
 from episode.store.rule_log import RuleLog, active_of
 from tests.support.changing_rules import SCHEMA, SPEC, TEXTS, Row, alone, rows_of, versions
 

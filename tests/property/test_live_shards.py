@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from episode.errors import EpisodeDataError
 from episode.matchers.columns import from_bytes, to_bytes
-from episode.matchers.limits import StateLimit
-from episode.matchers.live import LiveRules, LiveShard
-from episode.matchers.protocol import StateChunk
+from episode.matchers.protocol import StateChunk, StateLimit
+from episode.matchers.stream_shard import LiveRules, LiveShard
 from tests.property.test_row_pattern_laws import canonical, finished, planned
 from tests.reference.generate import clauses, tables
 from tests.support.events import bound

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from episode.errors import EpisodeDataError
 from episode.live.protocol import TaskOptions
 from episode.matchers.columns import from_bytes
-from episode.matchers.live import Arrived, LiveRules, LiveShard
 from episode.matchers.protocol import MatcherSpec
 from episode.matchers.running import run
+from episode.matchers.stream_shard import Arrived, LiveRules, LiveShard
 from episode.plan.correlation.plan import CorrelationPlan, Strategy
 from tests.property import test_event_pattern_laws as event_laws
 from tests.property import test_situation_laws as situation_laws

@@ -14,7 +14,7 @@ from episode.errors import EpisodeAnalysisError, EpisodeDataError, EpisodeUnsupp
 from episode.matchers.ordering import times_of
 from episode.matchers.rows.spec import RowPatternSpec
 from episode.matchers.running import run
-from episode.matchers.slicing import Overlap, Slicing, run_sliced
+from episode.matchers.slices.slicing import Overlap, Slicing, run_sliced
 from tests.property.test_row_pattern_laws import canonical
 from tests.reference.generate import Given, clauses, tables
 from tests.support.rows import spec_of, table_in

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, assume, given, note, settings
 from hypothesis import strategies as st
 
 from episode.errors import EpisodeAnalysisError, EpisodeDataError, EpisodeUnsupportedError
-from episode.lang.rows.window_syntax import PatternWindow
+from episode.lang.rows.syntax import PatternWindow
 from episode.lang.statement import parse_statement
 from episode.matchers.rows.windows import WindowSpec
 from episode.matchers.running import run

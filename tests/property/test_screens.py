@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, assume, given, note, settings
 from hypothesis import strategies as st
 
 from episode.lang.events.syntax import Strategy
-from episode.matchers import screen as screens
+from episode.matchers import screening as screens
 from episode.matchers.protocol import Screens
 from episode.matchers.running import run
 from tests.property import test_event_pattern_laws as patterns

@@ -14,13 +14,12 @@ from hypothesis import strategies as st
 
 from episode.errors import EpisodeDataError
 from episode.matchers.columns import from_bytes, to_bytes
-from episode.matchers.limits import StateLimit
-from episode.matchers.live import LiveRules, LiveShard
-from episode.matchers.protocol import StateChunk
+from episode.matchers.protocol import StateChunk, StateLimit
 from episode.matchers.running import LocalRun
 from episode.matchers.situations import adapt as situation_adapt
 from episode.matchers.situations.matcher import SituationPatternMatcher
 from episode.matchers.situations.spec import SituationPatternSpec
+from episode.matchers.stream_shard import LiveRules, LiveShard
 from tests.reference.generate_situations import Case, cases
 from tests.reference.situations import Event
 from tests.support.situations import SCHEMA, Row, expected, rows_of, run_in_pieces, run_whole, spec_of, table_of

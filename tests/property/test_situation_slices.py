@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from episode.matchers.running import run
 from episode.matchers.shard import run_shard
-from episode.matchers.slicing import Overlap, SliceSpec, Slicing, Unsliced, bounds_between
+from episode.matchers.slices.slicing import Overlap, SliceSpec, Slicing, Unsliced, bounds_between
 from episode.matchers.times import EVER, NEVER
 from tests.reference.generate_situations import Case, cases
 from tests.reference.situations import Event

@@ -14,9 +14,9 @@ from episode.matchers.envelope import Packing, pack, unpack
 from episode.matchers.keys import KeyCoder
 from episode.matchers.ordering import events_of, order_image
 from episode.matchers.protocol import InputOrder, OrderKey
-from episode.matchers.slice_routing import trimmed
-from episode.matchers.sliced_keys import SlicedKey, SlicedKeys
-from episode.matchers.slicing import Overlap, bounds_between, fed_rows
+from episode.matchers.slices.keys import SlicedKey, SlicedKeys
+from episode.matchers.slices.routing import trimmed
+from episode.matchers.slices.slicing import Overlap, bounds_between, fed_rows
 
 SETTINGS = settings(deadline=None, suppress_health_check=list(HealthCheck))
 SHARDS = 3

@@ -17,8 +17,7 @@ from episode.matchers.ordering import events_of
 from episode.matchers.protocol import InputOrder, OrderKey
 from episode.matchers.rows.spec import RowPatternSpec
 from episode.matchers.running import run
-from episode.matchers.slice_sections import sections_of
-from episode.matchers.slicing import SUMMARY, Entry, Overlap, SliceBounds, bounds_between, fed_rows
+from episode.matchers.slices.slicing import SUMMARY, Entry, Overlap, SliceBounds, bounds_between, fed_rows, sections_of
 from tests.property.test_row_pattern_laws import canonical
 from tests.property.test_row_pattern_slices import ORDERED, chained_clauses, longer_table, sliceable, some_cuts
 from tests.reference.generate import clauses, tables

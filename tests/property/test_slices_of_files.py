@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from episode.matchers.slicing import Overlap, bounds_between, fed_rows
-from episode.spark.group_times import needed
+from episode.matchers.slices.slicing import Overlap, bounds_between, fed_rows
+from episode.spark.scan.row_groups import needed
 
 SETTINGS = settings(deadline=None, suppress_health_check=list(HealthCheck))
 

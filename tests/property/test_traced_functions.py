@@ -12,9 +12,9 @@ import pytest
 
 from episode.native import cache
 from episode.native.builder import Program
+from episode.native.ir import BOOL, F64, I64
 from episode.native.traced_code import emit_trace
 from episode.native.tracing import Recording, Trace
-from episode.native.types import BOOL, F64, I64
 from tests.property.traced_functions import BOOLEAN, OPERATIONS, REAL, WHOLE, Draw, Oracle, Tree, draw_value
 from tests.unit.native.runs import run_all_ways
 

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from episode.errors import EpisodeDataError, EpisodeUnsupportedError
 from episode.lang.events.parser import parse_event_query
 from episode.matchers.columns import from_bytes, to_bytes
+from episode.matchers.events.aggregated import AggregatedSpec
 from episode.matchers.events.aggregated_search import FEW
-from episode.matchers.events.aggregated_spec import AggregatedSpec
-from episode.matchers.live import LiveRules, LiveShard
 from episode.matchers.protocol import StateChunk
 from episode.matchers.running import run
+from episode.matchers.stream_shard import LiveRules, LiveShard
 from tests.property.test_event_pattern_laws import pieces_of
 from tests.reference.event_patterns import Event
 from tests.reference.generate_trends import TrendCase, trend_cases

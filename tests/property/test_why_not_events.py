@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from episode.errors import EpisodeUnsupportedError
 from episode.lang.events.parser import parse_event_query
 from episode.lang.events.syntax import EventQuery, Strategy, classes_of
-from episode.plan.events.names import with_groups_between_places
-from episode.plan.run_options import RunOptions
+from episode.plan.events.alternatives import with_groups_between_places
+from episode.plan.pattern import RunOptions
 from episode.plan.schema import InputSchema
 from episode.queries.language import Given, Input
-from episode.queries.reasons.event_steps import NEGATION, EventStep, alternatives_of, own_conditions, steps_of
-from episode.queries.reasons.events import EventQuestion
-from episode.queries.reasons.finding import Expectation, Finding
+from episode.see.reasons.event_steps import NEGATION, EventStep, alternatives_of, own_conditions, steps_of
+from episode.see.reasons.events import EventQuestion
+from episode.see.reasons.finding import Expectation, Finding
 from tests.reference.event_patterns import Event, Match, matches
 from tests.reference.generate_events import CLOSED, Case, Features, cases
 from tests.support.events import TYPES, table_of

@@ -11,25 +11,23 @@ from typing import Any
 from hypothesis import HealthCheck, assume, given, note, settings
 
 from episode.errors import EpisodeAnalysisError, EpisodeDataError, EpisodeUnsupportedError
-from episode.lang.rows.conjuncts import conjuncts_of
 from episode.lang.rows.parser import parse_clause
-from episode.lang.rows.scalar import scalar_of
+from episode.lang.rows.scalar import conjuncts_of, scalar_of
 from episode.lang.rows.syntax import Anchor, Label, MatchMode, MatchRecognize, Pattern
-from episode.lang.source import Source
+from episode.lang.syntax import Source
 from episode.matchers.keys import KeyCoder
 from episode.matchers.ordering import events_of
 from episode.matchers.rows.exploring import AT_END, AT_START, CONDITION, END_OF_ROWS, WINDOW, instructions_of
-from episode.matchers.rows.readings import UNKNOWN
-from episode.plan.rows.conjuncts import plan_conjuncts
-from episode.plan.rows.labels import known_names
-from episode.plan.run_options import RunOptions
+from episode.matchers.rows.trial import UNKNOWN
+from episode.plan.pattern import RunOptions
+from episode.plan.rows.conditions import plan_conjuncts
+from episode.plan.rows.inputs import known_names
 from episode.plan.schema import InputSchema
 from episode.queries.language import Given as NothingGiven
 from episode.queries.language import Input
 from episode.queries.languages.rows import BoundRowPattern, RowPatterns
-from episode.queries.reasons.finding import Expectation
-from episode.queries.reasons.row_attempts import RowAttempt, RowAttempts
-from episode.queries.reasons.rows import reasons_over
+from episode.see.reasons.finding import Expectation
+from episode.see.reasons.rows import RowAttempt, RowAttempts, reasons_over
 from tests.reference.generate import COLUMNS, Given, clauses, tables
 from tests.reference.row_patterns import Exploded, Found, Path, Step, _Attempts, _Budget, _ordered, _Paths, _Table
 from tests.support.rows import SPARK_TYPES, spec_of, table_in

@@ -8,12 +8,11 @@ from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
 from episode.lang.situations.parser import parse_situation_query
-from episode.plan.run_options import RunOptions
+from episode.plan.pattern import RunOptions
 from episode.plan.schema import InputSchema
 from episode.queries.language import Given, Input
-from episode.queries.reasons.finding import Expectation, Finding
-from episode.queries.reasons.situation_failures import distances, miss_of
-from episode.queries.reasons.situations import SituationQuestion, steps_of
+from episode.see.reasons.finding import Expectation, Finding
+from episode.see.reasons.situations import SituationQuestion, distances, miss_of, steps_of
 from tests.reference.generate_situations import Case, cases
 from tests.reference.situations import Match, Pattern, Situation, matches, relation_holds, situations
 from tests.support.situations import TYPES, table_of

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from episode.errors import EpisodeDataError
-from episode.lang.rows.syntax import SkipTo
-from episode.lang.rows.window_syntax import FunctionCall, MeasureCall, PatternWindow, Search
+from episode.lang.rows.syntax import FunctionCall, MeasureCall, PatternWindow, Search, SkipTo
 from tests.reference.row_patterns import Path, Row, _Budget, _members, _ordered, _partitions, _Paths, _Table, _View
 from tests.reference.scalars import fail
 

@@ -14,7 +14,7 @@ import pytest
 from pyarrow import fs
 from pyspark.sql import SparkSession
 
-from episode.spark.session import local_session
+from episode.spark.startup.session import local_session
 
 JARS = Path(__file__).parent / "jars"
 KEYS = ("tester", "secret")

@@ -7,8 +7,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import episode
-from episode.spark import carry
-from episode.spark.scan import choose_scan
+from episode.spark import types as carry
+from episode.spark.scan.direct import choose_scan
 from tests.s3.conftest import BUCKET
 
 PATH = f"s3a://{BUCKET}/some dir/ticks"

@@ -13,9 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-import episode.studio
-from episode.studio import gallery
-from episode.studio.server import Serving
+import episode.see.studio
+from episode.see.studio import tables as gallery
+from episode.see.studio.server import Serving
 from tests.see.browser import browser
 
 pytestmark = [pytest.mark.spark, pytest.mark.see]
@@ -32,7 +32,7 @@ PRICES = pa.table({"k": ["x"] * 8, "ts": list(range(8)), "v": [5, 4, 3, 6, 5, 7,
 
 @pytest.fixture(scope="module")
 def serving(spark: SparkSession) -> Iterator[Serving]:
-    found = episode.studio.serve({"prices": PRICES}, spark=spark, port=0)
+    found = episode.see.studio.serve({"prices": PRICES}, spark=spark, port=0)
     yield found
     found.stop()
 

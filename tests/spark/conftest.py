@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-from episode.spark.session import ROCKSDB, STATE_STORE, local_session
+from episode.spark.startup.session import ROCKSDB, STATE_STORE, local_session
 
 QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m"
 """A Java process that runs each query once spends more on optimising its code than it gains. With one compiler, Java

@@ -33,20 +33,20 @@ from tests.support.streams import Files, counters
 import episode
 from episode.api import Options
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
-from episode.lang.source import Source
+from episode.lang.syntax import Source
 from episode.matchers.columns import from_bytes, to_bytes
 from episode.matchers.ordering import order_image
 from episode.matchers.rows.spec import RowPatternSpec
 from episode.matchers.running import LocalRun
 from episode.matchers.running import run as run_in_process
 from episode.plan.event_time import EventTime
+from episode.plan.pattern import LiveOptions, RunOptions
 from episode.plan.rows.plan import plan_row_pattern
 from episode.plan.rows.stream import event_time_of
-from episode.plan.run_options import LiveOptions, RunOptions
 from episode.plan.schema import InputSchema
 from episode.plan.types import is_integer
-from episode.spark.schema import input_schema
-from episode.spark.stream import plan_stream
+from episode.spark.expressions import input_schema
+from episode.spark.stream.runtime import plan_stream
 
 pytestmark = [pytest.mark.spark, pytest.mark.live, pytest.mark.usefixtures("rocksdb", "utc")]
 

@@ -17,8 +17,8 @@ from pyspark.sql import functions as F
 
 import episode
 from episode.matchers.columns import plain
-from episode.spark import carry
-from episode.spark.scan import ParquetScan, choose_scan
+from episode.spark import types as carry
+from episode.spark.scan.direct import ParquetScan, choose_scan
 
 pytestmark = pytest.mark.spark
 

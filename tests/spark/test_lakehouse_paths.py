@@ -9,8 +9,8 @@ from pyspark.sql import SparkSession
 
 import episode
 from episode.errors import EpisodeAnalysisError
-from episode.spark.lakehouse import format_of
-from episode.spark.sources import files, followed_files
+from episode.spark.scan.lakehouse import format_of
+from episode.spark.tables import files, followed_files
 
 QUERY = "SELECT * FROM t MATCH_RECOGNIZE (ORDER BY id MEASURES A.id AS id PATTERN (A) DEFINE A AS id > 1)"
 

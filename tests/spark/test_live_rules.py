@@ -15,7 +15,7 @@ from tests.support.changing_rules import SCHEMA, TEXTS, Row, Version, alone, as_
 
 import episode
 from episode import Options, streams
-from episode.spark.live_query import LiveQuery
+from episode.spark.live import LiveQuery
 
 pytestmark = [pytest.mark.spark]
 END = 1_000_000

@@ -24,7 +24,7 @@ from tests.conformance.test_conformance_live import lives
 import episode
 from episode import Options, streams
 from episode.errors import EpisodeAnalysisError, EpisodeDataError
-from episode.spark.live_query import LiveQuery
+from episode.spark.live import LiveQuery
 
 pytestmark = [pytest.mark.spark]
 
@@ -194,7 +194,7 @@ def pids(query: LiveQuery) -> list[int]:
 DRIVER = """
 import sys
 import episode
-from episode.spark.session import local_session
+from episode.spark.startup.session import local_session
 local_session("doomed", {"spark.driver.memory": "1g", "spark.log.level": "OFF"}, cores=2)
 query = episode.start(sys.argv[1], into="Alerts", checkpoint=sys.argv[2], options=episode.Options(end=int(sys.argv[3])),
     snapshot_every=0.2)

@@ -6,8 +6,8 @@ import pyarrow as pa
 import pytest
 
 import episode
-from episode.queries.inspecting import inspected
 from episode.queries.origins import origin_of
+from episode.see.inspecting import inspected
 
 ROWS = """
     SELECT * FROM t MATCH_RECOGNIZE (

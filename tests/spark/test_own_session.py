@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 import episode
 from episode import EpisodeAnalysisError, EpisodeDataError, EpisodeWarning, Options
 from episode.spark.errors import translate
-from episode.spark.session import PARTITIONS, STATE_STORE, use_this_python
+from episode.spark.startup.session import PARTITIONS, STATE_STORE, use_this_python
 
 pytestmark = pytest.mark.spark
 

@@ -6,8 +6,8 @@ import pyarrow as pa
 import pytest
 
 import episode
-from episode.pictures import choosing
-from episode.pictures.plotting import look
+from episode.see.pictures import choosing
+from episode.see.pictures.plotting import look
 
 FALL = """
     SELECT a FROM t MATCH_RECOGNIZE (

@@ -11,11 +11,10 @@ import pyarrow as pa
 import pytest
 
 import episode
-from episode.queries.extents import Extents, NoExtents, extents_of
 from episode.queries.origins import origin_of
-from episode.reports.data import Report
-from episode.reports.gathering import gather
-from episode.reports.telling import NOT_INSTALLED
+from episode.see.reports.data import Report
+from episode.see.reports.extents import Extents, NoExtents, extents_of
+from episode.see.reports.gathering import NOT_INSTALLED, gather
 
 pytestmark = pytest.mark.spark
 

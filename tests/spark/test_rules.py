@@ -219,7 +219,7 @@ def test_run_rules(spark: Any, path: str, tmp_path: Path) -> None:
 
 
 def test_results_as_json_where_spark_has_no_variant(spark: Any, path: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("episode.spark.rule_results.has_variant", lambda frame: False)
+    monkeypatch.setattr("episode.spark.batch.rules.has_variant", lambda frame: False)
     frame = episode.match_all(path, {name: RULES[name] for name in ("pay", "rising")}, spark=spark, **GIVEN).frame
     assert frame.schema["result"].dataType.simpleString() == "string"
     row = frame.where("rule = 'pay'").first()

@@ -14,8 +14,10 @@ from pyspark.sql import functions as F
 
 import episode
 from episode import EpisodeAnalysisError, EpisodeUnsupportedError, Options
-from episode.plan.run_options import RunOptions
-from episode.spark import batch, sketch, slices
+from episode.plan.pattern import RunOptions
+from episode.spark.batch.runtime import runtime as batch
+from episode.spark.batch.runtime import slices
+from episode.spark.scan.direct import sketch
 from episode.store.catalog import Catalog
 from episode.store.stream import open_store
 
@@ -134,7 +136,7 @@ def test_slices_that_are_larger_than_their_memory(
 
 
 def test_a_small_memory_asks_for_more_slices(spark: SparkSession, path: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from episode.matchers import slice_choice
+    from episode.matchers.slices import keys as slice_choice
 
     monkeypatch.setattr(batch, "_LEAST_BUDGET", 1)
     monkeypatch.setattr(slices, "LEAST_BYTES", 1)
@@ -207,7 +209,7 @@ def test_stream_stores(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.
 
 def test_large_files_are_sliced_unasked(spark: SparkSession, path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """By their first rows and their statistics, as files are that are too large to be read whole."""
-    from episode.matchers import slice_choice
+    from episode.matchers.slices import keys as slice_choice
 
     monkeypatch.setattr(slices, "LEAST_BYTES", 1)
     monkeypatch.setattr(slice_choice, "LEAST_SLICE_BYTES", 1)

@@ -13,11 +13,10 @@ import pytest
 from pyspark.sql import SparkSession
 from starlette.testclient import TestClient
 
+from episode.see.studio import tables as gallery
+from episode.see.studio.app import Access, application
+from episode.see.studio.studio import open_studio
 from episode.spark.confinement import Confinement
-from episode.studio import gallery
-from episode.studio.access import Access
-from episode.studio.app import application
-from episode.studio.studio import open_studio
 
 pytestmark = pytest.mark.spark
 

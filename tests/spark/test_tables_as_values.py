@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 import episode
 from episode import EpisodeAnalysisError
-from episode.spark import values
+from episode.spark import tables as values
 
 pytestmark = pytest.mark.spark
 

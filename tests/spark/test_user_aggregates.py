@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import episode
-from episode.lang.user_aggregates import REGISTERED
+from episode.lang.functions import REGISTERED
 
 pytestmark = pytest.mark.spark
 

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 import episode
 from episode.matchers.spark_types import retyped
-from episode.spark import sketch
+from episode.spark.scan.direct import sketch
 
 pytestmark = pytest.mark.spark
 

@@ -11,7 +11,7 @@ import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
-from episode.spark import warming
+from episode.spark.startup import workers as warming
 
 pytestmark = pytest.mark.spark
 
@@ -31,7 +31,7 @@ def test_a_worker_begins_with_episode_loaded(spark: SparkSession) -> None:
 
 
 def test_a_worker_that_is_asked_to_load_loads(spark: SparkSession) -> None:
-    from episode.spark.warming import _load
+    from episode.spark.startup.workers import _load
 
     assert spark.range(0, 1, 1, 1).mapInArrow(_load, "loaded boolean").collect() == []
 

@@ -14,8 +14,8 @@ from typing import Any
 import pyarrow as pa
 
 from episode.matchers.columns import from_bytes, to_bytes
-from episode.matchers.live import LiveRules, LiveShard
 from episode.matchers.protocol import MatcherSpec, StateChunk
+from episode.matchers.stream_shard import LiveRules, LiveShard
 
 Events = Callable[[int, int], pa.Table]
 """The events begin:end."""

@@ -12,8 +12,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from episode.matchers.held import STATE_VERSION
-from episode.matchers.live import LiveShard
+from episode.matchers.state import STATE_VERSION
+from episode.matchers.stream_shard import LiveShard
 from tests.state.snapshots import Stopped, keep, remaining, restored, stopped_shard
 from tests.support.events import SCHEMA, bound, spec_of
 

@@ -13,8 +13,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from episode.matchers.held import STATE_VERSION
-from episode.matchers.live import BUFFER_VERSION, LiveShard
+from episode.matchers.state import STATE_VERSION
+from episode.matchers.stream_shard import BUFFER_VERSION, LiveShard
 from tests.state.snapshots import Stopped, keep, remaining, restored, stopped_shard
 from tests.support.rows import ARROW_TYPES, finished, run_whole, spec_of
 

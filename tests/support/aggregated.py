@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from episode.lang.events.parser import parse_event_query
-from episode.matchers.events.aggregated_spec import AggregatedSpec
+from episode.matchers.events.aggregated import AggregatedSpec
 from episode.matchers.protocol import END_OF_TIME
 from episode.matchers.running import BEFORE_ALL_TIME, run
 from episode.plan.events.aggregated import BUCKET_END, GroupedBy, plan_aggregated

@@ -11,10 +11,10 @@ from typing import Any
 import pyarrow as pa
 
 from episode.matchers.protocol import InputOrder, OrderKey
-from episode.matchers.rules.changes import RuleChange
-from episode.matchers.rules.changing import ChangingSpec
+from episode.matchers.rules.one_rule import RuleChange
+from episode.matchers.rules.spec import ChangingSpec
 from episode.matchers.running import LocalRun
-from episode.plan.run_options import RunOptions
+from episode.plan.pattern import RunOptions
 from episode.queries.language import Given
 from episode.queries.rules.planning import StreamPlanner
 

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from episode.lang.rows.parser import parse_clause
-from episode.matchers.correlation.history import History
+from episode.matchers.correlation.archive import History
 from episode.matchers.correlation.spec import ARCHIVE_PREFIX, LIVE_PREFIX, CorrelationSpec, SidePlan
 from episode.matchers.protocol import OrderKey
 from episode.matchers.rows.spec import RowPatternSpec

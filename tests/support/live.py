@@ -16,9 +16,9 @@ from episode.live.inputs import StoreInputs, StreamRead
 from episode.live.protocol import TaskDescription, TaskOptions
 from episode.live.sinks import StreamOutput
 from episode.live.task import LiveTask
-from episode.matchers.live import LiveRules
 from episode.matchers.protocol import MatcherSpec
 from episode.matchers.spark_types import spark_name
+from episode.matchers.stream_shard import LiveRules
 from episode.store.catalog import Catalog, declare
 from episode.store.declaration import Declaration
 from episode.store.stream import StreamStore

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from episode.errors import EpisodeDataError
 from episode.matchers.running import run
-from episode.matchers.slicing import Unsliced, run_sliced
+from episode.matchers.slices.slicing import Unsliced, run_sliced
 
 MOST_CUTS = 30
 

@@ -12,8 +12,8 @@ import typer
 
 from episode.cli import options
 from episode.cli.inputs import read_session
-from episode.terminal.dropped import added, dropped_of, in_words
-from episode.terminal.interrupts import run_interruptibly
+from episode.terminal.errors import run_interruptibly
+from episode.terminal.progress import added, dropped_of, in_words
 
 # ---- Spark -------------------------------------------------------------------------------------------
 

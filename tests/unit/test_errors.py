@@ -7,8 +7,7 @@ import pickle
 import pytest
 
 from episode.errors import SHOWN_COLUMNS, EpisodeDataError, EpisodeError, EpisodeSyntaxError
-from episode.spark.errors import translate
-from episode.spark.raised import both
+from episode.spark.errors import both, translate
 
 
 @pytest.mark.parametrize("position", [0, 5, 79, 80, 81, 2_500, 4_919, 4_920, 4_921, 4_999])

@@ -18,6 +18,7 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 # What the modules of each room may import of episode. A room may always import itself.
 PUBLIC = {"episode", "episode.errors"}
 EVERYWHERE = {"episode.words"}  # imports nothing itself
+SEEN = {"episode.see.inspecting"}  # one pattern and its input, which all rooms of see share
 ALLOWED = {
     "errors": set(),
     "lang": {"episode.errors"},
@@ -39,8 +40,10 @@ ALLOWED = {
     "paths": set(),
     "words": set(),
     "interrupts": set(),
-    "pictures": {"episode.errors", "episode.lang", "episode.plan", "episode.matchers", "episode.queries"},
-    "reports": {"episode.errors", "episode.lang", "episode.queries"},
+    "see.pictures": {"episode.errors", "episode.lang", "episode.plan", "episode.matchers", "episode.queries"},
+    "see.reports": {"episode.errors", "episode.lang", "episode.plan", "episode.matchers", "episode.queries"},
+    "see": {"episode.errors", "episode.lang", "episode.plan", "episode.matchers", "episode.queries"},
+    "see.reasons": {"episode.errors", "episode.lang", "episode.plan", "episode.matchers", "episode.queries"},
     "sizing": {
         "episode.errors",
         "episode.paths",
@@ -53,15 +56,13 @@ ALLOWED = {
     "methods": {"episode.errors", "episode.lang", "episode.queries"},
     "streams": {"episode.errors", "episode.plan", "episode.queries", "episode.store"},
     "samples": set(),
-    "notebook": {"episode.errors", "episode.lang", "episode.queries", "episode.reports", "episode.terminal"},
-    "machine_samples": {"episode.samples"},
-    "studio": {
+    "see.notebook": {"episode.errors", "episode.lang", "episode.queries", "episode.see.reports", "episode.terminal"},
+    "see.studio": {
         "episode.errors",
         "episode.lang",
         "episode.live",
-        "episode.machine_samples",
-        "episode.queries",
         "episode.samples",
+        "episode.queries",
         "episode.terminal",
     },
     "terminal": PUBLIC,
@@ -71,7 +72,7 @@ ALLOWED = {
     | {
         "episode.paths",
         "episode.streams",
-        "episode.studio",
+        "episode.see.studio",
         "episode.terminal",
         "episode.demo",
         "episode.demo_live",
@@ -81,13 +82,14 @@ ALLOWED = {
 # Beyond that, inside functions only.
 ALLOWED_LAZILY = {
     "queries": {"episode.spark"},
-    "studio": {"episode.api", "episode.pictures", "episode.spark"},
-    "reports": {"episode.spark", "episode.pictures"},
-    "notebook": {"episode.api", "episode.spark"},
-    "pictures": {"episode.spark"},
+    "see.studio": {"episode.api", "episode.see.pictures", "episode.spark"},
+    "see.reports": {"episode.spark", "episode.see.pictures"},
+    "see.notebook": {"episode.api", "episode.spark"},
+    "see.pictures": {"episode.spark"},
+    "see": {"episode.spark"},
     "sizing": {"episode.spark"},
-    "api": {"episode.spark.live_query", "episode.reports", "episode.pictures"},
-    "cli": {"episode.queries", "episode.reports", "episode.sizing", "episode.spark"},
+    "api": {"episode.spark.live", "episode.see"},
+    "cli": {"episode.queries", "episode.see.reports", "episode.sizing", "episode.spark"},
     "terminal": {"episode.spark.errors"},
 }
 
@@ -95,7 +97,7 @@ ALLOWED_LAZILY = {
 SHARED = ("lang", "plan", "matchers")
 LANGUAGES = ("rows", "events", "situations", "correlation")
 # Rooms of no language, which know languages by the protocols alone.
-FURTHER_ROOMS = {"matchers": {"rules"}}
+FURTHER_ROOMS = {"matchers": {"code", "rules", "slices"}}
 # Root modules that know all languages, because someone has to: (module, why).
 COMPOSED = {
     "lang/statement.py": "finds MATCH_RECOGNIZE in a statement",
@@ -108,14 +110,14 @@ TO_BE_PARTED: set[tuple[str, str]] = set()
 FREE = {"__init__"}  # the public names
 LAZY_SPARK = {
     "queries",
-    "reports",
-    "notebook",
+    "see.reports",
+    "see.notebook",
     "api",
     "methods",
     "streams",
     "cli",
     "demo",
-    "studio",
+    "see.studio",
     "terminal",
 }  # may name pyspark, but not load it when they are loaded
 
@@ -131,8 +133,8 @@ class Import:
 
 def room_of(path: Path) -> str:
     """The package under episode, or the module for those that stand alone."""
-    first = path.relative_to(SOURCE).parts[0]
-    return first.removesuffix(".py")
+    first, *inner = path.relative_to(SOURCE).parts
+    return f"see.{inner[0]}" if first == "see" and len(inner) > 1 else first.removesuffix(".py")
 
 
 @cache
@@ -191,7 +193,8 @@ def test_imports_point_one_way(path: Path) -> None:
         return
     own = {f"episode.{room}"}
     for imported in found:
-        allowed = own | EVERYWHERE | ALLOWED[room] | (set() if imported.eager else ALLOWED_LAZILY.get(room, set()))
+        allowed = own | EVERYWHERE | ALLOWED[room] | (SEEN if room.startswith("see.") else set())
+        allowed |= set() if imported.eager else ALLOWED_LAZILY.get(room, set())
         assert within(imported.module, allowed), f"{path.name}:{imported.line} imports {imported.module}"
 
 
@@ -259,7 +262,9 @@ def test_help_is_quick() -> None:
 def test_the_process_that_hears_of_the_state_of_a_stream_loads_no_matcher() -> None:
     """Spark starts one for each pattern of a stream, and the first micro-batch waits for it."""
     heavy = ("llvmlite", "pandas", "sqlglot", "episode.matchers")
-    code = f"import sys, episode.spark.packed_processor; print([name for name in {heavy!r} if name in sys.modules])"
+    code = (
+        f"import sys, episode.spark.stream.packed_processor; print([name for name in {heavy!r} if name in sys.modules])"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 

@@ -30,9 +30,17 @@ from episode.cli.inputs import SessionArguments, start_session
 from episode.cli.results import Format, print_header
 from episode.errors import EpisodeError
 from episode.paths import is_local, local
-from episode.terminal.interrupts import interrupts, without_interrupts
-from episode.terminal.live import RESULT, SHOWN_ROWS, LiveView, MicroBatch, micro_batch
-from episode.terminal.live_view import PERIOD, LiveQueryView, watch
+from episode.terminal.errors import interrupts, without_interrupts
+from episode.terminal.progress import (
+    PERIOD,
+    RESULT,
+    SHOWN_ROWS,
+    LiveQueryView,
+    LiveView,
+    MicroBatch,
+    micro_batch,
+    watch,
+)
 from episode.terminal.quiet import quiet_spark
 
 POLL = 0.01

@@ -138,8 +138,8 @@ def open_tables(paths: dict[str, str]) -> dict[str, Any]:
 
 def follow_tables(paths: dict[str, str]) -> dict[str, Any]:
     """Tables as streams."""
-    from episode.spark import sources
-    from episode.spark.session import session
+    from episode.spark import tables as sources
+    from episode.spark.startup.session import session
 
     spark = session(None)
     sources.fit_for_streams(spark)
@@ -152,8 +152,8 @@ def follow_tables(paths: dict[str, str]) -> dict[str, Any]:
 
 
 def _topic(url: str, *, follow: bool) -> Any:
-    from episode.spark import sources
-    from episode.spark.session import session
+    from episode.spark import tables as sources
+    from episode.spark.startup.session import session
 
     topic = read_topic(url)
     return sources.topic(session(None), topic.servers, topic.name, topic.schema, topic.options, follow=follow)
@@ -280,6 +280,6 @@ def _parts(arguments: Sequence[str]) -> list[str]:
 def start_session(arguments: SessionArguments) -> None:
     """Start Spark with these settings; without any, it starts when a query needs it."""
     if arguments:
-        from episode.spark import session
+        from episode.spark.startup import session
 
         session.start_session(arguments.settings, arguments.master)

@@ -22,8 +22,7 @@ from episode.cli.options import (
     complete_streams,
 )
 from episode.errors import EpisodeError
-from episode.terminal.errors import report_errors
-from episode.terminal.interrupts import run_interruptibly
+from episode.terminal.errors import report_errors, run_interruptibly
 from episode.terminal.quiet import quiet_spark
 
 

@@ -191,7 +191,7 @@ def check_report(path: Path | None, follow: bool, live: bool) -> None:
     for option, given in (("--follow", follow), ("--live", live)):
         if given:
             raise typer.BadParameter(f"A query with {option} does not end: no report.", param_hint="--report")
-    from episode.reports.paths import checked_path
+    from episode.see.reports.page import checked_path
 
     try:
         checked_path(path)
@@ -202,8 +202,8 @@ def check_report(path: Path | None, follow: bool, live: bool) -> None:
 def take_with_report(result: Any, path: Path, target: Target, notes: Console) -> None:
     """Take the result and write its report; Spark computes it once for both."""
     from episode.queries.origins import origin_of
-    from episode.reports.writing import write_report
-    from episode.spark.statistics import kept
+    from episode.see.reports.page import write_report
+    from episode.spark.inspection import kept
 
     origin_of(result)  # a query without a pattern is refused before it runs
     with kept(result):

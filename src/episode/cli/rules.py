@@ -11,8 +11,7 @@ from rich.console import Console
 from episode.cli import follow as following
 from episode.cli import inputs, results
 from episode.cli.options import ArgumentOption, OutputOptions, SparkOptions, TableOption, WatermarkOption
-from episode.terminal.errors import report_errors
-from episode.terminal.interrupts import run_interruptibly, without_interrupts
+from episode.terminal.errors import report_errors, run_interruptibly, without_interrupts
 from episode.terminal.quiet import quiet_spark
 
 

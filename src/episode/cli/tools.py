@@ -14,7 +14,7 @@ from rich.text import Text
 
 from episode.cli import inputs
 from episode.cli.options import ArgumentOption, SparkOptions, TableOption
-from episode.studio import serve
+from episode.see.studio import serve
 from episode.terminal.errors import report_errors
 from episode.terminal.quiet import quiet_spark
 
@@ -89,9 +89,9 @@ def size(
         from episode.queries.language import Given
         from episode.sizing import answer
         from episode.sizing import constants as known
-        from episode.sizing.asking import Asked
-        from episode.sizing.demand import Demand, number, seconds
-        from episode.sizing.shown import as_json, as_text
+        from episode.sizing.answer import Demand, number, seconds
+        from episode.sizing.measuring import Asked
+        from episode.sizing.rendering import as_json, as_text
 
         demand = Demand(
             rate=number(events_per_second, "--events-per-second"),
@@ -109,7 +109,7 @@ def size(
         asked = Asked(text, sample, columns, given=named, arguments=inputs.read_arguments(arg or []))
         constants = known.stored()
         if calibrate:
-            from episode.sizing.calibrating import calibrated
+            from episode.sizing.measuring import calibrated
 
             with notes.status("Measuring this machine"):
                 constants = calibrated(constants)
@@ -148,7 +148,7 @@ def studio(
             inputs.start_session(replace(session, settings={**CONFINED, **session.settings}))
             tables = inputs.open_tables(paths)
             serving = serve(tables, port=port, checkpoints=checkpoint or [], samples=samples)
-        from episode.studio.server import wait_for_signal
+        from episode.see.studio.server import wait_for_signal
 
         notes.print(Text("The studio is at"))
         notes.print(Text(f"  {serving.address}"), soft_wrap=True, highlight=False)

@@ -7,7 +7,7 @@ import re
 from episode.errors import EpisodeUnsupportedError
 from episode.lang.cursor import Cursor, closest, describe
 from episode.lang.lexer import Kind, Token
-from episode.lang.source import Source
+from episode.lang.syntax import Source
 
 SIMPLE = {
     "BOOLEAN": "boolean", "TINYINT": "tinyint", "BYTE": "tinyint", "SMALLINT": "smallint", "SHORT": "smallint",

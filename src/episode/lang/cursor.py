@@ -8,8 +8,7 @@ from typing import NoReturn
 
 from episode.errors import EpisodeSyntaxError
 from episode.lang.lexer import Kind, Token
-from episode.lang.source import Source
-from episode.lang.syntax import Span
+from episode.lang.syntax import Source, Span
 
 CLOSING = {"(": ")", "[": "]", "{": "}"}
 LONGEST_SHOWN = 40

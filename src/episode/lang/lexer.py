@@ -10,6 +10,7 @@ Operators are single characters: `{-`, `||` or `<=` are distinguished by the par
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import NoReturn
@@ -235,3 +236,29 @@ def _whole_end(source: str, position: int) -> int:
 
 def _fail(source: str, position: int, message: str, hint: str, length: int = 1) -> NoReturn:
     raise EpisodeSyntaxError(message, source=source, position=position, length=length, hint=hint)
+
+
+# Named parameters, `:name`: where they stand in a text. Their values are bound by the planner and by Spark.
+
+
+def parameter_at(tokens: Sequence[Token], index: int) -> str | None:
+    """The name of the parameter that begins with this token; in `value:path` and `value::type` none does."""
+    if not tokens[index].is_symbol(":") or index + 1 >= len(tokens):
+        return None
+    colon, name = tokens[index], tokens[index + 1]
+    if name.kind is not Kind.NAME or name.start != colon.end:
+        return None
+    before = tokens[index - 1] if index else None
+    touches = before is not None and before.end == colon.start
+    value = before is not None and (before.kind is not Kind.SYMBOL or before.text in ")]:")
+    return None if touches and value else name.text
+
+
+def parameters_in(tokens: Sequence[Token]) -> list[tuple[str, Span]]:
+    """All parameters of a text, with their places."""
+    found = []
+    for index in range(len(tokens)):
+        name = parameter_at(tokens, index)
+        if name is not None:
+            found.append((name, Span(tokens[index].start, tokens[index + 1].end)))
+    return found

@@ -21,9 +21,8 @@ from sqlglot.dialects.spark import Spark
 from episode.errors import EpisodeSyntaxError, EpisodeUnsupportedError
 from episode.lang.cursor import Cursor, describe
 from episode.lang.lexer import Kind, Token, tokenize
-from episode.lang.source import Source
 from episode.lang.spark_expression import Surroundings, Unreadable, read_expression
-from episode.lang.syntax import Scalar, Span
+from episode.lang.syntax import Scalar, Source, Span
 
 PLACEHOLDER = "__episode_"
 KEYWORDS = frozenset(word for word in Spark.Tokenizer.KEYWORDS if word.isalpha())

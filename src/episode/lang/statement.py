@@ -9,22 +9,30 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from itertools import groupby
+from typing import TYPE_CHECKING
 
 from episode.errors import EpisodeSyntaxError, EpisodeUnsupportedError
 from episode.lang.correlation.parser import recencies
 from episode.lang.correlation.syntax import Recency
-from episode.lang.creation import Creation, creation, view_of
+from episode.lang.creation import creation, view_of
 from episode.lang.cursor import describe
 from episode.lang.lexer import Kind, Token, tokenize
 from episode.lang.rows.parser import parse_clause_tokens
-from episode.lang.rows.syntax import MatchRecognize
-from episode.lang.rows.window_syntax import WindowedSelect
+from episode.lang.rows.syntax import MatchRecognize, WindowedSelect
 from episode.lang.rows.windowed import windowed_selects
-from episode.lang.source import Source
 from episode.lang.streams import StreamStatement, stream_statement
-from episode.lang.syntax import Cover, Span
-from episode.lang.table_patterns import PatternQuery, TableQuery, may_precede_table, table_patterns, whole_pattern
-from episode.lang.time_travel import as_of
+from episode.lang.syntax import Cover, Source, Span
+from episode.lang.table_patterns import (
+    PatternQuery,
+    TableQuery,
+    as_of,
+    may_precede_table,
+    table_patterns,
+    whole_pattern,
+)
+
+if TYPE_CHECKING:
+    from episode.lang.creation import Creation
 
 CHANGES = ("INSERT", "MERGE", "UPDATE", "DELETE")
 """Statements that change a table, and are run at once."""

@@ -16,8 +16,7 @@ from episode.lang.column_types import parse_column_type
 from episode.lang.cursor import Cursor, closest, describe
 from episode.lang.duration import parse_duration
 from episode.lang.lexer import Kind, Token, tokenize
-from episode.lang.source import Source
-from episode.lang.syntax import NOWHERE, Duration, Span
+from episode.lang.syntax import NOWHERE, Duration, Source, Span
 
 CLAUSES = ("TIME", "KEY", "DELAY", "ARCHIVE", "RETAIN", "LOCATION", "USING", "OPTIONS")
 STORES = ("episode", "kafka")

@@ -26,8 +26,8 @@ from typing import IO, Any, NamedTuple
 
 from episode.errors import EpisodeAnalysisError, EpisodeDataError
 from episode.live.protocol import Position
-from episode.matchers.live import NO_WATERMARK
 from episode.matchers.protocol import Snapshot, StateChunk
+from episode.matchers.stream_shard import NO_WATERMARK
 from episode.store.files import aside, publish_new, space_needed, sync_directory
 
 FORMAT = 1

@@ -25,14 +25,13 @@ import pyarrow as pa
 
 from episode.errors import EpisodeDataError
 from episode.live.inputs import StreamRead
-from episode.live.kafka_clients import PATIENCE, topic_of
-from episode.live.kafka_records import RecordReader, Records, TopicReader
+from episode.live.kafka import PATIENCE, RecordReader, Records, TopicReader, topic_of
 from episode.live.protocol import Position, Slice
 from episode.matchers.columns import ALL_VALID
 from episode.matchers.json_columns import JsonColumns
-from episode.matchers.live import NO_WATERMARK
 from episode.matchers.ordering import order_image
 from episode.matchers.protocol import OrderKey
+from episode.matchers.stream_shard import NO_WATERMARK
 
 IDLE_AFTER = 10.0
 COUNT_EVERY = 30.0

@@ -21,7 +21,7 @@ from typing import Any
 import pyarrow as pa
 
 from episode.errors import EpisodeDataError
-from episode.live.kafka_clients import PATIENCE, client_library, failed, opened, settings_of, topic_of
+from episode.live.kafka import PATIENCE, client_library, failed, opened, settings_of, topic_of
 from episode.live.protocol import Position
 from episode.matchers.json_text import JsonForm, json_objects, key_texts
 from episode.store.conforming import conform

@@ -7,16 +7,20 @@ import json
 import os
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta, timezone
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from episode.errors import EpisodeError
 from episode.live.protocol import Position
-from episode.matchers.live import Counters
+from episode.matchers.stream_shard import Counters
 
 COUNTED = ("events", "late", "null_times", "duplicates", "after_end", "matches", "given_up", "skipped")
 """What is counted over the life of a query; the checkpoint keeps it."""
@@ -173,3 +177,155 @@ def read_progress(checkpoint: str, tasks: int) -> list[dict[str, Any]]:
 
 def progress_path(checkpoint: str, task: int) -> Path:
     return Path(checkpoint) / "tasks" / str(task) / "progress.json"
+
+
+# What all tasks of a live query say together: counts and rates added up, latencies of all of them.
+
+
+ADDED = (
+    *COUNTED,
+    "steps",
+    "snapshots",
+    "state_rows",
+    "waiting_events",
+    "live_keys",
+    "skipped_keys",
+    "unprocessed",
+    "held_average",
+    "switches",
+)
+"""What tasks say that is added up."""
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+
+
+def summed(said: Sequence[Mapping[str, Any]], numeric_time: bool) -> dict[str, Any]:
+    """The progress of a query from that of its tasks; what has not been said yet counts nothing.
+
+    unread: events that wait in the store, of all tasks: each task counts those of all lanes after its own position, so
+    the most that one of them says. latency: in milliseconds.
+    """
+    latency = Histogram()
+    for one in said:
+        latency.include(Histogram(one["latency"]["buckets"]))
+    shares = {f"p{int(share * 100)}": latency.percentile(share) for share in (0.5, 0.9, 0.99)}
+    marks = [one["watermark"] for one in said]
+    unread = [one["unread"] for one in said if one["unread"] is not None]
+    modes = {one["mode"] for one in said if one["mode"]}
+    rate = sum(one["events_per_second"] for one in said)
+    events = sum(one["events"] for one in said)
+    matches = [match for one in sorted(said, key=lambda one: one["time"]) for match in one["last_matches"]]
+    return {
+        "numInputRows": events,
+        "inputRowsPerSecond": rate,
+        "processedRowsPerSecond": rate,
+        "eventTime": {"watermark": shown_time(min(marks), numeric_time)} if marks and None not in marks else {},
+        **{name: sum(one.get(name, 0) for one in said) for name in ADDED},
+        "unread": max(unread) if unread else None,
+        "mode": modes.pop() if len(modes) == 1 else "mixed" if modes else "",
+        "memory": sum(one["memory"] for one in said),
+        "checkpoint_bytes": sum(one["checkpoint_bytes"] for one in said),
+        "latency": {name: None if value is None else round(value * 1000, 3) for name, value in shares.items()},
+        "last_matches": matches[-SHOWN:],
+        "tasks": [{**one, "watermark": shown_time(one["watermark"], numeric_time)} for one in said],
+    }
+
+
+def shown_time(time: int | None, numeric: bool) -> str | int | None:
+    """A watermark as it is shown: a number, or a moment of the clock."""
+    if time is None or numeric:
+        return time
+    try:
+        return (_EPOCH + timedelta(microseconds=time)).isoformat().replace("+00:00", "Z")
+    except OverflowError:
+        return time
+
+
+# The figures of a live query as a text that Prometheus reads, at http://127.0.0.1:port/metrics.
+
+
+_COUNTERS = {
+    "events": "Events that were read.",
+    "matches": "Matches that were found.",
+    "late": "Events that came after the watermark.",
+    "duplicates": "Repeated events.",
+    "null_times": "Events without a time.",
+    "after_end": "Events after the end of the stream.",
+    "given_up": "Open matches that were given up.",
+    "skipped": "Events of keys that are set aside.",
+    "switches": "Changes between push and pull.",
+    "snapshots": "Snapshots that were taken.",
+    "restarts": "Restarts of the job after a lost worker.",
+}
+_GAUGES = {
+    "inputRowsPerSecond": ("events_per_second", "Events per second, of the last seconds."),
+    "unprocessed": ("unprocessed_events", "Events that were read and are not matched yet."),
+    "unread": ("unread_events", "Events that wait in the store."),
+    "state_rows": ("state_rows", "Events held for open matches."),
+    "live_keys": ("live_keys", "Keys with events that are held."),
+    "skipped_keys": ("skipped_keys", "Keys that are set aside, as their data raised an error."),
+    "memory": ("memory_bytes", "Memory of the workers."),
+}
+
+
+def exposed(progress: Mapping[str, Any]) -> str:
+    """A progress in the text format of Prometheus."""
+    label = f'{{query="{_escaped(str(progress.get("name") or progress.get("id") or ""))}"}}'
+    lines: list[str] = []
+
+    def add(name: str, kind: str, text: str, rows: list[tuple[str, Any]]) -> None:
+        lines.extend([f"# HELP episode_live_{name} {text}", f"# TYPE episode_live_{name} {kind}"])
+        lines.extend(f"episode_live_{name}{labels} {value}" for labels, value in rows if value is not None)
+
+    for key, text in _COUNTERS.items():
+        add(f"{key}_total", "counter", text, [(label, progress.get(key))])
+    for key, (name, text) in _GAUGES.items():
+        add(name, "gauge", text, [(label, progress.get(key))])
+    add("active", "gauge", "Whether the query runs.", [(label, int(bool(progress.get("isActive"))))])
+    shares = progress.get("latency") or {}
+    quantiles = [
+        (f'{label[:-1]},quantile="{int(name[1:]) / 100}"}}', None if value is None else value / 1000)
+        for name, value in shares.items()
+    ]
+    add("latency_seconds", "summary", "From append to a match that can be read.", quantiles)
+    tasks = progress.get("tasks") or []
+    pushing = [(f'{label[:-1]},task="{one["task"]}"}}', int(one["mode"] == "push")) for one in tasks]
+    add("pushing", "gauge", "Whether the task is pushed its input (else it pulls).", pushing)
+    return "\n".join(lines) + "\n"
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ")
+
+
+class MetricsServer:
+    """Serves what `source` says of a query, on this machine only."""
+
+    def __init__(self, port: int, source: Callable[[], Mapping[str, Any]]) -> None:
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                found = self.path in ("/", "/metrics")
+                body = exposed(source()).encode() if found else b"metrics are at /metrics\n"
+                self.send_response(200 if found else 404)
+                self.send_header("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_: object) -> None:
+                """Nothing on the screen."""
+
+        try:
+            self.server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
+        except OSError as error:
+            raise EpisodeError(
+                f"Metrics cannot be served at port {port}: {error.strerror or error}.",
+                hint="Choose another port, or 0 for any that is free.",
+            ) from None
+        self.server.daemon_threads = True
+        self.port: int = self.server.server_address[1]
+        self._thread = Thread(target=self.server.serve_forever, name="episode metrics", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        self.server.shutdown()
+        self.server.server_close()

@@ -13,8 +13,8 @@ from typing import Literal, Protocol
 import numpy as np
 import pyarrow as pa
 
-from episode.matchers.live import LiveRules
 from episode.matchers.protocol import MatcherSpec
+from episode.matchers.stream_shard import LiveRules
 
 Position = Mapping[str, int]
 """Of each part of an input (a stream, a partition of a topic): what has been read; it only grows. {} is the beginning.

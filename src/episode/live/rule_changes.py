@@ -15,9 +15,9 @@ from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
-from episode.matchers.live import Counters, Envelope, LiveShard
-from episode.matchers.rules.changes import Effect, RuleChange
 from episode.matchers.rules.matcher import RuleSetMatcher
+from episode.matchers.rules.one_rule import Effect, RuleChange
+from episode.matchers.stream_shard import Counters, Envelope, LiveShard
 from episode.store.rule_log import RuleLog
 
 NEVER = -(2**63)

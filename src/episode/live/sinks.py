@@ -1,4 +1,4 @@
-"""Where the matches of a live task go, each of them once: what is out says up to which input position it goes.
+"""Where the matches of a live task go, each of them once: streams, files, and functions of the driver.
 
 A task that starts again asks for that position, and is silent until it is there again.
 """
@@ -6,16 +6,80 @@ A task that starts again asks for that position, and is silent until it is there
 from __future__ import annotations
 
 import json
+import os
+import posixpath
+import time
+import uuid
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
+from threading import Event
 
 import pyarrow as pa
+import pyarrow.parquet as pq
+from pyarrow.fs import FileSelector, FileSystem, FileType, LocalFileSystem
 
 from episode.errors import EpisodeDataError
-from episode.live.files import FileDirectory
 from episode.live.protocol import Position
 from episode.store.declaration import Declaration
+from episode.store.files import aside, space_needed
 from episode.store.log import Origin, Staged
 from episode.store.stream import StreamStore
+
+# Parquet files that appear whole or not at all, in a directory of any file system that Arrow knows.
+
+
+class FileDirectory:
+    """A directory of Parquet files; names of unfinished ones begin with an underscore, which readers leave out."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        found = FileSystem.from_uri(path) if "://" in path else (LocalFileSystem(), path)
+        self.files: FileSystem = found[0]
+        self.place: str = found[1]
+
+    def write(self, name: str, table: pa.Table, notes: Mapping[str, str]) -> None:
+        """A file, with notes in its metadata. One of the same name is replaced."""
+        self.files.create_dir(self.place, recursive=True)
+        unfinished = posixpath.join(self.place, f"_{name}-{uuid.uuid4().hex}")
+        known = {**(table.schema.metadata or {}), **{key.encode(): value.encode() for key, value in notes.items()}}
+        with space_needed(f"{name} in {self.path}"):
+            pq.write_table(table.replace_schema_metadata(known), unfinished, filesystem=self.files)
+            self._bring_to_disk(unfinished)
+            self.files.move(unfinished, posixpath.join(self.place, name))
+            self._bring_to_disk(self.place)
+
+    def _bring_to_disk(self, place: str) -> None:
+        if isinstance(self.files, LocalFileSystem):
+            handle = os.open(place, os.O_RDONLY)
+            try:
+                os.fsync(handle)
+            finally:
+                os.close(handle)
+
+    def names(self, prefix: str) -> list[str]:
+        """The files whose names begin so, in order."""
+        found = self.files.get_file_info(FileSelector(self.place, allow_not_found=True))
+        names = [str(info.base_name) for info in found if info.type == FileType.File]
+        return sorted(name for name in names if name.startswith(prefix))
+
+    def remove(self, name: str) -> None:
+        """Remove a file, if it is there."""
+        for found in self.names(name):
+            if found == name:
+                self.files.delete_file(posixpath.join(self.place, name))
+
+    def tidy(self, prefix: str) -> None:
+        """Remove unfinished files whose names should have begun so: their writer is no more."""
+        for name in self.names(f"_{prefix}"):
+            self.files.delete_file(posixpath.join(self.place, name))
+
+    def note(self, name: str, key: str) -> str | None:
+        """What a file's metadata say."""
+        schema = pq.read_schema(posixpath.join(self.place, name), filesystem=self.files)
+        found = (schema.metadata or {}).get(key.encode())
+        return None if found is None else found.decode()
+
 
 AFTER = "episode.after"
 """The note of a file: the input position up to which it has the matches."""
@@ -129,3 +193,51 @@ def _position(note: str, what: str) -> Position:
             hint="Was it written by something else? Start anew with another checkpoint and another output.",
         )
     return {str(name): int(number) for name, number in found.items()}
+
+
+# Matches handed to a function of the driver: in order of arrival, from a stream in the checkpoint.
+#
+# The position is kept after each call. So a driver that is killed during a call makes it again; else every match is
+# handed over once.
+
+
+Receiver = Callable[[pa.Table], object]
+
+POLL = 0.002
+REMOVED_EVERY = 256
+"""Commits after which those that were handed over are removed."""
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """place: a file with the position. columns: those that the function gets."""
+
+    declaration: Declaration
+    place: str
+    columns: tuple[str, ...]
+    function: Receiver
+
+    def run(self, ending: Event) -> None:
+        """Hand over what comes, until `ending` is set and all is handed over."""
+        store = StreamStore(self.declaration)
+        path = Path(self.place)
+        position = int(path.read_text()) if path.exists() else 0
+        while True:
+            last = ending.is_set()  # what was written before is seen below
+            head = store.head()
+            for after, batches in store.pages(position, head, columns=self.columns):
+                if batches:
+                    self.function(pa.Table.from_batches(batches).select(list(self.columns)))
+                position = after
+                self._keep(path, position)
+                if position % REMOVED_EVERY == 0:
+                    store.log.remove_to(position, time.time())
+            if last and store.head() == head:
+                return
+            if store.head() == head:
+                ending.wait(POLL)
+
+    def _keep(self, path: Path, position: int) -> None:
+        temporary = aside(path.parent, ".tmp")
+        temporary.write_text(str(position))
+        os.replace(temporary, path)

@@ -19,14 +19,14 @@ import pyarrow as pa
 
 from episode.errors import EpisodeDataError
 from episode.live.checkpoint import TaskCheckpoint, TaskState
-from episode.live.files import FileDirectory
 from episode.live.handling import InputSource, open_source
 from episode.live.outgoing import Found, Outgoing
 from episode.live.progress import Progress, progress_path, write_progress
 from episode.live.protocol import LiveInput, LiveSink, Position, Slice, TaskDescription, has_reached
 from episode.live.rule_changes import TaskRules
+from episode.live.sinks import FileDirectory
 from episode.matchers.columns import from_bytes, plain
-from episode.matchers.live import NO_WATERMARK, Arrived, Envelope, LiveShard
+from episode.matchers.stream_shard import NO_WATERMARK, Arrived, Envelope, LiveShard
 
 LOOKS = 0.04
 """Seconds after which a task looks whether it shall stop."""

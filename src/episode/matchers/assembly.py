@@ -11,12 +11,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from episode.errors import EpisodeDataError
-from episode.matchers import measure_code
-from episode.matchers import opcodes as oc
-from episode.matchers.aggregate_code import AggregateShape, UserFunctions
+from episode.matchers import codes as oc
+from episode.matchers.code import measures as measure_code
+from episode.matchers.code.aggregates import AggregateShape, UserFunctions
+from episode.matchers.code.measures import ChosenRows, OutputRows
+from episode.matchers.codes import TIMED_OUT, UNMATCHED
 from episode.matchers.columns import ALL_VALID, one_chunk, raw_values, take_array, valid_mask
-from episode.matchers.measure_code import ChosenRows, OutputRows
-from episode.matchers.outcomes import TIMED_OUT, UNMATCHED
 from episode.matchers.prepare import FUNCTIONS, Prepared, measure_argument, membership
 from episode.matchers.protocol import KEY_COLUMN
 from episode.plan.expressions import Expression, Load

@@ -6,12 +6,10 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from episode.matchers.limits import StateLimit
-from episode.matchers.protocol import MatcherSpec
-from episode.plan.delays import Delays
-from episode.plan.event_time import EventTime
+from episode.matchers.protocol import MatcherSpec, StateLimit
+from episode.plan.event_time import Delays, EventTime
+from episode.plan.output import Result
 from episode.plan.pattern import PatternPlan
-from episode.plan.result import Result
 
 
 class Bound(Protocol):

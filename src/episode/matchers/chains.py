@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from episode.matchers.time_code import window_end, window_start
-from episode.native.builder import Program
-from episode.native.ir import Value
+from episode.matchers.code.searching import window_end, window_start
+from episode.native.builder import ArrayTypes, Program, Scope, entry_scope
+from episode.native.ir import BOOL, I64, U8, U64, Value
 from episode.native.running import compiled_for
-from episode.native.scope import ArrayTypes, Scope, entry_scope
-from episode.native.types import BOOL, I64, U8, U64
 
 _TYPES: ArrayTypes = {
     "bits": (U64, False), "masks": (U64, False), "from_": (I64, False), "start": (I64, False), "end": (I64, False),

@@ -11,11 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from episode.native.builder import Program
-from episode.native.ir import Value
+from episode.native.builder import ArrayTypes, Program, Scope, entry_scope
+from episode.native.ir import BOOL, I32, I64, U8, U64, Value
 from episode.native.running import compiled_for
-from episode.native.scope import ArrayTypes, Scope, entry_scope
-from episode.native.types import BOOL, I32, I64, U8, U64
 
 SMALL = 32
 """Rows of a key that are sorted by insertion."""

@@ -11,9 +11,8 @@ from __future__ import annotations
 import numpy as np
 
 from episode.native.builder import Function, Program
-from episode.native.ir import Array, Value
+from episode.native.ir import I32, I64, U8, U64, Array, Type, Value
 from episode.native.running import compiled_for
-from episode.native.types import I32, I64, U8, U64, Type
 
 _SEED = 0x243F6A8885A308D3
 _STEP = 0x9E3779B97F4A7C15

@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 
 from episode.errors import EpisodeUnsupportedError
 from episode.matchers import json_records
-from episode.plan.moments import microseconds, read_time, zone_of
+from episode.plan.parameters import microseconds, read_time, zone_of
 
 _DAY_ZERO = date(1970, 1, 1).toordinal()
 _SPECIAL = {

@@ -14,11 +14,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from episode.native.builder import Function, Program
-from episode.native.ir import Value
+from episode.native.builder import ArrayTypes, Function, Program, Scope, entry_scope
+from episode.native.ir import I64, U8, Value
 from episode.native.running import compiled_for
-from episode.native.scope import ArrayTypes, Scope, entry_scope
-from episode.native.types import I64, U8
 
 MISSING, NULL, TRUE, FALSE, INTEGER, FRACTION, TEXT, ESCAPED, NESTED = range(9)
 """Kinds of values. ESCAPED: a string with backslashes."""

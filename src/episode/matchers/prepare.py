@@ -9,10 +9,10 @@ from typing import Any, cast
 import numpy as np
 import pyarrow as pa
 
-from episode.matchers import opcodes as oc
-from episode.matchers.aggregate_code import AggregateShape, UserFunctions
+from episode.matchers import codes as oc
+from episode.matchers.code.aggregates import AggregateShape, UserFunctions
+from episode.matchers.code.rows import compute_lane, set_bits
 from episode.matchers.encoding import Lanes, encode, is_float_lane
-from episode.matchers.row_code import compute_lane, set_bits
 from episode.plan.compilable import to_float
 from episode.plan.expressions import (
     Constant,
@@ -24,15 +24,14 @@ from episode.plan.expressions import (
     is_row_local,
     parts_of,
 )
-from episode.plan.labels import Labels
 from episode.plan.output import (
     Extreme,
     Gathered,
+    Labels,
     RowAggregate,
 )
 from episode.plan.pattern import PatternPlan
-from episode.plan.types import decimal_of
-from episode.plan.wide import has_words, is_ranked_constant, is_wide, is_words
+from episode.plan.types import decimal_of, has_words, is_ranked_constant, is_wide, is_words
 
 FUNCTIONS = {
     "count": oc.COUNT, "count_if": oc.COUNT_IF, "sum": oc.SUM, "avg": oc.AVG, "min": oc.MIN, "max": oc.MAX,

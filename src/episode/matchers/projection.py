@@ -20,8 +20,8 @@ from episode.matchers.scalars import ArrowCall, ScalarCompiler, Scalars
 from episode.matchers.spark_types import held_as, spark_name
 from episode.plan.compilable import NO_ARGUMENTS, Mistake, NeedsSpark, NotCompilable
 from episode.plan.expressions import Expression, Load
+from episode.plan.output import Computed, Result
 from episode.plan.parameters import Arguments
-from episode.plan.result import Computed, Result
 
 Kind = TypeVar("Kind", bound=EpisodeError)
 

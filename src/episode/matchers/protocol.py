@@ -1,4 +1,4 @@
-"""The keystone: one Matcher protocol, run by every runtime (batch, stream, in process).
+"""The keystone: one Matcher protocol, run by every runtime (batch, stream, live task, in process).
 
 A Matcher lives for one shard (a set of partition keys). It is fed column batches in order and hands back
 finished matches. Its laws (tests/property): chunk invariance, shard invariance, oracle equality, bounded state.
@@ -17,10 +17,32 @@ import pyarrow as pa
 from episode.matchers.columns import plain, take
 
 if TYPE_CHECKING:
-    from episode.matchers.demand import ClassDemand
     from episode.matchers.prepare import Known
-    from episode.matchers.screen import Screen
+    from episode.matchers.screening import ClassDemand, Screen
     from episode.matchers.stages import StageClock
+
+
+# What a matcher may take: rows held for open matches.
+
+
+@dataclass(frozen=True)
+class StateLimit:
+    """How many rows a key may hold. Beyond: an error, or its open match is given up and its rows are forgotten."""
+
+    rows: int
+    give_up: bool
+
+    @staticmethod
+    def of(rows: int | None, give_up: bool) -> StateLimit | None:
+        """The limit that options set; None: there is none."""
+        return StateLimit(rows, give_up) if rows else None
+
+    def keys_beyond(self, key: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Keys that hold too many of the rows with these keys, and how many each of them holds."""
+        keys, counts = np.unique(key, return_counts=True)
+        over = counts > self.rows
+        return keys[over], counts[over]
+
 
 END_OF_TIME = np.iinfo(np.int64).max
 """`until` of a feed after which no event can come before the end of input."""

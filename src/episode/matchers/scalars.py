@@ -1,4 +1,4 @@
-"""Scalar expressions over the columns of a table, without Spark: by the expression machine, and by Arrow around it.
+"""Scalar expressions over the columns of a table, without Spark: by compiled code, and by Arrow around it.
 
 The machine computes numbers, times and conditions. Values that it only compares (strings, wide decimals), structs and
 arrays are moved by Arrow. What neither knows is `NotCompilable`.
@@ -6,27 +6,259 @@ arrays are moved by Arrow. What neither knows is `NotCompilable`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from decimal import Decimal
+from functools import partial
+from typing import Any, Protocol, Union
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
-from episode.matchers import arrow_functions
 from episode.matchers.assembly import arrow_type, decimals, typed
+from episode.matchers.code.rows import compute
 from episode.matchers.columns import one_chunk
 from episode.matchers.encoding import encode, is_float_lane
 from episode.matchers.prepare import loads_in
-from episode.matchers.row_code import compute
 from episode.matchers.spark_types import retyped, spark_name
-from episode.plan.compilable import NO_ARGUMENTS, NativeCompiler, NotCompilable
+from episode.plan.compilable import NO_ARGUMENTS, NativeCompiler, NeedsSpark, NotCompilable
 from episode.plan.expressions import Apply, Constant, Current, Expression, Load
 from episode.plan.parameters import Arguments
-from episode.plan.types import VOID
-from episode.plan.wide import is_ranked, is_ranked_constant, is_wide
+from episode.plan.types import VOID, is_ranked, is_ranked_constant, is_wide
+
+# What Arrow evaluates of an expression where the machine cannot: fields, structs, arrays, choices between them, casts.
+#
+# Only functions whose results are Spark's to the last bit are here. A node is compiled to a function of arrays and the
+# expressions whose values it takes; None if it is not for Arrow.
+
+
+_NAMES_OF_TYPES = {"integer": "int", "long": "bigint", "short": "smallint", "byte": "tinyint"}
+Compiled = Union[tuple[Callable[..., pa.Array], tuple[Expression, ...]], None]
+
+
+class Compiler(Protocol):
+    """See `matchers.scalars`."""
+
+    def compile(self, tree: exp.Expression) -> Expression: ...
+
+    def column(self, name: str) -> Expression | None: ...
+
+    def type_of(self, expression: Expression) -> pa.DataType: ...
+
+
+def compile_node(compiler: Compiler, node: exp.Expression) -> Compiled:
+    """A node as a function of arrays."""
+    if isinstance(node, (exp.Column, exp.Dot)):
+        return _field(compiler, node)
+    if isinstance(node, exp.Anonymous):
+        function = FUNCTIONS.get(node.name.lower())
+        return None if function is None else function(compiler, node.expressions)
+    handler = NODES.get(type(node))
+    return None if handler is None else handler(compiler, node)
+
+
+# ---- structs -------------------------------------------------------------------------------------------------
+
+
+def _field(compiler: Compiler, node: exp.Expression) -> Compiled:
+    """A field of a struct, of a field of it …"""
+    if isinstance(node, exp.Dot):
+        names = [node.expression.name]
+        value: Expression | None = compiler.compile(node.this)
+    else:
+        first, *names = (part.name for part in node.parts)
+        value = compiler.column(first)
+    if value is None:
+        return None
+    kind = compiler.type_of(value)
+    path: list[str] = []
+    for name in names:
+        if not pa.types.is_struct(kind):
+            return None
+        own = next((field for field in kind if field.name.lower() == name.lower()), None)
+        if own is None:
+            return None
+        kind = own.type
+        path.append(own.name)
+    return partial(_field_at, path=tuple(path)), (value,)
+
+
+def _field_at(array: pa.Array, path: Sequence[str]) -> pa.Array:
+    for name in path:
+        array = pc.struct_field(array, name)
+    return array
+
+
+def _named_struct(compiler: Compiler, arguments: list[exp.Expression]) -> Compiled:
+    names, values = arguments[::2], arguments[1::2]
+    if not names or len(names) != len(values) or not all(name.is_string for name in names):
+        return None
+    return partial(_struct, names=[name.name for name in names]), tuple(map(compiler.compile, values))
+
+
+def _struct(*arrays: pa.Array, names: list[str]) -> pa.Array:
+    return pa.StructArray.from_arrays(arrays, names=names)
+
+
+# ---- arrays --------------------------------------------------------------------------------------------------
+
+
+def _size(compiler: Compiler, arguments: list[exp.Expression]) -> Compiled:
+    if len(arguments) != 1:
+        return None
+    value = compiler.compile(arguments[0])
+    return (_lengths, (value,)) if pa.types.is_list(compiler.type_of(value)) else None
+
+
+def _lengths(array: pa.Array) -> pa.Array:
+    return pc.list_value_length(array).cast(pa.int32())
+
+
+def _element(compiler: Compiler, arguments: list[exp.Expression]) -> Compiled:
+    """try_element_at(array, n) of a written n."""
+    if len(arguments) != 2:
+        return None
+    place = _written_integer(arguments[1])
+    value = compiler.compile(arguments[0])
+    if not place or not pa.types.is_list(compiler.type_of(value)):
+        return None
+    return partial(_element_at, place=place), (value,)
+
+
+def _element_at(value: pa.Array, place: int) -> pa.Array:
+    """The element at a place of each array, from 1 on or from its end; null where there is no such element."""
+    lengths = pc.list_value_length(value)
+    within = pc.fill_null(pc.greater_equal(lengths, abs(place)), False)
+    first = value.value_lengths().cast(pa.int64())
+    starts = pc.subtract(pc.cumulative_sum(pc.fill_null(first, 0)), pc.fill_null(first, 0))
+    at = pc.add(starts, place - 1) if place > 0 else pc.add(pc.add(starts, pc.fill_null(first, 0)), place)
+    return value.flatten().take(pc.if_else(within, at, pa.scalar(None, pa.int64())))
+
+
+def _written_integer(node: exp.Expression) -> int | None:
+    negative = isinstance(node, exp.Neg)
+    literal = node.this if negative else node
+    if not isinstance(literal, exp.Literal) or literal.is_string or not literal.this.isdigit():
+        return None
+    return -int(literal.this) if negative else int(literal.this)
+
+
+def _zipped(compiler: Compiler, node: exp.Cast) -> Compiled:
+    """CAST(arrays_zip(a, b …) AS ARRAY<STRUCT<…>>) of arrays of the same lengths: the events of a closure."""
+    inner = node.to.expressions[0] if node.to.expressions else None
+    if not isinstance(inner, exp.DataType) or inner.this is not exp.DataType.Type.STRUCT:
+        return None
+    arrays = tuple(map(compiler.compile, node.this.expressions))
+    if not arrays or any(not pa.types.is_list(compiler.type_of(array)) for array in arrays):
+        return None
+    return partial(_structs, names=[field.name for field in inner.expressions]), arrays
+
+
+def _structs(*arrays: pa.Array, names: list[str]) -> pa.Array:
+    first = arrays[0]
+    if any(not array.value_lengths().equals(first.value_lengths()) for array in arrays[1:]):
+        raise NeedsSpark("arrays_zip of arrays of different lengths").refused()
+    values = pa.StructArray.from_arrays([array.flatten() for array in arrays], names=names)
+    lengths = pc.fill_null(first.value_lengths(), 0)
+    offsets = pa.concat_arrays([pa.array([0], pa.int32()), pc.cumulative_sum(lengths).cast(pa.int32())])
+    return pa.ListArray.from_arrays(offsets, values, mask=first.is_null() if first.null_count else None)
+
+
+# ---- choices, tests ------------------------------------------------------------------------------------------
+
+
+def _case(compiler: Compiler, node: exp.Case) -> Compiled:
+    """CASE WHEN over values that are not the machine's, all of one type."""
+    if node.this is not None:
+        return None
+    branches = node.args["ifs"]
+    values = [compiler.compile(branch.args["true"]) for branch in branches]
+    default = node.args.get("default")
+    values.append(Constant(None, VOID) if default is None else compiler.compile(default))
+    kinds = {kind for kind in map(compiler.type_of, values) if not pa.types.is_null(kind)}
+    conditions = [compiler.compile(branch.this) for branch in branches]
+    if len(kinds) != 1 or not all(pa.types.is_boolean(compiler.type_of(condition)) for condition in conditions):
+        return None
+    return partial(_chosen, kind=kinds.pop()), (*conditions, *values)
+
+
+def _chosen(*arrays: pa.Array, kind: pa.DataType) -> pa.Array:
+    """The value of the first condition that holds, else the last one. arrays: the conditions, then the values."""
+    branches = len(arrays) // 2
+    *values, result = (_as(value, kind) for value in arrays[branches:])
+    for condition, value in zip(reversed(arrays[:branches]), reversed(values), strict=True):
+        result = pc.if_else(condition.fill_null(False), value, result)
+    return result
+
+
+def _as(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    return pa.nulls(len(array), kind) if pa.types.is_null(array.type) else array
+
+
+def _is_null(compiler: Compiler, node: exp.Is) -> Compiled:
+    negated = isinstance(node.expression, exp.Not)
+    target = node.expression.this if negated else node.expression
+    if not isinstance(target, exp.Null):
+        return None
+    return partial(_missing, negated=negated), (compiler.compile(node.this),)
+
+
+def _missing(array: pa.Array, negated: bool) -> pa.Array:
+    return array.is_valid() if negated else array.is_null()
+
+
+# ---- casts ---------------------------------------------------------------------------------------------------
+
+
+def _cast(compiler: Compiler, node: exp.Cast) -> Compiled:
+    if isinstance(node.this, exp.Anonymous) and node.this.name.lower() == "arrays_zip":
+        return _zipped(compiler, node)
+    value = compiler.compile(node.this)
+    kind, target = compiler.type_of(value), node.to
+    if target.this is exp.DataType.Type.DECIMAL and len(target.expressions) == 2:
+        precision, scale = (int(part.name) for part in target.expressions)
+        exact = pa.types.is_integer(kind) or pa.types.is_decimal(kind)
+        return (partial(_as_decimal, precision=precision, scale=scale), (value,)) if exact else None
+    name = target.sql("spark").lower()
+    if _NAMES_OF_TYPES.get(name, name) != "string":
+        return None
+    tests = (pa.types.is_string, pa.types.is_integer, pa.types.is_boolean, pa.types.is_date32)
+    return (_as_string, (value,)) if any(test(kind) for test in tests) else None
+
+
+def _as_string(array: pa.Array) -> pa.Array:
+    return array.cast(pa.string())
+
+
+def _as_decimal(value: pa.Array, precision: int, scale: int) -> pa.Array:
+    """An exact number as a decimal; null where it has too many digits."""
+    if pa.types.is_integer(value.type):
+        value = value.cast(pa.decimal128(19, 0))
+    if scale < value.type.scale:
+        value = pc.round(value, ndigits=scale, round_mode="half_towards_infinity")
+    whole = precision - scale
+    if value.type.precision - value.type.scale > whole:
+        limit = Decimal(10) ** whole
+        fits = pc.less(pc.abs(value), pa.scalar(limit, pa.decimal128(whole + 1, 0)))
+        value = pc.if_else(pc.fill_null(fits, False), value, pa.scalar(None, value.type))
+    return value.cast(pa.decimal128(precision, scale))
+
+
+FUNCTIONS: dict[str, Callable[[Compiler, list[exp.Expression]], Compiled]] = {
+    "named_struct": _named_struct,
+    "size": _size,
+    "cardinality": _size,
+    "try_element_at": _element,
+}
+NODES: dict[type, Callable[[Compiler, exp.Expression], Compiled]] = {
+    exp.Case: _case,
+    exp.Is: _is_null,
+    exp.Cast: _cast,
+    exp.TryCast: _cast,
+}
+
 
 COMPUTED = "__computed_"
 NOTHING: Mapping[str, Any] = {}
@@ -97,7 +329,7 @@ class ScalarCompiler:
     def _by_arrow(self, node: exp.Expression) -> Expression | None:
         """A subtree that Arrow evaluates, as a further column; None where it does not."""
         try:
-            found = arrow_functions.compile_node(self, node)
+            found = compile_node(self, node)
         except NotCompilable:
             return None
         return None if found is None else self.call(ArrowCall(*found))

@@ -1,4 +1,4 @@
-"""Run one shard through a matcher, in as much memory as it may have.
+"""Run one shard through a matcher, in the memory that it may take; the rest is in local files.
 
 1. A shard within its budget is ordered in memory and fed at once.
 2. A larger one is spilled and split by key; its parts run one after the other.
@@ -13,14 +13,166 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 
-from episode.matchers.columns import concat
+from episode.matchers.columns import concat, key_hashes, one_chunk_each, plain, take
+from episode.matchers.grouping import group, order_rows
+from episode.matchers.hashing import shards_of
 from episode.matchers.keys import KeyCoder
 from episode.matchers.ordering import events_of, has_lasting_image, times_of
 from episode.matchers.protocol import MatcherSpec
 from episode.matchers.running import matches_of
-from episode.matchers.spill import SortedRun, Spool, cuts_of, drained, gathered, rechunk, split_by_key
+
+# Rows that do not fit into memory: local Arrow IPC files, read back through memory maps.
+
+
+class Spool:
+    """A file of rows in the order they were appended; deleted by `delete` or with its directory."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.rows = 0
+        self.bytes = 0
+        self._hash: int | None = None
+        self._hashes_differ = False
+        self._writer: pa.RecordBatchStreamWriter | None = None
+
+    def append(self, table: pa.Table) -> None:
+        """Write more rows."""
+        if self._writer is None:
+            self._writer = pa.ipc.new_stream(str(self.path), table.schema)
+        self._writer.write_table(table)
+        self.rows += table.num_rows
+        self.bytes += table.nbytes
+
+    def note_hashes(self, hashes: np.ndarray) -> None:
+        """Remember whether all rows so far have one key hash."""
+        first = int(hashes[0])
+        self._hash = first if self._hash is None else self._hash
+        self._hashes_differ = self._hashes_differ or self._hash != first or bool((hashes != hashes[0]).any())
+
+    @property
+    def has_one_key(self) -> bool:
+        """Whether all rows have the same key hash, so that no split by key can help."""
+        return self._hash is not None and not self._hashes_differ
+
+    def tables(self) -> Iterator[pa.Table]:
+        """The rows as mapped tables, one for each append."""
+        if self._writer is None:
+            return
+        self._writer.close()
+        with pa.memory_map(str(self.path)) as source, pa.ipc.open_stream(source) as reader:
+            for batch in reader:
+                yield pa.Table.from_batches([batch])
+
+    def read(self) -> pa.Table:
+        """All rows as one mapped table."""
+        return pa.concat_tables(self.tables())
+
+    def delete(self) -> None:
+        """Remove the file."""
+        if self._writer is not None:
+            self._writer.close()
+        self.path.unlink(missing_ok=True)
+
+
+def gathered(source: Iterator[pa.Table], most_bytes: int) -> tuple[list[pa.Table], bool]:
+    """Tables of a source until they have more than so many bytes, and whether these are all there are."""
+    held: list[pa.Table] = []
+    size = 0
+    for table in source:
+        held.append(table)
+        size += table.nbytes
+        if size > most_bytes:
+            return held, False
+    return held, True
+
+
+def drained(held: list[pa.Table], rest: Iterator[pa.Table]) -> Iterator[pa.Table]:
+    """The tables in hand, let go one by one, then the rest; dictionaries differ from file to file, so without them."""
+    held.reverse()
+    while held:
+        yield plain(held.pop())
+    for table in rest:
+        yield plain(table)
+
+
+def rechunk(tables: Iterable[pa.Table], chunk_bytes: int) -> Iterator[pa.Table]:
+    """The same rows in tables of at most about the given size, each column in one chunk."""
+    held: list[pa.Table] = []
+    size = 0
+    for table in tables:
+        for piece in _pieces(table, chunk_bytes):
+            if held and size + piece.nbytes > chunk_bytes:
+                yield one_chunk_each(concat(held))
+                held, size = [], 0
+            held.append(piece)
+            size += piece.nbytes
+    if held:
+        yield one_chunk_each(concat(held))
+
+
+def _pieces(table: pa.Table, chunk_bytes: int) -> Iterator[pa.Table]:
+    if table.nbytes <= chunk_bytes:
+        if table.num_rows:
+            yield table
+        return
+    rows = max(1, table.num_rows * chunk_bytes // table.nbytes)
+    for start in range(0, table.num_rows, rows):
+        yield table.slice(start, rows)
+
+
+def split_by_key(
+    tables: Iterable[pa.Table], keys: tuple[str, ...], n: int, salt: int, directory: Path, chunk_bytes: int
+) -> list[Spool]:
+    """Spread rows over n spools by a hash of their key; rows keep their order within a spool."""
+    spools = [Spool(directory / f"split-{salt}-{i}.arrow") for i in range(n)]
+    for chunk in rechunk(tables, chunk_bytes):
+        hashes = key_hashes(chunk, keys, salt)
+        order, starts = group(shards_of(hashes, n), n)
+        grouped, hashes = take(chunk, order), hashes.take(order)
+        for i, spool in enumerate(spools):
+            low, high = int(starts[i]), int(starts[i + 1])
+            if low < high:
+                spool.append(grouped.slice(low, high - low))
+                spool.note_hashes(hashes[low:high])
+    return spools
+
+
+class SortedRun:
+    """Rows in order of time, in a mapped file, with their times in another."""
+
+    def __init__(self, table: pa.Table, times: np.ndarray, path: Path) -> None:
+        image = np.ascontiguousarray(times)[np.newaxis, :]
+        grouped = order_rows(np.zeros(len(times), np.int32), 1, image)
+        if grouped is not None:
+            table, times = take(table, grouped[0]), times.take(grouped[0])
+        spool = Spool(path.with_suffix(".arrow"))
+        spool.append(one_chunk_each(table))
+        times.tofile(path.with_suffix(".times"))
+        self.table = spool.read()
+        self.times = np.memmap(path.with_suffix(".times"), np.int64, "r")
+        self._at = 0
+
+    def until(self, cut: int) -> pa.Table:
+        """The rows not yet handed out whose time is at most `cut`."""
+        start, self._at = self._at, int(np.searchsorted(self.times, cut, side="right"))
+        return self.table.slice(start, self._at - start)
+
+    def between(self, first: int, last: int) -> pa.Table:
+        """The rows of times first <= time <= last."""
+        begin, end = int(np.searchsorted(self.times, first, "left")), int(np.searchsorted(self.times, last, "right"))
+        return self.table.slice(begin, max(0, end - begin))
+
+
+def cuts_of(runs: list[SortedRun], chunk_rows: int) -> np.ndarray:
+    """Ascending times that cut the runs' rows into pieces of about chunk_rows; the last one is the end of time."""
+    stride = max(1, chunk_rows // (8 * max(1, len(runs))))
+    samples = np.sort(np.concatenate([run.times[stride - 1 :: stride] for run in runs]))
+    step = max(1, chunk_rows // stride)
+    return np.append(np.unique(samples[step - 1 :: step]), np.iinfo(np.int64).max)
+
 
 DEFAULT_BUDGET = 256 * 2**20
 """Bytes of events that a shard may hold at once; while they are ordered a worker takes about four times as many."""

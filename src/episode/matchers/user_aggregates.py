@@ -16,14 +16,13 @@ from typing import Any
 import numpy as np
 
 from episode.errors import EpisodeUnsupportedError
-from episode.matchers.aggregate_code import FIELDS, AggregateState
-from episode.matchers.expression_code import Emitted
+from episode.matchers.code.aggregates import FIELDS, AggregateState
+from episode.matchers.code.expressions import Emitted
 from episode.native.builder import Function
-from episode.native.ir import Value
+from episode.native.ir import BOOL, I64, Value
 from episode.native.traced import BOOLEAN, REAL, WHOLE, describe
 from episode.native.traced_code import TYPES, emit_trace
 from episode.native.tracing import NotTraced, Recording, Trace
-from episode.native.types import BOOL, I64
 
 WORDS = ("whole", "real", "more")
 KINDS = {"double": REAL, "bigint": WHOLE}

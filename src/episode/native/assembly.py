@@ -13,8 +13,7 @@ import struct
 from collections.abc import Iterator
 
 from episode.native.builder import Function, Program
-from episode.native.ir import Array, Block, Branch, Jump, Return, Switch, Value
-from episode.native.types import BOOL, F32, F64, Type
+from episode.native.ir import BOOL, F32, F64, Array, Block, Branch, Jump, Return, Switch, Type, Value
 
 ENTRY = "entry"
 NOINLINE = "noinline"

@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 
 from episode.native.builder import Function
-from episode.native.ir import TRAILING_ZEROS, Array, Branch, Jump, Return, Value
-from episode.native.types import BOOL, F32, Type
+from episode.native.ir import BOOL, F32, TRAILING_ZEROS, Array, Branch, Jump, Return, Type, Value
 
 Scalar = Any
 """bool, int or float, as the type says."""

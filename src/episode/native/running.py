@@ -26,7 +26,7 @@ from episode.native import cache
 from episode.native.assembly import CHECKS, INDEX, assembly_of
 from episode.native.builder import Program
 from episode.native.interpreter import CheckFailed, Scalar, interpret
-from episode.native.types import BOOL, Type
+from episode.native.ir import BOOL, Type
 
 CHECKED, THOROUGH = "EPISODE_CHECKED", "EPISODE_THOROUGH"
 THOROUGH_FROM = 1 << 19

@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from episode.native.builder import Function
-from episode.native.ir import Value
+from episode.native.ir import BOOL, F64, I64, Value
 from episode.native.traced import BOOLEAN, REAL, WHOLE
 from episode.native.tracing import COMPARISONS, LEAST, MOST, Trace, TraceStep
-from episode.native.types import BOOL, F64, I64
 
 TYPES = {BOOLEAN: BOOL, WHOLE: I64, REAL: F64}
 

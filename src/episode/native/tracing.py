@@ -20,8 +20,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from episode.native.trace_places import SourcePlace, explain, find_place
-from episode.native.traced import BOOLEAN, REAL, WHOLE, Traced, describe
+from episode.native.traced import BOOLEAN, REAL, WHOLE, SourcePlace, Traced, describe, explain, find_place
 
 MOST_STEPS = 1_000
 """Operations in one function. A loop over plain numbers is unrolled."""

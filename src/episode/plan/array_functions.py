@@ -49,8 +49,7 @@ from episode.plan.expressions import (
     walk,
 )
 from episode.plan.places import placeholders_in
-from episode.plan.types import is_integer, lane_of
-from episode.plan.wide import is_wide
+from episode.plan.types import is_integer, is_wide, lane_of
 
 NO, YES = Constant(0, "boolean"), Constant(1, "boolean")
 

@@ -23,10 +23,10 @@ from episode.plan.expressions import (
     Running,
     Variable,
 )
-from episode.plan.moments import MOMENTS, moment_of
-from episode.plan.parameters import Arguments, SubqueryRows, constant_of
+from episode.plan.parameters import MOMENTS, Arguments, SubqueryRows, constant_of, moment_of
 from episode.plan.places import is_placeholder
 from episode.plan.types import (
+    CHOICES,
     DAY_TIME,
     INTEGERS,
     NARROW_DECIMAL,
@@ -34,15 +34,20 @@ from episode.plan.types import (
     WIDEST_DECIMAL,
     as_decimal,
     decimal_of,
+    in_words,
     is_day_time_interval,
     is_float,
     is_integer,
     is_numeric,
+    is_ranked,
     is_string,
+    is_wide,
     lane_of,
+    magnitude,
+    order_of,
     wider_integer,
+    with_scale,
 )
-from episode.plan.wide import CHOICES, in_words, is_ranked, is_wide, magnitude, order_of, with_scale
 
 
 class NotCompilable(Exception):

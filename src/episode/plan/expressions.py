@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Union
 
-from episode.lang.user_aggregates import UserAggregate
+from episode.lang.functions import UserAggregate
 
 
 @dataclass(frozen=True)

@@ -1,15 +1,64 @@
-"""What comes out of a pattern: the values that a matcher delivers for a match, and Spark's expressions around them."""
+"""Output of a pattern: values that a matcher delivers for a match, Spark's expressions around them, and extents."""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import Union
+from typing import TypeVar, Union
 
-from episode.lang.syntax import Span
-from episode.lang.user_aggregates import UserAggregate
-from episode.plan.expressions import Expression
-from episode.plan.labels import Labels
+from sqlglot import exp
+
+from episode.errors import EpisodeAnalysisError
+from episode.lang.functions import UserAggregate
+from episode.lang.lexer import Kind, tokenize
+from episode.lang.spark_expression import Unreadable, read_expression
+from episode.lang.syntax import ColumnRef, Scalar, Source, Span
+from episode.plan.expressions import Expression, Load, Running, walk
+from episode.plan.pattern import PatternPlan
+from episode.plan.schema import quote
+
+# Labels of a match (row patterns), variables (event patterns) or symbols (situations), and sets of them.
+
+
+@dataclass(frozen=True)
+class Labels:
+    """Names in order of first appearance; subsets as sets of labels."""
+
+    names: tuple[str, ...]
+    subsets: dict[str, frozenset[str]]
+
+    def members(self, name: str | None) -> frozenset[str] | None:
+        """The labels after a name; None for all rows of the match."""
+        if name is None:
+            return None
+        return self.subsets.get(name, frozenset((name,)))
+
+
+def labels_of_columns(scalars: tuple[Scalar, ...]) -> Iterator[str | None]:
+    """The labels that columns carry (None: no label)."""
+    for scalar in scalars:
+        for _, atom in scalar.atoms:
+            if isinstance(atom, ColumnRef):
+                yield atom.label
+
+
+def one_label(source: Source, found: Iterable[str | None], call: str, span: Span) -> str | None:
+    """The one label that all columns inside a navigation or aggregate carry (None: no label)."""
+    labels = list(dict.fromkeys(found))
+    if len(labels) > 1:
+        names = " and ".join("no label" if name is None else name for name in labels)
+        raise source.error(
+            EpisodeAnalysisError,
+            f"All columns inside one {call} must carry the same label; here they carry {names}.",
+            span,
+            "Write one navigation or aggregate per label.",
+        )
+    return labels[0] if labels else None
+
+
+# What comes out of a pattern: the values that a matcher delivers for a match, and Spark's expressions around them.
+
 
 ATOM_PREFIX = "__atom_"
 MATCHED_COLUMN = "__episode_matched"
@@ -193,3 +242,149 @@ class Output:
     def for_workers(self) -> Output:
         """With the values that matchers deliver, without Spark's expressions around them."""
         return replace(self, measures=MeasurePlan([], self.measures.atoms))
+
+
+# The columns of a result: what the matcher delivers, and what is computed around its values.
+
+
+def tree_of(sql: str) -> exp.Expression:
+    """An expression that a plan has written, parsed."""
+    return read_expression(sql, tokenize(sql)[:-1])
+
+
+@dataclass(frozen=True)
+class Computed:
+    """A scalar expression over the columns of a table. tree: None if only Spark can read it.
+
+    original, source, span: how it is written, and where, if the user wrote it.
+    """
+
+    tree: exp.Expression | None
+    original: str = ""
+    source: Source | None = None
+    span: Span | None = None
+
+    @staticmethod
+    def of(sql: str, original: str = "", source: Source | None = None, span: Span | None = None) -> Computed:
+        """An expression that a plan has written as SQL."""
+        try:
+            return Computed(tree_of(sql), original or sql, source, span)
+        except Unreadable:
+            return Computed(None, original or sql, source, span)
+
+
+@dataclass(frozen=True)
+class Result:
+    """What comes out: columns of the matcher, and around its values the expressions that are finished outside of it.
+
+    measures: all that is computed from values of the match; `columns` of them come out, between the matcher's own
+    columns `before` and `after`, for the matches for which `conditions` hold. what: what one is called in an error,
+    before its text or name.
+    """
+
+    source: Source
+    measures: MeasurePlan
+    columns: tuple[PlannedMeasure, ...]
+    conditions: tuple[PlannedMeasure, ...] = ()
+    before: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
+    what: str = ""
+
+    def name_of(self, measure: PlannedMeasure) -> str:
+        return f"{self.what}{measure.name}" if self.what else measure.original
+
+    @property
+    def outputs(self) -> list[PlannedMeasure]:
+        """All columns that come out, over those of the matcher."""
+        before, after = (
+            [PlannedMeasure(name, quote(name), name, self.source.span.beginning) for name in names]
+            for names in (self.before, self.after)
+        )
+        return [*before, *self.columns, *after]
+
+    def computed(self, measure: PlannedMeasure) -> Computed:
+        """A measure, or a condition, over the matcher's columns."""
+        return Computed.of(measure.sql, measure.original, self.source, measure.span)
+
+    def values(self, wanted: Collection[str]) -> frozenset[str]:
+        """The matcher's columns of which the columns with these names (in small letters) are made, and others that
+        their expressions mention."""
+        texts = [measure.sql for measure in self.columns if measure.name.lower() in wanted]
+        texts += [condition.sql for condition in self.conditions]
+        named = (token.identifier for sql in texts for token in tokenize(sql) if token.kind in (Kind.NAME, Kind.QUOTED))
+        return frozenset((*(name for name in (*self.before, *self.after) if name.lower() in wanted), *named))
+
+
+# Extents of matches, for every language: the key, the start and the end of a match, next to its own output.
+
+
+Plan = TypeVar("Plan", bound=PatternPlan)
+FIRST, LAST = Place(None, True, 0, 0, True), Place(None, False, 0, 0, True)
+COUNT = RowAggregate("count", None, True, None, "bigint")
+
+
+@dataclass(frozen=True)
+class Extent:
+    """Expressions over the values that a matcher delivers. key: by column of the input. start, end: None if matches
+    have no times; time: the type of both. count: the value that counts the rows of a match, which is not delivered
+    unless someone adds it; None if matches have no rows."""
+
+    key: Mapping[str, str] = field(default_factory=dict)
+    start: str | None = None
+    end: str | None = None
+    time: str | None = None
+    count: OutputAtom | None = None
+
+
+def with_atoms(plan: Plan, atoms: Mapping[str, OutputAtom]) -> tuple[Plan, dict[str, str]]:
+    """The plan of a pattern that delivers further values, and the expressions of these, by the names given."""
+    measures = plan.measures
+    known = dict(measures.atoms)
+    places: dict[str, str] = {}
+    for name, atom in atoms.items():
+        if atom not in known:
+            numbers = (int(one.removeprefix(ATOM_PREFIX)) for one in known.values())
+            known[atom] = f"{ATOM_PREFIX}{max(numbers, default=-1) + 1}"
+        places[name] = quote(known[atom])
+    return replace(plan, output=replace(plan.output, measures=MeasurePlan(measures.measures, known))), places
+
+
+def measure_named(plan: PatternPlan, name: str) -> str:
+    """The expression of a measure of the plan."""
+    return next(one.sql for one in plan.measures.measures if one.name == name)
+
+
+def key_at(plan: PatternPlan, place: Place) -> dict[str, OutputAtom]:
+    """The key columns of a match, as one of its rows has them."""
+    return {name: ColumnAtPlace(name, place) for name in plan.keys}
+
+
+# What conditions and measures read of the input.
+
+
+def expressions_of(conditions: list[Expression], measures: MeasurePlan) -> list[Expression]:
+    """All machine expressions of a plan, aggregates' arguments included."""
+    found = list(conditions)
+    for atom in measures.atoms:
+        if isinstance(atom, RowAggregate) and atom.argument is not None:
+            found.append(atom.argument)
+        elif isinstance(atom, Extreme):
+            found += [atom.value, atom.by]
+        elif isinstance(atom, Gathered) and atom.value is not None:
+            found.append(atom.value)
+    for expression in list(found):
+        found += [node.argument for node in walk(expression) if isinstance(node, Running) and node.argument is not None]
+    return found
+
+
+def columns_read(expressions: list[Expression], measures: MeasurePlan) -> list[str]:
+    """Input columns that expressions and measures read."""
+    columns: list[str] = []
+    for expression in expressions:
+        for node in walk(expression):
+            if isinstance(node, Load):
+                columns += [node.column] if node.missing is None else [node.column, node.missing]
+    for atom in measures.atoms:
+        if isinstance(atom, (ColumnAtPlace, DecimalSum, DecimalAverage)):
+            columns.append(atom.column)
+    return columns

@@ -1,18 +1,146 @@
-"""What all planned patterns have in common, whatever the language: one input, its order, what comes out.
-
-A plan holds no syntax trees: expressions are those of the machine, and of the query only its text and places in it.
-"""
+"""What all planned patterns share: one input, its order, the options of a run, and the report of a matcher."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import TypeVar
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from datetime import datetime
+from enum import Enum
+from functools import cache
+from itertools import repeat
+from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_origin, get_type_hints
 
-from episode.lang.source import Source
-from episode.lang.syntax import NOWHERE, Span
+from episode.lang.syntax import NOWHERE, Source, Span
 from episode.plan.expressions import Condition
-from episode.plan.labels import Labels
-from episode.plan.output import MeasurePlan, Output
+
+if TYPE_CHECKING:
+    from episode.plan.output import Labels, MeasurePlan, Output
+
+
+# Reports of matchers: what they did, as data. Workers write them as JSON; the driver reads them by the types of their
+# fields and puts them into words.
+
+
+R = TypeVar("R", bound="CarriedReport")
+
+
+class CarriedReport:
+    """A dataclass that goes from a worker to the driver of the same version. Its fields are dataclasses, tuples,
+    dictionaries, members of enumerations, texts and numbers, or any of these where they are optional."""
+
+    def to_json(self) -> str:
+        return json.dumps(_plain(self))
+
+    @classmethod
+    def from_json(cls: type[R], text: str) -> R:
+        return _typed(cls, json.loads(text))
+
+
+def _plain(value: Any) -> Any:
+    """Lists, texts and numbers: of a dataclass its name and its fields, of a dictionary its pairs."""
+    if _has_fields(value):
+        return [type(value).__name__, *(_plain(getattr(value, one.name)) for one in fields(value))]
+    if isinstance(value, dict):
+        return [[_plain(key), _plain(one)] for key, one in value.items()]
+    if isinstance(value, (tuple, list)):
+        return [_plain(one) for one in value]
+    return value.value if isinstance(value, Enum) else value
+
+
+def _typed(kind: Any, value: Any) -> Any:
+    """The value of this type that `_plain` has written."""
+    of = get_args(kind)
+    if _has_fields(kind):
+        return kind(*map(_typed, _types(kind), value[1:]))
+    if get_origin(kind) is dict:
+        return {_typed(of[0], key): _typed(of[1], one) for key, one in value}
+    if get_origin(kind) is tuple:
+        return tuple(map(_typed, repeat(of[0]) if of[-1] is Ellipsis else of, value))
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return kind(value)
+    classes = {one.__name__: one for one in of if _has_fields(one)}
+    if isinstance(value, list):  # of a union
+        return _typed(classes[value[0]], value) if classes else tuple(_typed(kind, one) for one in value)
+    return value
+
+
+def _has_fields(value: object) -> bool:
+    """Is it a dataclass, or an object of one?"""
+    return is_dataclass(value)
+
+
+@cache
+def _types(kind: Any) -> tuple[Any, ...]:
+    hints = get_type_hints(kind)
+    return tuple(hints[one.name] for one in fields(kind))
+
+
+# How a query is run: what callers say of it, checked already, as one value that is handed on whole.
+
+
+STEP_BUDGET = 10_000_000
+"""Steps of matching from one start row or event, unless Options(step_budget=…) sets another number."""
+
+MATCHES, COLLAPSED = "matches", "collapsed"
+EXACT, DOUBLE = "exact", "double"
+AUTO, OFF = "auto", "off"
+
+
+@dataclass(frozen=True)
+class LiveOptions:
+    """What is for streams alone.
+
+    gives_up: is an open match given up where a key holds more than max_state_rows, or is that an error?
+    skips_keys: is a key whose data raise an error set aside, or does the query stop?
+    time_unit: what whole numbers of event time count.
+    """
+
+    watermark: str | int | None = None
+    end: datetime | str | int | None = None
+    event_id: str | None = None
+    late_path: str | None = None
+    max_state_rows: int | None = None
+    gives_up: bool = False
+    skips_keys: bool = False
+    time_unit: str | None = None
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """Limits and wishes of one planned query.
+
+    eager: are matches of situations reported as soon as they are certain, or when all their situations have ended?
+    slices: into how many slices of time a large key is cut; AUTO: by a sample, where that needs no job; OFF: none.
+    arguments: the values of the query's parameters.
+    closure: how the closures of event patterns are evaluated; 'auto': by cost.
+    counters: the name under which the counters of a stream are observed.
+    correlated: is the pattern one of two that are correlated? correlation, result_cache, recent_buffer: how they are.
+    collapsed: are intermediate matches asked for? exact: are matches counted exactly?
+    """
+
+    step_budget: int = STEP_BUDGET
+    shards: int | None = None
+    shard_bytes: int | None = None
+    slices: int | str = AUTO
+    match_times: bool = False
+    eager: bool = True
+    counters: str = "episode"
+    closure: str = "auto"
+    arguments: Mapping[str, object] = field(default_factory=dict)
+    live: LiveOptions = field(default_factory=LiveOptions)
+    collapsed: bool = False
+    exact: bool = True
+    correlated: bool = False
+    correlation: str = "auto"
+    result_cache: bool = True
+    recent_buffer: int | None = None
+
+
+# What all planned patterns have in common, whatever the language: one input, its order, what comes out.
+#
+# A plan holds no syntax trees: expressions are those of the machine, and of the query only its text and places in it.
+
 
 Plan = TypeVar("Plan", bound="PatternPlan")
 

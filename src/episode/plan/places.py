@@ -9,8 +9,7 @@ from sqlglot import exp
 
 from episode.lang.lexer import Kind, tokenize
 from episode.lang.lifting import PLACEHOLDER
-from episode.lang.source import Source
-from episode.lang.syntax import Scalar, Span
+from episode.lang.syntax import Scalar, Source, Span
 
 
 def placeholders_in(node: exp.Expression) -> list[str]:

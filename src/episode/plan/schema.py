@@ -7,8 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
 from episode.lang.cursor import closest, known_labels
-from episode.lang.source import Source
-from episode.lang.syntax import ColumnRef
+from episode.lang.syntax import ColumnRef, Source
 from episode.plan.spark_names import column_name
 from episode.plan.types import lane_of
 
@@ -113,3 +112,27 @@ def key_columns(schema: InputSchema, names: Sequence[str]) -> tuple[str, ...]:
 def quote(name: str) -> str:
     """A Spark identifier."""
     return "`" + name.replace("`", "``") + "`"
+
+
+# Several tables as one stream of events.
+
+
+CLASS_COLUMN = "__episode_class"
+"""Where several tables are one stream: the number of the table that a row is of."""
+
+
+PARTITION_COLUMN = "__episode_partition"
+"""Where rows come partition by partition: the position of a row in its partition."""
+
+
+@dataclass(frozen=True)
+class EventTable:
+    """A table whose rows are the events of a class.
+
+    columns: the columns of the stream after its own ones. widened: types of the stream, for its own columns that are
+    of a narrower one.
+    """
+
+    number: int
+    columns: dict[str, str]
+    widened: dict[str, str] = field(default_factory=dict)

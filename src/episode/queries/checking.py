@@ -29,7 +29,7 @@ def named_tables(statement: Statement, tables: Mapping[str, DataFrame]) -> dict[
 
 def empty_tables(spark: SparkSession, schemas: Mapping[str, StructType]) -> dict[str, DataFrame]:
     """Tables of these columns without rows."""
-    from episode.spark.rehearsal import empty_frame
+    from episode.spark.query import empty_frame
 
     return {name: empty_frame(spark, schema) for name, schema in schemas.items()}
 
@@ -38,7 +38,7 @@ def checked(
     statement: Statement, spark: SparkSession, tables: Mapping[str, DataFrame], arguments: Mapping[str, object]
 ) -> DataFrame:
     """The columns of a query's result over empty tables, as a DataFrame that is not to be run; mistakes are raised."""
-    from episode.spark.rehearsal import rehearsed
+    from episode.spark.query import rehearsed
 
     given = named_tables(statement, tables)
     query = StatementQuery(statement, spark, Options(), dict(given), arguments, framed=rehearsed, warns=False)

@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from episode.errors import EpisodeUnsupportedError
-from episode.lang.source import Source
 from episode.lang.statement import Statement
+from episode.lang.syntax import Source
 from episode.plan.parameters import SubqueryRows
 from episode.queries.origins import patterns_of
 
@@ -46,8 +46,7 @@ def confined(spark: SparkSession) -> Iterator[None]:
 
 def check_plan(result: DataFrame, tables: Collection[DataFrame]) -> None:
     """Raise an error if a query reads anything but the tables, itself or as the input of a pattern. It has not run."""
-    from episode.spark.confinement import Confinement
-    from episode.spark.reading import analysed_plan, foreign_reads
+    from episode.spark.confinement import Confinement, analysed_plan, foreign_reads
 
     confinement = Confinement(result.sparkSession)
     patterns = patterns_of(result)

@@ -7,12 +7,11 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Union
 
 from episode.errors import EpisodeAnalysisError
-from episode.lang.correlation.scalar import comparisons, equalities
+from episode.lang.correlation.parser import comparisons, equalities
 from episode.lang.correlation.syntax import Comparison, Correlation, Equality
 from episode.lang.cursor import Cursor, closest, top_words
 from episode.lang.lexer import tokenize
-from episode.lang.source import Source
-from episode.lang.syntax import NOWHERE
+from episode.lang.syntax import NOWHERE, Source
 from episode.plan.correlation.plan import ARCHIVE_PREFIX, LIVE_PREFIX
 from episode.plan.events.imprecise import duration_of
 from episode.plan.output import MATCH_END, MATCH_START
@@ -92,7 +91,7 @@ class CorrelateQuery:
 
     def frame(self) -> DataFrame:
         """The pairs: columns of the live match, of the archive match, and when the pair begins and ends."""
-        from episode.spark.places import Copies
+        from episode.spark.errors import Copies
         from episode.spark.tables import run_sql
 
         placed = self.placed()

@@ -19,9 +19,9 @@ from episode.lang.events.syntax import (
 )
 from episode.lang.lexer import tokenize
 from episode.lang.table_patterns import pattern_of
-from episode.plan.events.tables import one_stream_of
+from episode.plan.events.classes import one_stream_of
 from episode.plan.parameters import check_arguments
-from episode.plan.tables import PARTITION_COLUMN
+from episode.plan.schema import PARTITION_COLUMN
 from episode.queries.inputs import Table, one_table, text_of
 from episode.queries.language import Given, Input
 from episode.queries.languages import language_of
@@ -46,9 +46,9 @@ class ExpandQuery:
     arguments: Mapping[str, object] = field(default_factory=dict)
 
     def planned(self) -> PlannedQuery:
-        from episode.spark.expanding import events_of_variables, plan_expansion, variable_schemas
+        from episode.spark.batch.expanding import events_of_variables, plan_expansion, variable_schemas
+        from episode.spark.expressions import input_schema
         from episode.spark.query import PlannedQuery
-        from episode.spark.schema import input_schema
 
         text = text_of(self.text)
         query = pattern_of(text, strategy_of(self.given.strategy))

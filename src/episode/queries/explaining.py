@@ -8,7 +8,7 @@ from typing import Any
 
 from episode.errors import EpisodeAnalysisError
 from episode.matchers.bound import Bound
-from episode.matchers.native_code import code_lines
+from episode.matchers.code.listing import code_lines
 from episode.queries.language import Language
 from episode.queries.languages import language_of
 from episode.queries.origins import PlacedPattern

@@ -28,8 +28,8 @@ __all__ = [
 
 def session_of(spark: SparkSession | None, tables: Mapping[str, Any]) -> SparkSession:
     """The given session, that of a given DataFrame, the one that there is, or a local one."""
-    from episode.spark.session import session
-    from episode.spark.warming import warm
+    from episode.spark.startup.session import session
+    from episode.spark.startup.workers import warm
 
     if spark is not None and not hasattr(spark, "createDataFrame"):
         shown = repr(spark) if isinstance(spark, str) else type(spark).__name__
@@ -41,8 +41,8 @@ def session_of(spark: SparkSession | None, tables: Mapping[str, Any]) -> SparkSe
     found = session(frames[0].sparkSession if spark is None and frames else spark)
     warm(found)
     # Loaded after that: what a plan needs takes half a second, in which a worker can begin.
-    from episode.spark.raised import install
-    from episode.spark.stores import register_if_declared
+    from episode.spark.errors import install
+    from episode.spark.stores.catalog import register_if_declared
 
     install(found)
     register_if_declared(found)
@@ -78,8 +78,7 @@ def keyword_tables(spark: SparkSession, tables: Mapping[str, Any]) -> dict[str, 
 
 def _opened(spark: SparkSession, name: str, table: Any) -> DataFrame:
     """A DataFrame is itself; a text is the name of a stream or an archive, or a path; all else is an Arrow table."""
-    from episode.spark.tables import keyword_table
-    from episode.spark.values import frame_of_value
+    from episode.spark.tables import frame_of_value, keyword_table
 
     if isinstance(table, str):
         return keyword_table(spark, name, _named(spark, name, table))
@@ -88,7 +87,7 @@ def _opened(spark: SparkSession, name: str, table: Any) -> DataFrame:
 
 def _named(spark: SparkSession, name: str, table: str) -> DataFrame | str:
     """A stream or an archive of this name, or else a path."""
-    from episode.spark.stores import store_table
+    from episode.spark.stores.catalog import store_table
 
     if not table.isidentifier():
         return table

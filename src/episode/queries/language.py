@@ -9,12 +9,10 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, Union
 
 from episode.errors import EpisodeAnalysisError
-from episode.lang.source import Source
-from episode.lang.syntax import Span
-from episode.plan.extent import Extent
-from episode.plan.run_options import RunOptions
-from episode.plan.schema import InputSchema
-from episode.plan.tables import EventTable
+from episode.lang.syntax import Source, Span
+from episode.plan.output import Extent
+from episode.plan.pattern import RunOptions
+from episode.plan.schema import EventTable, InputSchema
 
 if TYPE_CHECKING:
     from episode.matchers.bound import BoundPattern

@@ -14,22 +14,20 @@ import pyarrow as pa
 
 from episode.errors import EpisodeAnalysisError, EpisodeError, EpisodeUnsupportedError
 from episode.lang.lexer import tokenize
-from episode.lang.source import Source
 from episode.lang.statement import Statement, parse_statement
-from episode.lang.syntax import Span
+from episode.lang.syntax import Source, Span
 from episode.lang.table_patterns import TableQuery
 from episode.live.inputs import StreamRead
-from episode.matchers.aside import check_skips_keys
 from episode.matchers.bound import Bound, BoundPattern
-from episode.matchers.fingerprint import fingerprint, one_line
-from episode.matchers.limits import StateLimit
-from episode.matchers.live import LiveRules
 from episode.matchers.projection import Copied, Projection, Projections, Same, Value
+from episode.matchers.protocol import StateLimit
+from episode.matchers.quarantine import check_skips_keys
+from episode.matchers.state import fingerprint, one_line
+from episode.matchers.stream_shard import LiveRules
 from episode.plan.compilable import NeedsSpark
+from episode.plan.output import Computed
 from episode.plan.parameters import check_arguments, shown
-from episode.plan.result import Computed
-from episode.plan.schema import InputSchema
-from episode.plan.tables import CLASS_COLUMN
+from episode.plan.schema import CLASS_COLUMN, InputSchema
 from episode.queries.language import Given, Input, Language
 from episode.queries.languages import language_of
 from episode.queries.live_plan import LivePlan, Matched, Read, Values, check_time, end_of, lanes_of, partition_columns

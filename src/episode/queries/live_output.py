@@ -17,10 +17,9 @@ from typing import Any, Union
 import pyarrow as pa
 
 from episode.errors import EpisodeAnalysisError, EpisodeDataError
-from episode.live.delivery import Delivery, Receiver
 from episode.live.kafka_sink import KafkaOutput
 from episode.live.protocol import SinkDescription
-from episode.live.sinks import FilesOutput, StreamOutput
+from episode.live.sinks import Delivery, FilesOutput, Receiver, StreamOutput
 from episode.matchers.projection import Copied, Projections, Same
 from episode.matchers.spark_types import spark_name
 from episode.plan.schema import OWN

@@ -9,12 +9,12 @@ import pyarrow as pa
 
 from episode.errors import EpisodeUnsupportedError
 from episode.lang.correlation.syntax import Correlation
-from episode.lang.source import Source
+from episode.lang.syntax import Source
 from episode.lang.table_patterns import TableQuery
 from episode.matchers.correlation.spec import ARCHIVE_ROW, LIVE_ROW, SIDE_COLUMN
 from episode.matchers.projection import Copied, NamedValues, Projection, Projections, Same, Value, value_of
 from episode.plan.correlation.plan import ARCHIVE_PREFIX, LIVE_PREFIX
-from episode.plan.result import Computed
+from episode.plan.output import Computed
 from episode.queries.language import Given, Input
 from episode.queries.languages import LANGUAGES, language_of
 from episode.queries.languages.correlation import CorrelatedPatterns, Correlations, correlation_of

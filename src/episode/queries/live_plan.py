@@ -9,15 +9,13 @@ from datetime import datetime
 import pyarrow as pa
 
 from episode.errors import EpisodeAnalysisError, EpisodeError, EpisodeUnsupportedError
-from episode.lang.source import Source
-from episode.lang.syntax import Span
+from episode.lang.syntax import Source, Span
 from episode.live.inputs import StreamRead
 from episode.matchers.bound import Bound, BoundPattern
-from episode.matchers.live import LiveRules
 from episode.matchers.projection import Projection, Projections, Value
 from episode.matchers.protocol import MatcherSpec
-from episode.plan.delays import plain_values
-from episode.plan.event_time import EventTime, end_of_stream
+from episode.matchers.stream_shard import LiveRules
+from episode.plan.event_time import EventTime, end_of_stream, plain_values
 from episode.plan.output import ColumnAtPlace
 from episode.queries.local import Arguments
 from episode.store.declaration import MOST_LANES, Declaration

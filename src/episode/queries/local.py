@@ -14,12 +14,12 @@ from typing import Any
 import pyarrow as pa
 
 from episode.errors import EpisodeAnalysisError
-from episode.lang.source import Source
+from episode.lang.syntax import Source
 from episode.matchers.projection import Derivation, NamedValues, Projection, Projections
 from episode.matchers.running import run
 from episode.matchers.spark_types import retyped, spark_name
 from episode.plan.compilable import NeedsSpark
-from episode.plan.result import Computed
+from episode.plan.output import Computed
 from episode.plan.schema import InputSchema
 from episode.queries.class_names import rows_of_table
 from episode.queries.language import Given, Input, Language

@@ -10,16 +10,14 @@ from sqlglot import exp
 
 from episode.errors import EpisodeAnalysisError
 from episode.lang.correlation.syntax import Correlation
-from episode.lang.source import Source
-from episode.lang.syntax import Span
+from episode.lang.syntax import Source, Span
 from episode.matchers.bound import BoundPattern
 from episode.matchers.correlation.spec import ARCHIVE_ROW, LIVE_ROW, SIDE_COLUMN
 from episode.matchers.projection import Copied, Projection, Projections, Value, value_of
 from episode.matchers.running import run
 from episode.matchers.spark_types import retyped
 from episode.plan.correlation.plan import ARCHIVE_PREFIX, LIVE_PREFIX
-from episode.plan.output import MATCH_END, MATCH_START
-from episode.plan.result import Computed
+from episode.plan.output import MATCH_END, MATCH_START, Computed
 from episode.queries.class_names import rows_of_table
 from episode.queries.language import Given, Input
 from episode.queries.languages import LANGUAGES, language_of

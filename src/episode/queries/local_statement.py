@@ -14,17 +14,16 @@ from sqlglot.errors import SqlglotError
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
 from episode.lang.correlation.syntax import Recency
 from episode.lang.lexer import Kind, Token, tokenize
-from episode.lang.rows.window_syntax import WindowedSelect
-from episode.lang.source import Source
+from episode.lang.rows.syntax import WindowedSelect
 from episode.lang.spark_expression import SparkExpressions
 from episode.lang.statement import Statement, TablePattern, parse_statement
-from episode.lang.syntax import Span
+from episode.lang.syntax import Source, Span
 from episode.lang.table_patterns import TableQuery, pattern_of
 from episode.matchers.projection import Copied, Projection, Value, value_of
 from episode.plan.compilable import NeedsSpark
 from episode.plan.correlation.plan import ARCHIVE_PREFIX, LIVE_PREFIX
+from episode.plan.output import Computed
 from episode.plan.parameters import check_arguments
-from episode.plan.result import Computed
 from episode.plan.schema import quote
 from episode.queries.frames import held_table, like
 from episode.queries.keywords import check_statement_tables

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from episode.lang.events.syntax import Strategy
     from episode.lang.rows.syntax import MatchRecognize
     from episode.lang.table_patterns import PatternQuery
-    from episode.plan.run_options import RunOptions
+    from episode.plan.pattern import RunOptions
     from episode.spark.query import PlannedQuery
 
 

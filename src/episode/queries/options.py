@@ -11,7 +11,7 @@ from episode.lang.cursor import closest
 from episode.plan.correlation.plan import Strategy
 from episode.plan.event_time import TIME_UNITS
 from episode.plan.events.postponed import AUTO, ENGINES
-from episode.plan.run_options import COLLAPSED, DOUBLE, EXACT, MATCHES, OFF, STEP_BUDGET, LiveOptions, RunOptions
+from episode.plan.pattern import COLLAPSED, DOUBLE, EXACT, MATCHES, OFF, STEP_BUDGET, LiveOptions, RunOptions
 from episode.plan.situations.plan import COMPLETE, EARLIEST
 from episode.queries.language import Language
 from episode.queries.languages import LANGUAGES

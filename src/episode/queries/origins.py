@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from episode.errors import EpisodeAnalysisError
-from episode.lang.source import Source
+from episode.lang.syntax import Source
 from episode.queries.language import Language
 from episode.queries.languages import language_of
 from episode.queries.planning import Events
@@ -19,7 +19,7 @@ from episode.words import plural
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from episode.plan.run_options import RunOptions
+    from episode.plan.pattern import RunOptions
     from episode.spark.query import Planned
 
 _NOTE = "_episode_origin"

@@ -17,9 +17,9 @@ from episode.queries.languages.correlation import CorrelatedPatterns, Correlatio
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from episode.matchers.correlation.history import History
-    from episode.plan.run_options import RunOptions
-    from episode.plan.tables import EventTable
+    from episode.matchers.correlation.archive import History
+    from episode.plan.pattern import RunOptions
+    from episode.plan.schema import EventTable
     from episode.spark.correlation import PlannedCorrelation
     from episode.spark.query import PlannedQuery
 
@@ -40,7 +40,7 @@ class Events:
 
     def input(self, spark: SparkSession, query: object, run: RunOptions) -> Input:
         """As a pattern is bound to them."""
-        from episode.spark.schema import input_schema
+        from episode.spark.expressions import input_schema
 
         language = language_of(query)
         schema = input_schema(spark, self.frame, language.source(query), language.called, run.arguments)
@@ -73,7 +73,7 @@ def warn_of_input(query: object, events: Events, planned: PlannedQuery) -> None:
 
 def _rows_of(planned: PlannedQuery) -> Rows | None:
     """Rows of the input that the driver can look at by itself: those of files that it reads directly."""
-    from episode.spark.sketch import all_looked_at, pieces_of_scan
+    from episode.spark.scan.sketch import all_looked_at, pieces_of_scan
 
     scan = getattr(planned.run, "scan", None)
     return None if scan is None else Rows(scan.schema, partial(pieces_of_scan, scan), all_looked_at(scan))
@@ -88,8 +88,8 @@ def plan_pair(
     wanted: Collection[str] | None = None,
 ) -> PlannedCorrelation:
     """Two correlated patterns over their events. wanted: the columns of pairs that are asked for; None: all."""
-    from episode.spark.archives import stream_of_archive
     from episode.spark.correlation import files_of, one_table, plan_correlation
+    from episode.spark.stores.catalog import stream_of_archive
 
     if archive.frame.isStreaming and not live.frame.isStreaming:
         raise query.source.error(
@@ -119,7 +119,7 @@ def plan_pair(
 
 def _check_watermarks(query: Correlation, live: DataFrame, archive: DataFrame) -> None:
     """Spark takes the least watermark of two streams only where either has one."""
-    from episode.spark.chain import has_watermark
+    from episode.spark.stream.chain import has_watermark
 
     if live.isStreaming and archive.isStreaming and has_watermark(live) != has_watermark(archive):
         one, other = (LIVE, ARCHIVE) if has_watermark(live) else (ARCHIVE, LIVE)
@@ -150,8 +150,7 @@ def _with_history(
 
 def events_of_classes(spark: SparkSession, query: object, frames: Mapping[str, DataFrame], given: Given) -> Events:
     """The DataFrames of classes as one stream of events."""
-    from episode.spark.schema import input_schema
-    from episode.spark.union import one_stream
+    from episode.spark.expressions import input_schema, one_stream
 
     language = language_of(query)
     source = language.source(query)

@@ -13,10 +13,10 @@ from episode.errors import EpisodeAnalysisError
 from episode.live.checkpoint import open_query, tasks_of
 from episode.live.handling import HANDLINGS
 from episode.live.inputs import StoreInputs
+from episode.live.kafka import TopicReader
 from episode.live.kafka_input import KafkaInputs
-from episode.live.kafka_records import TopicReader
 from episode.live.protocol import InputDescription, TaskDescription, TaskOptions
-from episode.matchers.fingerprint import fingerprint
+from episode.matchers.state import fingerprint
 from episode.plan.event_time import EventTime, duration_in_units
 from episode.queries.live import plan_live
 from episode.queries.live_output import LiveOutput, identity_of, output_of
@@ -27,7 +27,7 @@ from episode.store.catalog import Catalog
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from episode.spark.live_query import LiveQuery
+    from episode.spark.live import LiveQuery
 
 PLACE = ".live"
 """Where checkpoints are in a catalog, unless asked for elsewhere."""
@@ -80,10 +80,9 @@ def start_live(
     wishes: Wishes,
 ) -> LiveQuery:
     """Plan a query, and start it."""
-    from episode.spark.live_query import LiveQuery, LiveRun, running_tasks
-    from episode.spark.live_tasks import slots
-    from episode.spark.schema import UTC_NAMES
-    from episode.spark.stores import catalog_of
+    from episode.spark.expressions import UTC_NAMES
+    from episode.spark.live import LiveQuery, LiveRun, running_tasks, slots
+    from episode.spark.stores.catalog import catalog_of
 
     catalog = catalog_of(spark)
     zone = spark.conf.get("spark.sql.session.timeZone") or "UTC"

@@ -17,18 +17,16 @@ from typing import TYPE_CHECKING, Any
 
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
 from episode.lang.correlation.syntax import Correlation, Recency, Star
-from episode.lang.creation import Creation, view_of
-from episode.lang.insertion import insertion
+from episode.lang.creation import Creation, insertion, view_of
 from episode.lang.lexer import tokenize
-from episode.lang.rows.subqueries import Subquery
-from episode.lang.rows.window_syntax import WindowedSelect
-from episode.lang.source import Source
+from episode.lang.rows.scalar import Subquery
+from episode.lang.rows.syntax import WindowedSelect
 from episode.lang.statement import CHANGES, QUERY_WORDS, USE_DATAFRAME, Statement, TablePattern
-from episode.lang.syntax import Span
+from episode.lang.syntax import Source, Span
 from episode.lang.table_patterns import PatternQuery, TableQuery
 from episode.plan.correlation.plan import ARCHIVE_PREFIX, LIVE_PREFIX
 from episode.plan.parameters import check_arguments
-from episode.plan.run_options import RunOptions
+from episode.plan.pattern import RunOptions
 from episode.plan.schema import quote
 from episode.queries.inputs import Table, keyword_tables
 from episode.queries.language import Given, Language
@@ -296,7 +294,7 @@ class StatementQuery:
         return nested
 
     def _run(self, text: str) -> DataFrame:
-        from episode.spark.places import Copies
+        from episode.spark.errors import Copies
         from episode.spark.tables import run_sql
 
         used = {name: frame for name, frame in self.frames.items() if f"{{{name}}}" in text}

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, TypeVar
 import pyarrow as pa
 
 from episode.errors import EpisodeAnalysisError, EpisodeError, EpisodeUnsupportedError, kind_of
-from episode.lang.insertion import Insertion
+from episode.lang.creation import Insertion
 from episode.lang.lexer import Kind
-from episode.lang.source import Source
 from episode.lang.statement import Statement
 from episode.lang.streams import CreateStream, DescribeStream, DropStream, StreamStatement
-from episode.lang.syntax import Span
+from episode.lang.syntax import Source, Span
 from episode.lang.table_patterns import may_precede_table
 from episode.plan.streams import check_stream_store
 from episode.store.catalog import Catalog, declare
@@ -37,7 +36,7 @@ def mentioned(spark: SparkSession, statement: Statement, given: Iterable[str]) -
     A confined statement may not read streams, so none is opened for it.
     """
     from episode.spark.confinement import current
-    from episode.spark.stores import catalog_of, store_table
+    from episode.spark.stores.catalog import catalog_of, store_table
 
     if current() is not None:
         return {}
@@ -70,7 +69,7 @@ def _names(catalog: Catalog) -> set[str]:
 
 def run_stream_statement(spark: SparkSession, statement: StreamStatement) -> DataFrame:
     """CREATE, DROP, SHOW or DESCRIBE STREAM: done at once; what comes back is a small table."""
-    from episode.spark.stores import catalog_of, register
+    from episode.spark.stores.catalog import catalog_of, register
 
     catalog = catalog_of(spark)
     if isinstance(statement, CreateStream):
@@ -177,7 +176,7 @@ def _at(source: Source, span: Span, done: Callable[[], Result]) -> Result:
 
 def insertion_target(spark: SparkSession, statement: Statement, inserted: Insertion) -> Declaration | None:
     """The stream that rows are inserted into; None where the table is none."""
-    from episode.spark.stores import catalog_of
+    from episode.spark.stores.catalog import catalog_of
 
     catalog = catalog_of(spark)
     found = catalog.lookup(inserted.table.text) if catalog.directory.is_dir() else None
@@ -203,7 +202,7 @@ def insertion_target(spark: SparkSession, statement: Statement, inserted: Insert
 
 def insert(statement: Statement, inserted: Insertion, declaration: Declaration, rows: DataFrame) -> DataFrame:
     """Append the rows of a query: its columns are those of the stream, in order, or those that are listed."""
-    from episode.spark.stores import append_frame
+    from episode.spark.stores.catalog import append_frame
 
     source = Source(statement.source)
     if rows.isStreaming:
@@ -247,16 +246,16 @@ def _columns(source: Source, inserted: Insertion, declaration: Declaration) -> l
 
 def register_source(spark: SparkSession | None) -> None:
     """Make the data source known to a session (the active one, or a local one)."""
-    from episode.spark.session import session
-    from episode.spark.stores import register
+    from episode.spark.startup.session import session
+    from episode.spark.stores.catalog import register
 
     register(session(spark))
 
 
 def append_by_spark(declaration: Declaration, rows: DataFrame | pa.Table, catalog: str) -> None:
     """Append a DataFrame, or any rows to a stream that is not in the embedded store."""
-    from episode.spark.session import session
-    from episode.spark.stores import append_frame
+    from episode.spark.startup.session import session
+    from episode.spark.stores.catalog import append_frame
 
     frame = session().createDataFrame(rows) if isinstance(rows, pa.Table) else rows
     append_frame(frame, declaration, catalog)
@@ -264,17 +263,17 @@ def append_by_spark(declaration: Declaration, rows: DataFrame | pa.Table, catalo
 
 def archive_by_spark(declaration: Declaration, *, skip_corrupt: bool) -> int:
     """Archive a stream that is not in the embedded store; how many events were moved."""
-    from episode.spark.kafka_store import archive_topic
-    from episode.spark.session import session
+    from episode.spark.startup.session import session
+    from episode.spark.stores.kafka import archive_topic
 
     return archive_topic(session(), declaration, skip_corrupt=skip_corrupt)
 
 
 def count_by_spark(declaration: Declaration, catalog: str) -> int:
     """How many events a stream has that is not in the embedded store, archived or not."""
-    from episode.spark.kafka_store import topic_table
-    from episode.spark.session import session
-    from episode.spark.stores import register
+    from episode.spark.startup.session import session
+    from episode.spark.stores.catalog import register
+    from episode.spark.stores.kafka import topic_table
 
     spark = session()
     register(spark)

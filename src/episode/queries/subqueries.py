@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from episode.errors import EpisodeAnalysisError
-from episode.lang.rows.subqueries import EXISTS, LIST, VALUE, Subquery, subqueries_of
-from episode.lang.source import Source
+from episode.lang.rows.scalar import EXISTS, LIST, VALUE, Subquery, subqueries_of
+from episode.lang.syntax import Source
 from episode.plan.parameters import SubqueryRows
 
 if TYPE_CHECKING:

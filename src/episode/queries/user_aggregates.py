@@ -6,9 +6,16 @@ from collections.abc import Callable
 from typing import Any
 
 from episode.errors import EpisodeAnalysisError
-from episode.lang.functions import AGGREGATES, GENERATORS, NAVIGATIONS, OTHER_SPARK_AGGREGATES, ROW_FUNCTIONS
+from episode.lang.functions import (
+    AGGREGATES,
+    GENERATORS,
+    NAVIGATIONS,
+    OTHER_SPARK_AGGREGATES,
+    REGISTERED,
+    ROW_FUNCTIONS,
+    UserAggregate,
+)
 from episode.lang.lexer import Kind, tokenize
-from episode.lang.user_aggregates import REGISTERED, UserAggregate
 
 TAKEN = frozenset([*AGGREGATES, *GENERATORS, *NAVIGATIONS, *OTHER_SPARK_AGGREGATES, *ROW_FUNCTIONS])
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from episode.lang.lexer import Kind, Token
-from episode.lang.rows.window_syntax import WindowedSelect
+from episode.lang.rows.syntax import WindowedSelect
 from episode.lang.syntax import Span
 from episode.plan.schema import quote
 from episode.queries.pairs import escaped

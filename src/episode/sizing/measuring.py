@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import date
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import process_time
@@ -15,14 +20,27 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from episode.errors import EpisodeAnalysisError
 from episode.matchers.columns import concat, take
 from episode.matchers.envelope import Packing, in_groups, pack, unpack
 from episode.matchers.keys import KeyCoder
 from episode.matchers.ordering import events_of, order_image
 from episode.matchers.protocol import END_OF_TIME, MatcherSpec, Screens
 from episode.matchers.running import LocalRun
-from episode.sizing.bound import BoundQuery
-from episode.sizing.profile import Held, QueryProfile
+from episode.queries.language import Given
+from episode.sizing.answer import Demand
+from episode.sizing.constants import Constants
+from episode.sizing.profile import (
+    ROWS,
+    BoundQuery,
+    Held,
+    QueryProfile,
+    SizedQuery,
+    assumed_profile,
+    bound_to,
+    read_pattern,
+)
+from episode.sizing.samples import MOST_ROWS, made_up, read_columns, read_sample
 
 GROUP_BYTES = 16 * 2**20
 """As many bytes of events are matched together in a batch."""
@@ -100,7 +118,7 @@ def measured(
 
 def _work_like_a_worker() -> None:
     """Memory is kept for the next batch, as in Spark's workers, which makes a third of a difference."""
-    from episode.spark.worker import prepare_worker
+    from episode.spark.startup.workers import prepare_worker
 
     prepare_worker()
 
@@ -233,3 +251,127 @@ def snapshot_cost(query: BoundQuery) -> float:
     clock = Clock()
     chunks = clock.timed("snapshot", running.matcher.snapshot).put
     return clock.seconds["snapshot"] / max(1, sum(len(chunk.data) for chunk in chunks)) * 1e9
+
+
+# Calibration: the same work in process on this machine and where the constants were measured, in some seconds.
+
+
+CALIBRATION_ROWS = 400_000
+QUERY = """\
+SELECT * FROM ticks MATCH_RECOGNIZE (
+  PARTITION BY key ORDER BY ts
+  MEASURES A.price AS init_price, LAST(D.price) AS max_price
+  AFTER MATCH SKIP TO NEXT ROW
+  PATTERN (A B+ C* D+)
+  DEFINE B AS B.price < PREV(B.price),
+         C AS C.price >= PREV(C.price) AND C.price <= A.price,
+         D AS D.price > PREV(D.price) AND D.price > A.price)"""
+COLUMNS = "key int, ts timestamp, price double"
+PARTS = ("reference_scan", "reference_pack", "reference_order", "reference_match")
+"""What the work below took where the constants were measured: kept with them, beside what the model needs."""
+
+
+def reference(rows: int = CALIBRATION_ROWS) -> QueryProfile:
+    """The tick query over made-up ticks."""
+    table = made_up(read_columns(COLUMNS), QUERY, ("key",), 10_000.0, 1_000.0, rows)
+    return measured(bound_to(read_pattern(QUERY), table, Given()), ROWS, "made-up ticks")
+
+
+def taken(profile: QueryProfile) -> dict[str, float]:
+    """The parts that machines are compared by, in ns a row."""
+    return dict(zip(PARTS, (profile.scan, profile.pack, profile.order, profile.match), strict=True))
+
+
+def calibrated(constants: Constants) -> Constants:
+    """The constants for this machine: times the geometric mean of its parts' ratios."""
+    here = taken(reference())
+    logs = [math.log(here[part] / constants[part]) for part in PARTS]
+    return constants.scaled_by(math.exp(sum(logs) / len(logs)), contention(), machine_name(), date.today().isoformat())
+
+
+def contention() -> float:
+    """How many times as long the same work takes where all cores do it at once."""
+    cores = os.cpu_count() or 1
+    if cores == 1:
+        return 1.0
+    alone = _together(1)
+    return max(1.0, _together(cores) / alone)
+
+
+def _together(processes: int) -> float:
+    """The mean of what each of several processes takes, at the same time."""
+    command = [sys.executable, "-m", "episode.sizing.measuring"]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) for _ in range(processes)]
+    found = [float(one.communicate()[0]) for one in running]
+    return sum(found) / len(found)
+
+
+def machine_name() -> str:
+    """The processor and its cores."""
+    name = platform.processor() or platform.machine()
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        models = [line.split(":")[1].strip() for line in info.read_text().splitlines() if line.startswith("model name")]
+        name = models[0] if models else name
+    return f"{name}, {os.cpu_count()} cores"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(f"{sum(taken(reference()).values())}\n")
+
+
+# From a query and data, where they are given, to its profile.
+
+
+NOT_GIVEN = "no query: the constants of the tick query (A B+ C* D+ from every row)"
+NOT_MEASURED = "not measured: the constants of its language's example"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """text: of the query, None: none. sample: a path of data. columns: of made-up data. rows: at most so many are
+    measured. arguments: the values of parameters."""
+
+    text: str | None = None
+    sample: str | None = None
+    columns: str | None = None
+    rows: int = MOST_ROWS
+    given: Given = field(default_factory=Given)
+    arguments: Mapping[str, object] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.sample is not None and self.columns is not None:
+            raise EpisodeAnalysisError("--columns is for made-up rows, --sample for given ones: give one of them.")
+        if self.text is None and (self.sample is not None or self.columns is not None):
+            option = "--sample" if self.sample is not None else "--columns"
+            raise EpisodeAnalysisError(f"{option} is to measure a query: give it with --query.")
+
+    def profile(self, demand: Demand, constants: Constants) -> QueryProfile:
+        """Measured where there is something to measure it on."""
+        if self.text is None:
+            return assumed_profile(ROWS, constants, NOT_GIVEN)
+        query = read_pattern(self.text)
+        if self.sample is not None:
+            return self._measured(query, read_sample(self.sample, self.rows), self.sample, demand)
+        if self.columns is not None:
+            return self._measured(query, self._made_up(query, self.columns, demand), "made-up rows", demand)
+        return assumed_profile(query.language, constants, NOT_MEASURED)
+
+    def _measured(self, query: SizedQuery, table: pa.Table, origin: str, demand: Demand) -> QueryProfile:
+        if table.num_rows < LEAST_ROWS:
+            raise EpisodeAnalysisError(
+                f"{origin} has {table.num_rows:,} rows: too few to measure a query on.",
+                hint=f"Give at least {LEAST_ROWS:,} rows; some hundred thousand are better.",
+            )
+        bound = bound_to(query, table, self.given, self.arguments)
+        return measured(bound, query.language, f"measured on {table.num_rows:,} rows ({origin})", demand.window)
+
+    def _made_up(self, query: SizedQuery, columns: str, demand: Demand) -> pa.Table:
+        """Rows for the query; which of the columns are keys, planning over none of them says."""
+        schema = read_columns(columns)
+        spec = bound_to(query, schema.empty_table(), self.given, self.arguments).spec
+        # a sample has fewer keys than there will be, each with as many events in a second
+        keys = max(1.0, min(demand.keys, self.rows / 100))
+        rate = max(1.0, demand.rate * keys / demand.keys)
+        return made_up(schema, self.text or "", spec.input_order.keys, rate, keys, self.rows)

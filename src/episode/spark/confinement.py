@@ -1,24 +1,140 @@
-"""Texts of people who may read some tables and do nothing else: all that Spark parses for them is judged first.
-
-Spark opens files, asks catalogs and runs commands while it analyses a statement. So the judgement is on the parsed
-plan, of which every part must be known: plans that only ask, given tables and the common tables in scope, built-in
-functions that compute values. Expressions of patterns are judged alike.
-"""
+"""Untrusted queries: everything that Spark parses for them is checked first, and they read the given tables only."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
+from uuid import uuid4
 
-from pyspark.sql import SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
 
-from episode.spark.outline import SOURCE
+from episode.errors import EpisodeUnsupportedError
+from episode.spark.classic import class_of, items
+
+# A parsed plan of Spark as JSON, in one call into the JVM: all its parts, also those that are nobody's children.
+#
+# Asked part by part from Python, a plan of a hundred parts takes a hundred milliseconds. The program below takes one.
+# It follows every field of every part (plans in expressions, common tables, windows, options); only literals and types
+# have nothing to follow.
+
+
+SOURCE = """
+import com.fasterxml.jackson.databind.ObjectMapper;
+import java.util.*;
+import org.apache.spark.sql.catalyst.FunctionIdentifier;
+import org.apache.spark.sql.catalyst.analysis.FunctionRegistry$;
+import org.apache.spark.sql.catalyst.analysis.FunctionRegistryBase;
+import org.apache.spark.sql.catalyst.analysis.TableFunctionRegistry$;
+import org.apache.spark.sql.catalyst.expressions.ExpressionInfo;
+import org.apache.spark.sql.catalyst.expressions.Literal;
+import org.apache.spark.sql.catalyst.trees.Origin;
+import org.apache.spark.sql.catalyst.trees.TreeNode;
+import org.apache.spark.sql.types.DataType;
+
+public class Outline {
+  private static final ObjectMapper MAPPER = new ObjectMapper();
+
+  /** All parts in preorder: [number of the part around it, class, texts and flags of its fields, begin, end]. */
+  public static String of(Object root) throws Exception {
+    List found = new ArrayList();
+    ArrayDeque waiting = new ArrayDeque();
+    waiting.push(new Object[] {root, Integer.valueOf(-1)});
+    while (!waiting.isEmpty()) {
+      Object[] next = (Object[]) waiting.pop();
+      Object one = next[0];
+      if (one instanceof String || one instanceof Number || one instanceof Boolean) continue;
+      if (one instanceof scala.collection.Iterable) {
+        wait(((scala.collection.Iterable) one).iterator(), next[1], waiting);
+        continue;
+      }
+      List facts = new ArrayList();
+      int[] place = place(one);
+      Object number = Integer.valueOf(found.size());
+      found.add(Arrays.asList(new Object[] {
+        next[1], one.getClass().getName(), facts, Integer.valueOf(place[0]), Integer.valueOf(place[1])}));
+      if (!(one instanceof scala.Product) || one instanceof DataType || one instanceof Literal) continue;
+      scala.collection.Iterator fields = ((scala.Product) one).productIterator();
+      while (fields.hasNext()) facts.add(fact(fields.next()));
+      wait(((scala.Product) one).productIterator(), number, waiting);
+    }
+    return write(found);
+  }
+
+  private static void wait(scala.collection.Iterator parts, Object parent, ArrayDeque waiting) {
+    ArrayDeque reversed = new ArrayDeque();
+    while (parts.hasNext()) {
+      Object part = parts.next();
+      if (part != null) reversed.push(part);
+    }
+    while (!reversed.isEmpty()) waiting.push(new Object[] {reversed.pop(), parent});
+  }
+
+  private static Object fact(Object field) {
+    if (field instanceof String || field instanceof Boolean) return field;
+    if (!(field instanceof scala.collection.Seq)) return null;
+    List texts = new ArrayList();
+    scala.collection.Iterator each = ((scala.collection.Iterable) field).iterator();
+    while (each.hasNext()) {
+      Object text = each.next();
+      if (text instanceof String) texts.add(text);
+    }
+    return texts;
+  }
+
+  private static int[] place(Object one) {
+    if (!(one instanceof TreeNode)) return new int[] {-1, -1};
+    Origin origin = ((TreeNode) one).origin();
+    if (!origin.startIndex().isDefined() || !origin.stopIndex().isDefined()) return new int[] {-1, -1};
+    return new int[] {
+      ((Number) origin.startIndex().get()).intValue(), ((Number) origin.stopIndex().get()).intValue() + 1};
+  }
+
+  /** [built-in functions with their groups, names that the session has added], of values and of tables.
+      names: those that matter, joined by blanks. */
+  public static String functions(FunctionRegistryBase values, FunctionRegistryBase tables, String names)
+      throws Exception {
+    Set wanted = new HashSet(Arrays.asList(names.split(" ")));
+    Map groups = new HashMap();
+    List added = new ArrayList();
+    divide(values, FunctionRegistry$.MODULE$.builtin(), wanted, groups, added);
+    divide(tables, TableFunctionRegistry$.MODULE$.builtin(), wanted, new HashMap(), added);
+    return write(Arrays.asList(new Object[] {groups, added}));
+  }
+
+  private static void divide(
+      FunctionRegistryBase own, FunctionRegistryBase builtin, Set wanted, Map groups, List added) {
+    scala.collection.Iterator each = own.listFunction().iterator();
+    while (each.hasNext()) {
+      FunctionIdentifier name = (FunctionIdentifier) each.next();
+      if (!wanted.contains(name.funcName().toLowerCase(Locale.ROOT))) continue;
+      scala.Option info = own.lookupFunction(name);
+      scala.Option known = builtin.lookupFunction(name);
+      if (info.isDefined() && known.isDefined() && info.get() == known.get())
+        groups.put(name.funcName(), ((ExpressionInfo) info.get()).getGroup());
+      else added.add(name.funcName());
+    }
+  }
+
+  private static String write(Object found) throws Exception {
+    return MAPPER.writeValueAsString(found);
+  }
+}
+"""
+
+
+# Texts of people who may read some tables and do nothing else: all that Spark parses for them is judged first.
+#
+# Spark opens files, asks catalogs and runs commands while it analyses a statement. So the judgement is on the parsed
+# plan, of which every part must be known: plans that only ask, given tables and the common tables in scope, built-in
+# functions that compute values. Expressions of patterns are judged alike.
+
 
 _CATALYST = "org.apache.spark.sql.catalyst."
 _PLANS = frozenset((
@@ -272,3 +388,90 @@ def _scopes(parts: list[_Part], tables: Collection[str], sensitive: bool) -> lis
 
 def _folded(name: str, sensitive: bool) -> str:
     return name if sensitive else name.lower()
+
+
+# The one way on which texts of queries reach Spark's parser: confined ones are judged before (`confinement.py`).
+
+
+ONLY_QUERIES = "Only queries are run here, and only over the tables that were given."
+"""What every refusal says."""
+
+
+class RefusedStatement(Exception):
+    """A confined statement that may not run. The place in `refusal` is one in the text as Spark would parse it."""
+
+    def __init__(self, refusal: Refusal) -> None:
+        super().__init__(refusal.message)
+        self.refusal = refusal
+
+
+def expr(text: str) -> Column:
+    """A scalar expression."""
+    return F.expr(permitted(text))
+
+
+def permitted(text: str) -> str:
+    """The text of a scalar expression, if it may be parsed."""
+    confinement = current()
+    refusal = None if confinement is None else confinement.expression(text)
+    if refusal is not None:
+        raise EpisodeUnsupportedError(refusal.message, hint=ONLY_QUERIES)
+    return text
+
+
+def sql(spark: SparkSession, text: str, arguments: Mapping[str, object], frames: Mapping[str, DataFrame]) -> DataFrame:
+    """`spark.sql` of a text with DataFrames in braces; other braces are doubled in it."""
+    confinement = current()
+    if confinement is not None:
+        views = {name: f"_pyspark_{uuid4().hex}" for name in frames}  # as long as PySpark's, and nobody else's
+        refusal = confinement.statement(text.format(**views), list(views.values()))
+        if refusal is not None:
+            raise RefusedStatement(refusal)
+    bound: dict[str, Any] = {"args": dict(arguments)} if arguments else {}
+    plain = text if frames else text.replace("{{", "{").replace("}}", "}")
+    return spark.sql(plain, **bound, **frames)
+
+
+# What a DataFrame reads, by its plan: for those who let others write queries over few tables only.
+
+
+_OF_NO_TABLE = frozenset({"LocalRelation", "OneRowRelation", "Range", "LogicalRDD", "CTERelationRef", "UnionLoopRef"})
+"""Leaves of plans that reach no file and no table of a catalog: values of the text, and those of given tables. Rows of
+a temporary view look the same here: names of views that were not given are refused before (`confinement.py`)."""
+
+
+def foreign_reads(frame: DataFrame, tables: Iterable[DataFrame]) -> list[str]:
+    """What a DataFrame reads beside the tables, in words; nothing of it has run yet."""
+    foreign = [leaf for plan in _plans(frame) for leaf in _leaves(plan) if class_of(leaf) not in _OF_NO_TABLE]
+    if not foreign:
+        return []
+    known = [relation for table in tables for leaf in _leaves(analysed_plan(table)) if (relation := _relation(leaf))]
+    return [leaf.nodeName() for leaf in foreign if not _is_one_of(leaf, known)]
+
+
+def _is_one_of(leaf: Any, known: list[Any]) -> bool:
+    relation = _relation(leaf)
+    return relation is not None and any(relation.equals(one) for one in known)
+
+
+def analysed_plan(frame: DataFrame) -> Any:
+    """The plan of a DataFrame with all names resolved."""
+    return frame._jdf.queryExecution().analyzed()
+
+
+def _plans(frame: DataFrame) -> list[Any]:
+    """The plan and those of all subqueries in it."""
+    plan = analysed_plan(frame)
+    return [plan, *items(plan.subqueriesAll())]
+
+
+def _leaves(plan: Any) -> list[Any]:
+    return items(plan.collectLeaves())
+
+
+def _relation(leaf: Any) -> Any:
+    """What makes two leaves the same table."""
+    kind = class_of(leaf)
+    if kind == "LogicalRelation":
+        return leaf.relation()
+    return leaf.table() if kind.startswith("DataSourceV2") else None

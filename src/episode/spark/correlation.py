@@ -19,24 +19,20 @@ from episode.matchers.correlation.spec import (
     CorrelationSpec,
 )
 from episode.matchers.correlation.strategies import unavailable
-from episode.matchers.limits import StateLimit
-from episode.matchers.protocol import MatcherSpec
+from episode.matchers.protocol import MatcherSpec, StateLimit
 from episode.plan.correlation.plan import ARCHIVE_PREFIX, LIVE_PREFIX
 from episode.plan.event_time import counted_in
-from episode.plan.output import HIDDEN_END, HIDDEN_START, MATCH_END, MATCH_START
-from episode.plan.result import Result
-from episode.plan.run_options import RunOptions
+from episode.plan.output import HIDDEN_END, HIDDEN_START, MATCH_END, MATCH_START, Result
+from episode.plan.pattern import RunOptions
 from episode.plan.schema import quote
-from episode.spark import carry
-from episode.spark.batch import plan_batch
+from episode.spark import types as carry
+from episode.spark.batch.expanding import Expansion
+from episode.spark.batch.runtime import plan_batch
 from episode.spark.classic import parquet_roots
-from episode.spark.expanding import Expansion
-from episode.spark.expressions import Arguments, select, where
-from episode.spark.measures import check_measures
+from episode.spark.expressions import Arguments, check_measures, select, where
 from episode.spark.query import Planned
-from episode.spark.stream import plan_stream
+from episode.spark.stream.runtime import own_watermarks, plan_stream
 from episode.spark.tables import spark_error
-from episode.spark.watermarks import own_watermarks
 from episode.store.history import ParquetHistory
 
 _TIMES = {MATCH_START: HIDDEN_START, MATCH_END: HIDDEN_END}

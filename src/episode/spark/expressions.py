@@ -1,16 +1,28 @@
-"""Expressions that Spark evaluates, with the values of parameters bound to them: never as text."""
+"""Expressions that Spark evaluates, with parameters bound to them, never as text; and the schema of a DataFrame."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from functools import reduce
 
-from pyspark.sql import DataFrame
+import numpy as np
+import pyarrow as pa
+from pyspark.errors import AnalysisException, ParseException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
-from episode.errors import EpisodeUnsupportedError
+from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
+from episode.plan.output import MeasurePlan, PlannedMeasure, Result
 from episode.plan.parameters import SubqueryRows
-from episode.plan.schema import quote
-from episode.spark.parsing import ONLY_QUERIES, RefusedStatement, expr, sql
+from episode.plan.pattern import Source
+from episode.plan.rows.inputs import with_subqueries
+from episode.plan.schema import CLASS_COLUMN, EventTable, InputSchema, quote
+from episode.plan.spark_names import column_name
+from episode.spark import types as carry
+from episode.spark.confinement import ONLY_QUERIES, RefusedStatement, expr, sql
+from episode.spark.errors import without_context_logs
+from episode.spark.tables import first_line, spark_error
 
 Arguments = Mapping[str, object]
 
@@ -53,3 +65,150 @@ def uses(arguments: Arguments, expressions: Iterable[str]) -> bool:
 def _escaped(text: str) -> str:
     """Braces stand for DataFrames in `spark.sql`; others are doubled."""
     return text.replace("{", "{{").replace("}", "}}")
+
+
+# The schema of a DataFrame as the planner sees it.
+
+
+NO_ARGUMENTS: Arguments = {}
+TIME = "episode.time"
+"""In a column's metadata: it is declared to be the event time, and events come at most this many milliseconds of
+Spark's watermark after later ones."""
+
+UTC_NAMES = ("UTC", "Z", "GMT", "Etc/UTC", "+00:00", "Etc/GMT", "Zulu")
+
+
+def input_schema(
+    spark: SparkSession, frame: DataFrame, source: Source, what: str, arguments: Arguments = NO_ARGUMENTS
+) -> InputSchema:
+    """The columns of a frame, and Spark to ask for the types of expressions over them.
+
+    source, what: the query, and what its pattern is called in an error.
+    """
+    fields = frame.schema.fields
+    columns = {field.name: field.dataType.simpleString() for field in fields}
+    if len({name.lower() for name in columns}) < len(fields):
+        names = [field.name for field in fields]
+        twice = next(name for name in names if [other.lower() for other in names].count(name.lower()) > 1)
+        raise source.error(
+            EpisodeAnalysisError,
+            f"The input of {what} has two columns named {twice}.",
+            hint="Select the columns by name in a subquery.",
+        )
+
+    def type_of(expression: str) -> str:
+        try:
+            with without_context_logs():
+                return select(frame, [(expression, "value")], arguments).schema.fields[0].dataType.simpleString()
+        except (AnalysisException, ParseException) as error:
+            shown = with_subqueries(expression, source.text)
+            raise EpisodeAnalysisError(f"Spark cannot evaluate {shown}: {first_line(error)}") from None
+
+    def name_of(expression: str) -> str:
+        if uses(arguments, [expression]):
+            return column_name(expression)
+        try:
+            with without_context_logs():
+                return frame.select(expr(expression)).columns[0]
+        except (AnalysisException, ParseException) as error:
+            raise EpisodeAnalysisError(f"Spark cannot evaluate {expression}: {first_line(error)}") from None
+
+    zone = spark.conf.get("spark.sql.session.timeZone") or "UTC"
+    case_sensitive = spark.conf.get("spark.sql.caseSensitive") == "true"
+    times = [field.name for field in fields if TIME in field.metadata]
+    return InputSchema(
+        columns,
+        type_of,
+        name_of=name_of,
+        utc=zone in UTC_NAMES,
+        case_sensitive=case_sensitive,
+        arguments=arguments,
+        time=times[0] if len(times) == 1 else None,
+    )
+
+
+# Whether Spark can compute what stands around the values of a match.
+
+
+def check_measures(matched: DataFrame, result: Result, arguments: Arguments) -> None:
+    """An error at the first measure that Spark cannot compute. All are analysed at once; if that fails, one by one."""
+    planned = result.measures.measures
+    with without_context_logs():
+        try:
+            select(matched, [(one.sql, one.name) for one in planned], arguments).schema  # noqa: B018 - analysis
+        except (AnalysisException, ParseException, EpisodeUnsupportedError):
+            for measure in planned:
+                _check(matched, measure, result, arguments)
+            raise
+
+
+def _check(matched: DataFrame, measure: PlannedMeasure, result: Result, arguments: Arguments) -> None:
+    try:
+        select(matched, [(measure.sql, measure.name)], arguments).schema  # noqa: B018 - analysis of this measure alone
+    except (AnalysisException, ParseException) as error:
+        message = _without_atoms(first_line(error), result.measures)
+        raise result.source.error(
+            EpisodeAnalysisError, f"{result.name_of(measure)} cannot be computed: {message}", measure.span
+        ) from None
+    except EpisodeUnsupportedError as error:
+        raise result.source.error(EpisodeUnsupportedError, error.message, measure.span, error.hint) from None
+
+
+def _without_atoms(message: str, plan: MeasurePlan) -> str:
+    """Spark's message without the names of the matcher's own columns."""
+    for name in sorted(plan.atoms.values(), key=len, reverse=True):
+        message = message.replace(f"`{name}`", "a value of the match").replace(name, "a value of the match")
+    return message
+
+
+# Conditions that only Spark evaluates, on a few matches that are in this process.
+
+
+_NUMBER = "__episode_number"
+
+
+def kept_matches(spark: SparkSession, matched: pa.Table, conditions: Sequence[str], arguments: Arguments) -> np.ndarray:
+    """For which rows of a matcher's output all conditions hold."""
+    numbered = matched.append_column(_NUMBER, pa.array(np.arange(matched.num_rows)))
+    frame = carry.decode(spark.createDataFrame(numbered), numbered.schema)
+    tests = [(f"coalesce({sql}, false)", f"__episode_kept_{number}") for number, sql in enumerate(conditions)]
+    found = select(frame, [(f"`{_NUMBER}`", _NUMBER), *tests], arguments).orderBy(_NUMBER).toArrow()
+    holds = np.ones(matched.num_rows, np.bool_)
+    for _, name in tests:
+        holds &= found.column(name).to_numpy()
+    return holds
+
+
+# Several DataFrames as one stream of events, each row with the number of its table.
+
+
+def one_stream(frames: Mapping[str, DataFrame], tables: Mapping[str, EventTable]) -> DataFrame:
+    """The events of all frames; a column that a table does not have is null for its events."""
+    delay = _declared_delay(frames)
+    parts = [_part(frame, tables[name], delay) for name, frame in frames.items()]
+    try:
+        return reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), parts)
+    except AnalysisException as error:
+        raise spark_error(error) from None
+
+
+def _declared_delay(frames: Mapping[str, DataFrame]) -> int | None:
+    """The longest delay that the frames declare for their event time; None where one of them declares none."""
+    declared = [[f.metadata[TIME] for f in frame.schema.fields if TIME in f.metadata] for frame in frames.values()]
+    return max(delays[0] for delays in declared) if all(declared) else None
+
+
+def _metadata(delay: int | None) -> dict[str, int]:
+    return {} if delay is None else {TIME: delay}
+
+
+def _part(frame: DataFrame, table: EventTable, delay: int | None) -> DataFrame:
+    """The events of one table, as part of the stream. delay: of the declared event time of all of them."""
+    columns = []
+    for own, name in table.columns.items():
+        column = F.col(quote(own))
+        if own in table.widened:
+            column = column.cast(table.widened[own])
+        is_time = TIME in frame.schema[own].metadata
+        columns.append(column.alias(name, metadata=_metadata(delay)) if is_time else column.alias(name))
+    return frame.select(F.lit(table.number).alias(CLASS_COLUMN), *columns)

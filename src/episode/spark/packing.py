@@ -10,9 +10,9 @@ from pyspark.sql import functions as F
 from pyspark.taskcontext import TaskContext
 
 from episode.plan.schema import quote
+from episode.spark.confinement import expr
 from episode.spark.expressions import Arguments, select, uses
-from episode.spark.parsing import expr
-from episode.spark.worker import prepare_worker
+from episode.spark.startup.workers import prepare_worker
 
 Stage = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 Packer = Callable[..., Iterator[pa.RecordBatch]]

@@ -4,24 +4,25 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from time import perf_counter
+from typing import ClassVar
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
 from episode.errors import EpisodeAnalysisError
 from episode.matchers.bound import Bound, BoundPattern
-from episode.matchers.limits import StateLimit
-from episode.matchers.protocol import MatcherSpec
-from episode.plan.run_options import RunOptions
+from episode.matchers.protocol import MatcherSpec, StateLimit
+from episode.plan.pattern import RunOptions
 from episode.plan.schema import quote
-from episode.spark.batch import Batch, plan_batch
-from episode.spark.expanding import Expansion
-from episode.spark.expressions import select, uses, where
-from episode.spark.measures import check_measures
-from episode.spark.parsing import expr
-from episode.spark.stream import Stream, plan_stream
+from episode.spark import types as carry
+from episode.spark.batch.expanding import Expansion
+from episode.spark.batch.runtime import Batch, plan_batch
+from episode.spark.confinement import expr
+from episode.spark.expressions import check_measures, select, uses, where
+from episode.spark.stream.runtime import Stream, plan_stream
 
 
 @dataclass(frozen=True)
@@ -122,3 +123,44 @@ def plan_query(spark: SparkSession, frame: DataFrame, pattern: BoundPattern, run
 
     stream = plan_stream(spark, frame, pattern.input_columns, pattern.derived, spec_of, time, pattern.delays(), run)
     return PlannedQuery(pattern, stream, run.arguments)
+
+
+# A planned pattern without its run: no rows in, no rows out, and all that Spark has to say of its columns.
+#
+# For those who check a query while it is being written: nothing is read, compiled or sent to workers.
+
+
+@dataclass(frozen=True)
+class Rehearsal:
+    """In the place of a run over a table."""
+
+    spark: SparkSession
+    spec: MatcherSpec
+
+    is_stream: ClassVar[bool] = False
+    reasons: ClassVar[list[str]] = []
+
+    def frame(self) -> DataFrame:
+        """The columns of the matcher's output, without rows."""
+        schema = self.spec.output_schema
+        return carry.decode(empty_frame(self.spark, carry.travel_schema(schema)), schema)
+
+
+def rehearsed(planned: Planned) -> DataFrame:
+    """The columns of a planned pattern's output, without rows."""
+    run = planned.run
+    spark = getattr(run, "spark", None)
+    if spark is None:  # a stream, or an expansion: planned as they are
+        return planned.frame()
+    return replace(planned, run=Rehearsal(spark, run.spec)).frame()  # type: ignore[arg-type]  # in the place of a run
+
+
+def empty_frame(spark: SparkSession, schema: StructType) -> DataFrame:
+    """A table of these columns without rows. A classic session makes it of nothing but its schema, which is quick."""
+    if not hasattr(spark, "_jsparkSession"):
+        return spark.createDataFrame([], schema)
+    from pyspark.sql.classic.dataframe import DataFrame as ClassicFrame
+
+    session = spark._jsparkSession
+    columns = session.parseDataType(schema.json())
+    return ClassicFrame(session.createDataFrame(spark._jvm.java.util.ArrayList(), columns), spark)

@@ -1,21 +1,29 @@
-"""Tables of a statement: keyword tables, and Spark running the text around the row patterns."""
+"""Tables of a statement as DataFrames: given as keywords, values or files."""
 
 from __future__ import annotations
 
+import os
 import re
+import uuid
 from collections.abc import Mapping, Sequence
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException, ParseException, PySparkException, UnsupportedOperationException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from episode.errors import EpisodeAnalysisError, EpisodeError, EpisodeSyntaxError, EpisodeUnsupportedError, kind_of
 from episode.paths import kind_of_files
-from episode.spark.lakehouse import open_table
-from episode.spark.parsing import ONLY_QUERIES, RefusedStatement, sql
-from episode.spark.places import VIEW, Copies
-from episode.spark.raised import both, without_context_logs
+from episode.spark.confinement import ONLY_QUERIES, RefusedStatement, sql
+from episode.spark.errors import VIEW, Copies, both, without_context_logs
+from episode.spark.scan.lakehouse import open_table
+
+# Tables of a statement: keyword tables, and Spark running the text around the row patterns.
+
 
 INFERENCE = {"header": "true", "inferSchema": "true", "inferTimestamp": "true"}
 """How CSV and JSON files are read: with a header, and types that fit the values."""
@@ -141,3 +149,141 @@ def first_line(error: Exception) -> str:
         lines.append(line.strip())
     message = " ".join(lines).split(" SQLSTATE:")[0]
     return message or type(error).__name__
+
+
+# Tables given as values: Arrow tables as DataFrames.
+#
+# On one machine they become Parquet files among Spark's temporary ones, which the direct scan reads: several times as
+# fast as `createDataFrame`, whose rows go through the JVM. A lazy DataFrame may be used at any later time, so the files
+# stay until Spark ends; so that they cannot fill the disk, there is a limit to what all of them take. Beyond it, for
+# types that files do not have as Spark has them, and on a cluster, whose workers do not see the driver's files, it is
+# `createDataFrame`.
+
+
+MOST_BYTES = 4 * 2**30
+"""What all files of one Spark may take, as Arrow tables."""
+
+_ROW_GROUP = 1 << 18
+_IN_FILES = (
+    pa.types.is_boolean,
+    pa.types.is_signed_integer,
+    pa.types.is_float32,
+    pa.types.is_float64,
+    pa.types.is_string,
+    pa.types.is_binary,
+    pa.types.is_date32,
+    pa.types.is_timestamp,
+    pa.types.is_decimal128,
+)
+_written: dict[str, int] = {}
+"""Bytes by directory."""
+
+
+def frame_of_value(spark: SparkSession, name: str, table: pa.Table) -> DataFrame:
+    """An Arrow table, in types of Spark, as a DataFrame. Timestamps without a zone are timestamp_ntz. name: of the
+    table, in errors."""
+    directory = _directory(spark)
+    try:
+        schema = from_arrow_schema(table.schema, prefer_timestamp_ntz=True)
+        if directory is None or not _fits(table, directory):
+            return spark.createDataFrame(table, schema)
+        return spark.read.schema(schema).parquet(_write(table, directory))
+    except PySparkException as error:
+        raise EpisodeUnsupportedError(f"Spark cannot take the table {name}: {first_line(error)}") from None
+
+
+def _directory(spark: SparkSession) -> str | None:
+    """Where Spark's temporary files of this process are, if its workers see them; they are gone when Spark ends."""
+    context = getattr(spark, "_sc", None)
+    if context is None or not context.master.startswith("local"):
+        return None
+    directory = getattr(context, "_temp_dir", None)
+    return directory if isinstance(directory, str) and os.path.isdir(directory) else None
+
+
+def _fits(table: pa.Table, directory: str) -> bool:
+    plain = all(any(test(field.type) for test in _IN_FILES) for field in table.schema)
+    return plain and bool(table.schema) and _written.get(directory, 0) + table.nbytes <= MOST_BYTES
+
+
+def _write(table: pa.Table, directory: str) -> str:
+    path = os.path.join(directory, f"episode-{uuid.uuid4().hex}.parquet")
+    texts = [field.name for field in table.schema if pa.types.is_string(field.type)]
+    pq.write_table(table, path, row_group_size=_ROW_GROUP, use_dictionary=texts)
+    _written[directory] = _written.get(directory, 0) + table.nbytes
+    return path
+
+
+# Tables of the command line as DataFrames: files and Kafka topics, read once or followed as streams.
+
+
+_CONNECTOR = "org.apache.spark:spark-sql-kafka-0-10_2.13"
+_PARTITIONS = "spark.sql.shuffle.partitions"
+
+
+def followed_files(spark: SparkSession, path: str, kind: str) -> DataFrame:
+    """A directory as a stream of files, with the schema of those that are there already; or a lakehouse table."""
+    table = open_table(spark, path, follow=True) if kind == "parquet" else None
+    if table is not None:
+        return table
+    try:
+        schema = files(spark, path, kind).schema
+    except AnalysisException as error:
+        raise _without_schema(path, kind, first_line(error)) from None
+    if not schema:
+        raise _without_schema(path, kind, "no columns were found.")
+    return spark.readStream.schema(schema).options(**INFERENCE).format(kind).load(path)
+
+
+def _without_schema(path: str, kind: str, reason: str) -> EpisodeAnalysisError:
+    return EpisodeAnalysisError(
+        f"The columns of {path} cannot be read: {reason}",
+        hint=f"Put at least one file there first ({kind}): its columns are those of the stream.",
+    )
+
+
+def topic(
+    spark: SparkSession, servers: str, name: str, schema: str, options: Mapping[str, str], *, follow: bool
+) -> DataFrame:
+    """The JSON values of a Kafka topic, as a table of its events so far or as a stream."""
+    fields = _fields(schema)
+    reader = spark.readStream if follow else spark.read
+    settings = {"kafka.bootstrap.servers": servers, "subscribe": name, **options}
+    try:
+        records = reader.format("kafka").options(**settings).load()
+    except AnalysisException as error:
+        raise no_connector(error, name, spark) or error from None
+    event = F.from_json(F.col("value").cast("string"), fields).alias("event")
+    return records.select(event).select("event.*")
+
+
+def no_connector(error: AnalysisException, topic: str, spark: SparkSession) -> EpisodeAnalysisError | None:
+    """The error of a session without Spark's Kafka connector, if that is what Spark complains of."""
+    if error.getCondition() != "KAFKA_DATA_SOURCE_NOT_ENABLED":
+        return None
+    return EpisodeAnalysisError(
+        f"The topic {topic} cannot be read: Spark's Kafka connector is not on its class path.",
+        hint=f"Set spark.jars.packages to {_CONNECTOR}:{spark.version} (or the nearest version there is) in "
+        "Spark's configuration;\n"
+        f"  on the command line: --package {_CONNECTOR}:{spark.version}.",
+    )
+
+
+def _fields(schema: str) -> StructType:
+    try:
+        return StructType.fromDDL(schema)
+    except ParseException as error:
+        raise EpisodeAnalysisError(
+            f"The schema {schema!r} of a topic cannot be read: {first_line(error)}",
+            hint="Write names and types, as in schema=symbol string, ts timestamp, price double.",
+        ) from None
+
+
+def fit_for_streams(spark: SparkSession) -> None:
+    """As many state partitions as there are cores, unless Spark was started with another number.
+
+    Spark's default is made for clusters: on one machine, most of a micro-batch would be the upkeep of empty state.
+    """
+    context = spark.sparkContext
+    if not context.getConf().contains(_PARTITIONS):
+        spark.conf.set(_PARTITIONS, str(max(2, context.defaultParallelism)))

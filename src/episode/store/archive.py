@@ -11,23 +11,23 @@ from __future__ import annotations
 import os
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar, Union
 
+import numpy as np
 import pyarrow as pa
 
 from episode.errors import EpisodeDataError, EpisodeError
 from episode.plan.event_time import EventTime, duration_in_units
 from episode.plan.types import is_integer
 from episode.store import parquet
-from episode.store.compaction import runs_of
 from episode.store.declaration import Declaration
 from episode.store.files import locked, sync_directory
-from episode.store.manifest import ArchivedFile, Manifest, Manifests
-from episode.store.partitioning import Partitioning
+from episode.store.manifest import ArchivedFile, Manifest, Manifests, Partitioning
+from episode.store.upkeep import runs_of
 
 CHUNK_ROWS = 1 << 21
 CHUNK_BYTES = 1 << 29
@@ -228,7 +228,7 @@ class Archive:
         return parquet.file_schema(self.declaration).names
 
     def _write(self, held: Sequence[pa.Table], scheme: Partitioning) -> list[ArchivedFile]:
-        from episode.matchers.lanes import event_times
+        from episode.store.lanes import event_times
 
         if not held:
             return []
@@ -237,7 +237,7 @@ class Archive:
         return [self._write_one(part, directory) for directory, part in scheme.split(table, times)]
 
     def _write_one(self, table: pa.Table, directory: str) -> ArchivedFile:
-        from episode.matchers.lanes import event_times
+        from episode.store.lanes import event_times
 
         times = event_times(table, self.declaration.time)
         commits = event_times(table, parquet.COMMIT)
@@ -293,3 +293,66 @@ class Archive:
 def _files(directory: Path, suffix: str) -> list[Path]:
     """The files of ours in a directory, which others may put theirs into."""
     return [path for path in directory.iterdir() if path.name.endswith(f".parquet{suffix}") and path.is_file()]
+
+
+# Reading an archive by commits: events that have left the log, for readers that come late.
+
+
+def cuts_of(files: Sequence[ArchivedFile], archived_to: int) -> list[int]:
+    """Commits after which no file goes on that has begun before: where reading may stop without reading files twice."""
+    cuts = []
+    reached = 0
+    for file in sorted(files, key=lambda file: file.first):
+        if reached and file.first > reached:
+            cuts.append(reached)
+        reached = max(reached, file.last)
+    return [cut for cut in cuts if cut < archived_to] + [archived_to]
+
+
+def advance(manifest: Manifest, after: int, rows: int) -> int:
+    """How far a reader at a position goes on in the archive if it takes about this many rows."""
+    position, taken = after, 0
+    for cut in cuts_of(manifest.files, manifest.archived_to):
+        if cut <= after:
+            continue
+        taken += sum(file.rows for file in manifest.files if position < file.last <= cut)
+        if taken > rows and position > after:
+            break
+        position = cut
+    return position
+
+
+def commits(
+    archive: Archive,
+    manifest: Manifest,
+    after: int,
+    until: int,
+    lanes: Collection[int] | None,
+    columns: Sequence[str],
+) -> Iterator[tuple[int, list[pa.RecordBatch]]]:
+    """The events of some commits, piece by piece: up to which commit, and its batches in order of commits.
+
+    Within a commit they are in order of key, time and arrival.
+    """
+    from episode.matchers.columns import take
+    from episode.store.lanes import event_times, lanes_of
+
+    declaration = archive.declaration
+    wanted = list(dict.fromkeys([*columns, *(declaration.key if lanes is not None else ())]))
+    begin = after
+    for cut in cuts_of(manifest.files, manifest.archived_to):
+        end = min(cut, until)
+        if end <= begin:
+            continue
+        files = [file for file in manifest.files if file.last > begin and file.first <= end]
+        parts = [archive.read(file, wanted, begin, end) for file in files]
+        begin = end
+        table = pa.concat_tables(parts) if parts else pa.table({})
+        if lanes is not None and table.num_rows:
+            kept = np.isin(lanes_of(table, declaration.key, declaration.lanes), list(lanes))
+            table = table.filter(pa.array(kept))
+        if table.num_rows:
+            order = np.argsort(event_times(table, parquet.COMMIT), kind="stable")
+            yield end, take(table, order).select(list(columns)).to_batches()
+        else:
+            yield end, []

@@ -17,7 +17,7 @@ from episode.plan.event_time import EventTime, duration_in_units
 from episode.plan.schema import OWN
 from episode.plan.streams import KAFKA_NEEDS, implied_time
 from episode.plan.types import is_event_time, lane_of
-from episode.store.boundary import guarded
+from episode.store.files import guarded
 from episode.store.types import Columns, arrow_type, columns_of, without_lengths
 
 FORMAT = 1

@@ -1,19 +1,76 @@
-"""Files that appear whole or not at all: written aside, flushed to the disk, and put in place by one step."""
+"""Files that appear whole or not at all, and errors of the file system that name the path."""
 
 from __future__ import annotations
 
 import errno
 import fcntl
+import inspect
 import json
 import os
 import uuid
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import wraps
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from episode.errors import EpisodeDataError
+import pyarrow as pa
+
+from episode.errors import EpisodeAnalysisError, EpisodeDataError, EpisodeError
+
+# The boundary of a store: whatever the file system or Arrow refuses is an EpisodeError here, which names the path.
+
+
+Owner = TypeVar("Owner", bound=type)
+Called = TypeVar("Called", bound=Callable[..., Any])
+_ERRORS = (OSError, UnicodeError, pa.ArrowException)
+_NOT_WRITABLE = (errno.EROFS, errno.EACCES, errno.EPERM)
+
+
+def in_words(owner: Owner) -> Owner:
+    """A class whose public methods raise EpisodeErrors instead of the system's and Arrow's."""
+    for name, member in list(vars(owner).items()):
+        if inspect.isfunction(member) and not name.startswith("_"):
+            setattr(owner, name, guarded(member))
+    return owner
+
+
+def guarded(function: Called) -> Called:
+    """A function that raises EpisodeErrors instead of the system's and Arrow's."""
+
+    @wraps(function)
+    def called(*given: Any, **named: Any) -> Any:
+        try:
+            return function(*given, **named)
+        except _ERRORS as error:
+            raise _worded(error) from error
+
+    @wraps(function)
+    def generated(*given: Any, **named: Any) -> Iterator[Any]:
+        try:
+            yield from function(*given, **named)
+        except _ERRORS as error:
+            raise _worded(error) from error
+
+    return generated if inspect.isgeneratorfunction(function) else called  # type: ignore[return-value]
+
+
+def _worded(error: Exception) -> EpisodeError:
+    if isinstance(error, UnicodeError):
+        return EpisodeAnalysisError(
+            f"A text is not Unicode: {error}.", hint="It has half of a surrogate pair. Replace that character."
+        )
+    if not isinstance(error, OSError):
+        return EpisodeDataError(f"Arrow refuses this: {error}.")
+    place = f"{error.filename}: " if error.filename else ""
+    hint = (
+        "Nothing was changed. Make the directory writable; reading needs no permission to write."
+        if error.errno in _NOT_WRITABLE
+        else None
+    )
+    return EpisodeDataError(f"{place}{error.strerror or error}.", hint=hint)
+
 
 CHECKSUM = "checksum"
 Made = TypeVar("Made")

@@ -19,15 +19,13 @@ import pyarrow.parquet as pq
 from episode.errors import EpisodeDataError
 from episode.store import segment
 from episode.store.archive import Archive, MissingFile
-from episode.store.boundary import in_words
 from episode.store.declaration import Declaration
-from episode.store.expiry import read_expired
-from episode.store.files import data_files
+from episode.store.files import data_files, in_words
 from episode.store.log import Log
 from episode.store.manifest import ArchivedFile
-from episode.store.parquet import COMMIT
-from episode.store.row_groups import FileIndex, groups_of, known_index, wanted_of
+from episode.store.parquet import COMMIT, FileIndex, groups_of, known_index, wanted_of
 from episode.store.segment import Footer
+from episode.store.upkeep import read_expired
 
 _SUFFIXES = (".parquet", ".parq", "")
 ATTEMPTS = 20
@@ -145,7 +143,7 @@ class StoreHistory:
 
     def _lanes(self, keys: pa.Table | None) -> set[int] | None:
         """The lanes of these keys; None where the lanes do not depend on them alone."""
-        from episode.matchers.lanes import lanes_of
+        from episode.store.lanes import lanes_of
 
         declared = self.declaration.key
         if keys is None or not declared or not set(declared) <= set(keys.column_names):
@@ -257,7 +255,7 @@ class _Chooser:
             if one is not None and not (one.null if not value.is_valid else value.as_py() in one.values):
                 return False
         if self.time in constants:
-            from episode.matchers.lanes import event_times
+            from episode.store.lanes import event_times
 
             value = constants[self.time]
             return value.is_valid and self.lo <= event_times(pa.table({"t": [value]}), "t")[0] <= self.hi
@@ -291,7 +289,7 @@ class _Chooser:
 
     def of_rows(self, table: pa.Table, schema: pa.Schema) -> _Part:
         """Those of the rows that are asked for."""
-        from episode.matchers.lanes import event_times
+        from episode.store.lanes import event_times
 
         valid = table.column(self.time).is_valid()
         if table.column(self.time).null_count:

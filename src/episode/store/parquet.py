@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import os
 import zlib
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -38,7 +42,7 @@ def file_schema(declaration: Declaration) -> pa.Schema:
 def sort(table: pa.Table, declaration: Declaration) -> pa.Table:
     """The rows in order of key, time and arrival; they come in order of arrival."""
     from episode.matchers.columns import one_chunk_each, take
-    from episode.matchers.lanes import order_by_key_and_time
+    from episode.store.lanes import order_by_key_and_time
 
     table = one_chunk_each(table)
     order = order_by_key_and_time(table, declaration.key, declaration.time)
@@ -107,3 +111,144 @@ def check_footer(path: Path, checksum: int | None) -> None:
     """ValueError if the footer of a file is not the one that was written. checksum: None if it is not known."""
     if checksum is not None and footer_checksum(path) != checksum:
         raise ValueError("the checksum of its footer is wrong")
+
+
+# Row groups of Parquet files, and which of them may hold rows of some keys between two times.
+
+
+_PER_MICROSECOND = {"s": 1_000_000, "ms": 1_000, "us": 1}
+_DAY = 86_400_000_000
+REMEMBERED = 1 << 14
+"""Files whose indexes a process remembers: a history is sent anew with each task, and footers are many."""
+_KNOWN: dict[tuple[Any, ...], FileIndex] = {}
+_FIRST, _LAST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Least and greatest value of a column in a row group, and whether nulls may be among the values."""
+
+    least: Any
+    greatest: Any
+    nulls: bool
+
+
+@dataclass(frozen=True)
+class FileIndex:
+    """What the footer of a file says of its row groups.
+
+    least, greatest: int64[groups], event times. keys: for each key column, bounds by group; None where unknown.
+    """
+
+    least: np.ndarray
+    greatest: np.ndarray
+    keys: Mapping[str, tuple[Bounds | None, ...]]
+    names: frozenset[str]
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Values of a key column that are looked for: in order, and whether null is one."""
+
+    values: tuple[Any, ...]
+    null: bool
+
+    def within(self, bounds: Bounds | None) -> bool:
+        """Whether a row group with these bounds may have one of the values."""
+        if bounds is None or (self.null and bounds.nulls):
+            return True
+        if bounds.least is None:
+            return False
+        try:
+            at = bisect_left(self.values, bounds.least)
+            return at < len(self.values) and self.values[at] <= bounds.greatest
+        except TypeError:  # of types that do not compare
+            return True
+
+
+def wanted_of(keys: pa.Table) -> dict[str, Wanted]:
+    """What is looked for in each key column; columns of floating numbers are not used, because of NaN."""
+    found = {}
+    for field in keys.schema:
+        if _compares(field.type):
+            values = keys.column(field.name).unique()
+            found[field.name] = Wanted(tuple(sorted(values.drop_null().to_pylist())), values.null_count > 0)
+    return found
+
+
+def _compares(kind: pa.DataType) -> bool:
+    tests = (pa.types.is_integer, pa.types.is_string, pa.types.is_large_string, pa.types.is_date, pa.types.is_boolean)
+    return any(test(kind) for test in tests)
+
+
+def known_index(path: Path, time: str, keys: Sequence[str]) -> FileIndex:
+    """The index of a file, which this process remembers as long as the file is not changed."""
+    stamp = path.stat()
+    key = (str(path), stamp.st_size, stamp.st_mtime_ns, time, tuple(keys))
+    found = _KNOWN.pop(key, None) or index_of(path, time, keys)
+    _KNOWN[key] = found  # the last one used is the last one to go
+    while len(_KNOWN) > REMEMBERED:
+        _KNOWN.pop(next(iter(_KNOWN)), None)
+    return found
+
+
+def index_of(path: Path, time: str, keys: Sequence[str]) -> FileIndex:
+    """The index of a file. Where the footer has no statistics of time (INT96 times have none), times are read."""
+    with pq.ParquetFile(path) as file:
+        metadata, schema = file.metadata, file.schema_arrow
+        places = {metadata.schema.column(i).path: i for i in range(metadata.num_columns)}
+        least = np.full(metadata.num_row_groups, _FIRST)
+        greatest = np.full(metadata.num_row_groups, _LAST)
+        if time in places:
+            for group in range(metadata.num_row_groups):
+                least[group], greatest[group] = _times(file, group, places[time], schema.field(time))
+        bounds = {
+            key: tuple(_bounds(metadata, group, places[key], schema.field(key).type) for group in range(len(least)))
+            for key in keys
+            if key in places
+        }
+        return FileIndex(least, greatest, bounds, frozenset(schema.names))
+
+
+def _times(file: pq.ParquetFile, group: int, place: int, field: pa.Field) -> tuple[int, int]:
+    column = file.metadata.row_group(group).column(place)
+    found = column.statistics
+    if found is not None and found.has_min_max and column.physical_type in ("INT32", "INT64"):
+        return _image(found.min_raw, field.type), _image(found.max_raw, field.type)
+    from episode.store.lanes import event_times
+
+    values = file.read_row_group(group, [field.name]).column(0).drop_null()
+    if not len(values):
+        return _LAST, _FIRST
+    times = event_times(pa.table({field.name: values}), field.name)
+    return int(times.min()), int(times.max())
+
+
+def _image(value: int, kind: pa.DataType) -> int:
+    """A stored time in units of event time."""
+    if pa.types.is_date(kind):
+        return value * _DAY
+    if pa.types.is_timestamp(kind):
+        return value // 1000 if kind.unit == "ns" else value * _PER_MICROSECOND[kind.unit]
+    return value
+
+
+def _bounds(metadata: pq.FileMetaData, group: int, place: int, kind: pa.DataType) -> Bounds | None:
+    found = metadata.row_group(group).column(place).statistics
+    if found is None or not _compares(kind):
+        return None
+    nulls = not found.has_null_count or found.null_count > 0
+    if found.has_min_max:
+        return Bounds(found.min, found.max, nulls)
+    return Bounds(None, None, nulls) if found.has_null_count and found.null_count == _rows(metadata, group) else None
+
+
+def _rows(metadata: pq.FileMetaData, group: int) -> int:
+    return metadata.row_group(group).num_rows
+
+
+def groups_of(index: FileIndex, wanted: Mapping[str, Wanted], lo: int, hi: int) -> list[int]:
+    """The row groups that may have rows of these keys between two times (both included)."""
+    near = np.flatnonzero((index.least <= hi) & (index.greatest >= lo))
+    tests = [(one, index.keys[name]) for name, one in wanted.items() if name in index.keys]
+    return [int(group) for group in near if all(one.within(bounds[group]) for one, bounds in tests)]

@@ -23,7 +23,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from episode.errors import EpisodeAnalysisError
-from episode.matchers.rules.changes import Effect, Failure, RuleChange
+from episode.matchers.rules.one_rule import Effect, Failure, RuleChange
 from episode.store.files import aside, publish_new, sync_directory
 
 CHANGES, EFFECTS, FAILURES, PROBLEMS = "changes", "effects", "failures", "problems.json"

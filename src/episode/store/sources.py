@@ -18,10 +18,9 @@ import pyarrow.json as pc_json
 import pyarrow.parquet as pq
 
 from episode.errors import EpisodeDataError
+from episode.store.conforming import overflows, parsed, table_of_dictionaries
 from episode.store.declaration import Declaration, find_column
 from episode.store.files import data_files
-from episode.store.rows import table_of_dictionaries
-from episode.store.text import overflows, parsed
 
 BATCH_ROWS = 100_000
 PATIENCE = 0.2

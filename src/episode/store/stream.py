@@ -7,24 +7,65 @@ import time
 import warnings
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Union
 
 import numpy as np
 import pyarrow as pa
 
 from episode.errors import EpisodeAnalysisError, EpisodeDataError, EpisodeUnsupportedError, EpisodeWarning
-from episode.store import archive_reading
+from episode.store import archive as archive_reading
 from episode.store.archive import Archive, Arrival, MissingFile
-from episode.store.boundary import in_words
 from episode.store.conforming import conform
 from episode.store.declaration import Declaration, find_column
-from episode.store.expiry import Expired, expire_log, read_expired
+from episode.store.files import in_words
 from episode.store.history import StoreHistory
 from episode.store.log import Log, Origin, Staged
-from episode.store.manifest import Manifest
-from episode.store.partitioning import Partitioning, chosen
+from episode.store.manifest import ArchivedFile, Manifest, Partitioning, chosen
 from episode.store.segment import CorruptSegment, LastBatch
-from episode.store.snapshot import FilePart, LogPart, Part, Snapshot
+from episode.store.upkeep import Expired, expire_log, read_expired
+
+# A stream as of one moment: files of the archive, then the commits that it does not have; each event once.
+
+
+@dataclass(frozen=True)
+class FilePart:
+    """A file of the archive."""
+
+    file: ArchivedFile
+
+
+@dataclass(frozen=True)
+class LogPart:
+    """Commits of the log: those after one and up to another."""
+
+    after: int
+    until: int
+
+
+Part = Union[FilePart, LogPart]
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """files: of the archive up to the commit archived_to; the commits after it, up to head, are in the log.
+
+    Its parts may be sent to other processes, whose stores read them.
+    """
+
+    files: tuple[ArchivedFile, ...]
+    archived_to: int
+    head: int
+
+    @property
+    def parts(self) -> list[Part]:
+        """The files, and the log as one part."""
+        parts: list[Part] = [FilePart(file) for file in self.files]
+        if self.archived_to < self.head:
+            parts.append(LogPart(self.archived_to, self.head))
+        return parts
+
 
 ATTEMPTS = 20
 RATED = 1_000
@@ -280,7 +321,7 @@ class StreamStore:
     def by_time(self, batches: Sequence[pa.RecordBatch]) -> pa.Table:
         """A batch whose lanes are put together again: in order of time, and where times are equal by lane."""
         from episode.matchers.columns import take
-        from episode.matchers.lanes import event_times
+        from episode.store.lanes import event_times
 
         table = pa.Table.from_batches(batches)
         return take(table, np.argsort(event_times(table, self.declaration.time), kind="stable"))

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from threading import Event, Thread
+from typing import Any, TypeVar
 
 import typer
 from rich.console import Console
@@ -54,3 +57,87 @@ def explain_error(error: Exception) -> tuple[str, int]:
             message = re.split(r"\n\n?(?:JVM stacktrace:|=== Streaming Query ===)", str(error))[0].strip()
             return message, WRONG if isinstance(error, AnalysisException) else FAILED
     return f"{type(error).__name__}: {error}", FAILED
+
+
+# Ctrl-C while a query runs: Spark's jobs are cancelled, and the command ends; a query over streams is stopped.
+#
+# A query that ends runs in its own thread, while the main thread waits for an interrupt: so the interrupt never breaks
+# off a conversation with Spark, which would leave stack traces on the screen and jobs behind.
+
+
+Result = TypeVar("Result")
+
+PERIOD = 0.05
+"""Seconds between two looks at the thread: signals are handled in between."""
+PATIENCE = 10.0
+"""Seconds that Spark has to cancel its jobs."""
+_INTERRUPTS = (signal.SIGINT, signal.SIGTERM)
+
+
+def run_interruptibly(work: Callable[[], Result], cancel: Callable[[], None] | None = None) -> Result:
+    """Call a function; on an interrupt, cancel its jobs and raise KeyboardInterrupt."""
+    results: list[Result] = []
+    errors: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            results.append(work())
+        except BaseException as error:  # noqa: BLE001 - raised again in the main thread
+            errors.append(error)
+
+    thread = Thread(target=run, name="query", daemon=True)
+    thread.start()
+    try:
+        while thread.is_alive():
+            thread.join(PERIOD)
+    except KeyboardInterrupt:
+        _cancel(thread, cancel or cancel_jobs)
+        raise KeyboardInterrupt from None
+    if errors:
+        raise errors[0]
+    return results[0]
+
+
+def _cancel(thread: Thread, cancel: Callable[[], None]) -> None:
+    """Cancel jobs until the thread has seen it; a second interrupt is not waited for."""
+    waited = 0.0
+    while thread.is_alive() and waited < PATIENCE:
+        cancel()
+        thread.join(10 * PERIOD)
+        waited += 10 * PERIOD
+
+
+def cancel_jobs() -> None:
+    """Cancel all jobs of this process, if it runs Spark."""
+    modules = sys.modules
+    if "pyspark" not in modules:
+        return
+    context: Any = modules["pyspark"].SparkContext._active_spark_context
+    if context is not None and context._jsc is not None:
+        context.cancelAllJobs()
+
+
+@contextmanager
+def without_interrupts() -> Iterator[None]:
+    """Start processes in the body that never see an interrupt.
+
+    The terminal sends Ctrl-C to all processes in the foreground: Spark's workers would break off the micro-batch that
+    should finish. They inherit the mask; the interrupt of this process itself waits for the end of the body.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
+def interrupts() -> Iterator[Event]:
+    """Set an event in place of the exception; pyspark's own handler would cancel the micro-batch under way."""
+    interrupted = Event()
+    before = {number: signal.signal(number, lambda *_: interrupted.set()) for number in _INTERRUPTS}
+    try:
+        yield interrupted
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 from sqlglot import exp
 
-from episode.lang.lexer import tokenize
-from episode.lang.parameters import parameters_in
+from episode.lang.lexer import parameters_in, tokenize
 from episode.lang.rows.parser import parse_clause
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from episode.lang.insertion import insertion
+from episode.lang.creation import insertion
 from episode.lang.statement import parse_statement
 from episode.lang.streams import (
     CreateStream,

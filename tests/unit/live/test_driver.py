@@ -12,10 +12,8 @@ import pyarrow as pa
 import pytest
 
 from episode.errors import EpisodeError
-from episode.live.delivery import Delivery
-from episode.live.metrics import MetricsServer, exposed
-from episode.live.progress import Histogram, Progress
-from episode.live.summary import shown_time, summed
+from episode.live.progress import Histogram, MetricsServer, Progress, exposed, shown_time, summed
+from episode.live.sinks import Delivery
 from episode.store.declaration import Declaration
 from episode.store.stream import StreamStore
 

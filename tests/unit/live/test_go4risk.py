@@ -7,10 +7,9 @@ import pyarrow as pa
 import pytest
 
 from episode.live.handling import InputSource, Sizes
-from episode.live.prediction import Prediction, counts_of
 from episode.live.protocol import Position, Slice
-from episode.live.switch import PatternCounts
-from episode.matchers.live import Arrived, LiveRules, LiveShard
+from episode.live.switch import PatternCounts, Prediction, counts_of
+from episode.matchers.stream_shard import Arrived, LiveRules, LiveShard
 from tests.support.rows import ARROW_TYPES, spec_of
 
 CLAUSE = """

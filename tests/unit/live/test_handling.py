@@ -8,7 +8,7 @@ import pytest
 
 from episode.live.handling import HANDLINGS, InputSource, Sizes, open_source
 from episode.live.protocol import Handling, Position, Slice, TaskOptions
-from episode.matchers.live import LiveRules, LiveShard
+from episode.matchers.stream_shard import LiveRules, LiveShard
 from tests.support.rows import spec_of
 from tests.unit.live.scripted import ScriptedInput, numbers
 

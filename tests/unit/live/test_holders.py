@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from episode.live.holders import Held, InputHolder
+from episode.live.handling import Held, InputHolder
 from episode.live.protocol import Slice
 from tests.unit.live.scripted import numbers
 

@@ -12,13 +12,14 @@ import pyarrow as pa
 import pytest
 
 from episode.errors import EpisodeDataError
-from episode.live import archived, inputs, watching
+from episode.live import inputs, watching
+from episode.live import inputs as archived
 from episode.live.inputs import StoreInput, StoreInputs, StreamRead
 from episode.live.protocol import Position, Slice, has_reached
 from episode.live.watching import DirectoryWatch
-from episode.matchers.lanes import lanes_of
-from episode.matchers.live import NO_WATERMARK
+from episode.matchers.stream_shard import NO_WATERMARK
 from episode.store.catalog import Catalog, declare
+from episode.store.lanes import lanes_of
 from episode.store.segment import CorruptSegment
 from episode.store.stream import StreamStore
 from tests.support.stores import COLUMNS, events, make_store, rows_of

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from episode.errors import EpisodeDataError, EpisodeError
-from episode.live.kafka_clients import client_library, settings_of
+from episode.live.kafka import client_library, settings_of
 from episode.live.kafka_sink import MOST_METADATA, packed, unpacked
 from episode.store.declaration import declare
 

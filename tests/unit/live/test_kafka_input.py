@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from episode.errors import EpisodeDataError
 from episode.live.inputs import StreamRead
+from episode.live.kafka import Records
 from episode.live.kafka_input import COUNT_EVERY, IDLE_AFTER, KafkaInput, KafkaInputs
-from episode.live.kafka_records import Records
 from episode.live.protocol import Position, Slice, has_reached
-from episode.matchers.live import NO_WATERMARK
+from episode.matchers.stream_shard import NO_WATERMARK
 from episode.store.declaration import declare
 
 DELAY = 5

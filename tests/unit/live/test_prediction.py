@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from episode.live.prediction import Busiest, Prediction, skips_past_last_row, states_of
+from episode.live.switch import Busiest, Prediction, skips_past_last_row, states_of
 from episode.matchers.protocol import EventBatch, Selectivities
 from tests.support.correlation import correlation
 from tests.support.events import spec_of as events_spec_of

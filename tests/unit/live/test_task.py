@@ -15,13 +15,12 @@ import pytest
 
 from episode.errors import EpisodeAnalysisError, EpisodeDataError
 from episode.live.checkpoint import open_query, request_stop, withdraw_stop
-from episode.live.files import FileDirectory
 from episode.live.inputs import StoreInputs, StreamRead
 from episode.live.progress import Histogram, read_progress
 from episode.live.protocol import TaskOptions
-from episode.live.sinks import FilesOutput
+from episode.live.sinks import FileDirectory, FilesOutput
 from episode.live.task import LiveTask
-from episode.matchers.live import LiveRules
+from episode.matchers.stream_shard import LiveRules
 from episode.store.catalog import Catalog
 from episode.store.stream import StreamStore
 from tests.support.live import PULL, Killed, LiveQuery, Operations, in_words, pieces, with_options

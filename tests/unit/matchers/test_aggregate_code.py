@@ -8,11 +8,10 @@ from random import Random
 import numpy as np
 import pytest
 
-from episode.matchers import opcodes as oc
-from episode.matchers.aggregate_code import FIELDS, AggregateShape, AggregateState, choose_state
+from episode.matchers import codes as oc
+from episode.matchers.code.aggregates import FIELDS, AggregateShape, AggregateState, choose_state
 from episode.native.builder import Function, Program
-from episode.native.ir import Value
-from episode.native.types import F64, I64, I128, U8, U64
+from episode.native.ir import F64, I64, I128, U8, U64, Value
 from tests.unit.native.runs import run_all_ways
 
 MOST = 10**38 - 1

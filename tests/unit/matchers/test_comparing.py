@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from episode.matchers.comparing import accepts, compare_floats, compare_ints, orders_of, turned
+from episode.matchers.codes import accepts, compare_floats, compare_ints, orders_of, turned
 
 
 @pytest.mark.parametrize(("left", "right", "order"), [(1, 2, -1), (2, 2, 0), (3, 2, 1), (-(2**63), 2**63 - 1, -1)])

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from episode.matchers.code.rows import compute
 from episode.matchers.encoding import Lanes
-from episode.matchers.row_code import compute
 from episode.plan.expressions import Apply, Constant, Current, Exists, Expression, Load
 
 LEAST, MOST = -(2**63), 2**63 - 1

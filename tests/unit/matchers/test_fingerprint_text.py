@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from episode.matchers.fingerprint import fingerprint, one_line
+from episode.matchers.state import fingerprint, one_line
 
 
 def test_space_between_words_does_not_count() -> None:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from episode.matchers import hashing
 from episode.matchers.columns import key_hashes
-from episode.native.types import I32, I64
+from episode.native.ir import I32, I64
 from tests.unit.native.runs import run_all_ways
 
 MASK = 2**64 - 1

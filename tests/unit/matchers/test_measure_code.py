@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from episode.matchers import measure_code
-from episode.matchers import opcodes as oc
-from episode.matchers.aggregate_code import AggregateShape
-from episode.matchers.measure_code import ChosenRows, OutputRows
-from episode.matchers.outcomes import EMPTY, MATCHED, UNMATCHED
+from episode.matchers import codes as oc
+from episode.matchers.code import measures as measure_code
+from episode.matchers.code.aggregates import AggregateShape
+from episode.matchers.code.measures import ChosenRows, OutputRows
+from episode.matchers.codes import EMPTY, MATCHED, UNMATCHED
 from tests.unit.native.runs import AllWays, programs_made_by
 
 LABEL_OF = [2, 0, 1, 0]

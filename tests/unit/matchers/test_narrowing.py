@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from episode.matchers import narrowing
+from episode.matchers import compact as narrowing
 from tests.unit.native.runs import run_all_ways
 
 NO_MASK = np.empty(0, np.bool_)

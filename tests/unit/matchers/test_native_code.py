@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from episode.lang.rows.parser import parse_clause
-from episode.matchers.native_code import code_lines
+from episode.matchers.code.listing import code_lines
 from episode.matchers.rows.spec import RowPatternSpec
 from episode.plan.rows.plan import plan_row_pattern
 from episode.plan.schema import InputSchema
@@ -47,6 +47,6 @@ def test_queries_that_differ_in_constants_have_the_same_code() -> None:
 
 @pytest.mark.parametrize("type_", [pa.decimal128(10, 2), pa.list_(pa.int32()), pa.date32(), pa.binary(), pa.bool_()])
 def test_columns_of_any_type_have_values(type_: pa.DataType) -> None:
-    from episode.matchers.native_code import _column
+    from episode.matchers.code.listing import _column
 
     assert _column(type_).null_count == 0

@@ -6,12 +6,11 @@ import random
 
 import pytest
 
-from episode.matchers.envelope import Packing
-from episode.matchers.packing_json import read_packing, write_packing
+from episode.matchers.envelope import Packing, read_packing, write_packing
 from episode.matchers.protocol import InputOrder, OrderKey
-from episode.matchers.screen import Screen
-from episode.matchers.sliced_keys import SlicedKey, SlicedKeys
-from episode.matchers.slicing import Overlap
+from episode.matchers.screening import Screen
+from episode.matchers.slices.keys import SlicedKey, SlicedKeys
+from episode.matchers.slices.slicing import Overlap
 from episode.plan.arrays import Listed
 from episode.plan.expressions import Apply, Constant, Current, Expression, Load, Navigated
 

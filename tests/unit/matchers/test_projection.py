@@ -10,12 +10,11 @@ import pyarrow as pa
 import pytest
 
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
-from episode.lang.source import Source
-from episode.lang.syntax import Span
+from episode.lang.syntax import Source, Span
 from episode.matchers import projection as projections
 from episode.matchers.projection import Copied, Derivation, Projection, Projections, Same
 from episode.plan.compilable import NeedsSpark
-from episode.plan.result import Computed
+from episode.plan.output import Computed
 
 SCHEMA = pa.schema(
     [

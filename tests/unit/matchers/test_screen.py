@@ -10,7 +10,7 @@ from episode.lang.events.parser import parse_event_query
 from episode.matchers.envelope import Packing, pack, unpack
 from episode.matchers.events.spec import EventPatternSpec
 from episode.matchers.running import run
-from episode.matchers.screen import Screen
+from episode.matchers.screening import Screen
 from episode.plan.events.classes import EventClasses
 from episode.plan.events.plan import plan_event_pattern
 from episode.plan.events.returns import EventTimes, Imprecision

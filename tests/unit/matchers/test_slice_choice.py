@@ -7,8 +7,8 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
-from episode.matchers.slice_choice import LEAST_OVERLAPS, LEAST_SAMPLED, Room, Sketch, choose, largest_slice
-from episode.matchers.slicing import FIRST_TIME, Overlap
+from episode.matchers.slices.keys import LEAST_OVERLAPS, LEAST_SAMPLED, Room, Sketch, choose, largest_slice
+from episode.matchers.slices.slicing import FIRST_TIME, Overlap
 
 NOTHING = Overlap()
 LARGE = 2**40

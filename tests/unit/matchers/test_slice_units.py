@@ -8,9 +8,9 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from episode.matchers import slice_units
-from episode.matchers.sliced_keys import SlicedKey, SlicedKeys
-from episode.matchers.slicing import Overlap
+from episode.matchers.slices import units as slice_units
+from episode.matchers.slices.keys import SlicedKey, SlicedKeys
+from episode.matchers.slices.slicing import Overlap
 from tests.unit.native.runs import run_all_ways
 
 LEAST, GREATEST = -(2**63), 2**63 - 1

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from episode.matchers.slim import restore, slim, slim_slices
+from episode.matchers.compact import restore, slim, slim_slices
 
 CENTS = st.integers(-(10**7), 10**7).map(lambda cents: cents / 100)
 DOUBLES = st.one_of(

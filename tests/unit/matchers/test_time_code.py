@@ -7,11 +7,10 @@ from random import Random
 import numpy as np
 import pytest
 
-from episode.matchers.range_search import first_rows, first_rows_program
-from episode.matchers.time_code import is_as_long_as, window_end, window_start
+from episode.matchers.code.searching import first_rows, first_rows_program, is_as_long_as, window_end, window_start
 from episode.matchers.times import EVER, NEVER
 from episode.native.builder import Program
-from episode.native.types import I64
+from episode.native.ir import I64
 from tests.unit.native.runs import run_all_ways
 
 TIMES = [NEVER, NEVER + 1, NEVER + 5, -7, -1, 0, 1, 5, 2**62, EVER - 5, EVER - 1, EVER]

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from episode.matchers.time_code import is_as_long_as, window_end, window_start
+from episode.matchers.code.searching import is_as_long_as, window_end, window_start
 from episode.matchers.times import (
     EVER,
     NEVER,
@@ -14,7 +14,7 @@ from episode.matchers.times import (
     window_starts,
 )
 from episode.native.builder import Program
-from episode.native.types import I64
+from episode.native.ir import I64
 from tests.unit.native.runs import run_all_ways
 
 EDGES = [NEVER, NEVER + 1, -1, 0, 1, EVER - 1, EVER]

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import episode
-from episode.matchers import opcodes as oc
-from episode.matchers.aggregate_code import AggregateShape
+from episode.matchers import codes as oc
+from episode.matchers.code.aggregates import AggregateShape
 from episode.matchers.user_aggregates import TracedAggregate, trace_aggregate
 from tests.property.traced_functions import BOOLEAN, REAL, WHOLE, Draw, Oracle, draw_value
 from tests.unit.matchers.test_aggregate_code import program

@@ -10,8 +10,8 @@ import pytest
 
 from episode.native import cache, running
 from episode.native.builder import Program
+from episode.native.ir import F64
 from episode.native.running import Compiled, compiled
-from episode.native.types import F64
 
 
 @pytest.fixture

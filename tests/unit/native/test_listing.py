@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from episode.native.builder import Program
+from episode.native.ir import F64, I64
 from episode.native.listing import listing
-from episode.native.types import F64, I64
 
 
 def test_every_kind_of_line() -> None:

@@ -6,8 +6,25 @@ import numpy as np
 import pytest
 
 from episode.native.builder import Function, Program
-from episode.native.ir import ARITHMETIC, BITWISE, COMPARISONS, OVERFLOWS, SHIFTS, Value
-from episode.native.types import BOOL, ELEMENTS, F32, F64, I32, I64, I128, U8, U32, U64, Type
+from episode.native.ir import (
+    ARITHMETIC,
+    BITWISE,
+    BOOL,
+    COMPARISONS,
+    ELEMENTS,
+    F32,
+    F64,
+    I32,
+    I64,
+    I128,
+    OVERFLOWS,
+    SHIFTS,
+    U8,
+    U32,
+    U64,
+    Type,
+    Value,
+)
 from tests.unit.native.runs import run_all_ways
 
 WHOLE = (U8, I32, U32, I64, U64)

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from episode.native.builder import Program
+from episode.native.ir import BOOL, F64, I64
 from episode.native.traced import BOOLEAN, REAL, WHOLE, Traced, greatest, least, where
 from episode.native.traced_code import TYPES, emit_trace
 from episode.native.tracing import MOST_STEPS, NotTraced, Recording, Trace
-from episode.native.types import BOOL, F64, I64
 from tests.unit.native.runs import run_all_ways
 
 HALF = np.float64(0.5)

@@ -16,10 +16,11 @@ from IPython.core.interactiveshell import InteractiveShell
 
 import episode
 from episode.lang.lexer import tokenize
-from episode.notebook import progress, showing
-from episode.notebook.magic import is_table, parameters_of, tables_of
-from episode.notebook.showing import Shown
-from episode.reports.data import ResultPart
+from episode.see.notebook import magic as progress
+from episode.see.notebook import showing
+from episode.see.notebook.magic import is_table, parameters_of, tables_of
+from episode.see.notebook.showing import Shown
+from episode.see.reports.data import ResultPart
 
 QUERY = "SELECT * FROM ticks JOIN `other table` ON a = :low AND b > : low AND c = x::int WHERE high = :high"
 

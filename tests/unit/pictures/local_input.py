@@ -12,13 +12,13 @@ import pyarrow.compute as pc
 
 from episode.matchers.projection import Derivation
 from episode.matchers.spark_types import retyped
-from episode.plan.run_options import RunOptions
-from episode.queries.inspecting import Inspected
+from episode.plan.pattern import RunOptions
 from episode.queries.language import Given, Input
 from episode.queries.languages import language_of
 from episode.queries.local import local_schema
 from episode.queries.origins import PlacedPattern
 from episode.queries.planning import Events
+from episode.see.inspecting import Inspected
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from episode.errors import EpisodeAnalysisError
-from episode.pictures.axis import Axis
+from episode.see.pictures.axis import Axis
 
 INSTANT = pa.timestamp("us", tz="UTC")
 NOON = datetime(2026, 3, 2, 12, tzinfo=timezone.utc)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from episode.pictures.buckets import lanes_of, line_rows, thin_rows
+from episode.see.pictures.axis import lanes_of, line_rows, thin_rows
 
 
 @pytest.mark.parametrize("seed", range(20))

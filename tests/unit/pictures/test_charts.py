@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 import episode
-from episode.pictures.charts.parts import COLOURS, SHAPES, names_scale
-from episode.pictures.look import Look
-from episode.pictures.plotting import chart_of, spec_of
+from episode.see.pictures.charts.parts import COLOURS, SHAPES, names_scale
+from episode.see.pictures.look import Look
+from episode.see.pictures.plotting import chart_of, spec_of
 from tests.unit.pictures.test_looks import fall, hot, job
 
 LOOKS = {

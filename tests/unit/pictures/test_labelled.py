@@ -10,8 +10,8 @@ import episode
 from episode.lang.events.parser import parse_event_query
 from episode.lang.rows.parser import parse_clause
 from episode.lang.situations.parser import parse_situation_query
-from episode.pictures.labelled import Labelling
-from episode.pictures.situations import SituationLabelling
+from episode.see.pictures.labelled import Labelling
+from episode.see.pictures.situations import SituationLabelling
 from tests.unit.pictures.local_input import local_input
 
 CLAUSES = (

@@ -12,12 +12,12 @@ from episode.errors import EpisodeAnalysisError
 from episode.lang.events.parser import parse_event_query
 from episode.lang.rows.parser import parse_clause
 from episode.lang.situations.parser import parse_situation_query
-from episode.pictures import choosing
-from episode.pictures.choosing import Wish
-from episode.pictures.events import look_at_events
-from episode.pictures.look import Look
-from episode.pictures.rows import look_at_rows
-from episode.pictures.situations import look_at_situations
+from episode.see.pictures import choosing
+from episode.see.pictures.choosing import Wish
+from episode.see.pictures.events import look_at_events
+from episode.see.pictures.look import Look
+from episode.see.pictures.rows import look_at_rows
+from episode.see.pictures.situations import look_at_situations
 from tests.unit.pictures.local_input import local_input
 
 FALL = "PARTITION BY k ORDER BY ts MEASURES A.v AS a PATTERN (A B+) DEFINE B AS B.v < PREV(B.v)"

@@ -9,7 +9,7 @@ import pytest
 
 from episode.errors import EpisodeAnalysisError
 from episode.plan.event_time import EventTime, end_of_stream
-from episode.plan.moments import moment_of
+from episode.plan.parameters import moment_of
 
 FIRST = datetime(1970, 1, 1)
 

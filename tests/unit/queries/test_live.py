@@ -12,11 +12,10 @@ import pytest
 
 import episode
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
-from episode.live.delivery import Delivery
 from episode.live.inputs import StoreInputs
 from episode.live.kafka_sink import KafkaOutput
 from episode.live.protocol import TaskOptions
-from episode.live.sinks import FilesOutput, StreamOutput
+from episode.live.sinks import Delivery, FilesOutput, StreamOutput
 from episode.live.task import LiveTask
 from episode.queries.live import plan_live
 from episode.queries.live_output import identity_of, made_for, output_of

@@ -18,7 +18,7 @@ from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
 from episode.matchers.spark_types import held_as, retyped
 from episode.queries.given_tables import checked_table
 from episode.queries.language import Given
-from episode.sizing.bound import bound_to, read_pattern
+from episode.sizing.profile import bound_to, read_pattern
 
 NOON = 1_767_268_800_000_000_000
 ROWS = "t MATCH_RECOGNIZE (ORDER BY ts MEASURES A.i AS i PATTERN (A))"

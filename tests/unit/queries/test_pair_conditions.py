@@ -18,7 +18,7 @@ from episode.matchers.correlation.matches import SideMatches
 from episode.matchers.running import run
 from episode.plan.correlation.conditions import PairTest
 from episode.plan.correlation.plan import CorrelationPlan, Strategy
-from episode.plan.run_options import RunOptions
+from episode.plan.pattern import RunOptions
 from episode.plan.schema import InputSchema
 from episode.queries.language import Given, Input
 from episode.queries.languages.correlation import CorrelatedPatterns, Correlations, correlation_of

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from episode.errors import EpisodeAnalysisError
-from episode.matchers.rules.changes import Effect, Failure, RuleChange
+from episode.matchers.rules.one_rule import Effect, Failure, RuleChange
 from episode.queries.rules.streaming import rules_table
 from episode.queries.rules.watching import RuleWatcher, Watch, reader_of
 from episode.store.rule_log import RuleLog, active_of

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import episode
-from episode.lang.user_aggregates import REGISTERED, UserAggregate
+from episode.lang.functions import REGISTERED, UserAggregate
 
 INFINITE = float("inf")
 

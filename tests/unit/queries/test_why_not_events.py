@@ -7,11 +7,11 @@ import pytest
 
 from episode.errors import EpisodeUnsupportedError
 from episode.lang.events.parser import parse_event_query
-from episode.plan.run_options import RunOptions
+from episode.plan.pattern import RunOptions
 from episode.plan.schema import InputSchema
 from episode.queries.language import Given, Input
-from episode.queries.reasons.events import EventQuestion
-from episode.queries.reasons.finding import Expectation, Finding
+from episode.see.reasons.events import EventQuestion
+from episode.see.reasons.finding import Expectation, Finding
 
 TYPES = {"ts": "bigint", "type": "string", "v": "bigint"}
 EVENTS = [(1, "A", 5), (2, "B", 3), (3, "C", 9), (4, "B", 4), (5, "D", 1), (20, "C", 7)]

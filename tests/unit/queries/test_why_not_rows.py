@@ -10,13 +10,13 @@ import pyarrow as pa
 import pytest
 
 from episode.lang.rows.parser import parse_clause
-from episode.plan.rows.conjuncts import plan_conjuncts
-from episode.plan.run_options import RunOptions
+from episode.plan.pattern import RunOptions
+from episode.plan.rows.conditions import plan_conjuncts
 from episode.plan.schema import InputSchema
 from episode.queries.language import Given, Input
 from episode.queries.languages.rows import BoundRowPattern, RowPatterns
-from episode.queries.reasons.finding import Expectation, Finding
-from episode.queries.reasons.rows import reasons_over
+from episode.see.reasons.finding import Expectation, Finding
+from episode.see.reasons.rows import reasons_over
 
 TYPES = {"k": "string", "ts": "timestamp_ntz", "price": "double", "note": "string", "paid": "decimal(30,2)"}
 SCHEMA = pa.schema(

@@ -9,8 +9,8 @@ from html.parser import HTMLParser
 
 import pytest
 
-from episode.reports.bins import Bins
-from episode.reports.data import (
+from episode.see.reports.charts import Bins
+from episode.see.reports.data import (
     ColumnRow,
     Histogram,
     InputPart,
@@ -21,9 +21,8 @@ from episode.reports.data import (
     Report,
     ResultPart,
 )
-from episode.reports.highlighting import highlighted
-from episode.reports.page import page_of
-from episode.reports.wording import Clock
+from episode.see.reports.page import page_of
+from episode.see.reports.tables import Clock, highlighted
 from episode.words import MINUTE, SECOND
 
 NASTY = "<script>alert('x')</script>&"

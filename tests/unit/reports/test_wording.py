@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from episode.reports.bins import Bins, length_bins, round_step, time_bins
-from episode.reports.wording import Clock, number, share
+from episode.see.reports.charts import Bins, length_bins, round_step, time_bins
+from episode.see.reports.tables import Clock, number, share
 from episode.words import DAY, HOUR, MINUTE, SECOND, duration
 
 UTC = Clock(True)

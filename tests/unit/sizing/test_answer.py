@@ -11,12 +11,11 @@ from typer.testing import CliRunner
 
 from episode.cli import app
 from episode.errors import EpisodeAnalysisError
-from episode.sizing import calibrating
 from episode.sizing import constants as known
-from episode.sizing.answer import size
-from episode.sizing.demand import Demand
+from episode.sizing import measuring as calibrating
+from episode.sizing.answer import Demand, size
 from episode.sizing.profile import Held
-from episode.sizing.shown import as_json, as_text, count, share
+from episode.sizing.rendering import as_json, as_text, count, share
 from episode.words import binary_size, duration_in_full
 from tests.unit.sizing.fixed import constants, profile
 

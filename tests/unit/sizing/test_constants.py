@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from episode.errors import EpisodeError
-from episode.sizing import calibrating
+from episode.sizing import measuring as calibrating
 from episode.sizing.constants import OF_PROCESSOR, UNITS, Constants, stored
 from tests.unit.sizing.fixed import constants, profile
 

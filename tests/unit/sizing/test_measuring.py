@@ -13,12 +13,9 @@ import pytest
 import episode
 from episode.errors import EpisodeAnalysisError, EpisodeError, EpisodeUnsupportedError
 from episode.queries.language import Given
-from episode.sizing.asking import Asked
-from episode.sizing.bound import bound_to, read_pattern
-from episode.sizing.calibrating import COLUMNS, QUERY
-from episode.sizing.demand import Demand, number, seconds
-from episode.sizing.measuring import held_rows, measured, snapshot_cost
-from episode.sizing.profile import EVENTS, ROWS, SITUATIONS, QueryProfile
+from episode.sizing.answer import Demand, number, seconds
+from episode.sizing.measuring import COLUMNS, QUERY, Asked, held_rows, measured, snapshot_cost
+from episode.sizing.profile import EVENTS, ROWS, SITUATIONS, QueryProfile, bound_to, read_pattern
 from episode.sizing.samples import made_up, read_columns, read_sample
 from tests.unit.sizing.fixed import constants
 

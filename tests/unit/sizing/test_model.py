@@ -10,19 +10,24 @@ from hypothesis import strategies as st
 
 from episode.errors import EpisodeError
 from episode.sizing.model import (
+    BUSY,
     DIRECT,
     PARTS,
     THROUGH_JVM,
     contention_at,
     cores_for_batch,
     imbalance,
+    live_tasks,
+    live_work,
     match_tasks,
+    micro_batch_work,
+    micro_batches,
     predict_batch,
+    state_of,
     tasks_of,
     work_of,
 )
 from episode.sizing.profile import EVENTS, ROWS, Held
-from episode.sizing.streams import BUSY, live_tasks, live_work, micro_batch_work, micro_batches, state_of
 from tests.unit.sizing.fixed import constants, profile
 
 MANY_KEYS = 1e12

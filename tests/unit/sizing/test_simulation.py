@@ -22,7 +22,7 @@ from bench.simulated_cluster import (
     simulate_micro_batches,
 )
 
-from episode.sizing.streams import live_tasks, micro_batches
+from episode.sizing.model import live_tasks, micro_batches
 from tests.unit.sizing.fixed import constants, profile
 
 MANY = 10**8

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from episode.spark.conditions import (
+from episode.spark.scan.conditions import (
     OPERATORS,
     Comparison,
     Condition,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from episode.spark.shards import late_file
+from episode.spark.stream.shards import late_file
 
 
 def test_a_step_that_is_run_again_has_the_same_file() -> None:

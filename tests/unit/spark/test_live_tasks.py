@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pyspark.errors import PySparkException
 
-from episode.spark.live_tasks import is_lost, is_stopped
+from episode.spark.live import is_lost, is_stopped
 
 CRASHED = "Task 0 in stage 0.0 failed 1 times: Python worker exited unexpectedly (crashed)."
 LOST = "Job aborted due to stage failure: ExecutorLostFailure (executor 1 exited caused by one of the running tasks)"

@@ -8,8 +8,8 @@ import pytest
 
 from episode.errors import EpisodeError
 from episode.spark.errors import missing_on_workers, translate
-from episode.spark.session import JAVA_OPTIONS, check_java, java_settings, not_started
-from episode.spark.stream import many_partitions
+from episode.spark.startup.session import JAVA_OPTIONS, check_java, java_settings, not_started
+from episode.spark.stream.runtime import many_partitions
 
 
 @pytest.fixture

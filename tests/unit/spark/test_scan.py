@@ -13,10 +13,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from episode.spark.conditions import Comparison, Condition, Conjunction, Disjunction, Membership, Nullness
-from episode.spark.scan import ParquetScan, scan_of_files
-from episode.spark.storage import LOCAL, Storage
-from episode.spark.table_files import DataFile, TableFiles
+from episode.spark.scan.conditions import Comparison, Condition, Conjunction, Disjunction, Membership, Nullness
+from episode.spark.scan.direct import ParquetScan, scan_of_files
+from episode.spark.scan.parquet import DataFile, TableFiles
+from episode.spark.scan.storage import LOCAL, Storage
 
 PARTITIONS = pa.table(
     {

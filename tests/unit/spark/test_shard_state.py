@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from episode.matchers.protocol import Snapshot, StateChunk
-from episode.spark.shard_state import SMALL, ShardChunks
+from episode.spark.stream.shards import SMALL, ShardChunks
 
 
 class Entries:

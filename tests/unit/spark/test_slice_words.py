@@ -10,9 +10,9 @@ import pytest
 
 from episode.matchers.ordering import order_image
 from episode.matchers.protocol import OrderKey
-from episode.matchers.sliced_keys import SlicedKey, SlicedKeys
-from episode.matchers.slicing import Overlap
-from episode.spark.slice_words import slice_words, span_words, time_words
+from episode.matchers.slices.keys import SlicedKey, SlicedKeys
+from episode.matchers.slices.slicing import Overlap
+from episode.spark.batch.slices import slice_words, span_words, time_words
 
 MOMENT = datetime(2026, 3, 2, 9, 30)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from episode.spark.classic import Refused
-from episode.spark.snapshots import local_path, reason_of_log, whole
+from episode.spark.scan.lakehouse import local_path, reason_of_log, whole
 
 PLAIN = {"minReaderVersion": 1, "minWriterVersion": 2}
 

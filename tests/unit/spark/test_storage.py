@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from episode.spark.storage import LOCAL, Storage, Workplace, storage_of
+from episode.spark.scan.storage import LOCAL, Storage, Workplace, storage_of
 
 KEYS = {"fs.s3a.access.key": "AKIA", "fs.s3a.secret.key": "s3cret", "fs.s3a.endpoint.region": "eu-west-1"}
 HERE = Workplace("ann", {}, {})

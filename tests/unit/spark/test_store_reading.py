@@ -13,9 +13,9 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 from episode.errors import EpisodeAnalysisError
 from episode.matchers.envelope import Packing, unpack
 from episode.matchers.protocol import InputOrder, OrderKey
-from episode.spark import store_reading
-from episode.spark.store_reading import EnvelopeOptions, LanePart, StoreReader, StoreStreamReader
-from episode.spark.store_source import EpisodeSource, declared_schema
+from episode.spark.stores.catalog import reading as store_reading
+from episode.spark.stores.reading import EnvelopeOptions, LanePart, StoreReader, StoreStreamReader
+from episode.spark.stores.source import EpisodeSource, declared_schema
 from episode.store.catalog import Catalog, declare
 from episode.store.segment import CorruptSegment
 from episode.store.stream import StreamStore, open_store

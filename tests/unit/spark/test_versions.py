@@ -8,7 +8,7 @@ import pytest
 
 from episode.errors import EpisodeUnsupportedError
 from episode.spark import versions
-from episode.spark.store_source import EpisodeSource
+from episode.spark.stores.source import EpisodeSource
 
 PROTO = "pyspark.sql.streaming.proto"
 

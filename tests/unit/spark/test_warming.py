@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from episode.spark import warming
+from episode.spark.startup import workers as warming
 
 
 class Context:

@@ -17,10 +17,9 @@ import pytest
 from episode.errors import EpisodeAnalysisError, EpisodeDataError
 from episode.store import archive as archive_module
 from episode.store.archive import Archive
-from episode.store.compaction import TARGET_ROWS, runs_of
-from episode.store.manifest import ArchivedFile, Manifests
-from episode.store.partitioning import DAY, HOUR, chosen
+from episode.store.manifest import DAY, HOUR, ArchivedFile, Manifests, chosen
 from episode.store.stream import StreamStore
+from episode.store.upkeep import TARGET_ROWS, runs_of
 from tests.support.stores import Row, events, in_plain_files, make_store, rows_of
 
 NO_GRACE = {"log_retain": "0 seconds"}

@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from episode.errors import EpisodeDataError
-from episode.matchers.correlation.history import History
-from episode.store import row_groups
+from episode.matchers.correlation.archive import History
+from episode.store import parquet as row_groups
 from episode.store.history import ParquetHistory, StoreHistory
 from episode.store.stream import StreamStore
 from tests.support.stores import Row, events, make_store, rows_of

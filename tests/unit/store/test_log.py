@@ -365,7 +365,7 @@ def test_a_stream_that_was_dropped_meanwhile(tmp_path: Path) -> None:
 def test_large_values_are_several_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("episode.store.log.BLOCK_BYTES", 5_000)
     monkeypatch.setattr("episode.store.archive.CHUNK_BYTES", 20_000)
-    monkeypatch.setattr("episode.store.compaction.FEWEST", 100)
+    monkeypatch.setattr("episode.store.upkeep.FEWEST", 100)
     store = make_store(tmp_path, key=())
     rows: list[Any] = [("x" * (i % 7) * 300, i, i) for i in range(100)]
     store.append(events(rows))

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pytest
 
 from episode.errors import EpisodeDataError
-from episode.store.rows import table_of_dictionaries
+from episode.store.conforming import table_of_dictionaries
 from episode.store.sources import events_of
 from episode.store.stream import StreamStore
 from tests.support.stores import make_store

@@ -10,7 +10,7 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
-from episode.studio.access import Access, Guard
+from episode.see.studio.app import Access, Guard
 
 ACCESS = Access(8350)
 OWN = "http://127.0.0.1:8350"

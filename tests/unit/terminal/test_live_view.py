@@ -10,8 +10,7 @@ import pytest
 from rich.console import Console
 
 from episode.cli.follow import new_batches
-from episode.terminal.live import RESULT, SHOWN_ROWS, LiveView, duration, micro_batch, size
-from episode.terminal.live_view import LiveQueryView
+from episode.terminal.progress import RESULT, SHOWN_ROWS, LiveQueryView, LiveView, duration, micro_batch, size
 
 
 def progress(number: int, *, ran: bool = True, watermark: str | None = "2026-03-02T09:30:00.000Z") -> Any:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Union
 
-from episode.lang.source import Source
-from episode.lang.syntax import Duration, Span
+from episode.lang.syntax import Duration, Source, Span
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,7 @@ from episode.lang.events.syntax import (
     classes_of,
     nodes_of,
 )
-from episode.lang.source import Source
-from episode.lang.syntax import Span
+from episode.lang.syntax import Source, Span
 
 NO_EVENTS = "Between other events, write A; !B; C: no B between A and C."
 

@@ -15,8 +15,7 @@ from sqlglot import exp
 
 from episode.errors import EpisodeSyntaxError
 from episode.lang.cursor import Cursor, closest, describe, top_level
-from episode.lang.events.references import Variables
-from episode.lang.events.scalar import parse_event_scalar
+from episode.lang.events.scalar import Variables, parse_event_scalar
 from episode.lang.events.syntax import (
     EventAggregate,
     EventAtom,
@@ -29,9 +28,8 @@ from episode.lang.events.syntax import (
 )
 from episode.lang.lexer import Kind, Token, tokenize
 from episode.lang.lifting import PLACEHOLDER
-from episode.lang.source import Source
 from episode.lang.spark_expression import EVENT_PATTERNS, MAXIMUM_DEPTH, TOO_DEEP, read_expression
-from episode.lang.syntax import NOWHERE, Scalar, Span
+from episode.lang.syntax import NOWHERE, Scalar, Source, Span
 
 STRATEGIES = {strategy.value: strategy for strategy in Strategy}
 STRATEGY_SIGNS = {"|": Strategy.STRICT, "→": Strategy.NEXT, "⇒": Strategy.ANY}

@@ -11,7 +11,8 @@ known.
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+from collections import Counter
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from episode.errors import EpisodeSyntaxError
@@ -32,19 +33,72 @@ from episode.lang.clauses import (
     with_suggestion,
 )
 from episode.lang.cursor import Cursor, describe
-from episode.lang.events.aggregates import parse_match_aggregates
+from episode.lang.events.aggregates import parse_match_aggregates, read_confidence, read_interval
 from episode.lang.events.checks import check_groups, check_pattern, variables_of
 from episode.lang.events.conditions import Conditions, parse_conditions
-from episode.lang.events.imprecise import read_confidence, read_interval
-from episode.lang.events.item_names import Named, own_name, with_different_names
 from episode.lang.events.operators import parse_operators
-from episode.lang.events.references import Variables
-from episode.lang.events.scalar import parse_event_scalar
-from episode.lang.events.syntax import EventInput, EventQuery, Strategy, event_atoms
+from episode.lang.events.scalar import Variables, parse_event_scalar
+from episode.lang.events.syntax import (
+    EventAtom,
+    EventColumn,
+    EventInput,
+    EventQuery,
+    Index,
+    Strategy,
+    WholeEvent,
+    event_atoms,
+)
 from episode.lang.lexer import Kind, Token, tokenize
 from episode.lang.lifting import refuse_reserved
-from episode.lang.source import Source
-from episode.lang.syntax import ReturnItem, Scalar, Span
+from episode.lang.syntax import ReturnItem, Scalar, Source, Span
+
+# Names of the columns of RETURN that have none after AS.
+
+
+@dataclass(frozen=True)
+class Named:
+    """An item of RETURN. given: does its name stand after AS?"""
+
+    item: ReturnItem
+    given: bool
+
+
+def own_name(expression: Scalar) -> str:
+    """The attribute or variable, where the expression is nothing else; else its text."""
+    atom = _only_atom(expression)
+    if isinstance(atom, EventColumn):
+        return atom.path[-1]
+    if isinstance(atom, WholeEvent):
+        return atom.variable
+    return " ".join(expression.original.split())
+
+
+def with_different_names(items: list[Named]) -> list[ReturnItem]:
+    """`a.ts, c.ts` → a_ts, c_ts: of items with one name, those that do not have it after AS get a longer one."""
+    counts = Counter(one.item.name.lower() for one in items)
+    return [
+        replace(one.item, name=_longer_name(one.item))
+        if counts[one.item.name.lower()] > 1 and not one.given
+        else one.item
+        for one in items
+    ]
+
+
+def _longer_name(item: ReturnItem) -> str:
+    """a.x: a_x; b[1].x: b_1_x; b[last].x: b_last_x; b[2]: b_2. Other expressions keep their text."""
+    atom = _only_atom(item.expression)
+    if not isinstance(atom, (EventColumn, WholeEvent)):
+        return item.name
+    index = {Index.AT: (str(atom.number),), Index.LAST: ("last",)}.get(atom.index, ())
+    path = atom.path if isinstance(atom, EventColumn) else ()
+    return "_".join((atom.variable, *index, *path))
+
+
+def _only_atom(expression: Scalar) -> EventAtom | None:
+    """The atom that is all of an expression."""
+    atoms = event_atoms(expression)
+    return atoms[0] if len(atoms) == 1 and expression.text.strip() == expression.atoms[0][0] else None
+
 
 INPUT_WORDS = ("FROM", "PARTITION", "ORDER", "START", "TIME", "TYPE")
 ORDER_HINT = "The parts, in order: PATTERN, WHERE, WITHIN, CONFIDENCE, RETURN or AGGREGATE."

@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Union, cast
 
-from episode.lang.source import Source
-from episode.lang.syntax import NOWHERE, Duration, ReturnItem, Scalar, Span
+from episode.lang.syntax import NOWHERE, Duration, ReturnItem, Scalar, Source, Span
 
 
 class Strategy(str, Enum):

@@ -32,10 +32,10 @@ from episode.lang.rows.syntax import (
     SkipTo,
     Subset,
 )
-from episode.lang.source import Source
 from episode.lang.syntax import (
     NOWHERE,
     Duration,
+    Source,
     Span,
 )
 

@@ -14,8 +14,7 @@ from typing import NoReturn
 from episode.errors import EpisodeAnalysisError, EpisodeSyntaxError, EpisodeUnsupportedError
 from episode.lang.cursor import closest
 from episode.lang.lexer import Kind, Token
-from episode.lang.rows.window_calls import Call, call_before, read_call
-from episode.lang.rows.window_syntax import (
+from episode.lang.rows.syntax import (
     FunctionCall,
     Naming,
     PatternWindow,
@@ -23,9 +22,8 @@ from episode.lang.rows.window_syntax import (
     WindowedSelect,
     WindowStar,
 )
-from episode.lang.rows.windows import base_name, is_pattern_window, parse_window
-from episode.lang.source import Source
-from episode.lang.syntax import Cover, Span
+from episode.lang.rows.windows import Call, base_name, call_before, is_pattern_window, parse_window, read_call
+from episode.lang.syntax import Cover, Source, Span
 
 SETS = ("UNION", "EXCEPT", "MINUS", "INTERSECT")
 AFTER_TABLES = (

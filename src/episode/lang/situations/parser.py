@@ -29,13 +29,11 @@ from episode.lang.clauses import (
 from episode.lang.cursor import Cursor
 from episode.lang.lexer import Kind, Token, tokenize
 from episode.lang.lifting import refuse_reserved
-from episode.lang.situations.define import parse_definitions
-from episode.lang.situations.durations import check_pairs, check_window
+from episode.lang.situations.define import check_pairs, check_window, parse_definitions
 from episode.lang.situations.relations import check_constraints, parse_constraints
 from episode.lang.situations.scalar import Symbols, parse_returned
 from episode.lang.situations.syntax import Constraint, SituationDefinition, SituationInput, SituationQuery
-from episode.lang.source import Source
-from episode.lang.syntax import NOWHERE, Duration, ReturnItem, Span
+from episode.lang.syntax import NOWHERE, Duration, ReturnItem, Source, Span
 
 ORDER_HINT = "The parts, in order: DEFINE, PATTERN, WITHIN, RETURN."
 EXAMPLE = "Write for example DEFINE A AS x > 5, B AS y < 3 PATTERN A overlaps B WITHIN 10 seconds."

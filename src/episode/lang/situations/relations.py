@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from typing import NoReturn
 
+from episode.lang.clauses import is_name
 from episode.lang.cursor import Cursor, closest, describe
 from episode.lang.lexer import Kind, Token
-from episode.lang.references import is_name
 from episode.lang.situations.allen import Relation, contradiction, mirror
 from episode.lang.situations.scalar import Symbols, known_symbols
 from episode.lang.situations.syntax import Constraint

@@ -7,16 +7,15 @@ from dataclasses import dataclass, field
 from typing import NoReturn
 
 from episode.errors import EpisodeUnsupportedError
+from episode.lang.clauses import is_name, read_path, read_sign
 from episode.lang.cursor import Cursor, closest, describe
+from episode.lang.duration import read_number
 from episode.lang.functions import AGGREGATES, NAVIGATIONS, OTHER_SPARK_AGGREGATES, ROW_FUNCTIONS, SYNONYMS
 from episode.lang.lexer import Kind, Token
 from episode.lang.lifting import called, lift_arguments, lift_scalar, read_call, refuse_nested
-from episode.lang.references import is_name, read_path, read_sign
 from episode.lang.situations.syntax import Moment, SituationAggregate, SituationAtom, SituationColumn, SituationTime
-from episode.lang.source import Source
 from episode.lang.spark_expression import SITUATION_PATTERNS, Surroundings
-from episode.lang.syntax import Scalar, Span
-from episode.lang.units import read_number
+from episode.lang.syntax import Scalar, Source, Span
 
 Symbols = Mapping[str, str]
 """The defined symbols as written, by lower-case name."""

@@ -7,8 +7,7 @@ from enum import Enum
 from typing import Union, cast
 
 from episode.lang.situations.allen import Relation
-from episode.lang.source import Source
-from episode.lang.syntax import NOWHERE, Duration, ReturnItem, Scalar, Span
+from episode.lang.syntax import NOWHERE, Duration, ReturnItem, Scalar, Source, Span
 
 # ---- atoms of scalar expressions ----------------------------------------------------------------------
 

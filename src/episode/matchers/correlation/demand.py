@@ -1,4 +1,4 @@
-"""A pattern of which only the matches that the other one asks for are found (PCQ, sections 3.3, 4.3 and 4.4).
+"""A pattern of which only the matches are found that the other one asks for (PCQ, sections 3.3, 4.3 and 4.4).
 
 Its rows wait in the recent buffer. A match of the other pattern asks for matches that start (archive) or end (live) in
 a region. They are found from the rows of that region, and from those that follow; in a stream, when these have come.
@@ -6,24 +6,295 @@ a region. They are found from the rows of that region, and from those that follo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from time import thread_time
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
 
-from episode.matchers.correlation.answers import Answers, Least
+from episode.matchers.code.searching import first_rows
+from episode.matchers.columns import from_bytes
+from episode.matchers.correlation import regions
 from episode.matchers.correlation.matches import SideMatches, together
-from episode.matchers.correlation.older import OlderRows
-from episode.matchers.correlation.recent import RecentBuffer
-from episode.matchers.correlation.segments import FIRST_ID, RegionDemands, Segments, looked_up
+from episode.matchers.correlation.recent import OlderRows, RecentBuffer
+from episode.matchers.correlation.regions import FIRST_ID, Covered, RecencyReach, RegionDemands, Segments, looked_up
 from episode.matchers.correlation.side import RecencySide
-from episode.matchers.held import least_by_key
-from episode.matchers.protocol import END_OF_TIME, EventBatch, Snapshot, StateChunk
+from episode.matchers.protocol import END_OF_TIME, EventBatch, Partial, Snapshot, StateChunk
+from episode.matchers.state import arrays_in, by_name, chunk_of, least_by_key, ranges
 from episode.matchers.times import EVER, NEVER
 
 if TYPE_CHECKING:
     from episode.matchers.correlation.spec import CorrelationSpec, SidePlan
+
+
+# Segments at work: the pattern's own matcher is fed with the rows that were asked for (PCQ, sections 4.3 and 4.4).
+#
+# What of a demand is not known yet becomes a segment. It is fed with the rows of its region, and with those that follow
+# until everything that was asked for is decided. With the result cache the regions of a key are merged, and what has
+# been computed once is never computed again; without it each demand has a segment of its own.
+
+
+SLACK = 8
+"""Rows after a region that are fed with it, so that what starts in it is most often decided at once."""
+_STATE, _UNANCHORED = "segments", "unanchored"
+Least = Callable[[np.ndarray], np.ndarray]
+"""For keys: the least time that a demand to come may ask for."""
+
+
+class Answers:
+    """The segments of one side. recent: its rows; older: those that are in an archive. cached: is what was found
+    remembered? fed_rows: how many rows were fed to segments so far."""
+
+    def __init__(self, side: RecencySide, recent: RecentBuffer, cached: bool) -> None:
+        assert isinstance(side.matcher, Partial)
+        self.partial: Partial = side.matcher
+        self.side, self.traits, self.recent, self.cached = side, side.traits, recent, cached
+        self.reach = RecencyReach(self.partial, side.traits, side.events)
+        self.older: OlderRows | None = None
+        self.segments = Segments()
+        self.covered = Covered()
+        self.fed_rows = 0
+        self._unanchored = np.zeros(0, np.int64)
+        self._next_id = FIRST_ID
+        self._groups = self._from = self._to = np.zeros(0, np.int64)
+
+    # ---- one round -------------------------------------------------------------------------------------------------
+
+    def open(self, demands: RegionDemands, until: int) -> np.ndarray:
+        """Segments for what is asked for and not known yet."""
+        if self.older is not None:
+            self._fetch(self.older, demands, until)
+        recent, active = self.recent, self.segments
+        groups = np.unique(np.concatenate([recent.keys, active.key, demands.key]))
+        self._groups = groups
+        self._from, self._to, fresh = (
+            looked_up(recent.keys, rows, groups, 0) for rows in (recent.row_from, recent.row_to, recent.fresh)
+        )
+        active = active.moved(fresh[np.searchsorted(groups, active.key)])
+        order = np.lexsort((demands.lo, demands.key))
+        new = demands.select(order)
+        if self.cached:
+            active, new = _extended(active, new, self.traits.by_end)
+        covered = self.covered.until(groups)
+        number = np.searchsorted(groups, new.key)
+        out = regions.merge(number, new, self._from, self._to, recent.time, covered, SLACK, until, self.cached)
+        count = len(out)
+        group, lo, hi = out[:, regions.KEY], out[:, regions.LO].copy(), out[:, regions.HI].copy()
+        limit = hi.copy()
+        if self.cached:
+            limit[:] = EVER
+            followed = np.flatnonzero(group[1:] == group[:-1])
+            limit[followed] = lo[followed + 1]
+        back, _ = self._reach_back(group, out[:, regions.FROM].copy(), lo)
+        first = np.maximum(back - self.traits.lookback, self._from[group])
+        ids = self._next_id + np.arange(count)
+        self._next_id += count
+        self.segments = active.followed_by(Segments(ids, groups[group], lo, hi, limit, first, np.full(count, NEVER)))
+        if self.cached:
+            return ids
+        by_demand = np.empty(len(order), np.int64)
+        by_demand[order] = ids
+        return by_demand
+
+    def _fetch(self, older: OlderRows, demands: RegionDemands, until: int) -> None:
+        """Read rows that are asked for and not in the buffer. A segment that goes on needs none."""
+        older.arrive(self.recent)
+        going_on = self.segments.key[self.segments.limit == EVER] if self.cached else np.zeros(0, np.int64)
+        lo = np.maximum(demands.lo, self.covered.until(demands.key))
+        wanted = np.flatnonzero((lo < demands.hi) & ~np.isin(demands.key, going_on))
+        older.fetch(self.recent, demands.key[wanted], lo[wanted], until)
+
+    def advance(self, until: int) -> Iterator[SideMatches]:
+        """Feed the segments until they are decided, or their rows are used up."""
+        time = self.recent.time
+        fed = np.zeros(len(self.segments), np.int64)
+        while len(self.segments):
+            segments = self.segments
+            group = np.searchsorted(self._groups, segments.key)
+            row_to = self._to[group]
+            end = first_rows(segments.at, row_to, time, segments.hi)
+            if not self.traits.by_end:
+                end = np.minimum(row_to, np.maximum(end + SLACK, segments.at + fed))
+            counts = end - segments.at
+            left = end < row_to
+            following = np.full(len(segments), EVER if until == END_OF_TIME else until + 1, np.int64)
+            following[left] = time[end[left]]
+            used_up = self.traits.by_end or not left.any()
+            rows = ranges(segments.at, counts)
+            self.fed_rows += len(rows)
+            events = EventBatch(
+                self.side.events.renamed(self.recent.taken(rows)), np.repeat(segments.id, counts), time[rows]
+            )
+            known = until if used_up else min(until, int(following[left].min()) - 1)
+            found = self.side.taken(self.side.matcher.feed(events, known))
+            self.segments, fed = segments.moved(end), fed + counts
+            if len(found):
+                yield self._accepted(found)
+            fed = fed[self._settle(following, known)]
+            if used_up:
+                break
+
+    def _accepted(self, found: SideMatches) -> SideMatches:
+        """Those that were asked for, or come for nothing."""
+        segments = self.segments
+        at = np.searchsorted(segments.id, found.key)
+        when = found.end if self.traits.by_end else found.start
+        taken = np.flatnonzero((when >= segments.lo[at]) & (when < segments.limit[at]))
+        if not self.traits.by_end:
+            np.maximum.at(segments.last, at, found.start)
+        found = found.select(taken)
+        if not self.cached:
+            return found
+        return replace(found, key=segments.key[at[taken]])
+
+    def _settle(self, following: np.ndarray, until: int) -> np.ndarray:
+        """Let go of segments in which all is decided; gives those that are not. following: times of their next rows.
+        until: as they were fed."""
+        segments = self.segments
+        if self.traits.by_end:
+            decided = (segments.hi <= following) & (until >= segments.hi - 1)
+            known = segments.hi
+        else:
+            known = np.minimum(following, self.open_starts(segments))
+            # Of rows with one time, some may have started a match while others are not decided.
+            decided = (known >= segments.hi) & ((known > segments.last) | (not self.cached))
+        if until == END_OF_TIME:
+            decided[:] = True
+        elif len(self._unanchored):
+            decided, known = self._anchor(decided, known, until)
+        gone, left = np.flatnonzero(decided), np.flatnonzero(~decided)
+        if len(gone):
+            self.partial.forget(segments.id[gone])
+            if self.cached:
+                self.covered.cover(segments.key[gone], known[gone])
+            self.segments = segments.select(left)
+        return left
+
+    def _anchor(self, decided: np.ndarray, known: np.ndarray, until: int) -> tuple[np.ndarray, np.ndarray]:
+        """Segments that go on because the rows from before are not in the buffer end when what comes is enough."""
+        segments = self.segments
+        old = np.flatnonzero(np.isin(segments.id, self._unanchored))
+        if self.traits.by_end:
+            known = known.copy()
+            known[old] = np.maximum(segments.last[old], until + 1)
+        group = np.searchsorted(self._groups, segments.key[old])
+        row = first_rows(self._from[group], self._to[group], self.recent.time, known[old])
+        back, sure = self._reach_back(group, row, known[old])
+        sure &= back - self.traits.lookback >= self._from[group]
+        decided = decided.copy()
+        if self.traits.by_end:
+            segments.hi[old[sure]] = known[old[sure]]
+            decided[old[sure]] = until >= known[old[sure]] - 1
+        decided[old[~sure]] = False
+        self._unanchored = np.setdiff1d(self._unanchored, segments.id[old[sure]])
+        return decided, known
+
+    def open_starts(self, segments: Segments) -> np.ndarray:
+        """For each segment the first start that is not decided."""
+        ids, times = self.side.matcher.open_from
+        return looked_up(ids, times, segments.id, EVER)
+
+    def _reach_back(self, group: np.ndarray, row: np.ndarray, lo: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """What `RecencyReach.back` says, of rows of groups."""
+        return self.reach.back(self.recent, self._from[group], self._to[group], row, lo)
+
+    # ---- what is still to come ---------------------------------------------------------------------------------------
+
+    def first_needed(self, bound: np.ndarray) -> np.ndarray:
+        """For each key of the buffer, the first row that is needed for matches from this time on."""
+        recent = self.recent
+        self._groups, self._from, self._to = recent.keys, recent.row_from, recent.row_to
+        first, _ = self._reach_back(np.arange(len(recent.keys)), recent.first_rows(bound), bound)
+        return first - self.traits.lookback
+
+    def pending(self) -> tuple[np.ndarray, np.ndarray]:
+        """For each key with a segment: before this time nothing will be asked for again."""
+        segments = self.segments
+        if self.traits.by_end:
+            hi = np.where(segments.hi == EVER, segments.last, segments.hi)
+            key, negative = least_by_key(segments.key, ~hi)
+            return key, ~negative
+        return least_by_key(segments.key, self.open_starts(segments))
+
+    # ---- all matches, or only some -----------------------------------------------------------------------------------
+
+    def adopt(self) -> None:
+        """Segments that have no end and that nothing follows are their keys."""
+        segments = self.segments
+        mine = (segments.limit == EVER) & (segments.hi == EVER)
+        moved = np.flatnonzero(mine & (segments.id != segments.key))
+        self.partial.rename(segments.id[moved], segments.key[moved])
+        self.segments = segments.select(np.flatnonzero(~mine))
+        self._unanchored = np.zeros(0, np.int64)
+        self.covered = Covered()
+
+    def detach(self, until: int, asked: np.ndarray, wanted: Least) -> None:
+        """What the matcher holds of keys become segments of their own. wanted: for keys, what has been asked for so far
+        (times before this one); asked: the keys of which something has. Rows from before are not in the buffer, so
+        these segments go on until those that are there are enough to begin another one."""
+        held = self.side.matcher.live_keys
+        held = keys = held[held < FIRST_ID]
+        if self.traits.by_end:
+            keys = np.union1d(held, asked[wanted(asked) > until + 1])
+        count = len(keys)
+        hi = np.maximum(wanted(keys), until + 1) if self.traits.by_end else np.full(count, until + 1)
+        never, ever, at = np.full(count, NEVER), np.full(count, EVER), np.zeros(count, np.int64)
+        if self.traits.by_end:  # of keys that nothing is held of, what comes begins anew
+            own = Segments(keys, keys, never, np.where(np.isin(keys, held), EVER, hi), ever, at, hi)
+        else:
+            own = Segments(keys, keys, never, hi, ever, at, never.copy())
+        self.segments = own.followed_by(self.segments)
+        self._unanchored = held
+        self.covered = Covered()
+        if self.older is not None:
+            others = np.setdiff1d(self.older.past.key, keys)
+            self.covered = Covered(others, np.full(len(others), until + 1))
+
+    # ---- snapshots -------------------------------------------------------------------------------------------------
+
+    def forget(self) -> None:
+        """The input has ended."""
+        self.segments, self.covered = Segments(), Covered()
+
+    def chunks(self, metadata: dict[str, str]) -> list[StateChunk]:
+        """metadata: what else is to be remembered."""
+        segments = self.segments.table().replace_schema_metadata({"next": str(self._next_id), **metadata})
+        unanchored = chunk_of(_UNANCHORED, pa.table({"key": self._unanchored}))
+        own = [chunk_of(_STATE, segments), self.covered.chunk(), unanchored]
+        return own if self.older is None else [*own, self.older.chunk()]
+
+    def restore(self, chunks: Sequence[StateChunk]) -> dict[bytes, bytes] | None:
+        """Go on with these chunks; gives what else was remembered, if anything was."""
+        known = by_name([chunk for chunk in chunks if chunk.name == _STATE])
+        unanchored = arrays_in(chunks, _UNANCHORED, "key")
+        if not known or unanchored is None:
+            return None
+        if self.older is not None:
+            self.older.restore(chunks)
+        table = from_bytes(known[_STATE].data)
+        metadata: dict[bytes, bytes] = table.schema.metadata
+        self._next_id = int(metadata[b"next"])
+        self.segments = Segments.from_table(table)
+        (self._unanchored,) = unanchored
+        self.covered.restore(chunks)
+        return metadata
+
+
+def _extended(active: Segments, demands: RegionDemands, by_end: bool) -> tuple[Segments, RegionDemands]:
+    """Segments that nothing follows, grown by what is asked for of their keys; and what is left to ask for."""
+    last = np.flatnonzero(active.limit == EVER)
+    if len(last) == 0 or len(demands) == 0:
+        return active, demands
+    order = last[np.argsort(active.key[last], kind="stable")]
+    at = np.minimum(np.searchsorted(active.key[order], demands.key), len(order) - 1)
+    mine = active.key[order[at]] == demands.key
+    hi, last = active.hi.copy(), active.last.copy()
+    np.maximum.at(hi, order[at[mine]], demands.hi[mine])
+    if by_end:
+        np.maximum.at(last, order[at[mine]], demands.hi[mine])
+    return replace(active, hi=hi, last=last), demands.select(np.flatnonzero(~mine))
 
 
 class DemandedSide(RecencySide):

@@ -17,20 +17,17 @@ import pyarrow as pa
 
 from episode.matchers.columns import from_bytes
 from episode.matchers.correlation import regions
-from episode.matchers.correlation.adapt import RecencyAdaptation, RecencyRound
+from episode.matchers.correlation.archive import Past
 from episode.matchers.correlation.demand import DemandedSide
-from episode.matchers.correlation.join import MatchJoin
+from episode.matchers.correlation.join import MatchJoin, PairOutput
 from episode.matchers.correlation.matches import SideMatches
-from episode.matchers.correlation.older import OlderRows
-from episode.matchers.correlation.output import PairOutput
-from episode.matchers.correlation.past import Past
-from episode.matchers.correlation.rounds import rounds_of
-from episode.matchers.correlation.segments import RegionDemands
-from episode.matchers.correlation.side import RecencySide, with_prefix, without_prefix
-from episode.matchers.correlation.strategies import unavailable
-from episode.matchers.held import by_name, chunk_of
+from episode.matchers.correlation.recent import OlderRows
+from episode.matchers.correlation.regions import RegionDemands
+from episode.matchers.correlation.side import RecencySide, rounds_of, with_prefix, without_prefix
+from episode.matchers.correlation.strategies import RecencyAdaptation, RecencyRound, unavailable
 from episode.matchers.protocol import END_OF_TIME, EventBatch, Snapshot, StateChunk
-from episode.matchers.slicing import ALL_TIMES, SliceBounds
+from episode.matchers.slices.slicing import ALL_TIMES, SliceBounds
+from episode.matchers.state import by_name, chunk_of
 from episode.matchers.times import EVER, NEVER, window_ends, window_starts
 from episode.plan.correlation.plan import Strategy
 from episode.plan.correlation.report import CorrelationReport

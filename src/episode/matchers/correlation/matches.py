@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 
 from episode.matchers.columns import ALL_VALID, int64_values, one_chunk, one_chunk_each, take
-from episode.matchers.held import owned
 from episode.matchers.ordering import order_image
 from episode.matchers.protocol import KEY_COLUMN, OrderKey
+from episode.matchers.state import owned
 
 
 @dataclass(frozen=True)

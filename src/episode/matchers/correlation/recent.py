@@ -1,4 +1,4 @@
-"""The recent buffer (PCQ, section 4.2): rows of each key that a match to come may still ask for.
+"""The recent buffer (PCQ, section 4.2): rows that a match to come may still ask for, and older ones from the archive.
 
 What a feed costs depends on its rows and on the number of keys, not on the rows that are held. The rows of a key lie
 together, in order, as places in arrays, with room for more after them; where the room is used up they move to where
@@ -12,12 +12,91 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from episode.matchers.columns import from_bytes, take
-from episode.matchers.correlation.arrived import ArrivedRows
-from episode.matchers.correlation.segments import looked_up
-from episode.matchers.held import NOT_WRITTEN, KeptRows, by_name, chunk_of, owned, ranges
+from episode.matchers.code.searching import first_rows
+from episode.matchers.columns import from_bytes, one_chunk_each, take
+from episode.matchers.correlation.archive import Past
+from episode.matchers.correlation.regions import looked_up
 from episode.matchers.protocol import EventBatch, StateChunk
-from episode.matchers.range_search import first_rows
+from episode.matchers.state import NOT_WRITTEN, KeptRows, arrays_in, by_name, chunk_of, least_by_key, owned, ranges
+from episode.matchers.times import EVER, NEVER
+
+# Rows in the order in which they came: they are appended and let go without copying the others.
+
+
+TOGETHER = 8
+"""So many tables of like size become one: each row is copied a few times at most, and there are few tables."""
+MOST_TABLES = 64
+_LEAST_WASTE = 1024
+
+
+class ArrivedRows:
+    """Numbered rows, in tables. A table goes with the last of its rows that is wanted."""
+
+    def __init__(self, nothing: pa.Table) -> None:
+        self._nothing = nothing
+        self._tables: list[pa.Table] = []
+        self._first = np.zeros(0, np.int64)
+        self._wanted = np.zeros(0, np.int64)
+        self._next = 0
+
+    def append(self, table: pa.Table) -> int:
+        """Rows that have come; gives the number of the first of them."""
+        number = self._next
+        self._next += table.num_rows
+        self._tables.append(table)
+        self._first = np.append(self._first, number)
+        self._wanted = np.append(self._wanted, table.num_rows)
+        while self._join_last():
+            pass
+        return number
+
+    def taken(self, numbers: np.ndarray) -> pa.Table:
+        """The rows with these numbers."""
+        if len(numbers) == 0:
+            return self._nothing
+        which = np.searchsorted(self._first, numbers, side="right") - 1
+        used = np.unique(which)
+        if len(used) == 1:
+            return take(self._tables[used[0]], numbers - self._first[used[0]])
+        parts, order = [], []
+        for one in used.tolist():
+            at = np.flatnonzero(which == one)
+            parts.append(take(self._tables[one], numbers[at] - self._first[one]))
+            order.append(at)
+        place = np.empty(len(numbers), np.int64)
+        place[np.concatenate(order)] = np.arange(len(numbers))
+        return take(pa.concat_tables(parts), place)
+
+    def let_go(self, numbers: np.ndarray) -> None:
+        """These rows are not wanted any more."""
+        which = np.searchsorted(self._first, numbers, side="right") - 1
+        self._wanted -= np.bincount(which, minlength=len(self._first))
+        if not self._wanted.all():
+            self._keep(np.flatnonzero(self._wanted))
+
+    @property
+    def wasteful(self) -> bool:
+        """Should the rows that are wanted be appended anew?"""
+        rows = sum(table.num_rows for table in self._tables)
+        return rows > 2 * int(self._wanted.sum()) + _LEAST_WASTE or len(self._tables) > MOST_TABLES
+
+    def _join_last(self) -> bool:
+        """The last tables as one, if they are many and none is much larger than the last one."""
+        sizes = [table.num_rows for table in self._tables]
+        most, begin = 2 * sizes[-1], len(sizes) - 1
+        while begin and sizes[begin - 1] <= most and self._first[begin - 1] + sizes[begin - 1] == self._first[begin]:
+            begin -= 1
+        if len(sizes) - begin < TOGETHER:
+            return False
+        self._tables[begin:] = [one_chunk_each(pa.concat_tables(self._tables[begin:]))]
+        self._wanted = np.append(self._wanted[:begin], self._wanted[begin:].sum())
+        self._first = self._first[: begin + 1]
+        return True
+
+    def _keep(self, which: np.ndarray) -> None:
+        self._tables = [self._tables[one] for one in which.tolist()]
+        self._first, self._wanted = self._first[which], self._wanted[which]
+
 
 _NAME = "recent"
 
@@ -191,3 +270,87 @@ class RecentBuffer:
             if rows is not None:
                 self.add(EventBatch(rows.table, owned(rows.key), owned(rows.time)))
                 self._chunk[self._places()] = self._kept.chunk
+
+
+# What the recent buffer does not have of a region, read from the archive (PCQ, section 4.2).
+
+
+_SINCE = "since"
+
+
+class OlderRows:
+    """From when on the buffer has all rows of a key, and reading those from before.
+
+    capacity: the most rows of a key that stay in the buffer after a round; None: all that may be asked for.
+    """
+
+    def __init__(self, past: Past, capacity: int | None) -> None:
+        self.past, self.capacity = past, capacity
+        self.key = self.since = np.zeros(0, np.int64)
+
+    def arrive(self, recent: RecentBuffer) -> None:
+        """Of keys that have rows for the first time, the buffer has all from the first one on."""
+        keys = recent.keys
+        new = np.flatnonzero(~np.isin(keys, self.key))
+        if len(new):
+            since = recent.time[recent.row_from[new]]
+            self._set(np.concatenate([self.key, keys[new]]), np.concatenate([self.since, since]))
+
+    def fetch(self, recent: RecentBuffer, key: np.ndarray, lo: np.ndarray, until: int) -> None:
+        """Read what is missing of rows of keys from these times on, and of the rows before that conditions look at."""
+        if len(key) == 0:
+            return
+        lookback = self.past.reader.lookback
+        keys, first = least_by_key(key, lo)
+        since = looked_up(self.key, self.since, keys, min(until, EVER - 1) + 1)
+        before = recent.rows_before(keys, first)
+        missing = np.flatnonzero((first < since) | ((before < lookback) & (since > NEVER)))
+        if len(missing) == 0:
+            return
+        keys, since = keys[missing], since[missing]
+        first = np.minimum(first[missing], since)
+        rows = self.past.reader.read(self.past.values_of(keys), keys, first, since - 1)
+        recent.prepend(rows)
+        begin = np.searchsorted(rows.key, keys)
+        earlier = first_rows(begin, np.searchsorted(rows.key, keys, side="right"), rows.time, first)
+        first = np.where(earlier - begin < lookback, NEVER, first)  # there are no more
+        others = np.flatnonzero(~np.isin(self.key, keys))
+        self._set(np.concatenate([self.key[others], keys]), np.concatenate([self.since[others], first]))
+
+    def cut(self, recent: RecentBuffer, first: np.ndarray, until: int) -> np.ndarray:
+        """The first rows to keep of those that may be needed, within the capacity, and where another time begins.
+
+        Rows after `until` stay: of their times more may come, and what is read ends where the buffer begins.
+        """
+        first = np.maximum(first, recent.row_from)
+        if self.capacity is not None:
+            first = np.maximum(first, recent.row_to - self.capacity)
+        time, inside = recent.time, (first > recent.row_from) & (first < recent.row_to)
+        bound = np.where(inside, time[np.minimum(first, len(time) - 1)], 0) if len(time) else first
+        before = np.where(inside, time[np.maximum(first - 1, 0)], 0) if len(time) else first
+        split = np.flatnonzero(inside & (bound == before))
+        if len(split):  # rows of one time stay together, or go together
+            later = recent.first_rows(np.where(inside, np.minimum(bound, EVER - 1) + 1, 0))
+            first = first.copy()
+            first[split] = later[split]
+        first = np.minimum(first, recent.first_rows(np.full(len(first), until + 1, np.int64)))
+        dropped = first > recent.row_from
+        kept = np.flatnonzero(first < recent.row_to)
+        since = looked_up(self.key, self.since, recent.keys[kept], 0)
+        at = first[kept]
+        self._set(recent.keys[kept], np.where(dropped[kept], time[at] if len(time) else at, since))
+        return first
+
+    def _set(self, keys: np.ndarray, since: np.ndarray) -> None:
+        order = np.argsort(keys, kind="stable")
+        self.key, self.since = keys[order], since[order]
+
+    # ---- snapshots -------------------------------------------------------------------------------------------------
+
+    def chunk(self) -> StateChunk:
+        return chunk_of(_SINCE, pa.table({"key": self.key, "since": self.since}))
+
+    def restore(self, chunks: Sequence[StateChunk]) -> None:
+        known = arrays_in(chunks, _SINCE, "key", "since")
+        if known is not None:
+            self.key, self.since = known

@@ -1,20 +1,100 @@
-"""Regions of rows that matches of one pattern ask the other for, as segments that do not overlap (PCQ, section 4.3).
+"""Regions of rows that matches of one pattern ask the other for (PCQ, section 4.4), and how much of them is known.
 
 Rows of a key are contiguous, in order of time. All arrays are int64.
 """
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING
 
-from episode.matchers.correlation.segments import RegionDemands
-from episode.matchers.range_search import first_rows
-from episode.matchers.time_code import first_at_least
-from episode.native.builder import Program
-from episode.native.ir import Value, Variable
+import numpy as np
+import pyarrow as pa
+
+from episode.matchers.code.searching import first_at_least, first_rows
+from episode.matchers.correlation.side import SideEvents
+from episode.matchers.protocol import EventBatch, Partial, StateChunk, Traits
+from episode.matchers.state import arrays_in, chunk_of, least_by_key, ranges
+from episode.matchers.times import NEVER, window_starts
+from episode.native.builder import ArrayTypes, Program, Scope, entry_scope
+from episode.native.ir import I64, Value, Variable
 from episode.native.running import compiled_for
-from episode.native.scope import ArrayTypes, Scope, entry_scope
-from episode.native.types import I64
+
+if TYPE_CHECKING:
+    from episode.matchers.correlation.recent import RecentBuffer
+
+
+# Segments: stretches of a key's rows in which the matches of a pattern are asked for, each a key of its own inside.
+
+
+FIRST_ID = 1 << 40
+"""Segments have numbers that no key code has."""
+
+
+def nothing() -> np.ndarray:
+    """No numbers at all."""
+    return np.zeros(0, np.int64)
+
+
+@dataclass(frozen=True)
+class RegionDemands:
+    """What matches of the other pattern ask for: of each, its key, and the times lo <= t < hi of starts, or of ends."""
+
+    key: np.ndarray = field(default_factory=nothing)
+    lo: np.ndarray = field(default_factory=nothing)
+    hi: np.ndarray = field(default_factory=nothing)
+
+    def __len__(self) -> int:
+        return len(self.key)
+
+    def select(self, which: np.ndarray) -> RegionDemands:
+        return RegionDemands(self.key[which], self.lo[which], self.hi[which])
+
+
+@dataclass(frozen=True)
+class Segments:
+    """Segments that are being computed, in order of their numbers, int64.
+
+    key: whose rows. lo, hi: starts (or ends) from lo on and before hi are asked for. limit: those before it are
+    taken, too, if they are found. at: the next row to feed, in the buffer of this feed. last: the last start found.
+    """
+
+    id: np.ndarray = field(default_factory=nothing)
+    key: np.ndarray = field(default_factory=nothing)
+    lo: np.ndarray = field(default_factory=nothing)
+    hi: np.ndarray = field(default_factory=nothing)
+    limit: np.ndarray = field(default_factory=nothing)
+    at: np.ndarray = field(default_factory=nothing)
+    last: np.ndarray = field(default_factory=nothing)
+
+    def __len__(self) -> int:
+        return len(self.id)
+
+    def select(self, which: np.ndarray) -> Segments:
+        return Segments(*(getattr(self, one.name)[which] for one in fields(self)))
+
+    def followed_by(self, others: Segments) -> Segments:
+        return Segments(*(np.concatenate([getattr(self, one.name), getattr(others, one.name)]) for one in fields(self)))
+
+    def moved(self, at: np.ndarray) -> Segments:
+        return replace(self, at=at)
+
+    def table(self) -> pa.Table:
+        return pa.table({one.name: getattr(self, one.name) for one in fields(self)})
+
+    @staticmethod
+    def from_table(table: pa.Table) -> Segments:
+        return Segments(*(table.column(one.name).to_numpy().copy() for one in fields(Segments)))
+
+
+def looked_up(keys: np.ndarray, values: np.ndarray, wanted: np.ndarray, default: int) -> np.ndarray:
+    """The values of the wanted keys; keys ascend."""
+    if len(keys) == 0:
+        return np.full(len(wanted), default, np.int64)
+    at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+    return np.where(keys[at] == wanted, values[at], default)
+
 
 KEY, LO, HI, FROM, TO = range(5)
 """Columns of a segment: the number of its key; times lo <= t < hi; rows."""
@@ -96,3 +176,98 @@ def extent(
     first, end = first + before[number], end + before[number]
     reached = np.concatenate([[0], np.maximum.accumulate(end)[:-1]]) if len(end) else end
     return int((end - first).sum()), int(np.maximum(0, end - np.maximum(first, reached)).sum())
+
+
+# How far matches of a key are known: what was asked for and decided is never computed again.
+
+
+_NAME = "covered"
+
+
+@dataclass
+class Covered:
+    """Of each key (ascending), everything before this time is known."""
+
+    key: np.ndarray = field(default_factory=nothing)
+    time: np.ndarray = field(default_factory=nothing)
+
+    def until(self, keys: np.ndarray) -> np.ndarray:
+        """For each of these keys, the time before which everything is known."""
+        return looked_up(self.key, self.time, keys, NEVER)
+
+    def cover(self, key: np.ndarray, time: np.ndarray) -> None:
+        """Of these keys everything before these times is known."""
+        keys, times = np.concatenate([self.key, key]), np.concatenate([self.time, time])
+        self.key, negative = least_by_key(keys, ~times)
+        self.time = ~negative
+
+    def keep(self, wanted: np.ndarray) -> None:
+        """Remember only those (bool)."""
+        self.key, self.time = self.key[wanted], self.time[wanted]
+
+    # ---- snapshots -------------------------------------------------------------------------------------------------
+
+    def chunk(self) -> StateChunk:
+        return chunk_of(_NAME, pa.table({"key": self.key, "covered": self.time}))
+
+    def restore(self, chunks: Sequence[StateChunk]) -> None:
+        known = arrays_in(chunks, _NAME, "key", "covered")
+        if known is not None:
+            self.key, self.time = known
+
+
+# How far before a row evaluation must begin, so that the matches that end there are known (PCQ, section 4.4).
+
+
+FIRST_BLOCK = 8
+"""Rows among which a wall is looked for first."""
+
+
+class RecencyReach:
+    """Of one pattern. A wall is a row that can only be the first of a match: nothing from before reaches beyond it."""
+
+    def __init__(self, partial: Partial, traits: Traits, events: SideEvents) -> None:
+        self.partial, self.traits, self.events = partial, traits, events
+
+    def back(
+        self, recent: RecentBuffer, row_from: np.ndarray, row_to: np.ndarray, row: np.ndarray, lo: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The first rows to feed, so that all is known of matches that start with `row` or later, or end there; and
+        are they enough even where the key has rows before row_from? lo: the time that belongs to `row`."""
+        if not self.traits.by_end:
+            return row, np.ones(len(row), np.bool_)
+        if self.traits.longest is None and self.traits.within is None:
+            return self._walls(recent, row_from, np.minimum(row + 1, row_to))
+        back = np.full(len(row), NEVER, np.int64)
+        sure = np.zeros(len(row), np.bool_)
+        if self.traits.longest is not None:
+            back = row - max(0, self.traits.longest - 1)
+            sure |= back >= row_from
+        if self.traits.within is not None:
+            first = first_rows(row_from, row, recent.time, window_starts(lo, self.traits.within))
+            back = np.maximum(back, first)
+            sure |= first > row_from
+        return np.maximum(back, row_from), sure
+
+    def _walls(self, recent: RecentBuffer, row_from: np.ndarray, row_to: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The last wall in each range of rows; without one, the first row of it; and is there one?"""
+        last = row_from.copy()
+        has_wall = np.zeros(len(row_from), np.bool_)
+        pending = np.flatnonzero(row_from < row_to)
+        high, block = row_to.copy(), FIRST_BLOCK
+        while len(pending):
+            low = np.maximum(row_from[pending], high[pending] - block)
+            begin = np.maximum(row_from[pending], low - self.traits.lookback)
+            counts = high[pending] - begin
+            tried = ranges(begin, counts)
+            events = EventBatch(
+                self.events.renamed(recent.taken(tried)), np.repeat(pending, counts), recent.time[tried]
+            )
+            walls = np.flatnonzero(self.partial.walls(events))
+            owner = events.key[walls]
+            np.maximum.at(last, owner, tried[walls])
+            has_wall[owner] = True
+            high[pending] = low
+            pending = pending[~has_wall[pending] & (low > row_from[pending])]
+            block *= 4
+        return last, has_wall

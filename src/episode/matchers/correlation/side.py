@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, repeat
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,15 +11,16 @@ import pyarrow as pa
 
 from episode.matchers.columns import int64_values, one_chunk, take
 from episode.matchers.correlation.matches import SideMatches, matches_of
-from episode.matchers.held import arrays_in, chunk_of, least_by_key
 from episode.matchers.keys import KeyCoder
 from episode.matchers.ordering import events_of
 from episode.matchers.protocol import END_OF_TIME, EventBatch, Matcher, Snapshot, StateChunk, Traits
-from episode.matchers.slicing import ALL_TIMES
+from episode.matchers.slices.slicing import ALL_TIMES
+from episode.matchers.state import arrays_in, chunk_of, least_by_key
 from episode.matchers.times import EVER, NEVER
 
 if TYPE_CHECKING:
     from episode.matchers.correlation.spec import CorrelationSpec, SidePlan
+
 
 _OUTER = "__episode_outer"
 _LEAST_KEYS = 1024
@@ -174,3 +176,45 @@ def with_prefix(snapshot: Snapshot, prefix: str) -> Snapshot:
     """A snapshot under longer names."""
     put = [StateChunk(prefix + chunk.name, chunk.version, chunk.data) for chunk in snapshot.put]
     return Snapshot(tuple(put), tuple(prefix + name for name in snapshot.removed))
+
+
+# A feed in rounds: in a batch some keys at a time, and large keys in pieces, so that not all matches are in memory.
+
+
+ROUND_ROWS = 1 << 18
+"""Rows of one round in a batch."""
+SAMPLE_ROWS = 1 << 14
+"""Rows of the first two rounds, where strategies are compared by what they cost."""
+
+
+def rounds_of(events: EventBatch, until: int, is_fresh: bool, sampled: bool) -> Iterator[tuple[EventBatch, int]]:
+    """Parts of a feed, and up to which time they complete the keys that they have.
+
+    is_fresh: nothing is known of any key. Otherwise, and in a stream, all keys go on together.
+    """
+    if until != END_OF_TIME or not is_fresh or len(events) <= SAMPLE_ROWS:
+        yield events, until
+        return
+    at, bounds = 0, events.bounds
+    sizes = chain([SAMPLE_ROWS] * 2 if sampled else [], repeat(ROUND_ROWS))
+    most = next(sizes)
+    while at < len(bounds) - 1:
+        end = max(at + 1, int(np.searchsorted(bounds, bounds[at] + most, side="right")) - 1)
+        low, high = int(bounds[at]), int(bounds[end])
+        while high - low > 2 * most:
+            cut = _cut(events.time, low, high, most)
+            if cut == high:
+                break
+            yield _part(events, low, cut), int(events.time[cut]) - 1
+            low, most = cut, next(sizes)
+        yield _part(events, low, high), until
+        at, most = end, next(sizes)
+
+
+def _cut(time: np.ndarray, low: int, high: int, rows: int) -> int:
+    """The row after about so many rows of one key where another time begins."""
+    return low + int(np.searchsorted(time[low:high], time[low + rows], side="right"))
+
+
+def _part(events: EventBatch, low: int, high: int) -> EventBatch:
+    return EventBatch(events.table.slice(low, high - low), events.key[low:high], events.time[low:high])

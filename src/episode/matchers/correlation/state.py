@@ -12,8 +12,8 @@ import pyarrow as pa
 
 from episode.matchers.columns import from_bytes, one_chunk_each
 from episode.matchers.correlation.matches import SideMatches, together
-from episode.matchers.held import NOT_WRITTEN, by_name, chunk_of
 from episode.matchers.protocol import StateChunk
+from episode.matchers.state import NOT_WRITTEN, by_name, chunk_of
 
 _KEY, _START, _END = "__key", "__start", "__end"
 _COMPACTION, _LEAST_COMPACTION, _MOST_CHUNKS = 4, 1024, 64

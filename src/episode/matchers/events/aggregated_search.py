@@ -1,18 +1,264 @@
-"""One pass over a batch: the aggregates over all matches that end in a range of times, for each key, group, bucket."""
+"""One pass over a batch: aggregates over all matches that end in a range of times, for each key, group and bucket."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
+import pyarrow as pa
 
-from episode.matchers.events.aggregated_arrays import ValueLanes, column_image, shape_of, tests_of
 from episode.matchers.events.code import trend_sliding, trend_starts
-from episode.matchers.events.code.trend_values import TrendShape, TrendValues, zeros
-from episode.matchers.prepare import Prepared
+from episode.matchers.events.code.trend_values import NOTHING, TrendLanes, TrendLink, TrendShape, TrendValues, zeros
+from episode.matchers.prepare import Known, Needs, Prepared, prepare
 from episode.matchers.protocol import EventBatch
 from episode.matchers.times import EVER, is_after, window_ends
-from episode.plan.events.aggregated import AggregatedPlan, GroupedBy
+from episode.plan.events.aggregated import AggregatedPlan, Alternative, GroupedBy, OverMatches
+from episode.plan.expressions import Constant, Current, Expression, Load, walk
+from episode.plan.types import lane_of
+
+# Aggregates over all matches, and a batch of events, as shapes and arrays of their code.
+
+
+_REST = np.int64(np.iinfo(np.int64).max)
+
+
+def aggregated_needs(plan: AggregatedPlan) -> Needs:
+    """What a plan needs of a batch; computed once per plan."""
+    columns: dict[str, str] = {}
+    null_tests: dict[str, None] = {}
+    constants: dict[tuple[str, object], None] = {}
+    computed: dict[Expression, None] = {}
+
+    def read(expression: Expression) -> None:
+        for node in walk(expression):
+            if isinstance(node, Load):
+                columns[node.column] = node.type
+            elif isinstance(node, Constant) and lane_of(node.type) == "code" and node.value is not None:
+                constants[(node.type, node.value)] = None
+
+    def take(expression: Expression) -> None:
+        read(expression)
+        if not isinstance(expression, Load):
+            computed[expression] = None
+
+    for condition in plan.conditions.values():
+        for part in condition.row_local:
+            read(part)
+    for alternative in plan.alternatives:
+        for test in (*alternative.first_tests, *(test for link in alternative.links for test in link.tests)):
+            take(test.current)
+            take(test.other)
+    for value in plan.values:
+        if value.argument is None:
+            continue
+        if value.function == "count" and isinstance(value.argument, Load):
+            null_tests[value.argument.column] = None
+        else:
+            take(value.argument)
+    for column in (*plan.same, *(group.column for group in plan.groups)):
+        columns[column] = plan.types[column]
+    return Needs(columns, tuple(null_tests), tuple(constants), tuple(computed))
+
+
+def prepare_aggregated(
+    plan: AggregatedPlan, needs: Needs, table: pa.Table, key: np.ndarray, known: Known | None = None
+) -> Prepared:
+    """Encode the columns, evaluate what concerns single rows and is not known."""
+    prepared = prepare(plan, needs, table, key, known)
+    prepared.bits[:] &= np.uint64(2 ** len(plan.variables) - 1)
+    return prepared
+
+
+# ---- images ----------------------------------------------------------------------------------------------
+
+
+def image_of(prepared: Prepared, expression: Expression) -> tuple[np.ndarray, np.ndarray]:
+    """int64 in the order of the values (NaN after all, -0.0 as 0.0), and which of them are not null."""
+    floating, row, check = prepared.column(expression)
+    lanes = prepared.lanes
+    valid = np.ones(len(prepared.bits), np.bool_) if check < 0 else lanes.valid[check] != 0
+    if not floating:
+        return lanes.ints[row], valid
+    values = lanes.floats[row] + 0.0
+    values[np.isnan(values)] = np.nan
+    return _turned(values.view(np.int64)), valid
+
+
+def floats_of(images: np.ndarray) -> np.ndarray:
+    """The doubles after their images."""
+    return _turned(images).view(np.float64)
+
+
+def _turned(words: np.ndarray) -> np.ndarray:
+    """Bits of doubles in the order of their values, and back."""
+    return words ^ ((words >> 63) & _REST)
+
+
+def column_image(plan: AggregatedPlan, prepared: Prepared, column: str) -> tuple[np.ndarray, np.ndarray]:
+    return image_of(prepared, Load(column, Current(0), plan.types[column]))
+
+
+# ---- lanes -----------------------------------------------------------------------------------------------
+
+
+@dataclass
+class ValueLanes:
+    """Which lanes of values hold what: by what they add up. Lane 0 of exact and real ones counts matches.
+
+    Sums of whole numbers are kept as two, of the positive values and of the negative ones without their sign."""
+
+    plan: AggregatedPlan
+    prepared: Prepared
+    exact: list[tuple[frozenset[str], np.ndarray]] = field(default_factory=list)
+    real: list[tuple[frozenset[str], np.ndarray]] = field(default_factory=list)
+    least: list[tuple[frozenset[str], np.ndarray]] = field(default_factory=list)
+    _known: dict[tuple[object, ...], int] = field(default_factory=dict)
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """How many exact, real and least lanes there are."""
+        return 1 + len(self.exact), 1 + len(self.real) if self.needs_real else 0, len(self.least)
+
+    @property
+    def needs_real(self) -> bool:
+        return bool(self.real) or self.plan.doubles
+
+    def pairs(self, value: OverMatches) -> int:
+        """The exact lane of how many events (with a value) are folded."""
+        assert value.labels is not None
+        return self._lane(
+            self.exact, ("pairs", value.labels, value.argument), value.labels, self._counted(value, np.uint64)
+        )
+
+    def real_pairs(self, value: OverMatches) -> int:
+        assert value.labels is not None
+        what = ("real pairs", value.labels, value.argument)
+        return self._lane(self.real, what, value.labels, self._counted(value, np.float64))
+
+    def sums(self, value: OverMatches) -> tuple[int, int | None]:
+        """The exact lanes of the sums of positive and of negative values (None: there are none)."""
+        assert value.argument is not None
+        assert value.labels is not None
+        values, valid = image_of(self.prepared, value.argument)
+        values = np.where(valid, values, 0)
+        what = (value.labels, value.argument)
+        positive = self._lane(self.exact, ("positive", *what), value.labels, np.maximum(values, 0).astype(np.uint64))
+        if not (values < 0).any():
+            return positive, None
+        magnitude = (-np.minimum(values, 0).view(np.uint64)).astype(np.uint64)
+        return positive, self._lane(self.exact, ("negative", *what), value.labels, magnitude)
+
+    def real_sum(self, value: OverMatches) -> int:
+        assert value.argument is not None
+        assert value.labels is not None
+        _, row, check = self.prepared.column(value.argument)
+        values = self.prepared.lanes.floats[row]
+        if check >= 0:
+            values = np.where(self.prepared.lanes.valid[check] != 0, values, 0.0)
+        return self._lane(self.real, ("real", value.labels, value.argument), value.labels, values)
+
+    def extreme(self, value: OverMatches) -> tuple[int, np.ndarray]:
+        """The lane of least images (of the opposite values for max), and the images."""
+        assert value.argument is not None
+        assert value.labels is not None
+        images, valid = image_of(self.prepared, value.argument)
+        if value.function == "max":
+            images = ~images
+        if (images[valid] == NOTHING).any():
+            images = np.unique(images, return_inverse=True)[1].astype(np.int64)  # ranks have room for nothing
+        images = np.where(valid, images, NOTHING)
+        return self._lane(self.least, (value.function, value.labels, value.argument), value.labels, images), images
+
+    def _counted(self, value: OverMatches, kind: type) -> np.ndarray:
+        count = len(self.prepared.bits)
+        if value.argument is None:
+            return np.ones(count, kind)
+        check = self.prepared.column(value.argument)[2]
+        return np.ones(count, kind) if check < 0 else (self.prepared.lanes.valid[check] != 0).astype(kind)
+
+    def _lane(
+        self,
+        lanes: list[tuple[frozenset[str], np.ndarray]],
+        what: tuple[object, ...],
+        labels: frozenset[str],
+        values: np.ndarray,
+    ) -> int:
+        if what not in self._known:
+            lanes.append((labels, values))
+            self._known[what] = len(lanes) - (lanes is self.least)
+        return self._known[what]
+
+    def members(self, alternative: Alternative) -> TrendLanes:
+        """The places of an alternative whose events add to each lane."""
+        names = [place.variable for place in alternative.places]
+
+        def places(lanes: list[tuple[frozenset[str], np.ndarray]], first: int) -> tuple[frozenset[int], ...]:
+            sets = [frozenset[str]()] * first + [labels for labels, _ in lanes]
+            return tuple(frozenset(at for at, name in enumerate(names) if name in one) for one in sets)
+
+        return TrendLanes(places(self.exact, 1), places(self.real, min(self.shape[1], 1)), places(self.least, 0))
+
+    def weights(self, order: np.ndarray | None) -> dict[str, np.ndarray]:
+        """What rows, in this order, add to lanes; nothing to the first ones, which count matches."""
+        nothing = np.zeros(len(self.prepared.bits))
+        first = [(frozenset[str](), nothing)]
+        kinds = {
+            "exact": (first + self.exact, np.uint64),
+            "real": ((first if self.shape[1] else []) + self.real, np.float64),
+            "least": (self.least, np.int64),
+        }
+        rows = slice(None) if order is None else order
+        return {name: flat([values[rows] for _, values in lanes], kind) for name, (lanes, kind) in kinds.items()}
+
+
+def flat(rows: list[np.ndarray], kind: type) -> np.ndarray:
+    """Rows one after the other."""
+    return np.concatenate([np.zeros(0, kind), *rows]).astype(kind, copy=False)
+
+
+# ---- alternatives ----------------------------------------------------------------------------------------
+
+
+def shape_of(plan: AggregatedPlan, alternative: Alternative, lanes: TrendLanes) -> TrendShape:
+    """What is compiled in."""
+    bit = {name: 1 << number for number, name in enumerate(plan.variables)}
+    return TrendShape(
+        tuple(bit[place.variable] for place in alternative.places),
+        tuple(
+            TrendLink(one.source, one.target, tuple(test.operation for test in one.tests))
+            for one in alternative.links
+        ),
+        frozenset(alternative.starts),
+        frozenset(alternative.ends),
+        lanes,
+        tuple(
+            (test.operation, frozenset(at for at, place in enumerate(alternative.places)
+                                       if place.variable == test.variable))
+            for test in alternative.first_tests
+        ),
+    )  # fmt: skip
+
+
+def tests_of(prepared: Prepared, alternative: Alternative, order: np.ndarray | None) -> dict[str, np.ndarray]:
+    """What the conditions of an alternative compare, of rows in this order."""
+    rows = slice(None) if order is None else order
+    found = {}
+
+    def put(name: str, expressions: list[Expression]) -> None:
+        images = [image_of(prepared, one) for one in expressions]
+        found[name] = flat([image[rows] for image, _ in images], np.int64)
+        found[f"{name}_valid"] = flat([valid[rows] for _, valid in images], np.uint8)
+
+    tests = [test for link in alternative.links for test in link.tests]
+    put("current", [test.current for test in tests])
+    put("before", [test.other for test in tests])
+    put("first_current", [test.current for test in alternative.first_tests])
+    put("first", [test.other for test in alternative.first_tests])
+    return found
+
+
+# One pass over a batch: the aggregates over all matches that end in a range of times, for each key, group, bucket.
+
 
 BLOCK_VALUES, LEAST_WIDTH, MOST_WIDTH = 1 << 14, 4, 64
 """About so many values of a block of starts stay in the processor's cache; starts of a block at the least, the most."""

@@ -1,22 +1,148 @@
-"""How many final matches the intermediate matches of a round stand for: see plan/events/counting.py."""
+"""How many final matches the intermediate matches of a round have: see plan/events/counting.py."""
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
 
-from episode.matchers.comparing import UNEQUAL, turned
+import numpy as np
+import pyarrow as pa
+
+from episode.matchers.assembly import decimals
+from episode.matchers.codes import UNEQUAL, turned
 from episode.matchers.events.code import choices
-from episode.matchers.events.comparisons import comparison_of
-from episode.matchers.events.enumerating import NotCounted, enumerated
-from episode.matchers.events.lists import select_lists
-from episode.matchers.events.looking import hold
-from episode.matchers.events.numbers import Numbers
+from episode.matchers.events.code.conditions import comparison_of
+from episode.matchers.events.construct import BudgetSpent, Constructing, intermediate_matches
+from episode.matchers.events.errors import explosion, not_counted, too_many_matches
+from episode.matchers.events.loops import hold
+from episode.matchers.events.output import FoundMatches, flattened
 from episode.matchers.events.prepare import EventArrays
-from episode.matchers.events.records import FoundRecords
+from episode.matchers.events.records import FoundRecords, TooManyRecords, select_lists
 from episode.matchers.events.rounds import Round
+from episode.matchers.events.tree import TreeRun
+from episode.matchers.protocol import EventBatch
+from episode.matchers.times import EVER
 from episode.plan.events.conditions import JoinTest
 from episode.plan.events.counting import BEFORE, ClosureCount
 from episode.plan.events.plan import EventPlan
+
+if TYPE_CHECKING:
+    from episode.matchers.events.matcher import EventSearch
+
+
+# Numbers of matches: three words each, as code/choices.py computes them.
+
+
+LARGEST = 10**38
+NEAR_LARGEST = 2e38
+"""Less than 2**128: what is below this is exact in two words."""
+_HALF, _MASK = np.uint64(32), np.uint64(2**32 - 1)
+
+
+@dataclass
+class Numbers:
+    """Numbers of three words: see code/choices.py."""
+
+    high: np.ndarray
+    low: np.ndarray
+    near: np.ndarray
+
+    @classmethod
+    def ones(cls, count: int) -> Numbers:
+        return cls(np.zeros(count, np.uint64), np.ones(count, np.uint64), np.ones(count, np.float64))
+
+    @classmethod
+    def zeros(cls, count: int) -> Numbers:
+        return cls(np.zeros(count, np.uint64), np.zeros(count, np.uint64), np.zeros(count, np.float64))
+
+    @classmethod
+    def of(cls, values: np.ndarray) -> Numbers:
+        return cls(np.zeros(len(values), np.uint64), values.astype(np.uint64), values.astype(np.float64))
+
+    def put(self, which: np.ndarray, other: Numbers) -> None:
+        self.high[which], self.low[which], self.near[which] = other.high, other.low, other.near
+
+    def multiply(self, other: Numbers) -> None:
+        """Each with another one, modulo 2**128."""
+        a0, a1, b0, b1 = self.low & _MASK, self.low >> _HALF, other.low & _MASK, other.low >> _HALF
+        p00, p01, p10, p11 = a0 * b0, a0 * b1, a1 * b0, a1 * b1
+        middle = (p00 >> _HALF) + (p01 & _MASK) + (p10 & _MASK)
+        upper = p11 + (p01 >> _HALF) + (p10 >> _HALF) + (middle >> _HALF)
+        self.high = upper + self.high * other.low + self.low * other.high
+        self.low = (p00 & _MASK) | (middle << _HALF)
+        self.near = self.near * other.near
+
+    def select(self, which: np.ndarray) -> Numbers:
+        return Numbers(self.high[which], self.low[which], self.near[which])
+
+    @property
+    def too_large(self) -> np.ndarray:
+        """Which have more than 38 digits?"""
+        high, low = divmod(LARGEST, 1 << 64)
+        above = (self.high > np.uint64(high)) | ((self.high == np.uint64(high)) & (self.low >= np.uint64(low)))
+        return (self.near > NEAR_LARGEST) | above
+
+    def column(self, exact: bool) -> pa.Array:
+        """As decimal(38, 0), where none is too large, or as double."""
+        if exact:
+            return decimals(self.low, self.high.view(np.int64), np.ones(len(self.low)), pa.decimal128(38, 0))
+        words = self.high.astype(np.float64) * 2.0**64 + self.low.astype(np.float64)
+        return pa.array(np.where(self.near < NEAR_LARGEST, words, self.near))
+
+
+# Final matches counted by making them, where a condition leaves no other way: sums, averages, distant events.
+
+
+class NotCounted(Exception):
+    """Counting would take too much. row: an event of the intermediate match; what: what is wrong with the match."""
+
+    def __init__(self, row: int, what: str, hint: str) -> None:
+        super().__init__(row, what, hint)
+        self.row = row
+        self.what = what
+        self.hint = hint
+
+
+def enumerated(plan: EventPlan, arrays: EventArrays, round_: Round, found: FoundRecords, budget: int) -> Numbers:
+    """The final matches of each intermediate match, at most `budget` of them, found in as many steps each."""
+    window = EVER if plan.within is None else plan.within
+    counts = np.zeros(len(found.rows), np.int64)
+    try:
+        for made in Constructing(plan, arrays, round_, window, budget).matches(found):
+            counts += np.bincount(_intermediate(plan, found, made), minlength=len(counts))
+            if counts.max() > budget:
+                row = int(found.rows[np.argmax(counts)].max())
+                raise _too_many(plan, row, f"with more than {budget:,} matches")
+    except BudgetSpent as spent:
+        raise _too_many(plan, spent.row, f"in which {budget:,} steps find no match") from None
+    return Numbers.of(counts)
+
+
+def _intermediate(plan: EventPlan, found: FoundRecords, made: FoundMatches) -> np.ndarray:
+    """The intermediate match that each final one was made of: the one with its single events."""
+    single = np.full((len(made), len(found.variables)), -1, found.rows.dtype)
+    match = np.repeat(np.arange(len(made)), np.diff(made.offsets))
+    for column, name in enumerate(found.variables):
+        mine = made.variables == plan.variables.index(name)
+        single[match[mine], column] = made.rows[mine]
+    _, which = np.unique(np.concatenate([found.rows, single]), axis=0, return_inverse=True)
+    which = which.reshape(-1)
+    number = np.empty(len(which), np.int64)
+    number[which[: len(found.rows)]] = np.arange(len(found.rows))
+    return number[which[len(found.rows) :]]
+
+
+def _too_many(plan: EventPlan, row: int, what: str) -> NotCounted:
+    assert plan.collapse is not None
+    conditions = " AND ".join(plan.collapse.enumerated)
+    return NotCounted(
+        row,
+        f"{what}; they are counted one by one because of {conditions}",
+        "Narrow the conditions, leave this one out, or raise Options(step_budget=…).",
+    )
+
 
 MOST_PAIRS, PAIRS_AT_ONCE = 1 << 26, 1 << 18
 MOST_STATES = 1 << 24
@@ -213,3 +339,52 @@ class _Gap:
 def _of(at: object) -> str | None:
     labels = getattr(at, "labels", None)
     return None if labels is None else next(iter(labels))
+
+
+# Collapsed results of one round: intermediate matches, each with the number of final matches that it stands for.
+
+
+def collapsed_matches(
+    search: EventSearch, events: EventBatch, arrays: EventArrays, round_: Round
+) -> Iterator[FoundMatches]:
+    """The intermediate matches of a round that have final ones, in halves where there are too many at once."""
+    plan = search.plan
+    reduced = search.horizon.viable(round_)
+    physical = search.adaptation.plan_for(arrays, reduced)
+    run = TreeRun(plan, physical, arrays, search.horizon.decidable(reduced), search.most_records)
+    try:
+        parts = intermediate_matches(run)
+    except TooManyRecords as many:
+        search.rounds.fit(round_, search.most_records)
+        halves = search.rounds.halves(round_)
+        if not halves:
+            raise explosion(plan, events, search.rounds.first_decided(round_), many) from None
+        for half in halves:
+            yield from collapsed_matches(search, events, arrays, half)
+        return
+    assert plan.collapse is not None
+    rows = 0
+    for part in parts:
+        numbers = _numbers(search, events, run, part)
+        which = np.flatnonzero(numbers.near > 0)
+        part.select(which)
+        rows += len(which)
+        yield FoundMatches(
+            len(which), partial(flattened, plan, part), numbers.select(which).column(plan.collapse.exact)
+        )
+    search.adaptation.note(run.counted, rows, run.events)
+    search.rounds.fit(round_, max((one.records for one in run.counted), default=0))
+
+
+def _numbers(search: EventSearch, events: EventBatch, run: TreeRun, part: FoundRecords) -> Numbers:
+    """How many final matches each intermediate match has; as decimals, all must have one."""
+    plan = search.plan
+    assert plan.collapse is not None
+    try:
+        numbers = count_matches(plan, run.arrays, run.round, part, search.step_budget)
+    except NotCounted as error:
+        raise not_counted(plan, events, error) from None
+    if plan.collapse.exact and numbers.too_large.any():
+        large = int(np.argmax(numbers.too_large))
+        raise too_many_matches(plan, events, int(part.rows[large].max()), float(numbers.near[large]))
+    return numbers

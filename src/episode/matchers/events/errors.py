@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from episode.errors import EpisodeDataError
-from episode.matchers.events.enumerating import NotCounted
 from episode.matchers.events.records import TooManyRecords
-from episode.matchers.limits import StateLimit
-from episode.matchers.protocol import EventBatch
+from episode.matchers.protocol import EventBatch, StateLimit
 from episode.plan.events.aggregated import AggregatedPlan
 from episode.plan.events.plan import EventPlan
+
+if TYPE_CHECKING:
+    from episode.matchers.events.counting import NotCounted
 
 
 def _error(plan: EventPlan | AggregatedPlan, events: EventBatch, row: int, what: str, hint: str) -> EpisodeDataError:

@@ -1,11 +1,23 @@
-"""Negations and groups of a tree, each with what stands around it: on finished matches they are looked for there."""
+"""Negations and groups of a tree: found on finished matches, between the places around them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
+import numpy as np
+
+from episode.matchers.events.loops import all_between, all_following, part_groups
+from episode.matchers.events.records import NO_LIMIT, FoundRecords, Lists, Pair, TooManyRecords, merged
+from episode.matchers.times import window_ends, window_starts
 from episode.plan.events.tree import Absent, Gap, Group, InSequence, Leaf, Node, OneOf, Together, variables_of
+
+if TYPE_CHECKING:
+    from episode.matchers.events.tree import TreeRun
+
+
+# Negations and groups of a tree, each with what stands around it: on finished matches they are looked for there.
 
 
 @dataclass(frozen=True)
@@ -98,3 +110,138 @@ def optional_variables(node: Node, alternative: bool = False) -> Iterator[str]:
     for item in absent:
         if isinstance(item, Absent):
             yield from optional_variables(item.node)
+
+
+# Groups of a tree: on finished matches, all events that qualify between the places around them.
+
+
+@dataclass(frozen=True)
+class Ways:
+    """Matches that come of finding groups: way w is match which[w], and has rows low[w, g]:high[w, g] of group g."""
+
+    which: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+
+
+def add_groups(run: TreeRun, found: FoundRecords) -> None:
+    """All groups of the matches; those that do not have what a group needs are left out."""
+    for place in run.items:
+        item = place.item
+        if not isinstance(item, Group) or (not item.chosen and _groups(place.around.items_before)):
+            continue  # found together with the group before it
+        groups = [item] if item.chosen else [item, *_groups(place.around.items_after)]
+        applies = run.applies(place, found)
+        lists = [_candidates(run, place, group, found).only(applies) for group in groups]
+        if item.follows:
+            ways = _first(lists[0], item, applies)
+        elif len(groups) > 1:
+            ways = _parted(run, groups, lists, applies)
+        elif item.count is not None:
+            ways = _runs(run, lists[0], item.count, applies)
+        else:
+            lengths, offsets = lists[0].lengths, lists[0].offsets[:, None]
+            which = np.flatnonzero(~applies | (lengths >= item.minimum))
+            ways = Ways(which, offsets[:-1][which], offsets[1:][which])
+        found.select(ways.which)
+        for number, group in enumerate(groups):
+            mine = lists[number].parts(ways.low[:, number], ways.high[:, number])
+            found.groups.update(mine.by_variable(group))
+        _stretch(run, place, groups, found)
+
+
+def _groups(items: tuple[object, ...]) -> list[Group]:
+    return [item for item in items if isinstance(item, Group) and not item.chosen]
+
+
+def _candidates(run: TreeRun, place: GapItem, group: Group, found: FoundRecords) -> Lists:
+    """All events that qualify for a group between the places around it."""
+    find = _following if group.follows else _between
+    return merged([find(run, place, group, name, found) for name in group.variables])
+
+
+def _between(run: TreeRun, place: GapItem, _: Group, name: str, found: FoundRecords) -> Pair:
+    low, high = run.bounds(place, found)
+    buffer, tests = run.leaf(name), run.plan.group_tests[name]
+    compiled = run.arrays.pair_tests(tests, found.variables, buffer.variables)
+    return _within_limit(run, all_between(compiled, run.arrays.lanes, found, low, high, buffer, run.limit))
+
+
+def _following(run: TreeRun, place: GapItem, group: Group, name: str, found: FoundRecords) -> Pair:
+    """The rest of a closure that stands alone: what comes after its first event, within the window."""
+    columns = [found.variables.index(before) for before in place.around.place_before]
+    first = found.rows[:, columns].max(axis=1)  # one of the alternatives; the others have -1
+    newest = window_ends(found.start, run.window)
+    most = group.count if group.count is not None and not group.others else NO_LIMIT
+    events = all_following(
+        run.arrays.lanes, found, first, found.start, newest, run.leaf(name), most, run.limit
+    )  # fmt: skip
+    return _within_limit(run, events)
+
+
+def _within_limit(run: TreeRun, events: Pair | None) -> Pair:
+    if events is None:
+        raise TooManyRecords(run.limit, "events in the closures of its matches")
+    return events
+
+
+# ---- ways ---------------------------------------------------------------------------------------------
+
+
+def _first(lists: Lists, group: Group, applies: np.ndarray) -> Ways:
+    """All events, or as many as the count says."""
+    which = np.flatnonzero(~applies | (lists.lengths >= group.minimum))
+    low, high = lists.offsets[:-1][which], lists.offsets[1:][which]
+    if group.count is not None:
+        high = np.minimum(high, low + group.count)
+    return Ways(which, low[:, None], high[:, None])
+
+
+def _runs(run: TreeRun, lists: Lists, count: int, applies: np.ndarray) -> Ways:
+    """`^n`: a match for every run of n successive events."""
+    runs = np.where(applies, np.maximum(lists.lengths - count + 1, 0), 1)
+    which = np.repeat(np.arange(len(runs)), runs)
+    if len(which) > run.limit:
+        raise TooManyRecords(run.limit)
+    within = np.arange(len(which)) - np.repeat(np.cumsum(runs) - runs, runs)
+    low = lists.offsets[:-1][which] + within
+    high = low + np.where(applies[which], count, 0)
+    return Ways(which, low[:, None], high[:, None])
+
+
+def _parted(run: TreeRun, groups: list[Group], lists: list[Lists], applies: np.ndarray) -> Ways:
+    """Groups side by side: a match for every way to part their events."""
+    begins = np.concatenate([[0], np.cumsum([len(one.rows) for one in lists])])[:-1]
+    which, low, high = part_groups(
+        np.stack([one.offsets + begin for one, begin in zip(lists, begins, strict=True)]),
+        np.concatenate([one.rows for one in lists]),
+        np.array([group.minimum for group in groups], np.int64),
+        np.array([group.count or 0 for group in groups], np.int64),
+        run.round.end,
+        run.limit,
+    )
+    if len(which) > run.limit:
+        raise TooManyRecords(run.limit)
+    mine = applies[which]
+    absent = np.flatnonzero(~applies)
+    which = np.concatenate([which[mine], absent])
+    order = np.argsort(which, kind="stable")
+    none = np.zeros((len(absent), len(groups)), np.int64)
+    low, high = np.concatenate([low[mine] - begins, none]), np.concatenate([high[mine] - begins, none])
+    return Ways(which[order], low[order], high[order])
+
+
+def _stretch(run: TreeRun, place: GapItem, groups: list[Group], found: FoundRecords) -> None:
+    """A group at the edge of the pattern moves the match's start or end, and must fit its window."""
+    if place.around.place_before and place.around.place_after:
+        return
+    for name in (name for group in groups for name in group.variables):
+        offsets, rows = found.groups[name]
+        some = np.diff(offsets) > 0
+        if not place.around.place_before:
+            found.start = found.start.copy()
+            found.start[some] = np.minimum(found.start[some], run.round.start[rows[offsets[:-1][some]]])
+        else:
+            found.end = found.end.copy()
+            found.end[some] = np.maximum(found.end[some], run.round.end[rows[offsets[1:][some] - 1]])
+    found.select(np.flatnonzero(found.start >= window_starts(found.end, run.window)))

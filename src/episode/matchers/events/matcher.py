@@ -10,30 +10,222 @@ In a slice of time the matches that are decided before it count as handed out fr
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import cached_property
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
+from episode.errors import EpisodeDataError
 from episode.matchers.events.adapt import Adaptation
+from episode.matchers.events.code.between import TOO_MANY
+from episode.matchers.events.code.runs import ANY, BUDGET_SPENT, CONTIGUOUS, NEXT, RunsShape
+from episode.matchers.events.construct import BUFFER, BudgetSpent, Constructing, intermediate_matches
+from episode.matchers.events.counting import collapsed_matches
+from episode.matchers.events.errors import budget_spent, explosion, fruitless
 from episode.matchers.events.imprecise import ImpreciseSearch, imprecise_horizon
-from episode.matchers.events.output import EventOutput, FoundMatches
+from episode.matchers.events.loops import run_automaton, taking_of
+from episode.matchers.events.output import EventOutput, FoundMatches, flattened
 from episode.matchers.events.prepare import EventArrays, event_needs, prepare_events
-from episode.matchers.events.rounds import Round, Rounds, horizon_of
-from episode.matchers.events.search import EventSearch
-from episode.matchers.events.slices import decisions_of
+from episode.matchers.events.records import FoundRecords, TooManyRecords
+from episode.matchers.events.rounds import Horizon, Round, Rounds, horizon_of
 from episode.matchers.events.state import EventState
-from episode.matchers.held import HoldingMatcher
+from episode.matchers.events.tree import TreeRun
 from episode.matchers.prepare import Needs
 from episode.matchers.protocol import END_OF_TIME, EventBatch
-from episode.matchers.slicing import ALL_TIMES, SliceBounds
-from episode.matchers.times import EVER, is_after, window_ends
-from episode.plan.events.report import EventReport
+from episode.matchers.slices.slicing import ALL_TIMES, Overlap, SliceBounds, Slicing, Unsliced
+from episode.matchers.state import HoldingMatcher
+from episode.matchers.times import EVER, NEVER, is_after, window_ends
+from episode.plan.events.aggregated import AggregatedPlan, OverMatches
+from episode.plan.events.plan import EventPlan, EventReport, Strategy
 
 if TYPE_CHECKING:
     from episode.matchers.events.spec import EventPatternSpec
+
+
+# Event patterns in slices of time: how far before a slice events may matter, and which decisions are the slice's.
+#
+# A slice owns the matches that are *decided* in its times: with their last event, or, where something stands after it,
+# when their window has passed. That is what a stream hands out between two watermarks, so a slice is a stream that
+# begins in the middle: nothing after its times matters, and before them what a stream would hold there.
+
+
+NO_WINDOW = "without WITHIN a match may have events of any time"
+
+
+@dataclass(frozen=True)
+class Decisions:
+    """The times of decisions that a slice owns: later than `done` (NEVER: all) and not later than `until`."""
+
+    done: int
+    until: int
+
+
+def decisions_of(bounds: SliceBounds) -> Decisions:
+    """At the least of all times a stream decides nothing yet: what is decided there, is the next slice's."""
+    done = NEVER if bounds.first is None else max(NEVER, bounds.first - 1)
+    return Decisions(done, END_OF_TIME if bounds.last is None else max(NEVER, bounds.last - 1))
+
+
+def event_slicing(plan: EventPlan) -> Slicing | Unsliced:
+    """The events before a slice that its matches may have, or be prevented by."""
+    if plan.within is None:
+        return _by_length(plan)
+    horizon = horizon_of(plan)
+    if plan.times.imprecise is not None:
+        if plan.times.imprecise.width is None:
+            return Unsliced("without WIDTH the times of an event may be any time apart")
+        horizon = imprecise_horizon(horizon, plan.times.imprecise.width)
+    return Slicing(Overlap(before_time=horizon.back))
+
+
+def _by_length(plan: EventPlan) -> Slicing | Unsliced:
+    """Without a window only neighbouring events are near each other, as many as a match can have."""
+    automaton = plan.automaton
+    if plan.strategy not in (Strategy.STRICT, Strategy.PARTITION) or automaton is None:
+        return Unsliced(NO_WINDOW)
+    if automaton.looks_before or automaton.waits:
+        return Unsliced("without WITHIN a negation before or after a match reaches to any time")
+    longest = automaton.longest
+    if longest is None:
+        return Unsliced("without WITHIN a match with a closure may have any number of events")
+    return Slicing(Overlap(before_rows=longest - 1))
+
+
+def aggregated_slicing(plan: AggregatedPlan) -> Slicing | Unsliced:
+    """Aggregates of a bucket are its slice's whose times the bucket ends in: all of its events are fed to that one."""
+    if plan.within is None:
+        return Unsliced(NO_WINDOW)
+    if plan.every is None:
+        return Unsliced("without EVERY aggregates are over all matches of a key")
+    if plan.doubles or any(map(_adds_doubles, plan.values)):
+        return Unsliced("sums of doubles are rounded in the order in which they are added up")
+    return Slicing(Overlap(before_time=plan.within + plan.every - 1))
+
+
+def _adds_doubles(value: OverMatches) -> bool:
+    return value.function in ("sum", "avg") and value.argument is not None and value.argument.type == "double"
+
+
+# The matches of one round: by a tree or by the automaton, whichever fits the events that pass.
+
+
+STRATEGIES = {
+    Strategy.ANY: ANY, Strategy.NEXT: NEXT, Strategy.STRICT: CONTIGUOUS, Strategy.PARTITION: CONTIGUOUS,
+}  # fmt: skip
+MOST_RECORDS = 1 << 21
+"""Records of one buffer in one round, at the most; a round with more is cut in two."""
+EVENTS_PER_RECORD = 4
+"""The automaton puts out matches of any length: their events are counted, so many to a record."""
+
+
+class EventSearch:
+    """Searches rounds, and notes for the plans and rounds to come what it took."""
+
+    def __init__(
+        self,
+        plan: EventPlan,
+        rounds: Rounds,
+        adaptation: Adaptation,
+        step_budget: int,
+        most_records: int,
+        buffer: int = BUFFER,
+    ) -> None:
+        self.plan = plan
+        self.rounds = rounds
+        self.adaptation = adaptation
+        self.step_budget = step_budget
+        self.most_records = most_records
+        self.buffer = buffer
+
+    @property
+    def horizon(self) -> Horizon:
+        return self.rounds.horizon
+
+    def matches(self, events: EventBatch, arrays: EventArrays, round_: Round) -> Iterator[FoundMatches]:
+        """All matches of a round, in halves where there are too many at once."""
+        if self.plan.collapse is not None:
+            yield from collapsed_matches(self, events, arrays, round_)
+            return
+        try:
+            parts = self._at_once(events, arrays, round_)
+        except TooManyRecords as many:
+            self.rounds.fit(round_, self.most_records)
+            halves = self.rounds.halves(round_)
+            if not halves:
+                raise explosion(self.plan, events, self.rounds.first_decided(round_), many) from None
+            for half in halves:
+                yield from self.matches(events, arrays, half)
+        else:
+            yield from parts
+
+    def _at_once(self, events: EventBatch, arrays: EventArrays, round_: Round) -> Iterable[FoundMatches]:
+        reduced = self.horizon.viable(round_)
+        if self.plan.tree is None:
+            return [self._by_automaton(events, arrays, round_, reduced)]
+        physical = self.adaptation.plan_for(arrays, reduced)
+        if physical.automaton:
+            try:
+                return [self._by_automaton(events, arrays, round_, reduced)]
+            except (TooManyRecords, EpisodeDataError):
+                if self.plan.construction is None:
+                    raise  # else there are more choices than was estimated, and they can be postponed
+        run = TreeRun(self.plan, physical, arrays, self.horizon.decidable(reduced), self.most_records)
+        if self.plan.construction is not None:
+            intermediate = intermediate_matches(run, self.plan.construction)
+            return self._constructed(events, arrays, replace(round_, bits=reduced.bits), run, intermediate)
+        found = run.matches()
+        self.adaptation.note(run.counted, len(found.rows), run.events)
+        self.rounds.fit(round_, max((one.records for one in run.counted), default=0))
+        return [FoundMatches(len(found.rows), partial(flattened, self.plan, found))]
+
+    def _constructed(
+        self, events: EventBatch, arrays: EventArrays, round_: Round, run: TreeRun, intermediate: Iterator[FoundRecords]
+    ) -> Iterator[FoundMatches]:
+        """The matches of intermediate ones, as many at a time as fit into a buffer."""
+        self.rounds.fit(round_, max((one.records for one in run.counted), default=0))
+        constructing = Constructing(self.plan, arrays, round_, self.horizon.window, self.step_budget, self.buffer)
+        records, matches = 0, 0
+        try:
+            for part in intermediate:
+                records += len(part.rows)
+                for found in constructing.matches(part):
+                    matches += len(found)
+                    yield found
+        except BudgetSpent as spent:
+            raise fruitless(self.plan, events, spent.row, self.step_budget) from None
+        self.adaptation.note(run.counted, records, run.events, matches)
+
+    def _by_automaton(self, events: EventBatch, arrays: EventArrays, round_: Round, reduced: Round) -> FoundMatches:
+        plan, horizon = self.plan, self.horizon
+        assert plan.automaton is not None
+        shape = RunsShape(taking_of(plan, plan.automaton, arrays), STRATEGIES[plan.strategy], horizon.waits)
+        most_events = self.most_records * EVENTS_PER_RECORD
+        starts = reduced.bits != 0
+        first = _first_bits(plan)
+        if not horizon.any_match and len(horizon.chain) > 1 and not first & ~horizon.chain[0]:
+            starts = horizon.possible_starts(round_, first)
+        starts = horizon.decided_starts(round_, starts, lasting=plan.times.start is not None)
+        found = run_automaton(
+            shape, arrays, round_, reduced.bits, starts, horizon.window, self.step_budget, most_events
+        )  # fmt: skip
+        if found.status == TOO_MANY:
+            raise TooManyRecords(most_events, "events in its matches")
+        if found.status == BUDGET_SPENT:
+            raise budget_spent(plan, events, found.row, self.step_budget)
+        matches = len(found.offsets) - 1
+        self.adaptation.note([], matches, {})
+        self.rounds.fit(round_, matches)
+        return FoundMatches(matches, lambda: (found.offsets, found.rows, found.variables))
+
+
+def _first_bits(plan: EventPlan) -> np.uint64:
+    """The variables of first events, as bits."""
+    assert plan.automaton is not None
+    names = {one.variable for one in plan.automaton.transitions if one.source in plan.automaton.starts}
+    return np.uint64(sum(1 << plan.variables.index(name) for name in names))
 
 
 LOOKED_THROUGH = 1 << 16

@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 
 from episode.matchers.assembly import MatchRows, PathLabels, output_tables
+from episode.matchers.codes import MATCHED
 from episode.matchers.columns import take
 from episode.matchers.events.records import FoundRecords
-from episode.matchers.outcomes import MATCHED
 from episode.matchers.prepare import Needs, Prepared, needs_of, prepare
 from episode.matchers.protocol import EventBatch
 from episode.plan.events.plan import EventPlan

@@ -14,20 +14,20 @@ from functools import cached_property
 
 import numpy as np
 
-from episode.matchers.demand import ROW_NANOSECONDS
 from episode.matchers.events.adapt import Adaptation, statistics_of
 from episode.matchers.events.prepare import EventArrays, event_needs, prepare_events
 from episode.matchers.events.records import TooManyRecords
 from episode.matchers.events.rounds import ROUND_ROWS, Horizon, Round, Rounds, horizon_of
 from episode.matchers.events.tree import TreeRun
 from episode.matchers.protocol import END_OF_TIME, EventBatch
+from episode.matchers.screening import ROW_NANOSECONDS
 from episode.matchers.times import EVER, NEVER
 from episode.plan.events.conditions import JoinTest
 from episode.plan.events.cost import TreeCosts
 from episode.plan.events.plan import EventPlan, Strategy
 from episode.plan.events.tree import InSequence, Leaf
 from episode.plan.expressions import Apply, Constant, Expression, Load, Navigated
-from episode.plan.reading import columns_read
+from episode.plan.output import columns_read
 
 MOST_RECORDS = 1 << 20
 """Of one round; with more of them, time alone decides which events stay."""

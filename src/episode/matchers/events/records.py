@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from episode.matchers.events.lists import Pair, select_lists
+from episode.plan.events.tree import Group
 
 NO_LIMIT = np.iinfo(np.int64).max
 
@@ -85,3 +85,75 @@ class FoundRecords:
         return FoundRecords(
             self.variables, self.from_, self.start[which], self.end[which], self.rows[which], {}, self.group[which]
         )
+
+
+# Lists of events, one for each match: what groups hold while they are found.
+
+
+Pair = tuple[np.ndarray, np.ndarray]
+"""offsets int64[matches + 1], rows: match i has rows[offsets[i]:offsets[i + 1]]."""
+
+
+@dataclass(frozen=True)
+class Lists:
+    """The events of a group per match. kinds: which of the group's variables each is of; None where it has one."""
+
+    offsets: np.ndarray
+    rows: np.ndarray
+    kinds: np.ndarray | None = None
+
+    @property
+    def lengths(self) -> np.ndarray:
+        return np.diff(self.offsets)
+
+    def only(self, applies: np.ndarray) -> Lists:
+        """Empty lists for the other matches."""
+        if applies.all():
+            return self
+        keep = np.repeat(applies, self.lengths)
+        lengths = np.where(applies, self.lengths, 0)
+        return Lists(offsets_of(lengths), self.rows[keep], None if self.kinds is None else self.kinds[keep])
+
+    def parts(self, low: np.ndarray, high: np.ndarray) -> Lists:
+        """Of rows low[i]:high[i] for match i."""
+        lengths = high - low
+        at = np.repeat(low - (np.cumsum(lengths) - lengths), lengths) + np.arange(lengths.sum())
+        return Lists(offsets_of(lengths), self.rows[at], None if self.kinds is None else self.kinds[at])
+
+    def by_variable(self, group: Group) -> dict[str, Pair]:
+        """The list of each variable of the group."""
+        if self.kinds is None:
+            return {group.variable: (self.offsets, self.rows)}
+        match = np.repeat(np.arange(len(self.offsets) - 1), self.lengths)
+        found = {}
+        for number, name in enumerate(group.variables):
+            mine = self.kinds == number
+            lengths = np.bincount(match[mine], minlength=len(self.offsets) - 1)
+            found[name] = offsets_of(lengths), self.rows[mine]
+        return found
+
+
+def offsets_of(lengths: np.ndarray) -> np.ndarray:
+    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+
+
+def select_lists(lists: Pair, which: np.ndarray) -> Pair:
+    """The lists of some matches, perhaps several times."""
+    offsets, rows = lists
+    some = Lists(offsets, rows).parts(offsets[:-1][which], offsets[1:][which])
+    return some.offsets, some.rows
+
+
+def merged(lists: list[Pair]) -> Lists:
+    """One list, in the order of rows, of those of several variables: each event for the first one that has it."""
+    if len(lists) == 1:
+        return Lists(*lists[0])
+    count = len(lists[0][0]) - 1
+    match = np.concatenate([np.repeat(np.arange(count), np.diff(offsets)) for offsets, _ in lists])
+    rows = np.concatenate([rows for _, rows in lists])
+    kinds = np.repeat(np.arange(len(lists)), [len(rows) for _, rows in lists])
+    order = np.lexsort((kinds, rows, match))
+    match, rows, kinds = match[order], rows[order], kinds[order]
+    first = np.ones(len(rows), np.bool_)
+    first[1:] = (match[1:] != match[:-1]) | (rows[1:] != rows[:-1])
+    return Lists(offsets_of(np.bincount(match[first], minlength=count)), rows[first], kinds[first])

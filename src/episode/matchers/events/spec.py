@@ -7,24 +7,20 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from episode.matchers.assembly import output_schema
-from episode.matchers.demand import ClassDemand, demand_of
-from episode.matchers.events.clock import MOST_POINTS, WIDEST
 from episode.matchers.events.construct import BUFFER
-from episode.matchers.events.matcher import EventPatternMatcher
+from episode.matchers.events.imprecise import MOST_POINTS, WIDEST
+from episode.matchers.events.matcher import MOST_RECORDS, EventPatternMatcher, event_slicing
 from episode.matchers.events.prefixes import EventPrefix, event_prefixes
 from episode.matchers.events.prepare import conditions_of
 from episode.matchers.events.rounds import ROUND_ROWS, horizon_of
-from episode.matchers.events.search import MOST_RECORDS
-from episode.matchers.events.slices import event_slicing
-from episode.matchers.fingerprint import column_types, fingerprint
-from episode.matchers.limits import StateLimit
-from episode.matchers.protocol import InputOrder, OrderKey, Traits
-from episode.matchers.screen import Screen, screen_of
-from episode.matchers.slicing import SliceBounds, Slicing, Unsliced
+from episode.matchers.protocol import InputOrder, OrderKey, StateLimit, Traits
+from episode.matchers.screening import ClassDemand, Screen, demand_of, screen_of
+from episode.matchers.slices.slicing import SliceBounds, Slicing, Unsliced
+from episode.matchers.state import column_types, fingerprint
 from episode.plan.events.cost import PhysicalPlan
 from episode.plan.events.plan import EventPlan, Strategy, required_events
-from episode.plan.reading import columns_read, expressions_of
-from episode.plan.run_options import STEP_BUDGET
+from episode.plan.output import columns_read, expressions_of
+from episode.plan.pattern import STEP_BUDGET
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,9 @@ import pyarrow as pa
 from episode.matchers.columns import from_bytes
 from episode.matchers.events.errors import too_many_held
 from episode.matchers.events.rounds import Horizon
-from episode.matchers.held import HeldRows, by_name, chunk_of, least_by_key
-from episode.matchers.limits import StateLimit
 from episode.matchers.ordering import start_image
-from episode.matchers.protocol import END_OF_TIME, ChosenBatch, EventBatch, InputOrder, Snapshot, StateChunk
+from episode.matchers.protocol import END_OF_TIME, ChosenBatch, EventBatch, InputOrder, Snapshot, StateChunk, StateLimit
+from episode.matchers.state import HeldRows, by_name, chunk_of, least_by_key
 from episode.matchers.times import EVER, NEVER
 from episode.plan.events.aggregated import AggregatedPlan
 from episode.plan.events.plan import EventPlan, Strategy

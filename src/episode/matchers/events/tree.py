@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from episode.matchers.events.code.conditions import hashed_values
 from episode.matchers.events.code.joins import JoinShape
-from episode.matchers.events.code.tests import hashed_values
-from episode.matchers.events.gaps import GapItem, gap_items, has_leading_group
-from episode.matchers.events.groups import add_groups
-from episode.matchers.events.joining import join_buffers
-from episode.matchers.events.looking import any_between, earliest_after, latest_before
+from episode.matchers.events.gaps import GapItem, add_groups, gap_items, has_leading_group
+from episode.matchers.events.loops import any_between, earliest_after, join_buffers, latest_before
 from episode.matchers.events.prepare import EventArrays
 from episode.matchers.events.records import NO_LIMIT, Buffer, Counted, FoundRecords, TooManyRecords
 from episode.matchers.events.rounds import Round

@@ -13,16 +13,15 @@ import numpy as np
 import pyarrow as pa
 
 from episode.errors import EpisodeError
-from episode.matchers.held import ranges
-from episode.matchers.outcomes import TIMED_OUT, UNMATCHED
+from episode.matchers.codes import TIMED_OUT, UNMATCHED
 from episode.matchers.protocol import EventBatch
-from episode.matchers.rows.arrays import ATTEMPTS, Attempts, SearchPartitions, SearchRows
+from episode.matchers.rows.arrays import ATTEMPTS, Attempts, SearchPartitions, SearchRows, WorkArrays
+from episode.matchers.rows.attempts import RowSearch
 from episode.matchers.rows.code.running import Lowered
 from episode.matchers.rows.matcher import RowPatternMatcher
-from episode.matchers.rows.search import RowSearch
 from episode.matchers.rows.windows import WindowMatcher
-from episode.matchers.rows.work import WorkArrays
 from episode.matchers.stages import ASSEMBLE, MATCH, PREPARE, StageClock
+from episode.matchers.state import ranges
 from episode.plan.rows.report import RowReport
 
 if TYPE_CHECKING:

@@ -1,17 +1,135 @@
-"""Prepared rows of many keys in columns: those of a key lie together in a block that has room for more.
-
-A key whose block is full gets one twice as large at the end of the arena; where the end is reached, the arena is laid
-out anew, without the rows that are gone. So a new row costs the same, however many are held.
-"""
+"""Rows of many keys in columns, each key's in a block that has room for more, and what is known of each key."""
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
-from episode.matchers.held import ranges
-from episode.matchers.rows.key_table import BASE, HI, KEY, LO, POSITIONS, ROOM, KeyTable
-from episode.matchers.rows.layout import RowLayout
-from episode.matchers.rows.search import RowSearch
+import numpy as np
+import pyarrow as pa
+
+from episode.matchers.columns import one_chunk_each, take
+from episode.matchers.encoding import Lanes, is_float_lane
+from episode.matchers.prepare import Needs, Prepared, needs_of
+from episode.matchers.rows.arrays import ATTEMPT_FIELDS, EXTREME_AT, OPEN, SIFTED
+from episode.matchers.state import ranges
+from episode.plan.expressions import Current, Expression, Load, walk
+from episode.plan.rows.plan import RowPatternPlan
+from episode.plan.types import is_wide, lane_of
+
+if TYPE_CHECKING:
+    from episode.matchers.rows.attempts import RowSearch
+
+
+# What a row pattern knows of each key, by slot: where its rows are, and how far its search has come.
+#
+# A key keeps its slot for as long as something is known of it. Keys are found by binary search; slots of keys of which
+# nothing is known any more are taken back when they are many.
+
+
+(
+    KEY, BASE, ROOM, LO, HI, NEXT_START, COVERED, EXPLORED_START, EXPLORED_TO, NUMBER, AT_START, DEADLINE, UNWRITTEN,
+) = range(13)  # fmt: skip
+"""What is known of a key. KEY: its code. BASE, ROOM: its block in the arena. LO, HI: its rows there. NEXT_START …
+EXPLORED_TO: see `SearchPartitions`, as rows of the arena. NUMBER: of the last match. AT_START: is LO its
+true first row? DEADLINE: the `until` from which on a feed without rows may decide something. UNWRITTEN: how many of the
+last rows no snapshot has written yet."""
+OPENED = 13
+"""From here on: what the search keeps of an attempt that waits, marks, and what is sought; see
+`matchers.rows.arrays.Attempts`."""
+MARKS = OPENED + ATTEMPT_FIELDS
+POSITIONS = np.array([LO, HI, NEXT_START, COVERED, EXPLORED_START, EXPLORED_TO])
+NEVER = np.iinfo(np.int64).max
+
+_LEAST_SLOTS = 64
+
+
+class KeyTable:
+    """int64[fields, slots]. marks, sought: how many rows of these an attempt has."""
+
+    def __init__(self, marks: int = 0, sought: int = 0) -> None:
+        self.count = 0
+        self.marked = slice(MARKS, MARKS + marks)
+        self.sought = slice(MARKS + marks, MARKS + marks + sought)
+        self._table = np.zeros((self.sought.stop, _LEAST_SLOTS), np.int64)
+        self._keys = np.zeros(0, np.int64)
+        self._slots = np.zeros(0, np.int64)
+
+    @property
+    def table(self) -> np.ndarray:
+        """By field and slot."""
+        return self._table[:, : self.count]
+
+    @property
+    def in_order(self) -> np.ndarray:
+        """All slots, by key."""
+        return self._slots
+
+    def slots_of(self, keys: np.ndarray) -> np.ndarray:
+        """The slots of different keys; those that have none get one, with no rows."""
+        at = np.searchsorted(self._keys, keys)
+        known = at < len(self._keys)
+        known[known] = self._keys[at[known]] == keys[known]
+        if not known.all():
+            self._add(np.sort(keys[~known]))
+            at = np.searchsorted(self._keys, keys)
+        return self._slots[at]
+
+    def find(self, keys: np.ndarray) -> np.ndarray:
+        """The slots of those of the keys that have one."""
+        at = np.searchsorted(self._keys, keys)
+        known = at < len(self._keys)
+        known[known] = self._keys[at[known]] == keys[known]
+        return self._slots[at[known]]
+
+    def _add(self, fresh: np.ndarray) -> None:
+        count = self.count + len(fresh)
+        if count > self._table.shape[1]:
+            larger = np.zeros((len(self._table), 2 * count), np.int64)
+            larger[:, : self.count] = self.table
+            self._table = larger
+        slots = np.arange(self.count, count)
+        self.count = count
+        self._table[:, slots] = 0
+        self._table[KEY, slots] = fresh
+        self.begin(slots)
+        at = np.searchsorted(self._keys, fresh)
+        self._keys, self._slots = np.insert(self._keys, at, fresh), np.insert(self._slots, at, slots)
+
+    def begin(self, slots: np.ndarray) -> None:
+        """Nothing is known of these keys, but where their blocks are; they have no rows."""
+        table = self._table
+        for position in POSITIONS:
+            table[position, slots] = table[BASE, slots]
+        table[EXPLORED_START, slots] -= 1
+        table[NUMBER, slots], table[AT_START, slots], table[DEADLINE, slots] = 0, 1, NEVER
+        table[UNWRITTEN, slots] = 0
+        table[OPENED + OPEN, slots] = 0
+        table[OPENED + EXTREME_AT, slots] = table[OPENED + SIFTED, slots] = -1
+        table[self.sought, slots] = table[BASE, slots]
+
+    def keep(self, slots: np.ndarray) -> None:
+        """Forget all keys but those of these slots; they get new slots."""
+        self._table = np.ascontiguousarray(self._table[:, slots])
+        self.count = len(slots)
+        self._order()
+
+    def rename(self, slots: np.ndarray, keys: np.ndarray) -> None:
+        self._table[KEY, slots] = keys
+        self._order()
+
+    def _order(self) -> None:
+        keys = self._table[KEY, : self.count]
+        self._slots = np.argsort(keys, kind="stable")
+        self._keys = keys[self._slots]
+
+
+# Prepared rows of many keys in columns: those of a key lie together in a block that has room for more.
+#
+# A key whose block is full gets one twice as large at the end of the arena; where the end is reached, the arena is laid
+# out anew, without the rows that are gone. So a new row costs the same, however many are held.
+
 
 NO_KEY = np.iinfo(np.int64).min
 """The key of rows of the arena that hold nothing."""
@@ -103,3 +221,232 @@ class Arena:
         table = keys.table
         held = table[HI, slots] - table[LO, slots]
         self.key[ranges(table[LO, slots], held)] = np.repeat(table[KEY, slots], held)
+
+
+# Which lane of an arena holds what of a query's rows, and the way of prepared rows into it and out of it.
+#
+# Rows of later feeds are compared with those of earlier ones, so the lanes must not depend on a feed: ranks of strings,
+# which do, have no place in an arena, and every column that may be null has its own row of validity.
+
+
+def is_lasting(plan: RowPatternPlan, needs: Needs) -> bool:
+    """Can prepared rows of this plan be kept and used with those of later feeds?
+
+    Not where strings (binaries, wide decimals) are compared between rows or aggregated: they have the ranks of a feed.
+    Conditions of single rows may read them, as long as such a condition need not be evaluated again for a held row.
+    """
+    unlocal = {label: replace(condition, row_local=()) for label, condition in plan.conditions.items()}
+    between = needs_of(replace(plan, conditions=unlocal))
+    if between.constants or any(lane_of(type_) == "code" for type_ in between.columns.values()):
+        return False
+    if any(lane_of(expression.type) == "code" and not is_wide(expression) for expression in needs.computed):
+        return False
+    codes = {name for name, type_ in needs.columns.items() if lane_of(type_) == "code"}
+    if not codes:
+        return True
+    parts = [part for condition in plan.conditions.values() for part in condition.row_local]
+    elsewhere = any(
+        isinstance(node, Load) and node.at != Current(0) and {node.column, node.missing} & codes
+        for part in (*parts, *needs.computed)
+        for node in walk(part)
+    )
+    return plan.lookahead == 0 and not elsewhere
+
+
+@dataclass
+class RowLayout:
+    """Rows of the lanes of an arena, by column and by computed expression.
+
+    ints, floats, valids: how many rows the lanes have. seen: columns in which there was a null so far.
+    """
+
+    ints: int = 0
+    floats: int = 0
+    valids: int = 0
+    at: dict[str, int] = field(default_factory=dict)
+    floating: dict[str, bool] = field(default_factory=dict)
+    words_at: dict[str, int] = field(default_factory=dict)
+    valid_at: dict[str, int] = field(default_factory=dict)
+    computed: dict[Expression, tuple[bool, int, int]] = field(default_factory=dict)
+    seen: set[str] = field(default_factory=set)
+
+    @staticmethod
+    def of(needs: Needs) -> RowLayout:
+        layout = RowLayout()
+        for name, type_ in needs.columns.items():
+            lane = lane_of(type_)
+            if lane != "code":
+                layout.floating[name] = lane == "float"
+                layout.at[name] = layout._next(lane == "float")
+        for name in needs.words:
+            layout.words_at[name] = layout._next(False)
+            layout._next(False)
+        for name in dict.fromkeys((*layout.at, *layout.words_at, *needs.null_tests)):
+            layout.valid_at[name] = layout._next_valid()
+        for expression in needs.computed:
+            floating = is_float_lane(expression.type)
+            layout.computed[expression] = floating, layout._next(floating), layout._next_valid()
+            if is_wide(expression):
+                layout._next(False)
+        return layout
+
+    def _next(self, floating: bool) -> int:
+        if floating:
+            self.floats += 1
+            return self.floats - 1
+        self.ints += 1
+        return self.ints - 1
+
+    def _next_valid(self) -> int:
+        self.valids += 1
+        return self.valids - 1
+
+    def prepared(self, ints: np.ndarray, floats: np.ndarray, valid: np.ndarray, bits: np.ndarray) -> Prepared:
+        """Lanes of this layout, as rows that were prepared."""
+        checks = {name: row if name in self.seen else -1 for name, row in self.valid_at.items()}
+        lanes = Lanes(ints, floats, valid, self.at, checks, self.words_at)
+        return Prepared(lanes, bits, self.computed)
+
+    def empty(self) -> Prepared:
+        """No rows."""
+        ints, floats = np.zeros((self.ints, 0), np.int64), np.zeros((self.floats, 0), np.float64)
+        return self.prepared(ints, floats, np.zeros((self.valids, 0), np.uint8), np.zeros(0, np.uint64))
+
+    def put(
+        self, prepared: Prepared, rows: np.ndarray, ints: np.ndarray, floats: np.ndarray, valid: np.ndarray,
+        to: np.ndarray,
+    ) -> None:  # fmt: skip
+        """Put rows of a prepared batch into the lanes, at the places `to`."""
+        lanes = prepared.lanes
+        for name, row in self.at.items():
+            if self.floating[name]:
+                floats[row, to] = lanes.floats[lanes.at[name]][rows]
+            else:
+                ints[row, to] = lanes.ints[lanes.at[name]][rows]
+        for name, row in self.words_at.items():
+            ints[row, to] = lanes.ints[lanes.words_at[name]][rows]
+            ints[row + 1, to] = lanes.ints[lanes.words_at[name] + 1][rows]
+        for name, row in self.valid_at.items():
+            check = lanes.valid_at[name]
+            if check < 0:
+                valid[row, to] = 1
+            else:
+                valid[row, to] = lanes.valid[check][rows]
+                self.seen.add(name)
+        for expression, (floating, row, check) in self.computed.items():
+            _, from_row, from_check = prepared.computed[expression]
+            if floating:
+                floats[row, to] = lanes.floats[from_row][rows]
+            else:
+                ints[row, to] = lanes.ints[from_row][rows]
+            if is_wide(expression):
+                ints[row + 1, to] = lanes.ints[from_row + 1][rows]
+            valid[check, to] = lanes.valid[from_check][rows]
+
+    def with_context(
+        self, lanes: Lanes, at: np.ndarray, ints: np.ndarray, floats: np.ndarray, valid: np.ndarray,
+        context: np.ndarray, context_at: np.ndarray,
+    ) -> Lanes:  # fmt: skip
+        """The lanes of new rows, spread to the places `at`, with rows of the arena at the places between."""
+        count = len(at) + len(context_at)
+        wide_ints = np.zeros((len(lanes.ints), count), np.int64)
+        wide_floats = np.zeros((len(lanes.floats), count), np.float64)
+        wide_ints[:, at] = lanes.ints
+        wide_floats[:, at] = lanes.floats
+        checks: dict[str, int] = {}
+        masks: list[np.ndarray] = []
+        for name, row in self.at.items():
+            if self.floating[name]:
+                wide_floats[lanes.at[name], context_at] = floats[row, context]
+            else:
+                wide_ints[lanes.at[name], context_at] = ints[row, context]
+        for name, row in self.words_at.items():
+            wide_ints[lanes.words_at[name], context_at] = ints[row, context]
+            wide_ints[lanes.words_at[name] + 1, context_at] = ints[row + 1, context]
+        for name, check in lanes.valid_at.items():
+            known = self.valid_at.get(name, -1)
+            if check < 0 and name not in self.seen:
+                checks[name] = -1
+                continue
+            mask = np.ones(count, np.uint8)
+            if check >= 0:
+                mask[at] = lanes.valid[check]
+            if known >= 0:
+                mask[context_at] = valid[known, context]
+            checks[name] = len(masks)
+            masks.append(mask)
+        free = len(lanes.valid) - lanes.valid_rows
+        wide_valid = np.ones((len(masks) + free, count), np.uint8)
+        for number, mask in enumerate(masks):
+            wide_valid[number] = mask
+        return Lanes(
+            wide_ints, wide_floats, wide_valid, lanes.at, checks, lanes.words_at, lanes.ranks,
+            lanes.int_rows, lanes.float_rows, len(masks),
+        )  # fmt: skip
+
+
+# Rows as they came, in the order in which they came: what output is made of, and what the state keeps.
+
+
+_MOST_TABLES = 64
+_MOST_SMALL = 4
+_SMALL = 4096
+"""Small tables are joined sooner: matches of a live task have rows of several, and each of them is as dear to read."""
+
+
+class RowLog:
+    """Tables of rows, numbered in one row; read at any rows, and begun anew with those that are still wanted.
+
+    Small tables are joined now and then, so that there are never many, and a row is joined a few times only.
+    """
+
+    def __init__(self, columns: Sequence[str]) -> None:
+        self.columns = list(columns)
+        self._tables: list[pa.Table] = []
+        self._ends: list[int] = []
+
+    def __len__(self) -> int:
+        return self._ends[-1] if self._ends else 0
+
+    def append(self, table: pa.Table, count: int) -> int:
+        """So many rows after all others; the number of the first of them."""
+        first = len(self)
+        self._tables.append(table.select(self.columns))
+        self._ends.append(first + count)
+        if len(self._tables) > (_MOST_SMALL if count <= _SMALL else _MOST_TABLES):
+            self._join()
+        return first
+
+    def _join(self) -> None:
+        """Join the last tables with those before them that are not much larger."""
+        at = len(self._tables) - 1
+        begin = self._ends[at - 1]
+        while at > 0 and self._ends[at - 1] - (self._ends[at - 2] if at > 1 else 0) <= 4 * (len(self) - begin):
+            at -= 1
+            begin = self._ends[at - 1] if at else 0
+        joined = one_chunk_each(pa.concat_tables(self._tables[at:]))
+        self._tables[at:], self._ends[at:] = [joined], [len(self)]
+
+    def take(self, rows: np.ndarray) -> pa.Table:
+        """The rows of these numbers, in this order. There is at least one table."""
+        if 4 * len(rows) > len(self) and len(self._tables) > 1:
+            self._tables, self._ends = [one_chunk_each(pa.concat_tables(self._tables))], [len(self)]
+        if len(self._tables) == 1 or len(rows) == 0:
+            return take(self._tables[0], rows)
+        if len(self._tables) <= _MOST_SMALL and len(rows) <= _SMALL:
+            return take(pa.concat_tables(self._tables), rows)
+        which = np.searchsorted(self._ends, rows, side="right")
+        order = np.argsort(which, kind="stable")
+        parts = []
+        bounds = np.flatnonzero(np.diff(which[order], prepend=-1)).tolist()
+        for begin, end in zip(bounds, [*bounds[1:], len(rows)], strict=True):
+            number = int(which[order[begin]])
+            first = self._ends[number - 1] if number else 0
+            parts.append(take(self._tables[number], rows[order[begin:end]] - first))
+        back = np.empty(len(rows), np.int64)
+        back[order] = np.arange(len(rows))
+        return take(pa.concat_tables(parts), back)
+
+    def keep(self, rows: np.ndarray) -> None:
+        """Of all rows only these from now on: rows[i] has number i."""
+        self._tables, self._ends = [self.take(rows)], [len(rows)]

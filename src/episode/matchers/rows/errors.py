@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from episode.errors import EpisodeDataError
-from episode.matchers.limits import StateLimit
-from episode.matchers.protocol import EventBatch
-from episode.matchers.rows import codes
+from episode.matchers.protocol import EventBatch, StateLimit
+from episode.matchers.rows import arrays as codes
 from episode.plan.pattern import Span
 from episode.plan.rows.plan import RowPatternPlan
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple, Union
 
-from episode.matchers import opcodes as oc
+from episode.matchers import codes as oc
 from episode.matchers.rows.arrays import FIRST, LABEL, OP, SECOND, SLOT
 from episode.matchers.rows.trial import Trial
 from episode.plan.rows.plan import NO_MEMORY

@@ -14,11 +14,21 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from episode.matchers.held import HoldingMatcher, owned, ranges
-from episode.matchers.outcomes import TIMED_OUT, UNMATCHED
+from episode.matchers.codes import TIMED_OUT, UNMATCHED
 from episode.matchers.prepare import Needs, Prepared, needs_of, prepare
 from episode.matchers.protocol import END_OF_TIME, EventBatch, Selectivities
-from episode.matchers.rows import codes
+from episode.matchers.rows import arrays as codes
+from episode.matchers.rows.arena import (
+    AT_START,
+    COVERED,
+    EXPLORED_START,
+    EXPLORED_TO,
+    HI,
+    LO,
+    NEXT_START,
+    NUMBER,
+    is_lasting,
+)
 from episode.matchers.rows.arrays import (
     ALL_STEPS,
     ATTEMPTS,
@@ -31,28 +41,17 @@ from episode.matchers.rows.arrays import (
     Rules,
     SearchPartitions,
     SearchRows,
+    WorkArrays,
 )
+from episode.matchers.rows.attempts import RowSearch, no_attempts
 from episode.matchers.rows.code.running import Lowered
 from episode.matchers.rows.errors import is_bounded, matching_failed
-from episode.matchers.rows.key_table import (
-    AT_START,
-    COVERED,
-    EXPLORED_START,
-    EXPLORED_TO,
-    HI,
-    LO,
-    NEXT_START,
-    NUMBER,
-)
-from episode.matchers.rows.layout import is_lasting
+from episode.matchers.rows.matches import RowOutput
 from episode.matchers.rows.open_rows import OpenRows
-from episode.matchers.rows.output import RowOutput
-from episode.matchers.rows.program import later_labels, lower_program
-from episode.matchers.rows.search import RowSearch, no_attempts
+from episode.matchers.rows.program import later_labels, lower_program, sieves_of, with_sieves, without_hopeless_starts
 from episode.matchers.rows.selectivity import States
-from episode.matchers.rows.sieves import sieves_of, with_sieves, without_hopeless_starts
 from episode.matchers.rows.state import Here, PartitionBounds, RowState
-from episode.matchers.rows.work import WorkArrays
+from episode.matchers.state import HoldingMatcher, owned, ranges
 from episode.plan.output import RowMode
 from episode.plan.rows.plan import MatchMode, RowPatternPlan, SkipTo
 

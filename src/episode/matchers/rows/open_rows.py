@@ -14,15 +14,9 @@ import pyarrow as pa
 
 from episode.matchers.columns import one_chunk_each
 from episode.matchers.encoding import encode
-from episode.matchers.held import NOT_WRITTEN, chunk_of, ranges, with_key_and_time
 from episode.matchers.prepare import Needs, Prepared, evaluate, prepare
 from episode.matchers.protocol import END_OF_TIME, EventBatch, Snapshot, StateChunk
-from episode.matchers.rows.arena import NO_KEY, Arena
-from episode.matchers.rows.arrays import OPEN, PC, ROW, RowProgram
-from episode.matchers.rows.code.condition_traits import ConditionTraits
-from episode.matchers.rows.code.running import Lowered
-from episode.matchers.rows.code.values import RunningValues
-from episode.matchers.rows.key_table import (
+from episode.matchers.rows.arena import (
     AT_START,
     BASE,
     DEADLINE,
@@ -32,17 +26,24 @@ from episode.matchers.rows.key_table import (
     LO,
     NEVER,
     NEXT_START,
+    NO_KEY,
     NUMBER,
     OPENED,
     POSITIONS,
     UNWRITTEN,
+    Arena,
     KeyTable,
+    RowLayout,
+    RowLog,
 )
-from episode.matchers.rows.layout import RowLayout
-from episode.matchers.rows.row_log import RowLog
-from episode.matchers.rows.search import RowSearch
-from episode.matchers.rows.sieves import Sieve
+from episode.matchers.rows.arrays import OPEN, PC, ROW, RowProgram
+from episode.matchers.rows.attempts import RowSearch
+from episode.matchers.rows.code.array_code import RunningValues
+from episode.matchers.rows.code.running import Lowered
+from episode.matchers.rows.code.shape import ConditionTraits
+from episode.matchers.rows.program import Sieve
 from episode.matchers.rows.state import PARTITIONS, HeldPartitions, RowState
+from episode.matchers.state import NOT_WRITTEN, chunk_of, ranges, with_key_and_time
 from episode.plan.rows.plan import MatchMode, RowPatternPlan
 
 _LEAST_DEAD = 4096

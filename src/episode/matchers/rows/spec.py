@@ -8,22 +8,20 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from episode.matchers.assembly import output_schema
-from episode.matchers.demand import ClassDemand, demand_of
-from episode.matchers.fingerprint import column_types, fingerprint
-from episode.matchers.limits import StateLimit
 from episode.matchers.prepare import Needs, needs_of
-from episode.matchers.protocol import InputOrder, OrderKey, Traits
+from episode.matchers.protocol import InputOrder, OrderKey, StateLimit, Traits
 from episode.matchers.rows.matcher import RowPatternMatcher
-from episode.matchers.rows.program import LARGE_PROGRAM, later_labels, required_labels
-from episode.matchers.rows.sieves import sieves_of, with_sieves
-from episode.matchers.rows.slices.output import OwnedOutput
-from episode.matchers.rows.slices.overlap import slicing_of
-from episode.matchers.slicing import Entry, SliceBounds, SlicePart, Slicing, Unsliced
+from episode.matchers.rows.program import LARGE_PROGRAM, later_labels, required_labels, sieves_of, with_sieves
+from episode.matchers.rows.slices.chains import slicing_of
+from episode.matchers.rows.slices.search import OwnedOutput
+from episode.matchers.screening import ClassDemand, demand_of
+from episode.matchers.slices.slicing import Entry, SliceBounds, SlicePart, Slicing, Unsliced
 from episode.matchers.stages import StageClock
+from episode.matchers.state import column_types, fingerprint
 from episode.plan.output import RowMode
+from episode.plan.pattern import STEP_BUDGET
 from episode.plan.rows.plan import MatchMode, RowPatternPlan, SkipTo, uses_match_number
 from episode.plan.rows.program import END, START
-from episode.plan.run_options import STEP_BUDGET
 
 
 @dataclass(frozen=True)
@@ -94,7 +92,7 @@ class RowPatternSpec:
 
     def passed(self, entry: Entry, summary: bytes) -> Entry:
         """What `Chained` says."""
-        from episode.matchers.rows.slices.summary import Summary
+        from episode.matchers.rows.slices.passes import Summary
 
         return Summary.from_bytes(summary).passed(entry)
 

@@ -10,10 +10,9 @@ import numpy as np
 import pyarrow as pa
 
 from episode.matchers.columns import from_bytes
-from episode.matchers.held import HeldRows, by_name, chunk_of, ranges, renamed
-from episode.matchers.limits import StateLimit
-from episode.matchers.protocol import END_OF_TIME, EventBatch, Snapshot, StateChunk
+from episode.matchers.protocol import END_OF_TIME, EventBatch, Snapshot, StateChunk, StateLimit
 from episode.matchers.rows.errors import too_many_held
+from episode.matchers.state import HeldRows, by_name, chunk_of, ranges, renamed
 from episode.plan.rows.plan import RowPatternPlan, uses_match_number
 from episode.plan.rows.program import START
 

@@ -14,17 +14,16 @@ import numpy as np
 import pyarrow as pa
 
 from episode.matchers.assembly import MatchRows, OutputAssembler, slices_of, with_keys
+from episode.matchers.codes import EMPTY, MATCHED
 from episode.matchers.columns import one_chunk
-from episode.matchers.outcomes import EMPTY, MATCHED
 from episode.matchers.prepare import Prepared, prepare
 from episode.matchers.protocol import END_OF_TIME, EventBatch
-from episode.matchers.rows.arrays import AT_PARTITION, OUTS, Frames, SearchPartitions, SearchRows
+from episode.matchers.rows.arrays import AT_PARTITION, OUTS, Frames, SearchPartitions, SearchRows, WorkArrays
 from episode.matchers.rows.code.frames import ALL_ROWS
 from episode.matchers.rows.code.running import Lowered
 from episode.matchers.rows.matcher import RowPatternMatcher, lower_rules
 from episode.matchers.rows.spec import RowPatternSpec
-from episode.matchers.rows.work import WorkArrays
-from episode.matchers.slicing import Slicing, Unsliced
+from episode.matchers.slices.slicing import Slicing, Unsliced
 from episode.matchers.stages import StageClock
 from episode.plan.rows.windows import WindowPlan
 

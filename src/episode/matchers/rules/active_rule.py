@@ -11,11 +11,9 @@ import numpy as np
 import pyarrow as pa
 
 from episode.errors import EpisodeDataError, EpisodeError
-from episode.matchers.aside import Feed, KeysAside, Marked, isolate
 from episode.matchers.protocol import Matcher, MatcherSpec, Snapshot, StateChunk
-from episode.matchers.rules.changes import Failure, RuleChange
-from episode.matchers.rules.errors import of_rule
-from episode.matchers.rules.one_rule import RuleFeed, RuleSpec
+from episode.matchers.quarantine import Feed, KeysAside, Marked, isolate
+from episode.matchers.rules.one_rule import Failure, RuleChange, RuleFeed, RuleSpec, of_rule
 
 RULE_VERSION = 1
 EVER = np.iinfo(np.int64).min

@@ -9,23 +9,25 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
 from episode.errors import EpisodeDataError
 from episode.matchers.chains import near_chains, viable
+from episode.matchers.code.rows import compute_lane
 from episode.matchers.columns import plain
-from episode.matchers.demand import ClassDemand
 from episode.matchers.encoding import Lanes, encode
-from episode.matchers.held import owned, ranges
 from episode.matchers.prepare import Known, Needs
 from episode.matchers.protocol import ChosenBatch, EventBatch
-from episode.matchers.row_code import compute_lane
-from episode.matchers.rules.classes import ClassRows
-from episode.matchers.rules.prefixes import Beginning, CommonPrefix
-from episode.matchers.rules.row_classes import join_classes, with_next
+from episode.matchers.rules.classes import ClassRows, join_classes, with_next
+from episode.matchers.screening import ClassDemand
+from episode.matchers.state import owned, ranges
 from episode.plan.expressions import Expression
+
+if TYPE_CHECKING:
+    from episode.matchers.rules.shared import Beginning, CommonPrefix
 
 MOST_KEPT = 0.7
 """Where more of the rows are kept, all of them are: what is known of all rows is shared by more patterns."""

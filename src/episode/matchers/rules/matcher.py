@@ -19,18 +19,16 @@ import numpy as np
 import pyarrow as pa
 
 from episode.errors import EpisodeDataError
-from episode.matchers.aside import Feed
 from episode.matchers.protocol import END_OF_TIME, EventBatch, Matcher, Snapshot, StateChunk
+from episode.matchers.quarantine import Feed
 from episode.matchers.rules.active_rule import EVER, ActiveRule, definition_of
 from episode.matchers.rules.batches import RuleBatches
-from episode.matchers.rules.changes import Failure, RuleChange
+from episode.matchers.rules.one_rule import Failure, RuleChange, RuleSetReport
 from episode.matchers.rules.packs import Packs
-from episode.matchers.rules.report import RuleSetReport
 from episode.matchers.rules.shared import Place, SharedPlan, plan_apart
 
 if TYPE_CHECKING:
-    from episode.matchers.rules.changing import ChangingSpec
-    from episode.matchers.rules.spec import RuleSetSpec
+    from episode.matchers.rules.spec import ChangingSpec, RuleSetSpec
 
 APPLIED_VERSION = 1
 _APPLIED = "applied"

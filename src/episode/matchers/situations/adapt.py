@@ -7,9 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from episode.plan.situations.cost import SearchCosts, best_order, initial_costs, triggers
-from episode.plan.situations.plan import SituationPlan
-from episode.plan.situations.report import Orders as Searched
-from episode.plan.situations.report import SituationReport, SymbolSearches
+from episode.plan.situations.plan import Orders as Searched
+from episode.plan.situations.plan import SituationPlan, SituationReport, SymbolSearches
 
 SMOOTHING, THRESHOLD = 0.01, 0.2
 """Weight of a new size in a moving average, and by how much what fits must have moved (the paper's section 6.4.2)."""

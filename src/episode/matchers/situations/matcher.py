@@ -14,18 +14,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from episode.matchers.held import HoldingMatcher
 from episode.matchers.prepare import Needs, needs_of
 from episode.matchers.protocol import END_OF_TIME, EventBatch
 from episode.matchers.situations.adapt import Orders
 from episode.matchers.situations.code.arrays import DONE, REPLAN, TOO_MANY
-from episode.matchers.situations.detection import Detector
-from episode.matchers.situations.errors import explosion
-from episode.matchers.situations.output import SituationOutput
-from episode.matchers.situations.prepare import SituationFeed, needs_beyond, prepare_feed
-from episode.matchers.situations.state import SituationState
-from episode.matchers.slicing import ALL_TIMES, SliceBounds
-from episode.plan.situations.report import SituationReport
+from episode.matchers.situations.prepare import Detector, SituationFeed, needs_beyond, prepare_feed
+from episode.matchers.situations.state import SituationState, explosion
+from episode.matchers.situations.values import SituationOutput
+from episode.matchers.slices.slicing import ALL_TIMES, SliceBounds
+from episode.matchers.state import HoldingMatcher
+from episode.plan.situations.plan import SituationReport
 
 if TYPE_CHECKING:
     from episode.matchers.situations.spec import SituationPatternSpec

@@ -1,21 +1,178 @@
-"""From a situation plan and a batch to the arrays that its code runs on."""
+"""From a situation plan and a batch to the arrays that its code runs on, and calls of the code."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
+from episode.matchers.code.searching import first_rows
 from episode.matchers.prepare import Needs, needs_of, prepare
 from episode.matchers.protocol import EventBatch
-from episode.matchers.range_search import first_rows
-from episode.matchers.situations.code.counting import count_starts
-from episode.matchers.situations.detection import Before, Buffers, Detection, Groups, SituationRows
-from episode.matchers.situations.symbols import SEEN, START, Symbol, integers
+from episode.matchers.situations.adapt import Orders
+from episode.matchers.situations.code import arrays as names
+from episode.matchers.situations.code.arrays import COUNT, KINDS, NO_ROOM, PLACES, ROW, SituationShape, ranges_of
+from episode.matchers.situations.code.deriving import count_starts
+from episode.matchers.situations.code.detecting import detection_program
+from episode.matchers.situations.state import SEEN, START, integers
 from episode.matchers.situations.values import Accumulators, AskedSituations
+from episode.matchers.times import EVER
+from episode.native.running import compiled_for
+from episode.plan.situations.cost import triggers
 from episode.plan.situations.plan import SituationPlan
+
+if TYPE_CHECKING:
+    from episode.matchers.situations.state import Symbol
+
+
+# A situation pattern's code, with the arrays that it works on.
+#
+# The arrays are described in `code.arrays`. These here live as long as a matcher or a feed, and are in no snapshot.
+
+
+@dataclass(frozen=True)
+class SituationRows:
+    """from_ int64[groups + 1]; until_row int64[groups]: rows of a group from here on are left for later."""
+
+    from_: np.ndarray
+    until_row: np.ndarray
+    time: np.ndarray
+    bits: np.ndarray
+
+
+@dataclass(frozen=True)
+class Buffers:
+    """Slots. first: first row in this batch (-1: it began before it). last: last row (-1: before this batch; -2 - i: it
+    is the held situation i)."""
+
+    start: np.ndarray
+    end: np.ndarray
+    first: np.ndarray
+    last: np.ndarray
+
+
+@dataclass(frozen=True)
+class Groups:
+    """How every group ends: [groups, symbols]. open_slot -1: none lasts."""
+
+    lo: np.ndarray
+    hi: np.ndarray
+    open_slot: np.ndarray
+    open_seen: np.ndarray
+
+
+@dataclass(frozen=True)
+class Before:
+    """What earlier batches left: symbols that last, and those that are visible, as bits by group; since when [groups,
+    symbols]; finished situations of symbol s and group g at held_from[s, g]:held_to[s, g]."""
+
+    open: np.ndarray
+    open_seen: np.ndarray
+    open_start: np.ndarray
+    held_from: np.ndarray
+    held_to: np.ndarray
+    held_start: np.ndarray
+    held_end: np.ndarray
+
+
+class Detection:
+    """The code over the rows of one feed: how far it is, and what it has made of them. base: the first slot of each
+    symbol's buffer, and the end of all."""
+
+    def __init__(self, rows: SituationRows, before: Before, base: np.ndarray) -> None:
+        groups, symbols = before.open_start.shape
+        self.rows = rows
+        self.buffers = Buffers(*(np.zeros(int(base[-1]), np.int64) for _ in range(4)))
+        lo, hi, open_slot = (np.zeros((groups, symbols), np.int64) for _ in range(3))
+        self.groups = Groups(lo, hi, open_slot, np.zeros((groups, symbols), np.bool_))
+        self.place = np.zeros(PLACES, np.int64)
+        buffers, ends = self.buffers, self.groups
+        self.arrays = {
+            "from_": rows.from_, "until_row": rows.until_row, "time": rows.time, "bits": rows.bits,
+            "open_before": before.open, "seen_before": before.open_seen, "open_start": before.open_start.reshape(-1),
+            "held_from": before.held_from.reshape(-1), "held_to": before.held_to.reshape(-1),
+            "held_start": before.held_start, "held_end": before.held_end,
+            "starts": buffers.start, "ends": buffers.end, "first": buffers.first, "last": buffers.last,
+            "group_lo": ends.lo.reshape(-1), "group_hi": ends.hi.reshape(-1), "open_slot": ends.open_slot.reshape(-1),
+            "open_seen": ends.open_seen.view(np.uint8).reshape(-1),
+            "place": self.place, "lo": base[:-1].copy(), "hi": base[:-1].copy(),
+        }  # fmt: skip
+
+    @property
+    def last_row(self) -> int:
+        """The last row of the last instant that was looked at."""
+        return int(self.place[ROW]) - 1
+
+
+class Detector:
+    """Finds the matches of one matcher's feeds. room: for matches at one time, unless one instant has more."""
+
+    def __init__(self, plan: SituationPlan, orders: Orders, room: int) -> None:
+        self.orders = orders
+        self.code = compiled_for(detection_program, shape_of(plan, orders))
+        symbols = self.symbols = len(plan.symbols)
+        at_least = [limit or 0 for limit in plan.at_least]
+        at_most = [EVER if limit is None else limit for limit in plan.at_most]
+        starts, ends = zip(*triggers(plan.masks, plan.at_least, plan.at_most, plan.eager), strict=True)
+        never_seen = (not plan.eager or limit != EVER for limit in at_most)
+        self.settings = np.array(
+            [EVER if plan.within is None else plan.within, 0, 0, _bits(never_seen), orders.statistics.pause], np.int64
+        )
+        steps = [np.zeros(symbols + 1, np.int64) for _ in range(5)]
+        statistics = orders.statistics
+        self.arrays = {
+            "settings": self.settings, "rates": statistics.rates, "masks": np.array(plan.masks, np.int64).reshape(-1),
+            "at_least": np.array(at_least, np.int64), "at_most": np.array(at_most, np.int64),
+            "triggers": np.array([0, -1, _bits(ends), _bits(starts)], np.int64),
+            "size_then": statistics.size_then, "selectivity_then": statistics.selectivity_then.reshape(-1),
+            "size": statistics.size, "selectivity": statistics.selectivity.reshape(-1),
+            "sizes_seen": statistics.sizes_seen, "shares_seen": statistics.shares_seen.reshape(-1),
+            "look_at": statistics.look_at, "partial": statistics.partial.reshape(-1),
+            "searches": statistics.searches, "items": np.zeros(KINDS, np.int64),
+            **dict(zip(("top", "chosen", "range_count", "range_at", "slot_at"), steps, strict=True)),
+            "ranges": np.zeros((symbols + 1) * 2 * ranges_of(symbols), np.int64), "bounds": np.zeros(8, np.int64),
+        }  # fmt: skip
+        self._found = np.empty((room, symbols + 1), np.int64)
+        self._found_row = np.empty((room, 2), np.int64)
+
+    def detect(self, detection: Detection, soft_limit: int, most: int) -> tuple[int, np.ndarray, np.ndarray]:
+        """Continue through the rows until all are done, there are soft_limit matches, or the plan should be made anew.
+
+        Returns (status, matches int64[n, symbols + 1]: slots and which of them last as bits, rows int64[n, 2]: the last
+        row of the instant at which each became certain, and its group). They are valid until the next call.
+        """
+        self.settings[names.SOFT_LIMIT], self.settings[names.MOST] = soft_limit, most
+        arrays = {**self.arrays, **detection.arrays, "paths": self.orders.paths}
+        found, rows = self._found, self._found_row
+        detection.place[COUNT] = 0
+        while True:
+            arrays |= {"found": found.reshape(-1), "found_row": rows.reshape(-1)}
+            status = self.code.run(arrays)
+            if status != NO_ROOM:
+                count = int(detection.place[COUNT])
+                return status, found[:count], rows[:count]
+            found, rows = _with_twice_the_room(found), _with_twice_the_room(rows)
+
+
+def shape_of(plan: SituationPlan, orders: Orders) -> SituationShape:
+    return SituationShape(
+        len(plan.symbols), plan.eager, any(plan.at_least), any(limit is not None for limit in plan.at_most),
+        plan.within is not None, orders.adapts,
+    )  # fmt: skip
+
+
+def _bits(flags: Iterable[bool]) -> int:
+    """Flags by number as bits of one number."""
+    return sum(flag << number for number, flag in enumerate(flags))
+
+
+def _with_twice_the_room(array: np.ndarray) -> np.ndarray:
+    larger = np.empty((2 * len(array), array.shape[1]), array.dtype)
+    larger[: len(array)] = array
+    return larger
 
 
 def needs_beyond(plan: SituationPlan) -> Needs:

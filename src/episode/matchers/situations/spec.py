@@ -7,16 +7,15 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from episode.matchers.assembly import atom_field
-from episode.matchers.demand import ClassDemand, demand_of
-from episode.matchers.fingerprint import column_types, fingerprint
-from episode.matchers.limits import StateLimit
 from episode.matchers.prepare import Needs, needs_of
-from episode.matchers.protocol import InputOrder, OrderKey, Traits
+from episode.matchers.protocol import InputOrder, OrderKey, StateLimit, Traits
+from episode.matchers.screening import ClassDemand, demand_of
 from episode.matchers.situations.matcher import SituationPatternMatcher
 from episode.matchers.situations.prepare import needs_beyond
-from episode.matchers.slicing import Overlap, SliceBounds, Slicing, Unsliced
+from episode.matchers.slices.slicing import Overlap, SliceBounds, Slicing, Unsliced
+from episode.matchers.state import column_types, fingerprint
 from episode.plan.expressions import looks_beside
-from episode.plan.reading import columns_read, expressions_of
+from episode.plan.output import columns_read, expressions_of
 from episode.plan.situations.plan import SituationPlan
 from episode.plan.situations.returns import MatchMoment, SituationMoment
 

@@ -6,19 +6,102 @@ An instant is complete when a later one has come, or the watermark; until then i
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
+from episode.errors import EpisodeDataError
 from episode.matchers.columns import from_bytes, one_chunk_each, take
-from episode.matchers.held import HeldRows, by_name, chunk_of, least_by_key, ranges
-from episode.matchers.limits import StateLimit
-from episode.matchers.protocol import END_OF_TIME, EventBatch, Snapshot, StateChunk
-from episode.matchers.situations.errors import too_many_held
-from episode.matchers.situations.prepare import SituationFeed
-from episode.matchers.situations.symbols import KEY, START, Symbol, integers, nothing_of
+from episode.matchers.protocol import END_OF_TIME, EventBatch, Snapshot, StateChunk, StateLimit
+from episode.matchers.situations.values import state_fields, symbol_of
+from episode.matchers.state import HeldRows, KeptRows, by_name, chunk_of, least_by_key, ranges
 from episode.matchers.times import EVER, NEVER
+from episode.plan.output import OutputAtom
 from episode.plan.situations.plan import SituationPlan
+
+if TYPE_CHECKING:
+    from episode.matchers.situations.prepare import SituationFeed
+
+
+# What can be wrong with the data of a situation pattern: errors that say where, and what would be right.
+
+
+def _error(plan: SituationPlan, message: str, hint: str) -> EpisodeDataError:
+    return plan.source.error(EpisodeDataError, message, plan.source.pattern, hint)
+
+
+def too_many_held(plan: SituationPlan, count: int, limit: StateLimit) -> EpisodeDataError:
+    """A key holds more than it may."""
+    return _error(
+        plan,
+        f"A partition holds {count:,} situations of its window; max_state_rows is {limit.rows:,}.",
+        "Shorten WITHIN, raise max_state_rows, or give such situations up: when_full='drop'.",
+    )
+
+
+def explosion(plan: SituationPlan, events: EventBatch, row: int, most: int) -> EpisodeDataError:
+    """More matches at one instant than there may be."""
+    names = dict.fromkeys([*plan.keys, plan.time])
+    return _error(
+        plan,
+        f"{events.values_at(row, names)} completes more than {most:,} matches at once.",
+        "Shorten WITHIN, or narrow the pattern: `before` and `after` pair all situations of a window.",
+    )
+
+
+# What is known of the situations of one symbol between two feeds.
+
+
+START, SEEN, KEY = "__start", "__seen", "__key"
+
+
+@dataclass
+class Symbol:
+    """The situations of one symbol, with the state of their aggregates.
+
+    number: of the symbol in the plan. atoms: what is asked of its situations, and the name of the output column.
+    fields: the state columns of the atoms.
+    finished: rows sorted by key and start; `time` is the end, the table has the start and the state columns.
+    lasting: a row for each key whose situation lasts, sorted by key: start, was it visible, and state columns.
+    """
+
+    number: int
+    atoms: tuple[tuple[OutputAtom, str], ...]
+    fields: tuple[pa.Field, ...]
+    finished: EventBatch
+    lasting: pa.Table
+    kept: KeptRows
+
+    @property
+    def lasting_key(self) -> np.ndarray:
+        return integers(self.lasting, KEY)
+
+    def keep_finished(self, rows: np.ndarray) -> None:
+        """Of the finished situations, only these."""
+        old = self.finished
+        self.kept.select(rows)
+        self.finished = EventBatch(take(old.table, rows), old.key[rows], old.time[rows])
+
+
+def nothing_of(plan: SituationPlan, number: int, schema: pa.Schema) -> Symbol:
+    """A symbol without situations, over events of the given schema."""
+    symbol = plan.symbols[number]
+    atoms = tuple((atom, name) for atom, name in plan.measures.atoms.items() if symbol_of(atom) == symbol)
+    fields = tuple(one for atom, name in atoms for one in state_fields(atom, name, schema))
+    finished = pa.schema([pa.field(START, pa.int64()), *fields]).empty_table()
+    lasting = [pa.field(KEY, pa.int64()), pa.field(START, pa.int64()), pa.field(SEEN, pa.bool_()), *fields]
+    nothing = np.zeros(0, np.int64)
+    kept = KeptRows(f"finished.{number}.")
+    return Symbol(
+        number, atoms, fields, EventBatch(finished, nothing, nothing), pa.schema(lasting).empty_table(), kept
+    )  # fmt: skip
+
+
+def integers(table: pa.Table, name: str) -> np.ndarray:
+    return np.array(table.column(name), dtype=np.int64)
+
 
 _STATE = "situations"
 _PENDING = -1

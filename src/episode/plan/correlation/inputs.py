@@ -10,8 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from episode.errors import EpisodeAnalysisError
-from episode.lang.source import Source
-from episode.lang.syntax import Span
+from episode.lang.syntax import Source, Span
 from episode.plan.pattern import OrderColumn, PatternPlan
 from episode.plan.schema import OWN, quote
 from episode.plan.types import is_event_time

@@ -1,11 +1,72 @@
-"""How two patterns are correlated by recency: which of them is evaluated first, and what is remembered of the other."""
+"""How two patterns are correlated by recency: which is evaluated first, what is remembered, and what it costs."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import Enum
 
 from episode.errors import EpisodeAnalysisError
+
+# What the strategies of a correlation cost (PCQ, equations 1 to 4), from factors that are measured while running.
+
+
+OVERHEAD = 1.2
+"""A row that is gathered for a region costs so much more than one that is fed as it comes, until it is measured."""
+HELD = 2e-7
+"""Seconds for keeping a row in the recent buffer, and for what a lazy round does besides, until that is measured. A
+cheap pattern costs no more than that for a row: a lazy strategy is not even tried where there is nothing to gain."""
+
+
+@dataclass(frozen=True)
+class Factors:
+    """The workload of some rows, in the terms of the paper's Table 2 (there in brackets). Times are in seconds.
+
+    rows (N). live_row, archive_row (c_l, c_a): time of each pattern per row. live_asked, archive_asked (c'_l, c'_a):
+    the same per row of a region. pair (c_j): time of the join per pair. live_matches, archive_matches, pairs (M_l, M_a,
+    M_j). live_region, archive_region (P_l, P_a): rows in the region of a match. live_step, archive_step (the lesser of
+    P and delta): rows of it that are in no region before. Beyond the paper: live_held, archive_held: time per row for
+    keeping rows in the recent buffer, where that pattern is the second.
+    """
+
+    rows: float = 0.0
+    live_row: float = 0.0
+    archive_row: float = 0.0
+    live_asked: float = 0.0
+    archive_asked: float = 0.0
+    pair: float = 0.0
+    live_matches: float = 0.0
+    archive_matches: float = 0.0
+    pairs: float = 0.0
+    live_region: float = 0.0
+    archive_region: float = 0.0
+    live_step: float = 0.0
+    archive_step: float = 0.0
+    live_held: float = 0.0
+    archive_held: float = 0.0
+
+    @staticmethod
+    def names() -> list[str]:
+        return [one.name for one in fields(Factors)]
+
+
+def cost(strategy: Strategy, factors: Factors, cached: bool) -> float:
+    """Seconds for the rows of the factors: equation 1 without the result cache, 3 and 4 with it."""
+    join = factors.pairs * factors.pair
+    if strategy is Strategy.EAGER:
+        return factors.rows * (factors.live_row + factors.archive_row) + join
+    if strategy is Strategy.LIVE_FIRST:
+        region = factors.live_step if cached else factors.live_region
+        first = factors.rows * (factors.live_row + factors.archive_held)
+        return first + factors.live_matches * region * factors.archive_asked + join
+    region = factors.archive_step if cached else factors.archive_region
+    first = factors.rows * (factors.archive_row + factors.live_held)
+    return first + factors.archive_matches * region * factors.live_asked + join
+
+
+def costs(strategies: list[Strategy], factors: Factors, cached: bool) -> dict[Strategy, float]:
+    """Of all that can be used."""
+    return {one: cost(one, factors, cached) for one in strategies}
+
 
 LIVE_PREFIX, ARCHIVE_PREFIX = "__live_", "__archive_"
 """Before the names of columns of a pair: whose they are."""

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from episode.plan.correlation.cost import Factors
-from episode.plan.correlation.plan import Strategy
-from episode.plan.report import CarriedReport
+from episode.plan.correlation.plan import Factors, Strategy
+from episode.plan.pattern import CarriedReport
 
 
 @dataclass(frozen=True)

@@ -28,15 +28,13 @@ from episode.lang.syntax import ReturnItem, Span
 from episode.plan.compilable import to_float
 from episode.plan.event_time import in_units_of_time
 from episode.plan.events.aggregated_conditions import FirstTest, Link, LinkTest, Place, Tested, related_tests
-from episode.plan.events.binding import BoundQuery, members, pull_local
-from episode.plan.events.checks import check_size
+from episode.plan.events.automaton import Loop, Step, Take, linear, variables_in
+from episode.plan.events.binding import BoundQuery, check_size, members, pull_local
 from episode.plan.events.classes import EventClasses
-from episode.plan.events.collapsing import Collapsed
-from episode.plan.events.conditions import conjunct_of
-from episode.plan.events.linear import Loop, Step, Take, linear, variables_in
+from episode.plan.events.conditions import conjunct_of, same_attributes
+from episode.plan.events.counting import Collapsed
 from episode.plan.events.postponed import RUNS
 from episode.plan.events.returns import EventTimes
-from episode.plan.events.same import same_attributes
 from episode.plan.events.tree import simplify
 from episode.plan.expressions import Condition, Expression, Load, walk
 from episode.plan.output import ATOM_PREFIX, MeasurePlan, Output, OutputAtom, PlannedMeasure
@@ -44,8 +42,7 @@ from episode.plan.parameters import bound_duration
 from episode.plan.pattern import OrderColumn, PatternPlan
 from episode.plan.places import substitute
 from episode.plan.schema import quote
-from episode.plan.types import decimal_of, is_float, is_integer, is_numeric, lane_of
-from episode.plan.wide import is_wide
+from episode.plan.types import decimal_of, is_float, is_integer, is_numeric, is_wide, lane_of
 
 BUCKET_START, BUCKET_END = "bucket_start", "bucket_end"
 DAY = 86_400_000_000

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 
 from episode.errors import EpisodeError, EpisodeUnsupportedError
 from episode.lang.events.syntax import EventAggregate, EventColumn, EventQuery, Index, Reach
+from episode.plan.events.alternatives import MARK
 from episode.plan.events.conditions import Conjunct, EventScalars, all_atoms
 from episode.plan.events.consistency import adjacent_form
-from episode.plan.events.names import MARK
 from episode.plan.expressions import (
     Apply,
     Current,

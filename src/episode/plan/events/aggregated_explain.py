@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from episode.plan.events.aggregated import AggregatedPlan, Alternative, GroupedBy
 from episode.plan.events.aggregated_conditions import Place
-from episode.plan.events.report import AggregatedReport
+from episode.plan.events.plan import AggregatedReport
 from episode.plan.expressions import render
 from episode.plan.types import is_integer
 

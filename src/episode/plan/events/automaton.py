@@ -1,17 +1,217 @@
-"""The automaton of an event pattern: for contiguity, skip-till-next-match, and closures that choose their events.
-
-States and transitions, the conditions that they test, and the negations; `states` makes them of a pattern. A negated
-pattern of more than one event has states of its own, which no run of the pattern reaches.
-"""
+"""An event pattern as alternatives of linear sequences of steps, and the automaton that is built from them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from itertools import product
+from typing import Union
 
-from episode.lang.events.syntax import EventQuery
+from episode.errors import EpisodeUnsupportedError
+from episode.lang.events.syntax import (
+    Closure,
+    Disjunction,
+    EventClass,
+    EventPattern,
+    EventQuery,
+    Negation,
+    Sequence,
+)
 from episode.plan.events.conditions import Conjunct
 from episode.plan.expressions import Apply, Exists, Expression, Navigated
+
+MOST_ALTERNATIVES = 256
+MOST_STEPS = 1 << 16
+
+
+@dataclass(frozen=True)
+class Take:
+    """One event."""
+
+    variable: str
+
+
+@dataclass(frozen=True)
+class Loop:
+    """One of `bodies` after the other, at least `minimum` of them, at most `maximum` (None: any number)."""
+
+    bodies: tuple[tuple[Step, ...], ...]
+    minimum: int
+    maximum: int | None
+
+    @property
+    def only(self) -> Take | None:
+        """What it repeats, if that is a single event."""
+        steps = self.bodies[0] if len(self.bodies) == 1 else ()
+        return steps[0] if len(steps) == 1 and isinstance(steps[0], Take) else None
+
+
+@dataclass(frozen=True)
+class Not:
+    """No match of these steps between the neighbours. variables: theirs, and those of closures passed over."""
+
+    steps: tuple[Step, ...]
+    variables: tuple[str, ...]
+
+    @property
+    def every(self) -> frozenset[str]:
+        """Its variables, and those of negations inside it."""
+        return frozenset(self.variables).union(*(one.every for one in nots_in(self.steps)))
+
+
+Step = Union[Take, Loop, Not]
+Alternatives = list[tuple[Step, ...]]
+"""Sequences of steps. A step that several of them have in common is the same object."""
+
+
+def linear(query: EventQuery, pattern: EventPattern, together: bool) -> list[Alternatives]:
+    """The alternatives of a pattern, in groups that one run follows.
+
+    together: all alternatives inside a sequence (skip-till-next-match); else each is a group of its own.
+    """
+    groups = [_Linear(query).alternatives(part) for part in _united(pattern)]
+    count = sum(len(group) for group in groups)
+    if count > MOST_ALTERNATIVES:
+        raise _too_many(query, count)
+    if sum(size_of(steps) for group in groups for steps in group) > MOST_STEPS:
+        raise too_many_places(query)
+    return groups if together else [[steps] for group in groups for steps in group]
+
+
+def _united(pattern: EventPattern) -> list[EventPattern]:
+    """The parts of a union of whole patterns."""
+    if isinstance(pattern, Disjunction):
+        return [one for part in pattern.parts for one in _united(part)]
+    return [pattern]
+
+
+def too_many_places(query: EventQuery) -> EpisodeUnsupportedError:
+    return query.source.error(
+        EpisodeUnsupportedError,
+        f"The pattern has more than {MOST_STEPS:,} places, with every repetition that a count asks for.",
+        query.source.pattern,
+        "Use smaller counts, or + and a condition on count(b[]).",
+    )
+
+
+def _too_many(query: EventQuery, count: int) -> EpisodeUnsupportedError:
+    return query.source.error(
+        EpisodeUnsupportedError, f"The pattern has {count:,} alternatives.", query.source.pattern, "Split it."
+    )
+
+
+@dataclass(frozen=True)
+class _Linear:
+    query: EventQuery
+
+    def alternatives(self, pattern: EventPattern) -> Alternatives:
+        if isinstance(pattern, EventClass):
+            return [(Take(pattern.variable),)]
+        if isinstance(pattern, Disjunction):
+            return [steps for part in pattern.parts for steps in self.alternatives(part)]
+        if isinstance(pattern, Sequence):
+            return self._in_order(pattern)
+        if isinstance(pattern, Negation):
+            return [tuple(self._nots(pattern))]
+        if isinstance(pattern, Closure):
+            return [(self._loop(pattern),)]
+        if all(isinstance(part, Negation) for part in pattern.parts):
+            return [tuple(one for part in pattern.parts if isinstance(part, Negation) for one in self._nots(part))]
+        raise self.query.source.error(
+            EpisodeUnsupportedError,
+            "A conjunction is evaluated under skip-till-any-match only, and not beside closures inside "
+            "SEQ or negations inside negations.",
+            pattern.span,
+            "Write the orders as alternatives: SEQ(A a, B b) | SEQ(B b, A a).",
+        )
+
+    def _in_order(self, sequence: Sequence) -> Alternatives:
+        choices = [self.alternatives(part) for part in sequence.parts]
+        count = 1
+        for choice in choices:
+            count *= len(choice)
+        if count > MOST_ALTERNATIVES:
+            raise _too_many(self.query, count)
+        return [tuple(step for part in choice for step in part) for choice in product(*choices)]
+
+    def _nots(self, negation: Negation) -> Iterator[Not]:
+        """A negated choice is none of its alternatives. What may be empty forbids its events all the same."""
+        for steps in self.alternatives(negation.part):
+            yield from (Not(way, tuple(variables_in(steps))) for way in with_an_event(steps))
+
+    def _loop(self, closure: Closure) -> Loop:
+        bodies = [way for body in self.alternatives(closure.part) for way in with_an_event(body)]
+        if len(bodies) > MOST_ALTERNATIVES:
+            raise _too_many(self.query, len(bodies))
+        count = closure.count
+        return Loop(tuple(bodies), closure.minimum if count is None else count, count)
+
+
+def may_be_empty(steps: tuple[Step, ...]) -> bool:
+    """Can it be passed without an event?"""
+    return all(isinstance(step, Not) or (isinstance(step, Loop) and step.minimum == 0) for step in steps)
+
+
+def with_an_event(steps: tuple[Step, ...]) -> Iterator[tuple[Step, ...]]:
+    """The ways through steps that take an event, without their way past all of them: `A* B*` is `A+ B*` or `B+`."""
+    if not may_be_empty(steps):
+        yield steps
+        return
+    for number, step in enumerate(steps):
+        if isinstance(step, Loop):
+            passed = tuple(before for before in steps[:number] if isinstance(before, Not))
+            yield (*passed, replace(step, minimum=1), *steps[number + 1 :])
+
+
+def variables_in(steps: tuple[Step, ...]) -> list[str]:
+    """Variables of the events that steps take."""
+    found: list[str] = []
+    for step in steps:
+        if isinstance(step, Take):
+            found.append(step.variable)
+        elif isinstance(step, Loop):
+            found += [name for body in step.bodies for name in variables_in(body)]
+    return found
+
+
+def nots_in(steps: tuple[Step, ...]) -> list[Not]:
+    """Negations of steps, inside loops too."""
+    found: list[Not] = []
+    for step in steps:
+        if isinstance(step, Not):
+            found.append(step)
+        elif isinstance(step, Loop):
+            found += [one for body in step.bodies for one in nots_in(body)]
+    return found
+
+
+def size_of(steps: tuple[Step, ...]) -> int:
+    """Places of the steps, with every repetition that a count asks for."""
+    size = 0
+    for step in steps:
+        if isinstance(step, Take):
+            size += 1
+        elif isinstance(step, Not):
+            size += size_of(step.steps)
+        else:
+            size += max(1, step.minimum) * sum(size_of(body) for body in step.bodies)
+    return size
+
+
+def is_linear(pattern: EventPattern) -> bool:
+    """A sequence of single classes and negated ones: the automaton is an alternative to a tree."""
+    parts = pattern.parts if isinstance(pattern, Sequence) else (pattern,)
+    return all(
+        isinstance(part, EventClass) or (isinstance(part, Negation) and isinstance(part.part, EventClass))
+        for part in parts
+    )
+
+
+# The automaton of an event pattern: for contiguity, skip-till-next-match, and closures that choose their events.
+#
+# States and transitions, the conditions that they test, and the negations; `states` makes them of a pattern. A negated
+# pattern of more than one event has states of its own, which no run of the pattern reaches.
+
 
 MIDDLE, FIRST, LAST = "between", "first", "last"
 

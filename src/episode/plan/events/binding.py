@@ -8,6 +8,7 @@ aggregates over all matches.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
 from episode.lang.events.syntax import (
@@ -21,28 +22,108 @@ from episode.lang.events.syntax import (
     classes_of,
 )
 from episode.lang.syntax import ColumnRef
-from episode.plan.derived import DerivedColumns
 from episode.plan.event_time import in_units_of_time
-from episode.plan.events.alternatives import with_united_classes
-from episode.plan.events.classes import EventClasses
-from episode.plan.events.closures import check_repeated_variables
-from episode.plan.events.collapsing import Collapsed
-from episode.plan.events.conditions import Conjunct, EventScalars
-from episode.plan.events.imprecise import (
-    ImprecisePlan,
-    check_confidence_has_meaning,
-    check_imprecise,
-    check_results,
-    plan_imprecise,
+from episode.plan.events.alternatives import (
+    MARK,
+    with_first_events,
+    with_groups_between_places,
+    with_unique_variables,
+    with_united_classes,
 )
-from episode.plan.events.names import MARK, with_first_events, with_groups_between_places, with_unique_variables
+from episode.plan.events.classes import EventClasses
+from episode.plan.events.closures import check_repeated_variables, chooses
+from episode.plan.events.conditions import EventScalars
+from episode.plan.events.imprecise import check_confidence_has_meaning, check_imprecise, check_results, plan_imprecise
 from episode.plan.events.postponed import AUTO
-from episode.plan.events.returns import EventTimes
+from episode.plan.events.tree import Group, InSequence, Leaf, Together, groups_of
 from episode.plan.expressions import Current, Expression, Load, Navigated, Running, conjuncts, walk
-from episode.plan.labels import Labels
+from episode.plan.output import Labels
 from episode.plan.parameters import bound_duration
-from episode.plan.scalars import RowLocalScalars
+from episode.plan.scalars import DerivedColumns, RowLocalScalars
 from episode.plan.types import is_event_time
+
+if TYPE_CHECKING:
+    from episode.plan.events.conditions import Conjunct
+    from episode.plan.events.counting import Collapsed
+    from episode.plan.events.imprecise import ImprecisePlan
+    from episode.plan.events.returns import EventTimes
+    from episode.plan.events.tree import Node
+
+
+# What a pattern as a whole may not be.
+
+
+MOST_VARIABLES = 63
+
+
+def check_size(bound: BoundQuery) -> None:
+    """A row's qualifications are the bits of one integer."""
+    if len(bound.variables) > MOST_VARIABLES:
+        message = f"The pattern has {len(bound.variables)} variables; at most {MOST_VARIABLES} are supported."
+        raise bound.query.source.error(
+            EpisodeUnsupportedError, message, bound.query.source.pattern, "Split it into several patterns."
+        )
+
+
+def check_closure(bound: BoundQuery) -> None:
+    """How closures are evaluated can be said where SEQ has one."""
+    if bound.closure != AUTO and not chooses(bound.query.pattern):
+        raise bound.query.source.error(
+            EpisodeAnalysisError,
+            f"Options(closure={bound.closure!r}): there is no closure inside SEQ in this pattern.",
+            bound.query.source.pattern,
+            "Leave closure= out. It is for SEQ(A a, B+ b[], C c), where every choice of events is a match.",
+        )
+
+
+def check_conjuncts(bound: BoundQuery, conjuncts: list[Conjunct]) -> None:
+    """A negated event is related to single events, or to a closure as a whole."""
+    for conjunct in conjuncts:
+        negated = conjunct.variables & bound.negated
+        if negated and conjunct.iterated is not None and conjunct.iterated not in bound.negated:
+            raise bound.query.source.error(
+                EpisodeUnsupportedError,
+                "A condition cannot relate a negated event to each event of a closure.",
+                conjunct.scalar.span,
+                "Compare it with the closure's first or last event, b[1] or b[last], or an aggregate.",
+            )
+
+
+def check_tree(bound: BoundQuery, tree: Node) -> None:
+    """Groups stand apart where events last, and beside a conjunction only if classes exclude each other."""
+    if bound.times.start is not None and _has_neighbours(tree):
+        raise bound.query.source.error(
+            EpisodeUnsupportedError,
+            "Two closures side by side are not evaluated for events that last.",
+            bound.query.source.pattern,
+            "Put an event between them, or write SEQ(A a, B+ b[], C+ c[], D d) for every choice of events.",
+        )
+    if bound.classes.tables or bound.classes.type_column is not None:
+        return
+    if any(True for _ in groups_of(tree)) and _has_conjunction(tree):
+        raise bound.query.source.error(
+            EpisodeUnsupportedError,
+            "A closure beside a conjunction needs classes that exclude each other.",
+            bound.query.source.pattern,
+            "Give a type_column, or one table per class.",
+        )
+
+
+def _has_conjunction(node: Node) -> bool:
+    if isinstance(node, Leaf):
+        return False
+    if isinstance(node, Together):
+        return True
+    return any(_has_conjunction(part) for part in (node.places if isinstance(node, InSequence) else node.parts))
+
+
+def _has_neighbours(node: Node) -> bool:
+    """Do two groups stand side by side?"""
+    if isinstance(node, Leaf):
+        return False
+    if isinstance(node, InSequence) and any(sum(isinstance(one, Group) for one in gap) > 1 for gap in node.gaps):
+        return True
+    return any(_has_neighbours(part) for part in (node.places if isinstance(node, InSequence) else node.parts))
 
 
 class BoundQuery:

@@ -12,9 +12,8 @@ Conditions on b[i] are decided for each event by itself, whatever is chosen of t
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Union
+from typing import TYPE_CHECKING, Union
 
-from episode.plan.events.automaton import AutomatonPlan, Check
 from episode.plan.events.conditions import event_variables
 from episode.plan.expressions import (
     COMPARISONS,
@@ -28,8 +27,10 @@ from episode.plan.expressions import (
     conjuncts,
     walk,
 )
-from episode.plan.types import INTEGER_LIMITS, decimal_of, is_float, is_integer, lane_of
-from episode.plan.wide import is_wide
+from episode.plan.types import INTEGER_LIMITS, decimal_of, is_float, is_integer, is_wide, lane_of
+
+if TYPE_CHECKING:
+    from episode.plan.events.automaton import AutomatonPlan, Check
 
 FUNCTIONS = frozenset({"sum", "count", "min", "max", "avg"})
 OPPOSITE = {"eq": "ne", "ne": "eq", "lt": "ge", "ge": "lt", "gt": "le", "le": "gt"}

@@ -20,11 +20,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from episode.lang.events.syntax import EventColumn, Index, Reach
-from episode.plan.events.conditions import Conjunct, all_atoms
+from episode.plan.events.conditions import all_atoms
 from episode.plan.events.trends import CONSTANT, FLIPPED, Facts, Trend, facts_of, together, trend_of, without_casts
 from episode.plan.expressions import Apply, Constant, Current, Expression, Load, Navigated, Running, render
+
+if TYPE_CHECKING:
+    from episode.plan.events.conditions import Conjunct
 
 NEGATED = {"gt": "le", "ge": "lt", "lt": "ge", "le": "gt", "eq": "ne", "ne": "eq"}
 COMPARISONS = {"gt": (True, False), "ge": (True, False), "lt": (False, True), "le": (False, True)}

@@ -1,25 +1,18 @@
-"""Collapsed results: how the final matches of an intermediate match are counted.
-
-An intermediate match has the single events, and of each closure all events that a choice may have. What is left to test
-decides how its choices are counted. These conditions are counted with, by dynamic programming:
-
-* bounds of count(b[]),
-* max(b[].x) or min(b[].x) compared with single events: it holds for all events of a choice (true-value consistent), or
-  for one of them at least (false-value consistent),
-* conditions on b[1] or b[last] and single events,
-* conditions on b[i] and b[i-1] and single events, and `b[i].x > max(b[..i-1].x)`, which says the same as one of these.
-
-With any other condition the choices are counted by making them.
-"""
+"""Collapsed results: which patterns have them, and how the final matches of an intermediate match are counted."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
+from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
+from episode.lang.events.syntax import Closure, EventPattern, EventQuery, Negation, Strategy, nodes_of
+from episode.plan.events.automaton import Loop, Take
 from episode.plan.events.conditions import JoinTest, event_variables
-from episode.plan.events.consistency import NEGATED, ClosurePredicate, adjacent_form
-from episode.plan.events.linear import Loop, Step, Take
+from episode.plan.events.consistency import NEGATED, adjacent_form
+from episode.plan.events.postponed import AUTO, reason_for_runs
+from episode.plan.events.returns import COUNTED
 from episode.plan.events.trends import FLIPPED, without_casts
 from episode.plan.expressions import (
     Apply,
@@ -35,6 +28,101 @@ from episode.plan.expressions import (
     parts_of,
     walk,
 )
+
+if TYPE_CHECKING:
+    from episode.plan.events.automaton import Step
+    from episode.plan.events.conditions import Conjunct
+    from episode.plan.events.consistency import ClosurePredicate
+    from episode.plan.events.postponed import Parted
+
+
+# Collapsed results: what is asked of them, and which patterns have none.
+
+
+PLAIN = "Ask for the matches themselves: leave COLLAPSED, or results='collapsed', out."
+
+
+@dataclass(frozen=True)
+class Collapsed:
+    """What is asked of results. asked: are they intermediate matches? exact: are the final ones counted exactly?"""
+
+    asked: bool = False
+    exact: bool = True
+
+
+def check_collapsed(query: EventQuery, pattern: EventPattern, strategy: Strategy, closure: str) -> None:
+    """Intermediate matches are those of closures of SEQ under skip-till-any-match."""
+    place = query.collapsed or query.source.pattern
+    if strategy is not Strategy.ANY:
+        raise query.source.error(
+            EpisodeUnsupportedError,
+            f"Results are collapsed under skip-till-any-match, not under {strategy.value}.",
+            place,
+            "Leave COLLAPSED out: each run gives one match.",
+        )
+    if closure != AUTO:
+        raise query.source.error(
+            EpisodeAnalysisError,
+            f"Collapsed results are made by pattern matching alone; Options(closure={closure!r}) says how choices are "
+            "made.",
+            place,
+            "Leave one of the two out.",
+        )
+    if not any(isinstance(node, Closure) and not node.groups for node in nodes_of(pattern)):
+        raise query.source.error(
+            EpisodeAnalysisError,
+            "There is nothing to collapse: the pattern has no closure that chooses its events.",
+            place,
+            "Closures inside SEQ choose: SEQ(A a, B+ b[], C c).",
+        )
+    reason = reason_for_runs(pattern, whole=True)
+    if reason is not None:
+        raise query.source.error(
+            EpisodeUnsupportedError, f"The results cannot be collapsed: {reason}.", query.source.pattern, PLAIN
+        )
+
+
+def check_parted(query: EventQuery, parted: Parted, kept: list[Conjunct], closures: frozenset[str]) -> None:
+    """Nothing may depend on the choice that is not counted with."""
+    for node in nodes_of(parted.constructing):
+        if isinstance(node, Negation):
+            raise query.source.error(
+                EpisodeUnsupportedError,
+                "The results cannot be collapsed: whether this negation holds depends on which events are chosen.",
+                node.span,
+                PLAIN,
+            )
+    for conjunct in kept:
+        if conjunct.variables & closures:
+            raise query.source.error(
+                EpisodeUnsupportedError,
+                "The results cannot be collapsed: Spark evaluates this condition on finished matches.",
+                conjunct.scalar.span,
+                PLAIN,
+            )
+    names = [item.name for item in query.returns or ()]
+    if COUNTED in (name.lower() for name in names):
+        item = next(one for one in query.returns or () if one.name.lower() == COUNTED)
+        raise query.source.error(
+            EpisodeAnalysisError,
+            f"A column of collapsed results cannot be called {item.name}.",
+            item.span,
+            "matches is added to them; choose another name with AS.",
+        )
+
+
+# Collapsed results: how the final matches of an intermediate match are counted.
+#
+# An intermediate match has the single events, and of each closure all events that a choice may have. What is left to
+# test decides how its choices are counted. These conditions are counted with, by dynamic programming:
+#
+# * bounds of count(b[]), * max(b[].x) or min(b[].x) compared with single events: it holds for all events of a choice
+# (true-value consistent), or for one of them at least (false-value consistent), * conditions on b[1] or b[last] and
+# single events, * conditions on b[i] and b[i-1] and single events, and `b[i].x > max(b[..i-1].x)`, which says the same
+# as one of these.
+#
+# With any other condition the choices are counted by making them.
+
 
 BEFORE = "@before"
 """Stands after the name of a closure for the event that is chosen right before another."""

@@ -3,29 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from episode.lang.events.syntax import Strategy
-from episode.plan.events.actual import Actual
 from episode.plan.events.automaton import AutomatonPlan
 from episode.plan.events.consistency import explained
-from episode.plan.events.cost import (
-    PhysicalPlan,
-    Shape,
-    Statistics,
-    automaton_cost,
-    cost_of,
-    default_statistics,
-    first_place,
-    search,
-)
+from episode.plan.events.cost import automaton_cost, cost_of, default_statistics, first_place, search
 from episode.plan.events.counting import collapse_lines
 from episode.plan.events.explain_closures import closure_lines
 from episode.plan.events.explain_imprecise import imprecise_lines, imprecise_state
-from episode.plan.events.plan import EventPlan
-from episode.plan.events.plan_nodes import PlanNode, item_sign, plan_tree
-from episode.plan.events.report import Change, EventReport
+from episode.plan.events.plan_nodes import item_sign, plan_tree
 from episode.plan.events.tree import Gap, Leaf, Node, OneOf, Together
 from episode.plan.expressions import render
+
+if TYPE_CHECKING:
+    from episode.plan.events.cost import Actual, PhysicalPlan, Shape, Statistics
+    from episode.plan.events.plan import Change, EventPlan, EventReport
+    from episode.plan.events.plan_nodes import PlanNode
 
 MOST_LINES = 60
 

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from episode.plan.events.closure_cost import runs_cost, shown, without_early_tests
-from episode.plan.events.cost import PhysicalPlan, Statistics, cost_of, search
-from episode.plan.events.plan import EventPlan
+from episode.plan.events.closures import runs_cost, shown, without_early_tests
+from episode.plan.events.cost import cost_of, search
 from episode.plan.events.postponed import ON_THE_FLY, POSTPONED, RUNS
+
+if TYPE_CHECKING:
+    from episode.plan.events.cost import PhysicalPlan, Statistics
+    from episode.plan.events.plan import EventPlan
 
 WORDS = {
     POSTPONED: "all choices of events share the matching; conditions are tested when choices are made",

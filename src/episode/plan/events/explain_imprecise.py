@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from episode.plan.events.plan import EventPlan
+from typing import TYPE_CHECKING
+
 from episode.plan.types import is_integer
+
+if TYPE_CHECKING:
+    from episode.plan.events.plan import EventPlan
 
 SECOND = 1_000_000
 

@@ -2,32 +2,133 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import astuple, dataclass
+from typing import TYPE_CHECKING
 
-from episode.errors import EpisodeUnsupportedError
+from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
 from episode.lang.events.syntax import Closure, EventPattern, EventQuery, Strategy, children, classes_of
-from episode.plan.events.alternatives import take_first_alternatives
+from episode.plan.event_time import UNBOUNDED, Delays, EventTime, column_at_event, plain_values
+from episode.plan.events.alternatives import MARK, first_places, presences, take_first_alternatives
 from episode.plan.events.automaton import AutomatonPlan
-from episode.plan.events.binding import BoundQuery, members, pull_local
-from episode.plan.events.checks import check_closure, check_conjuncts, check_size
+from episode.plan.events.binding import BoundQuery, check_closure, check_conjuncts, check_size, members, pull_local
 from episode.plan.events.classes import EventClasses
 from episode.plan.events.closures import check_groups_and_choices, with_negated_closures
-from episode.plan.events.collapsing import Collapsed
-from episode.plan.events.conditions import Conjunct, JoinTest, conjunct_of
+from episode.plan.events.conditions import Conjunct, JoinTest, conjunct_of, same_attributes
 from episode.plan.events.consistency import ClosurePredicate, closure_predicate
-from episode.plan.events.counting import Collapse
-from episode.plan.events.engines import Engines, choose_engines
-from episode.plan.events.imprecise import ImprecisePlan
-from episode.plan.events.names import MARK, first_places
+from episode.plan.events.counting import Collapse, Collapsed
+from episode.plan.events.engines import choose_engines
+from episode.plan.events.imprecise import WIDER, ImprecisePlan
 from episode.plan.events.postponed import AUTO, Construction
-from episode.plan.events.presence import presences
 from episode.plan.events.returns import EventTimes, Returns
-from episode.plan.events.same import same_attributes
 from episode.plan.events.tree import Group, InSequence, Leaf, Node, OneOf, is_open_ended, simplify
 from episode.plan.expressions import Expression
-from episode.plan.output import MeasurePlan, Output
-from episode.plan.pattern import OrderColumn, PatternPlan
-from episode.plan.reading import columns_read, expressions_of
+from episode.plan.output import MATCH_END, Extreme, MeasurePlan, Output, columns_read, expressions_of
+from episode.plan.pattern import CarriedReport, OrderColumn, PatternPlan
+
+if TYPE_CHECKING:
+    from episode.plan.events.cost import Actual, PhysicalPlan, Statistics
+    from episode.plan.events.engines import Engines
+
+
+# What a matcher of an event pattern did, as data.
+
+
+@dataclass(frozen=True)
+class Moved:
+    """A statistic that is no longer what a plan was made for. of: a variable (its events per window), or the number of
+    a test (its selectivity)."""
+
+    of: str | int
+    before: float
+    now: float
+
+
+@dataclass(frozen=True)
+class Change:
+    """A plan taken because a statistic has moved, in place of another one (old_cost: by what is known now); or as the
+    first one."""
+
+    round: int
+    moved: Moved | None
+    old_cost: float | None
+    new_cost: float
+    plan: PhysicalPlan
+
+
+@dataclass(frozen=True)
+class EventReport(CarriedReport):
+    """What one matcher did.
+
+    tree: what its plans are of, if they are of a tree. nodes: pairs tried and records put out, by the name of a node.
+    plan, statistics: the last ones. actual: what that plan has done since it was taken, where it was counted.
+    """
+
+    tree: Node | None
+    rounds: int
+    matches: int
+    nodes: dict[str, tuple[int, int]]
+    statistics: Statistics | None
+    plan: PhysicalPlan | None
+    actual: Actual | None
+    changes: tuple[Change, ...]
+
+
+@dataclass
+class AggregatedReport(CarriedReport):
+    """What matchers of aggregates did: passes, the events in them (of windows before, too), rows returned."""
+
+    passes: int = 0
+    events: int = 0
+    rows: int = 0
+
+    @staticmethod
+    def sum_of(texts: Iterable[str]) -> AggregatedReport:
+        """What all matchers of a run did."""
+        reports = [AggregatedReport.from_json(text) for text in texts]
+        return AggregatedReport(*(sum(counts) for counts in zip(*map(astuple, reports), strict=True)))
+
+
+# Event patterns over streams: what they need, checked at plan time, and how long after its times a match may be
+# reported.
+
+
+def event_time_of(plan: EventPlan) -> EventTime:
+    """The event time of a stream of events; a clear error where every event would be held forever."""
+    if plan.within is None:
+        raise plan.source.error(
+            EpisodeAnalysisError,
+            "An event pattern over a stream needs WITHIN: without it every event is held forever.",
+            plan.source.pattern,
+            "Write for example WITHIN 10 minutes after the conditions.",
+        )
+    if plan.times.imprecise is not None and plan.times.imprecise.width is None:
+        raise plan.source.error(
+            EpisodeAnalysisError,
+            "Imprecise time over a stream needs WIDTH: without it every event is held forever.",
+            plan.source.pattern,
+            WIDER,
+        )
+    return EventTime(plan.times.end, plan.times.type)
+
+
+def event_pattern_delays(plan: EventPlan) -> Delays:
+    """The delay of every output column that holds times of the match's events.
+
+    A match is reported with its last event; where the pattern waits, when its window has passed. Where time is
+    imprecise, intervals reach beyond the window by their width, at either end.
+    """
+    longest = plan.within
+    if plan.times.imprecise is not None and longest is not None:
+        width = plan.times.imprecise.width
+        longest = UNBOUNDED if width is None else longest + 2 * width
+    times = {plan.times.end} if plan.times.start is None else {plan.times.end, plan.times.start}
+    delays: Delays = {}
+    for name, atom in plain_values(plan.measures):
+        if column_at_event(atom) in times:
+            of_match = name == MATCH_END and isinstance(atom, Extreme) and atom.labels is None
+            delays[name] = 0 if of_match and not plan.waits else longest
+    return delays
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from episode.plan.events.actual import Actual
-from episode.plan.events.cost import PhysicalPlan, Shape, Statistics, TreeCosts, first_place
-from episode.plan.events.plan import EventPlan
+from episode.plan.events.cost import TreeCosts, first_place
 from episode.plan.events.tree import Absent, Gap, Group, InSequence, Leaf, Node, OneOf, Together, variables_of
+
+if TYPE_CHECKING:
+    from episode.plan.events.cost import Actual, PhysicalPlan, Shape, Statistics
+    from episode.plan.events.plan import EventPlan
 
 SEQ, AND, OR = "SEQ", "AND", "OR"
 

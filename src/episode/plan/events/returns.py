@@ -6,6 +6,7 @@ A match is a few rows with a variable each; to the planner of MEASURES it is a r
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
@@ -19,21 +20,17 @@ from episode.lang.events.syntax import (
     WholeEvent,
     event_atoms,
 )
-from episode.lang.source import Source
 from episode.lang.spark_expression import with_null_for_zero, write_expression
-from episode.lang.syntax import Aggregate, ColumnRef, ReturnItem, Scalar
-from episode.plan.derived import DerivedColumns
+from episode.lang.syntax import Aggregate, ColumnRef, ReturnItem, Scalar, Source
+from episode.plan.events.alternatives import MARK, Presence
 from episode.plan.events.classes import EventClasses
-from episode.plan.events.conditions import Conjunct
-from episode.plan.events.names import MARK
-from episode.plan.events.presence import Presence
 from episode.plan.expressions import Current, Load
-from episode.plan.labels import Labels
 from episode.plan.measures import Measures
 from episode.plan.output import (
     Extreme,
     FinalMatches,
     Gathered,
+    Labels,
     MatchConfidence,
     Place,
     PlaceExists,
@@ -41,8 +38,12 @@ from episode.plan.output import (
     RowAggregate,
 )
 from episode.plan.places import substitute
+from episode.plan.scalars import DerivedColumns
 from episode.plan.schema import InputSchema, quote
 from episode.plan.types import decimal_of, is_float
+
+if TYPE_CHECKING:
+    from episode.plan.events.conditions import Conjunct
 
 MATCH_START, MATCH_END = "match_start", "match_end"
 COUNTED = "matches"

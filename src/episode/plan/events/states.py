@@ -16,24 +16,22 @@ from episode.plan.events.automaton import (
     FIRST,
     LAST,
     MIDDLE,
+    MOST_STEPS,
+    Alternatives,
     AutomatonParts,
     AutomatonPlan,
     Compile,
-    NegationPlan,
-    Transition,
-)
-from episode.plan.events.conditions import Conjunct
-from episode.plan.events.linear import (
-    MOST_STEPS,
-    Alternatives,
     Loop,
+    NegationPlan,
     Not,
     Step,
     Take,
+    Transition,
     nots_in,
     too_many_places,
     variables_in,
 )
+from episode.plan.events.conditions import Conjunct
 from episode.plan.expressions import Expression, Navigated
 
 RUN_EACH = "write the alternatives out, SEQ(…) | SEQ(…), to have a run for each."

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
+from episode.errors import EpisodeAnalysisError, EpisodeError, EpisodeUnsupportedError
+from episode.lang.rows.scalar import conjuncts_of
 from episode.lang.rows.syntax import Classifier, Definition, MatchNumber, MatchRecognize, Navigation, row_atoms
-from episode.lang.source import Source
-from episode.lang.syntax import Aggregate, Atom, ColumnRef, Mode, Scalar
-from episode.plan.aggregates import COLLECTING, require, require_column, running_aggregate
+from episode.lang.syntax import Aggregate, Atom, ColumnRef, Mode, Scalar, Source, Span
 from episode.plan.array_functions import ArrayFunctions, CollectedFrom
 from episode.plan.arrays import Collected
 from episode.plan.compilable import Mistake, NativeCompiler, NotCompilable
-from episode.plan.derived import DerivedColumns
 from episode.plan.expressions import (
+    COMPARISONS,
     Apply,
     Condition,
     Constant,
@@ -31,15 +32,75 @@ from episode.plan.expressions import (
     Running,
     conjuncts,
     is_row_local,
+    walk,
 )
-from episode.plan.labels import Labels
+from episode.plan.measures import COLLECTING, require, require_column, running_aggregate
+from episode.plan.output import Labels
 from episode.plan.places import is_placeholder, place_of, placeholders_in
-from episode.plan.rows.frames import possible
-from episode.plan.rows.labels import common_label, known_names
-from episode.plan.rows.tabulated import operand_of, tabulated
-from episode.plan.scalars import ACROSS_ROWS, Operand, RowLocalScalars
+from episode.plan.rows.inputs import common_label, known_names
+from episode.plan.rows.measures import operand_of, tabulated
+from episode.plan.scalars import ACROSS_ROWS, DerivedColumns, Operand, RowLocalScalars
 from episode.plan.schema import InputSchema
-from episode.plan.types import VOID, lane_of
+from episode.plan.types import VOID, is_wide, is_words, lane_of
+
+if TYPE_CHECKING:
+    from episode.plan.rows.plan import RowPatternPlan
+
+
+# What a condition with PREV and NEXT says of a row alone, wherever the frame around it lies.
+#
+# In a window, PREV and NEXT of the row under trial end with its frame, so that a condition with them is tested while
+# matching. But it can hold only if it holds with the rows that they name, or with some of them missing: that can be
+# tested once for each row, and most rows fail there.
+
+
+MOST_VARIANTS = 4
+STRICT = frozenset((*COMPARISONS, "add", "subtract", "multiply", "divide", "negate", "abs", "copy", "to_float"))
+"""Operations that are null where an operand is."""
+
+
+def possible(part: Expression) -> Expression | None:
+    """What must hold of a row, by itself and the rows around it, for the part to hold; None: nothing is known."""
+    shifts: set[int] = set()
+    for node in walk(part):
+        if isinstance(node, (Load, Exists)):
+            if isinstance(node.at, Navigated) and (node.at.labels, node.at.first, node.at.offset) == (None, False, 0):
+                shifts.add(node.at.shift)
+            elif node.at != Current(0):
+                return None
+        elif not isinstance(node, (Apply, Constant)):
+            return None
+        if is_wide(node) or is_words(node):
+            return None
+    before, after = sorted(one for one in shifts if one < 0), sorted((one for one in shifts if one > 0), reverse=True)
+    if (len(before) + 1) * (len(after) + 1) > MOST_VARIANTS:
+        return None
+    variants: dict[Expression, None] = {}
+    for few in range(len(before) + 1):
+        for many in range(len(after) + 1):
+            variants[_with_missing(part, frozenset((*before[:few], *after[:many])))] = None
+    found = tuple(one for one in variants if not (isinstance(one, Constant) and not one.value))
+    if not found:
+        return Constant(0, "boolean")
+    return found[0] if len(found) == 1 else Apply("or", found, "boolean")
+
+
+def _with_missing(node: Expression, missing: frozenset[int]) -> Expression:
+    """The expression with rows at fixed distances, of which those in `missing` are not there."""
+    if isinstance(node, Apply):
+        operands = tuple(_with_missing(operand, missing) for operand in node.operands)
+        if node.operation in STRICT and any(isinstance(one, Constant) and one.value is None for one in operands):
+            return Constant(None, node.type)
+        return Apply(node.operation, operands, node.type)
+    if not isinstance(node, (Load, Exists)) or not isinstance(node.at, Navigated):
+        return node
+    shift = node.at.shift
+    if isinstance(node, Exists):
+        return Constant(0, "boolean") if shift in missing else Exists(Current(shift))
+    if shift not in missing:
+        return Load(node.column, Current(shift), node.type, node.missing)
+    return Constant(None, node.type) if node.missing is None else Load(node.missing, Current(0), node.type)
+
 
 EXTREMES = {"min": "min_by", "max": "max_by", "min_by": "min_by", "max_by": "max_by"}
 """Aggregates whose value is a value of one of the rows, and how that row is found."""
@@ -286,3 +347,86 @@ class LabelCondition:
             array = Collected(members, element, row, f"array<{element.type}>")
             self._collected[members, argument] = self.arrays.collect(array, CollectedFrom(atom.arguments[0], running))
         return self._collected[members, argument]
+
+
+# The conditions of a row pattern in pieces, for explanations: conjuncts with their places, and the values in them.
+
+
+@dataclass(frozen=True)
+class ReadValue:
+    """A column, a navigation or an aggregate that a conjunct reads: where it stands, and what it is."""
+
+    span: Span
+    value: Expression
+
+
+@dataclass(frozen=True)
+class Conjunct:
+    """A part of a label's condition that must hold. holds: as an expression, true or false or null."""
+
+    span: Span
+    holds: Expression
+    values: tuple[ReadValue, ...]
+
+
+def plan_conjuncts(
+    clause: MatchRecognize, schema: InputSchema, plan: RowPatternPlan
+) -> dict[str, tuple[Conjunct, ...]]:
+    """The conjuncts of each label's condition, in the order in which they are written; in terms of the columns that the
+    plan has, those that Spark computes too."""
+    return {one.label: _Pieces(clause, schema, plan, one).conjuncts() for one in clause.definitions}
+
+
+@dataclass(frozen=True)
+class _Pieces:
+    """Those of one label."""
+
+    clause: MatchRecognize
+    schema: InputSchema
+    plan: RowPatternPlan
+    definition: Definition
+
+    def conjuncts(self) -> tuple[Conjunct, ...]:
+        condition = self.definition.condition
+        names = frozenset(known_names(self.clause))
+        parts = [self._conjunct(part) for part in conjuncts_of(condition, self.clause.source, names)]
+        found = tuple(part for part in parts if part is not None)
+        return found if len(found) == len(parts) else (self._whole(condition),)
+
+    def _conjunct(self, part: Scalar) -> Conjunct | None:
+        """None where Spark would have to compute more than the plan asks it for."""
+        derived = self._derived()
+        known = len(derived.by_sql)
+        compiled = self._compiled(part, derived)
+        try:
+            holds = compiled.expression()
+        except EpisodeError:
+            return None
+        return Conjunct(part.span, holds, self._values(part)) if len(derived.by_sql) == known else None
+
+    def _whole(self, condition: Scalar) -> Conjunct:
+        planned = self.plan.conditions[self.definition.label]
+        parts = (*planned.row_local, *planned.residual, Constant(1, "boolean"))
+        return Conjunct(condition.span, Apply("and", parts, "boolean"), self._values(condition))
+
+    def _values(self, part: Scalar) -> tuple[ReadValue, ...]:
+        """What can be shown of the values: all that the plan's own columns, or columns of the input, give."""
+        found = []
+        for name, atom in part.atoms:
+            derived = self._derived()
+            known = len(derived.by_sql)
+            try:
+                value = self._compiled(part, derived).value_of(name)
+            except EpisodeError:
+                continue
+            if len(derived.by_sql) == known:
+                found.append(ReadValue(atom.span, value))
+        return tuple(found)
+
+    def _compiled(self, part: Scalar, derived: DerivedColumns) -> LabelCondition:
+        definition = replace(self.definition, condition=part)
+        return LabelCondition(self.clause, self.schema, self.plan.labels, derived, definition, (False, False))
+
+    def _derived(self) -> DerivedColumns:
+        known = {sql: (name, self.plan.types[name]) for sql, name in self.plan.derived}
+        return DerivedColumns(self.schema, known)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from episode.lang.rows.subqueries import with_subqueries
+from episode.lang.rows.scalar import with_subqueries
 from episode.lang.rows.syntax import MatchMode
 from episode.plan.expressions import Condition, render
 from episode.plan.rows.plan import ATTEMPT_MEMORY, PARTITION_MEMORY, RowPatternPlan

@@ -1,20 +1,60 @@
-"""What a clause says of its input: the columns of PARTITION BY and ORDER BY, and the time that WITHIN measures."""
+"""Columns of PARTITION BY and ORDER BY, the time that WITHIN measures, labels and subsets of a clause."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
-from episode.lang.rows.syntax import MatchRecognize, RowKey, RowsPerMatch
-from episode.lang.syntax import NOWHERE, ColumnRef, Span
-from episode.plan.derived import DerivedColumns
+from episode.lang.rows.pattern import labels_of
+from episode.lang.rows.scalar import subqueries_of, with_subqueries
+from episode.lang.rows.syntax import Classifier, Concatenation, Label, MatchRecognize, Pattern, RowKey, RowsPerMatch
+from episode.lang.syntax import NOWHERE, ColumnRef, Scalar, Source, Span
+from episode.plan.output import Labels, one_label
 from episode.plan.parameters import bound_duration
 from episode.plan.pattern import OrderColumn
-from episode.plan.rows.labels import known_names
-from episode.plan.scalars import RowLocalScalars
+from episode.plan.rows.program import length_bounds
+from episode.plan.scalars import DerivedColumns, RowLocalScalars
 from episode.plan.schema import InputSchema
 from episode.plan.types import is_event_time, lane_of
+
+# Labels and subsets of a clause, and what its pattern says about them.
+
+
+def labels_in(clause: MatchRecognize) -> Labels:
+    return Labels(
+        tuple(labels_of(clause.pattern)), {subset.name: frozenset(subset.labels) for subset in clause.subsets}
+    )
+
+
+def known_names(clause: MatchRecognize) -> tuple[str, ...]:
+    """What may stand before a column: labels and subsets."""
+    return (*labels_of(clause.pattern), *(subset.name for subset in clause.subsets))
+
+
+def common_label(source: Source, scalars: tuple[Scalar, ...], call: str, span: Span) -> str | None:
+    """The one label that columns and CLASSIFIER inside a navigation or aggregate carry (None: no label)."""
+    atoms = [atom for scalar in scalars for _, atom in scalar.atoms]
+    return one_label(source, [atom.label for atom in atoms if isinstance(atom, (ColumnRef, Classifier))], call, span)
+
+
+def pinned_labels(pattern: Pattern) -> frozenset[str]:
+    """Labels whose row is fixed by the start row: once in the pattern, not optional, after parts of fixed length."""
+    parts = pattern.parts if isinstance(pattern, Concatenation) else (pattern,)
+    parts_with = Counter(name for part in parts for name in labels_of(part))
+    pinned: set[str] = set()
+    for part in parts:
+        if isinstance(part, Label) and parts_with[part.name] == 1:
+            pinned.add(part.name)
+        low, high = length_bounds(part)
+        if low != high:
+            break
+    return frozenset(pinned)
+
+
+# What a clause says of its input: the columns of PARTITION BY and ORDER BY, and the time that WITHIN measures.
+
 
 NOT_IN_KEYS = ("array<", "map<", "variant", "collate")
 
@@ -159,3 +199,22 @@ class Inputs:
                 "Write for example WITHIN 200, in the unit of that column.",
             )
         return duration.amount
+
+
+# Subqueries of row patterns: as values of parameters, which only statements on Spark have.
+
+
+__all__ = ["check_subqueries", "with_subqueries"]
+
+
+def check_subqueries(query: object, source: Source, schema: InputSchema) -> None:
+    """Raise an error at the first subquery that has no value."""
+    for subquery in subqueries_of(query):
+        if subquery.name not in schema.arguments:
+            raise source.error(
+                EpisodeUnsupportedError,
+                "A subquery is not evaluated here.",
+                subquery.span,
+                "episode.sql evaluates subqueries in MEASURES and DEFINE, on Spark. Elsewhere, join what it computes "
+                "to the input, or give it as a parameter.",
+            )

@@ -15,7 +15,6 @@ from episode.lang.rows.syntax import (
 )
 from episode.lang.syntax import Aggregate, Span
 from episode.plan.arrays import Collected
-from episode.plan.derived import DerivedColumns
 from episode.plan.expressions import (
     Condition,
     Current,
@@ -28,25 +27,25 @@ from episode.plan.expressions import (
     Running,
     walk,
 )
-from episode.plan.labels import Labels
 from episode.plan.output import (
     TIMED_OUT_COLUMN,
     ColumnAtPlace,
     LabelAtPlace,
+    Labels,
     MeasurePlan,
     NumberOfMatch,
     Output,
     PlaceExists,
     RowMode,
+    columns_read,
+    expressions_of,
 )
 from episode.plan.pattern import PatternPlan
-from episode.plan.reading import columns_read, expressions_of
 from episode.plan.rows.conditions import plan_conditions
-from episode.plan.rows.inputs import Inputs
-from episode.plan.rows.labels import labels_in, pinned_labels
+from episode.plan.rows.inputs import Inputs, check_subqueries, labels_in, pinned_labels
 from episode.plan.rows.measures import check_output_names, plan_measures
 from episode.plan.rows.program import PatternProgram, compile_pattern, length_bounds
-from episode.plan.rows.subqueries import check_subqueries
+from episode.plan.scalars import DerivedColumns
 from episode.plan.schema import InputSchema
 
 MAXIMUM_LABELS = 64

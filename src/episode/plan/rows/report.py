@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import reduce
 
-from episode.plan.report import CarriedReport
+from episode.plan.pattern import CarriedReport
 from episode.plan.rows.plan import RowPatternPlan
 from episode.plan.rows.program import MATCH
 from episode.words import count_of

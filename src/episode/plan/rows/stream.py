@@ -19,8 +19,7 @@ from episode.lang.rows.syntax import (
     SkipTo,
 )
 from episode.lang.syntax import ColumnRef, Mode, Scalar
-from episode.plan.delays import UNBOUNDED, Delays, plain_values
-from episode.plan.event_time import EventTime
+from episode.plan.event_time import UNBOUNDED, Delays, EventTime, plain_values
 from episode.plan.expressions import Load
 from episode.plan.output import HIDDEN_END, HIDDEN_START, MATCH_END, MATCH_START, ColumnAtPlace, Extreme, RowMode
 from episode.plan.rows.explain import state_bound

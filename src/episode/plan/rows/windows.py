@@ -9,18 +9,30 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from episode.errors import EpisodeAnalysisError
-from episode.lang.rows.syntax import MatchRecognize, Navigation
-from episode.lang.rows.window_syntax import FunctionCall, MeasureCall, PatternWindow, Search, WindowCall
+from episode.lang.rows.syntax import (
+    FunctionCall,
+    MatchRecognize,
+    MeasureCall,
+    Navigation,
+    PatternWindow,
+    Search,
+    WindowCall,
+)
 from episode.lang.rows.windows import refuse_match_number
 from episode.lang.syntax import Aggregate, ColumnRef, Scalar, Span
 from episode.plan.compilable import Mistake, NativeCompiler, NotCompilable
-from episode.plan.derived import DerivedColumns
 from episode.plan.expressions import Apply, Condition, Constant, Expression
-from episode.plan.output import MATCHED_COLUMN, MeasurePlan, Output, PlannedMeasure, RowMode
-from episode.plan.reading import columns_read, expressions_of
+from episode.plan.output import (
+    MATCHED_COLUMN,
+    MeasurePlan,
+    Output,
+    PlannedMeasure,
+    RowMode,
+    columns_read,
+    expressions_of,
+)
 from episode.plan.rows.conditions import plan_conditions
-from episode.plan.rows.inputs import Inputs, KeyColumn
-from episode.plan.rows.labels import labels_in
+from episode.plan.rows.inputs import Inputs, KeyColumn, check_subqueries, labels_in
 from episode.plan.rows.measures import RowMeasures
 from episode.plan.rows.plan import (
     ATTEMPT_MEMORY,
@@ -34,7 +46,7 @@ from episode.plan.rows.plan import (
     uses_match_number,
 )
 from episode.plan.rows.program import compile_pattern, length_bounds
-from episode.plan.rows.subqueries import check_subqueries
+from episode.plan.scalars import DerivedColumns
 from episode.plan.schema import InputSchema, quote
 from episode.plan.types import INTEGER_LIMITS
 

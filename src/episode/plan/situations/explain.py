@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from episode.lang.situations import allen
 from episode.plan.expressions import render
 from episode.plan.situations.cost import best_order, initial_costs, triggers
-from episode.plan.situations.plan import SituationPlan
-from episode.plan.situations.report import Orders, SituationReport
+from episode.plan.situations.plan import Orders, SituationPlan, SituationReport
 
 MOST_LINES = 60
 

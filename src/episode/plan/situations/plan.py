@@ -2,24 +2,138 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
+from episode.errors import EpisodeAnalysisError, EpisodeSyntaxError, EpisodeUnsupportedError, warn
+from episode.lang.cursor import Cursor
+from episode.lang.lexer import tokenize
 from episode.lang.situations import allen
+from episode.lang.situations.define import check_limits, check_pairs, check_window
 from episode.lang.situations.syntax import SituationDefinition, SituationQuery
 from episode.lang.syntax import Duration, Span
-from episode.plan.derived import DerivedColumns
-from episode.plan.event_time import in_units_of_time
+from episode.plan.event_time import Delays, EventTime, column_at_event, in_units_of_time, plain_values
 from episode.plan.expressions import Condition, Constant, Current, conjuncts
-from episode.plan.labels import Labels
-from episode.plan.output import MeasurePlan, Output
-from episode.plan.pattern import OrderColumn, PatternPlan
-from episode.plan.reading import columns_read, expressions_of
-from episode.plan.scalars import RowLocalScalars
+from episode.plan.output import Labels, MeasurePlan, Output, columns_read, expressions_of
+from episode.plan.parameters import Arguments, bound_duration
+from episode.plan.pattern import CarriedReport, OrderColumn, PatternPlan
+from episode.plan.scalars import DerivedColumns, RowLocalScalars
 from episode.plan.schema import InputSchema
-from episode.plan.situations.durations import with_bound_durations
-from episode.plan.situations.returns import SituationReturns, with_columns
+from episode.plan.situations.returns import DETECTED_AT, MatchMoment, SituationMoment, SituationReturns, with_columns
 from episode.plan.types import VOID
+
+# Durations of a situation pattern that are parameters: their values, and whether these can be kept.
+
+
+def with_bound_durations(query: SituationQuery, arguments: Arguments) -> SituationQuery:
+    """The query with durations in place of parameters, checked as those that are written out."""
+    limits = [limit for one in query.definitions for limit in (one.at_least, one.at_most)]
+    if all(duration is None or duration.parameter is None for duration in (*limits, query.within)):
+        return query
+
+    def bound(duration: Duration | None, zero: str) -> Duration | None:
+        if duration is None or duration.parameter is None:
+            return duration
+        found = replace(bound_duration(duration, arguments, query.source), parameter=None)
+        if found.amount == 0:
+            raise query.source.error(EpisodeAnalysisError, zero, duration.span, "Give a longer duration.")
+        return found
+
+    longer = "A duration here must be longer than zero."
+    definitions = tuple(
+        replace(one, at_least=bound(one.at_least, longer), at_most=bound(one.at_most, longer))
+        for one in query.definitions
+    )
+    within = bound(query.within, "No match fits WITHIN zero.")
+    cursor = Cursor(query.source.text, tokenize(query.source.text))
+    try:
+        for one in definitions:
+            check_limits(cursor, one.symbol, one.at_least, one.at_most)
+        check_pairs(cursor, definitions, query.constraints)
+        check_window(cursor, definitions, within)
+    except EpisodeSyntaxError as error:
+        raise EpisodeAnalysisError(
+            error.message, source=error.source, position=error.position, length=error.length, hint=error.hint
+        ) from None
+    return replace(query, definitions=definitions, within=within)
+
+
+# What a matcher of a situation pattern did, as data.
+
+
+Orders = tuple[tuple[int, ...], ...]
+"""Symbols in the order of their search, for each symbol whose situations begin one: that symbol first."""
+
+
+@dataclass(frozen=True)
+class SymbolSearches:
+    """Searches that situations of one symbol have begun, with the last plan.
+
+    order: of symbols, itself first. estimated, actual: records after each step, by the cost model and on average.
+    """
+
+    order: tuple[int, ...]
+    searches: int
+    estimated: tuple[float, ...]
+    actual: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class SituationReport(CarriedReport):
+    """What one matcher did. searches: by symbol, with the last plan. total: searches with all plans. sizes: of the
+    buffers of symbols, and selectivities, as the cost model knows them in the end. plans: how many there were. changes:
+    the plans taken in place of others, the first ones."""
+
+    searches: tuple[SymbolSearches, ...]
+    total: int
+    sizes: tuple[float, ...]
+    plans: int
+    changes: tuple[Orders, ...]
+    selectivities: tuple[tuple[float, ...], ...] = ()
+
+
+# Situation patterns over streams: what they need, checked at plan time, and how long after its times a match may be
+# reported.
+
+
+def event_time_of(plan: SituationPlan, limited: bool) -> EventTime:
+    """The event time of a stream of events. limited: is the number of rows that a key may hold?"""
+    if plan.within is None:
+        _check_unbounded(plan, limited)
+    return EventTime(plan.time, plan.time_type)
+
+
+def _check_unbounded(plan: SituationPlan, limited: bool) -> None:
+    """Without WITHIN every finished situation is held: refused where situations are not even related."""
+    parts = plan.components
+    if len(parts) > 1:
+        groups = " and ".join("{" + ", ".join(part) + "}" for part in parts)
+        raise plan.source.error(
+            EpisodeAnalysisError,
+            f"The pattern is not connected ({groups}), and over a stream it needs WITHIN: without it every situation "
+            "is paired with all that come after it.",
+            plan.source.pattern,
+            "Write for example WITHIN 10 minutes after the pattern, or relate the situations.",
+        )
+    if not limited:
+        warn(
+            "The state of this stream is not bounded: every finished situation is held. "
+            "Add WITHIN, or set Options(max_state_rows=…)."
+        )
+
+
+def situation_pattern_delays(plan: SituationPlan) -> Delays:
+    """The delay of every output column that holds times of the match.
+
+    A match is reported at the instant `detected_at`, which WITHIN relates to its earliest time.
+    """
+    delays: Delays = {}
+    for name, atom in plain_values(plan.measures):
+        if isinstance(atom, MatchMoment):
+            delays[name] = 0 if atom.name == DETECTED_AT else plan.within
+        elif isinstance(atom, SituationMoment) or column_at_event(atom) == plan.time:
+            delays[name] = plan.within
+    return delays
+
 
 EARLIEST, COMPLETE = "earliest", "complete"
 

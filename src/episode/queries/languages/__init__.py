@@ -9,8 +9,7 @@ from typing import Any
 
 from episode.lang.correlation.syntax import Correlation
 from episode.lang.events.syntax import EventQuery
-from episode.lang.rows.syntax import MatchRecognize
-from episode.lang.rows.window_syntax import PatternWindow
+from episode.lang.rows.syntax import MatchRecognize, PatternWindow
 from episode.lang.situations.syntax import SituationQuery
 from episode.queries.language import Language
 from episode.queries.languages.correlation import Correlations

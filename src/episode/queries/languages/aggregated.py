@@ -6,17 +6,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from episode.errors import EpisodeAnalysisError
-from episode.plan.delays import Delays
-from episode.plan.event_time import EventTime
+from episode.plan.event_time import Delays, EventTime
 from episode.plan.events.aggregated import BUCKET_END, BUCKET_START, AggregatedPlan
 from episode.plan.events.aggregated_explain import explain_aggregated, explain_aggregated_reports
-from episode.plan.result import Result
+from episode.plan.output import Result
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from episode.matchers.events.aggregated_spec import AggregatedSpec
-    from episode.matchers.limits import StateLimit
+    from episode.matchers.events.aggregated import AggregatedSpec
+    from episode.matchers.protocol import StateLimit
 
 
 @dataclass(frozen=True)
@@ -42,7 +41,7 @@ class BoundAggregatedPattern:
         )
 
     def spec(self, schema: pa.Schema, limit: StateLimit | None = None) -> AggregatedSpec:
-        from episode.matchers.events.aggregated_spec import AggregatedSpec
+        from episode.matchers.events.aggregated import AggregatedSpec
 
         return AggregatedSpec(self.plan.for_workers(), schema, limit)
 

@@ -8,21 +8,18 @@ from typing import TYPE_CHECKING
 
 from episode.errors import EpisodeAnalysisError
 from episode.lang.correlation.syntax import Correlation, Equality, Recency
-from episode.lang.source import Source
 from episode.lang.statement import Statement
-from episode.lang.syntax import Duration
+from episode.lang.syntax import Duration, Source
 from episode.matchers.bound import BoundPattern
 from episode.plan.correlation.conditions import PairColumns, PairTest, named, pair_tests
 from episode.plan.correlation.explain import explain_correlation
 from episode.plan.correlation.inputs import JointInput, joint_input
 from episode.plan.correlation.plan import CorrelationPlan, Strategy
 from episode.plan.correlation.report import explain_reports
-from episode.plan.delays import UNBOUNDED, Delays, plain_values, widest
-from episode.plan.event_time import EventTime, in_units_of_time
+from episode.plan.event_time import UNBOUNDED, Delays, EventTime, in_units_of_time, plain_values, widest
 from episode.plan.output import MATCH_END, MATCH_START, ColumnAtPlace
 from episode.plan.parameters import bound_duration
-from episode.plan.pattern import PatternPlan
-from episode.plan.run_options import RunOptions
+from episode.plan.pattern import PatternPlan, RunOptions
 from episode.plan.schema import quote
 from episode.plan.situations.plan import EARLIEST
 from episode.queries.language import ARCHIVE, LIVE, Given, Input, Language
@@ -30,9 +27,9 @@ from episode.queries.language import ARCHIVE, LIVE, Given, Input, Language
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from episode.matchers.correlation.history import History
+    from episode.matchers.correlation.archive import History
     from episode.matchers.correlation.spec import CorrelationSpec, SidePlan
-    from episode.matchers.limits import StateLimit
+    from episode.matchers.protocol import StateLimit
 
 AUTO = "auto"
 
@@ -184,7 +181,7 @@ class CorrelatedPatterns:
     def with_history(self, opened: Callable[[str, tuple[str, ...]], History], closed: bool) -> CorrelatedPatterns:
         """With events of the archive pattern that are read as they are needed. opened: by its own columns of time and
         keys. closed: these are all of them."""
-        from episode.matchers.correlation.history import MappedHistory
+        from episode.matchers.correlation.archive import MappedHistory
 
         own = self.archive_columns
         history = opened(own[self.inputs.time], tuple(own[key] for key in self.inputs.keys))

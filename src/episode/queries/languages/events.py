@@ -8,26 +8,19 @@ from typing import TYPE_CHECKING
 
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
 from episode.lang.events.syntax import EventQuery, Interval, Strategy, classes_of
-from episode.lang.source import Source
-from episode.lang.syntax import Span
-from episode.plan.delays import Delays
-from episode.plan.event_time import EventTime, time_column
+from episode.lang.syntax import Source, Span
+from episode.plan.event_time import Delays, EventTime, time_column
 from episode.plan.events.aggregated import BUCKET_END, BUCKET_START, plan_aggregated
-from episode.plan.events.classes import EventClasses
-from episode.plan.events.collapsing import Collapsed
+from episode.plan.events.classes import EventClasses, declared_time, one_stream_of
+from episode.plan.events.counting import Collapsed
 from episode.plan.events.explain import explain_event_pattern, explain_reports
 from episode.plan.events.imprecise import check_aggregated, duration_of, imprecise_times
-from episode.plan.events.plan import EventPlan, plan_event_pattern
+from episode.plan.events.plan import EventPlan, EventReport, event_pattern_delays, event_time_of, plan_event_pattern
 from episode.plan.events.postponed import AUTO
-from episode.plan.events.report import EventReport
 from episode.plan.events.returns import KEEP, MATCH_END, MATCH_START, EventTimes
-from episode.plan.events.stream import event_pattern_delays, event_time_of
-from episode.plan.events.tables import declared_time, one_stream_of
-from episode.plan.extent import COUNT, FIRST, Extent, key_at, measure_named, with_atoms
-from episode.plan.result import Result
-from episode.plan.run_options import STEP_BUDGET, RunOptions
-from episode.plan.schema import InputSchema, key_columns, quote
-from episode.plan.tables import EventTable
+from episode.plan.output import COUNT, FIRST, Extent, Result, key_at, measure_named, with_atoms
+from episode.plan.pattern import STEP_BUDGET, RunOptions
+from episode.plan.schema import EventTable, InputSchema, key_columns, quote
 from episode.queries.language import Given, Input, Language
 from episode.queries.languages.aggregated import BoundAggregatedPattern
 
@@ -36,7 +29,7 @@ if TYPE_CHECKING:
 
     from episode.matchers.bound import BoundPattern
     from episode.matchers.events.spec import EventPatternSpec
-    from episode.matchers.limits import StateLimit
+    from episode.matchers.protocol import StateLimit
     from episode.queries.class_names import Rows
 
 SAY_WHICH = "Say time='ts' (in SQL: ORDER BY ts before PATTERN)."

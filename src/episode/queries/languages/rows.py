@@ -7,13 +7,22 @@ from typing import TYPE_CHECKING
 
 from episode.errors import EpisodeAnalysisError
 from episode.lang.rows.syntax import MatchMode, MatchRecognize, RowsPerMatch
-from episode.lang.source import Source
-from episode.lang.syntax import NOWHERE
-from episode.plan.delays import Delays
-from episode.plan.event_time import EventTime
-from episode.plan.extent import COUNT, FIRST, LAST, Extent, with_atoms
-from episode.plan.output import HIDDEN_END, HIDDEN_START, TIMED_OUT_COLUMN, ColumnAtPlace, PlannedMeasure
-from episode.plan.result import Result
+from episode.lang.syntax import NOWHERE, Source
+from episode.plan.event_time import Delays, EventTime
+from episode.plan.output import (
+    COUNT,
+    FIRST,
+    HIDDEN_END,
+    HIDDEN_START,
+    LAST,
+    TIMED_OUT_COLUMN,
+    ColumnAtPlace,
+    Extent,
+    PlannedMeasure,
+    Result,
+    with_atoms,
+)
+from episode.plan.pattern import RunOptions
 from episode.plan.rows.explain import explain_row_pattern
 from episode.plan.rows.plan import RowPatternPlan, plan_row_pattern
 from episode.plan.rows.report import explain_row_reports
@@ -25,7 +34,6 @@ from episode.plan.rows.stream import (
     with_hidden_times,
     with_match_times,
 )
-from episode.plan.run_options import RunOptions
 from episode.plan.schema import InputSchema, quote
 from episode.queries.language import ARCHIVE, LIVE, Given, Input, Language
 
@@ -33,7 +41,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from episode.matchers.bound import BoundPattern
-    from episode.matchers.limits import StateLimit
+    from episode.matchers.protocol import StateLimit
     from episode.matchers.rows.spec import RowPatternSpec
 
 MODES = {LIVE: MatchMode.INCREMENTAL, ARCHIVE: MatchMode.MAXIMAL}

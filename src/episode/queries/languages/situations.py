@@ -6,27 +6,27 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from episode.lang.situations.syntax import SituationQuery
-from episode.lang.source import Source
-from episode.lang.syntax import Span
-from episode.plan.delays import Delays
-from episode.plan.event_time import EventTime, time_column
-from episode.plan.extent import Extent, key_at, measure_named, with_atoms
-from episode.plan.output import Place
-from episode.plan.result import Result
-from episode.plan.run_options import RunOptions
+from episode.lang.syntax import Source, Span
+from episode.plan.event_time import Delays, EventTime, time_column
+from episode.plan.output import Extent, Place, Result, key_at, measure_named, with_atoms
+from episode.plan.pattern import RunOptions
 from episode.plan.schema import key_columns
 from episode.plan.situations.explain import explain_searches, explain_situation_pattern
-from episode.plan.situations.plan import SituationPlan, plan_situation_pattern
-from episode.plan.situations.report import SituationReport
+from episode.plan.situations.plan import (
+    SituationPlan,
+    SituationReport,
+    event_time_of,
+    plan_situation_pattern,
+    situation_pattern_delays,
+)
 from episode.plan.situations.returns import DETECTED_AT, MATCH_START
-from episode.plan.situations.stream import event_time_of, situation_pattern_delays
 from episode.queries.language import Given, Input, Language
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from episode.matchers.bound import BoundPattern
-    from episode.matchers.limits import StateLimit
+    from episode.matchers.protocol import StateLimit
     from episode.matchers.situations.spec import SituationPatternSpec
 
 SAY_WHICH = "Say time='ts' (in SQL: ORDER BY ts before DEFINE)."

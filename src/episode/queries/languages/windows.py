@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from episode.errors import EpisodeUnsupportedError
-from episode.lang.rows.window_syntax import PatternWindow
-from episode.lang.source import Source
+from episode.lang.rows.syntax import PatternWindow
+from episode.lang.syntax import Source
 from episode.plan.event_time import EventTime
-from episode.plan.result import Result
+from episode.plan.output import Result
+from episode.plan.pattern import RunOptions
 from episode.plan.rows.explain import explain_window
 from episode.plan.rows.windows import WindowPlan, plan_window
-from episode.plan.run_options import RunOptions
 from episode.queries.language import Given, Input, Language
 from episode.queries.languages.rows import BoundRowPattern
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from episode.matchers.bound import BoundPattern
-    from episode.matchers.limits import StateLimit
+    from episode.matchers.protocol import StateLimit
     from episode.matchers.rows.windows import WindowSpec
 
 

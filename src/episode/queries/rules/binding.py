@@ -14,10 +14,8 @@ from episode.lang.lexer import Kind, tokenize
 from episode.lang.lifting import PLACEHOLDER
 from episode.lang.spark_expression import write_expression
 from episode.matchers.projection import Copied, Projection, Projections, Same, Value
-from episode.plan.extent import Extent
-from episode.plan.output import ATOM_PREFIX, MATCHED_COLUMN
+from episode.plan.output import ATOM_PREFIX, MATCHED_COLUMN, Computed, Extent
 from episode.plan.places import substitute
-from episode.plan.result import Computed
 from episode.plan.schema import InputSchema, quote
 from episode.queries.language import Given, Input
 from episode.queries.local_statement import Selection

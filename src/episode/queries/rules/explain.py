@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from episode.matchers.rules.report import RuleSetReport
+from episode.matchers.rules.one_rule import RuleSetReport
 from episode.plan.expressions import render
 from episode.queries.rules.binding import BoundRule
 

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from episode.errors import EpisodeAnalysisError
-from episode.lang.source import Source
+from episode.lang.syntax import Source
 from episode.live.checkpoint import tasks_of
 from episode.live.rule_changes import agree
-from episode.matchers.fingerprint import fingerprint
-from episode.matchers.limits import StateLimit
-from episode.matchers.live import LiveRules
 from episode.matchers.projection import Copied, Projection, Projections
+from episode.matchers.protocol import StateLimit
 from episode.matchers.rules.one_rule import MATCH_END, MATCH_START
+from episode.matchers.state import fingerprint
+from episode.matchers.stream_shard import LiveRules
 from episode.plan.schema import key_columns
 from episode.queries.language import Given
 from episode.queries.live import check_options
@@ -38,7 +38,7 @@ from episode.store.rule_log import RuleLog
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from episode.spark.live_query import LiveQuery
+    from episode.spark.live import LiveQuery
 
 LOGGER = logging.getLogger("episode.live")
 AGREES = 0.02
@@ -82,10 +82,9 @@ def start_rules(
     look_every: float | str | None,
 ) -> LiveQuery:
     """Plan rules over a stream, and start them."""
-    from episode.spark.live_query import LiveQuery, LiveRun, running_tasks
-    from episode.spark.live_tasks import slots
-    from episode.spark.schema import UTC_NAMES
-    from episode.spark.stores import catalog_of
+    from episode.spark.expressions import UTC_NAMES
+    from episode.spark.live import LiveQuery, LiveRun, running_tasks, slots
+    from episode.spark.stores.catalog import catalog_of
 
     catalog = catalog_of(spark)
     zone = spark.conf.get("spark.sql.session.timeZone") or "UTC"

@@ -13,7 +13,7 @@ from episode.matchers.json_text import json_objects
 from episode.matchers.projection import Derivation
 from episode.matchers.protocol import END_OF_TIME, MatcherSpec
 from episode.matchers.rules.matcher import RuleSetMatcher
-from episode.matchers.rules.report import RuleSetReport
+from episode.matchers.rules.one_rule import RuleSetReport
 from episode.matchers.rules.spec import RuleSetSpec, rule_groups
 from episode.matchers.running import LocalRun
 from episode.matchers.spark_types import retyped

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
     from episode.matchers.rules.spec import RuleSetSpec
     from episode.plan.schema import InputSchema
-    from episode.spark.batch import Batch
-    from episode.spark.rule_results import Finish
+    from episode.spark.batch.rules import Finish
+    from episode.spark.batch.runtime import Batch
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class RulesQuery:
                 hint="Give the stream to match_all itself.",
             )
         self.rules.options.check_streams([])
-        from episode.spark.schema import input_schema
+        from episode.spark.expressions import input_schema
 
         source, called = parsed[0].source, parsed[0].language.called
         schema = input_schema(session, frame, source, called, self.rules.arguments)
@@ -76,7 +76,7 @@ class TableMatches(RuleMatches):
     @cached_property
     def frame(self) -> DataFrame:
         """All matches, lazily."""
-        from episode.spark.rule_results import has_variant, one_result
+        from episode.spark.batch.rules import has_variant, one_result
 
         pooled = self._pooled
         keys = key_columns(self.bound)
@@ -86,7 +86,7 @@ class TableMatches(RuleMatches):
 
     def _of(self, rule: str) -> DataFrame:
         """Match this rule alone, unless what all rules found is kept: see `persist`."""
-        from episode.spark.rule_results import of_rule
+        from episode.spark.batch.rules import of_rule
 
         found = next(one for one in self.bound if one.name == rule)
         if not self._kept:
@@ -128,7 +128,7 @@ class TableMatches(RuleMatches):
 
     @cached_property
     def _run(self) -> Batch:
-        from episode.spark.batch import plan_batches
+        from episode.spark.batch.runtime import plan_batches
 
         columns = dict.fromkeys(name for rule in self.bound for name in rule.bound.input_columns)
         derived = {name: sql for rule in self.bound for sql, name in rule.bound.derived}
@@ -157,7 +157,7 @@ class TableMatches(RuleMatches):
     @cached_property
     def _finishes(self) -> list[Finish]:
         """What Spark computes of each rule's values, over the columns of the pool."""
-        from episode.spark.rule_results import Finish
+        from episode.spark.batch.rules import Finish
 
         members = {member.name: member for group in self.groups for member in group.members}
         found = []
@@ -177,7 +177,7 @@ class TableMatches(RuleMatches):
     @cached_property
     def _types(self) -> Mapping[int, Any]:
         """The types of the rules' columns; where Spark cannot compute one, the errors of all rules together."""
-        from episode.spark.rule_results import analysed
+        from episode.spark.batch.rules import analysed
 
         found = analysed(self._pooled, self._finishes, self.rules.arguments)
         if found is None:

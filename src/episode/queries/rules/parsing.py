@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
-from episode.lang.lexer import tokenize
-from episode.lang.parameters import parameters_in
-from episode.lang.source import Source
+from episode.lang.lexer import parameters_in, tokenize
 from episode.lang.statement import TablePattern, parse_statement
-from episode.lang.syntax import Span
+from episode.lang.syntax import Source, Span
 from episode.lang.table_patterns import TableQuery, pattern_of
 from episode.plan.compilable import NeedsSpark
 from episode.plan.parameters import check_arguments

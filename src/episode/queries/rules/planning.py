@@ -18,15 +18,14 @@ from episode.errors import EpisodeAnalysisError, EpisodeWarning
 from episode.lang.events.syntax import EventQuery
 from episode.lang.rows.syntax import MatchRecognize
 from episode.lang.situations.syntax import SituationQuery
-from episode.lang.source import Source
+from episode.lang.syntax import Source
 from episode.matchers.json_text import FORM, JsonForm, json_objects
-from episode.matchers.limits import StateLimit
 from episode.matchers.projection import Derivation
-from episode.matchers.protocol import InputOrder
-from episode.matchers.rules.changing import output_of_rules
+from episode.matchers.protocol import InputOrder, StateLimit
 from episode.matchers.rules.one_rule import MATCH_END, MATCH_START, RuleSpec
+from episode.matchers.rules.spec import output_of_rules
 from episode.plan.compilable import NeedsSpark
-from episode.plan.run_options import RunOptions
+from episode.plan.pattern import RunOptions
 from episode.queries.language import Given, Input
 from episode.queries.local import local_schema
 from episode.queries.rules.binding import BoundRule, RuleProjection

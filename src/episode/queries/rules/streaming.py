@@ -11,16 +11,14 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError, warn
-from episode.lang.source import Source
+from episode.lang.syntax import Source
 from episode.matchers.json_text import JsonForm
-from episode.matchers.limits import StateLimit
-from episode.matchers.protocol import InputOrder, OrderKey
-from episode.matchers.rules.changes import Effect, RuleChange
-from episode.matchers.rules.changing import ChangingSpec
-from episode.matchers.rules.spec import rule_groups
+from episode.matchers.protocol import InputOrder, OrderKey, StateLimit
+from episode.matchers.rules.one_rule import Effect, RuleChange
+from episode.matchers.rules.spec import ChangingSpec, rule_groups
 from episode.matchers.spark_types import held_as
 from episode.plan.event_time import EventTime, duration_in_units, time_column
-from episode.plan.run_options import RunOptions
+from episode.plan.pattern import RunOptions
 from episode.plan.schema import key_columns
 from episode.queries.language import Given
 from episode.queries.options import Options
@@ -89,7 +87,7 @@ class StreamMatches(RuleMatches):
         return tuple(active_of(self.watcher.log.changes()))
 
     def _of(self, rule: str) -> DataFrame:
-        from episode.spark.rule_streams import of_rule
+        from episode.spark.stream.rules import of_rule
 
         text = active_of(self.watcher.log.changes())[rule]
         return of_rule(self.texts, rule, self.watcher.rules.plan(rule, text).result_schema)
@@ -210,7 +208,7 @@ class StreamQuery:
 
     def matches(self) -> StreamMatches:
         """The stream of matches, with the rules as they are now in its log."""
-        from episode.spark.rule_streams import plan_rule_stream, with_variants
+        from episode.spark.stream.rules import plan_rule_stream, with_variants
 
         if self.log is None:
             raise EpisodeAnalysisError(
@@ -239,9 +237,9 @@ class StreamQuery:
 
     def _rules(self) -> tuple[StreamPlanner, DataFrame]:
         """Return what all rules have in common, and the events with the columns that rules may read."""
-        from episode.spark.rule_results import has_variant
-        from episode.spark.rule_streams import carried
-        from episode.spark.schema import input_schema
+        from episode.spark.batch.rules import has_variant
+        from episode.spark.expressions import input_schema
+        from episode.spark.stream.rules import carried
 
         source = Source("")
         known = input_schema(self.spark, self.frame, source, "the rules", self.arguments)

@@ -15,7 +15,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from episode.errors import EpisodeError
-from episode.matchers.rules.changes import RuleChange
+from episode.matchers.rules.one_rule import RuleChange
 from episode.paths import first_file
 from episode.queries.rules.planning import StreamPlanner
 from episode.queries.rules.rule import SUFFIXES, Rule, all_rules

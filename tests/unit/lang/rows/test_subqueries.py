@@ -9,7 +9,7 @@ import pytest
 from episode.errors import EpisodeSyntaxError
 from episode.lang.lexer import tokenize
 from episode.lang.rows.parser import parse_clause
-from episode.lang.rows.subqueries import EXISTS, LIST, VALUE, subqueries_of, with_subqueries
+from episode.lang.rows.scalar import EXISTS, LIST, VALUE, subqueries_of, with_subqueries
 from episode.lang.rows.syntax import MatchRecognize
 from episode.lang.spark_expression import read_expression, write_expression
 

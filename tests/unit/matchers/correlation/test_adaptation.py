@@ -9,10 +9,9 @@ import pyarrow as pa
 import pytest
 
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
-from episode.matchers.correlation import output as output_module
-from episode.matchers.correlation import rounds as rounds_module
-from episode.matchers.correlation.adapt import RecencyAdaptation, RecencyRound
-from episode.matchers.correlation.strategies import unavailable
+from episode.matchers.correlation import join as output_module
+from episode.matchers.correlation import side as rounds_module
+from episode.matchers.correlation.strategies import RecencyAdaptation, RecencyRound, unavailable
 from episode.matchers.running import LocalRun, run
 from episode.plan.correlation.plan import CorrelationPlan, Strategy
 from tests.support.correlation import FALL, RISE, TICK, correlation, pairs_of

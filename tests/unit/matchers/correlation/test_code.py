@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from episode.matchers.correlation import regions
-from episode.matchers.correlation.joining import BY_ARCHIVE, BY_LIVE, RecencyJoin, beginning
-from episode.matchers.correlation.segments import RegionDemands
+from episode.matchers.correlation.join import BY_ARCHIVE, BY_LIVE, RecencyJoin, beginning
+from episode.matchers.correlation.regions import RegionDemands
 from episode.matchers.times import EVER, NEVER
 from tests.unit.native.runs import AllWays, in_all_ways
 

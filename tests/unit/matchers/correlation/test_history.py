@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from episode.matchers.correlation.history import History
+from episode.matchers.correlation.archive import History
 from episode.matchers.correlation.spec import ARCHIVE_ROW, ROW_OF_BOTH
 from episode.matchers.running import LocalRun, run
 from episode.plan.correlation.plan import CorrelationPlan, Strategy

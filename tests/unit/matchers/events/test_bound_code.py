@@ -14,18 +14,15 @@ import numpy as np
 import pytest
 
 from episode.lang.events.syntax import Strategy
-from episode.matchers.events.bounds import bounds_shape
 from episode.matchers.events.code import bounds
 from episode.matchers.events.code.arrays import LEVELS, ROWS, TYPES, settings_of
 from episode.matchers.events.code.bounds import NO_DOOM, BoundCode, bound_room
 from episode.matchers.events.code.checks import Checks
 from episode.matchers.events.code.negations import transition_arrays
-from episode.matchers.events.joining import lane_arrays
-from episode.matchers.events.prepare import EventArrays
-from episode.matchers.events.taking import taking_of
-from episode.native.builder import Program
-from episode.native.scope import Scope
-from episode.native.types import I64
+from episode.matchers.events.loops import lane_arrays, taking_of
+from episode.matchers.events.prepare import EventArrays, bounds_shape
+from episode.native.builder import Program, Scope
+from episode.native.ir import I64
 from tests.reference.event_patterns import Event
 from tests.support.events import spec_of
 from tests.unit.matchers.events.ways import WAYS, arrays_of

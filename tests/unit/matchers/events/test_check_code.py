@@ -11,17 +11,15 @@ import numpy as np
 import pytest
 
 from episode.lang.events.syntax import Strategy
+from episode.matchers.code.searching import window_end
 from episode.matchers.events.code.arrays import BUDGET, ROWS, TYPES, WINDOW, settings_of
 from episode.matchers.events.code.checks import Checks
 from episode.matchers.events.code.negations import Negations, transition_arrays
-from episode.matchers.events.joining import lane_arrays
+from episode.matchers.events.loops import lane_arrays, taking_of
 from episode.matchers.events.prepare import EventArrays
-from episode.matchers.events.taking import taking_of
-from episode.matchers.time_code import window_end
 from episode.matchers.times import EVER
-from episode.native.builder import Program
-from episode.native.scope import Scope
-from episode.native.types import I64
+from episode.native.builder import Program, Scope
+from episode.native.ir import I64
 from episode.plan.events.automaton import AutomatonPlan
 from tests.reference.event_patterns import Event
 from tests.support.events import spec_of

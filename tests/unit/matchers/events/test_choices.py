@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from episode.matchers.comparing import AT_LEAST, AT_MOST, EQUAL, GREATER, LESS
+from episode.matchers.codes import AT_LEAST, AT_MOST, EQUAL, GREATER, LESS
 from episode.matchers.events.code import choices
-from episode.matchers.events.numbers import Numbers
+from episode.matchers.events.counting import Numbers
 from tests.unit.native.runs import run_all_ways
 
 Events = list[dict[str, int]]

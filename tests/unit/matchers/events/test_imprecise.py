@@ -13,9 +13,8 @@ from episode.errors import EpisodeAnalysisError, EpisodeDataError, EpisodeError
 from episode.lang.events.parser import parse_event_query
 from episode.matchers.running import LocalRun
 from episode.plan.events.classes import EventClasses
-from episode.plan.events.plan import plan_event_pattern
+from episode.plan.events.plan import event_pattern_delays, event_time_of, plan_event_pattern
 from episode.plan.events.returns import EventTimes, Imprecision
-from episode.plan.events.stream import event_pattern_delays, event_time_of
 from episode.plan.schema import InputSchema
 from tests.support.imprecise import found_in, spec_of_text
 

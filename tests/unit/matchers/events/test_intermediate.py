@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from episode.lang.events.parser import parse_event_query
-from episode.matchers.events.intermediate import intermediate_matches
+from episode.matchers.events.construct import intermediate_matches
 from episode.matchers.events.prepare import event_needs, prepare_events
 from episode.matchers.events.rounds import Round
 from episode.matchers.events.tree import TreeRun

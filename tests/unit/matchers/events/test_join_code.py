@@ -10,16 +10,22 @@ from typing import Any
 import numpy as np
 import pytest
 
+from episode.matchers.code.expressions import LanePlaces
+from episode.matchers.code.rows import compute_lane
 from episode.matchers.encoding import Lanes
-from episode.matchers.events import census, joining, looking
-from episode.matchers.events.code.conditions import ConditionColumns
+from episode.matchers.events import adapt as census
+from episode.matchers.events import loops as joining
+from episode.matchers.events import loops as looking
+from episode.matchers.events.code.conditions import (
+    ConditionColumns,
+    RecordTests,
+    compared_values,
+    comparison_of,
+    hashed_values,
+)
 from episode.matchers.events.code.joins import JoinShape
-from episode.matchers.events.code.tests import RecordTests, compared_values, hashed_values
-from episode.matchers.events.comparisons import comparison_of
 from episode.matchers.events.records import NO_LIMIT, Buffer, FoundRecords
 from episode.matchers.events.rounds import Round
-from episode.matchers.expression_code import LanePlaces
-from episode.matchers.row_code import compute_lane
 from episode.matchers.times import EVER, NEVER
 from episode.plan.expressions import Apply, Constant, Expression, Load, Navigated
 from tests.unit.matchers.events.ways import WAYS

@@ -8,7 +8,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from episode.matchers.events import splitting
+from episode.matchers.events import loops as splitting
 from tests.unit.native.runs import in_all_ways
 
 

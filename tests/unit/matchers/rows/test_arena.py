@@ -6,14 +6,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from episode.matchers.held import ranges
-from episode.matchers.rows.arena import NO_KEY, Arena
-from episode.matchers.rows.code.values import RunningValues
-from episode.matchers.rows.key_table import BASE, HI, KEY, LO, NEXT_START, ROOM, KeyTable
-from episode.matchers.rows.layout import RowLayout
+from episode.matchers.rows.arena import BASE, HI, KEY, LO, NEXT_START, NO_KEY, ROOM, Arena, KeyTable, RowLayout, RowLog
+from episode.matchers.rows.attempts import RowSearch
+from episode.matchers.rows.code.array_code import RunningValues
 from episode.matchers.rows.program import lower_program
-from episode.matchers.rows.row_log import RowLog
-from episode.matchers.rows.search import RowSearch
+from episode.matchers.state import ranges
 from tests.support.rows import spec_of
 
 LAYOUT = RowLayout(ints=1, floats=1, valids=1)

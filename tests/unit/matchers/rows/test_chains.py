@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from episode.matchers.outcomes import EMPTY, MATCHED, TIMED_OUT, UNMATCHED
+from episode.matchers.codes import EMPTY, MATCHED, TIMED_OUT, UNMATCHED
 from episode.matchers.rows.arrays import FoundPaths
 from episode.matchers.rows.slices import chains
 from episode.matchers.rows.slices.chains import adopt, join, links_of, links_program, visit

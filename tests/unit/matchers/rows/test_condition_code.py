@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 import episode
-from episode.lang.user_aggregates import REGISTERED
+from episode.lang.functions import REGISTERED
 from episode.matchers.prepare import needs_of, prepare
 from episode.matchers.rows import trial as trial_module
 from episode.matchers.rows.code.array_code import ArrayRoom
-from episode.matchers.rows.code.condition_traits import ColumnPlaces, ConditionTraits
-from episode.matchers.rows.code.trial import TrialCode, trial_code
+from episode.matchers.rows.code.running import TrialCode, trial_code
+from episode.matchers.rows.code.shape import ColumnPlaces, ConditionTraits
 from episode.matchers.rows.trial import Trial
 from episode.matchers.running import LocalRun
 from episode.native.assembly import assembly_of

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from episode.matchers.rows import matcher as row_matcher
-from episode.matchers.rows.sieves import sieves_of
+from episode.matchers.rows.program import sieves_of
 from episode.matchers.running import run
 from tests.support.rows import ARROW_TYPES, spec_of
 

@@ -14,13 +14,12 @@ import pyarrow as pa
 import pytest
 
 from episode.errors import EpisodeDataError
-from episode.matchers.rows.slices.own_chain import FEW_TURNS
+from episode.matchers.rows.slices.passes import FEW_TURNS, Summary
 from episode.matchers.rows.slices.search import SliceSearch
-from episode.matchers.rows.slices.summary import Summary
 from episode.matchers.rows.spec import RowPatternSpec
 from episode.matchers.running import run
 from episode.matchers.shard import run_shard
-from episode.matchers.slicing import (
+from episode.matchers.slices.slicing import (
     FAILURES,
     HEAD,
     RESULTS,

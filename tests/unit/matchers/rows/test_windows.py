@@ -10,7 +10,7 @@ import pytest
 import episode
 from episode.errors import EpisodeUnsupportedError
 from episode.lang.statement import parse_statement
-from episode.matchers.rows import work
+from episode.matchers.rows import arrays as work
 from episode.matchers.rows.windows import WindowSpec
 from episode.matchers.running import run
 from episode.plan.rows.windows import plan_window

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from episode.matchers.rules.row_classes import join_classes, next_program, with_next
+from episode.matchers.rules.classes import join_classes, next_program, with_next
 from tests.unit.native.runs import run_all_ways
 
 ROWS = st.sets(st.integers(0, 20))

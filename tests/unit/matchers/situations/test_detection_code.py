@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from episode.matchers.situations import detection, matcher
+from episode.matchers.situations import matcher
+from episode.matchers.situations import prepare as detection
 from episode.matchers.situations.adapt import Orders
-from episode.matchers.situations.code import counting
+from episode.matchers.situations.code import deriving as counting
 from episode.matchers.situations.code.arrays import SituationShape
 from episode.matchers.situations.code.detecting import detection_program
 from episode.native.assembly import assembly_of

@@ -11,9 +11,8 @@ import pytest
 from episode.lang.situations import allen
 from episode.matchers.situations.code.arrays import TYPES, ranges_of
 from episode.matchers.situations.code.relations import ALL, Situation, find_allowed
-from episode.native.builder import Program
-from episode.native.scope import Scope
-from episode.native.types import BOOL
+from episode.native.builder import Program, Scope
+from episode.native.ir import BOOL
 from tests.unit.native.runs import run_all_ways
 
 FOREVER = 10**6

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from episode.matchers import opcodes as oc
-from episode.matchers.aggregate_code import AggregateShape
+from episode.matchers import codes as oc
+from episode.matchers.code.aggregates import AggregateShape
 from episode.matchers.situations.code.values import FIND, FOLD, SUM_WORDS, ValuesShape, accumulation_program
 from tests.unit.native.runs import run_all_ways
 

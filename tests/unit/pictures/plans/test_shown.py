@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from episode.errors import EpisodeAnalysisError
-from episode.pictures.plans.drawing import Drawing, element, width_of, wrapped
-from episode.pictures.plans.shown import PlanPicture, PlanText, shown
 from episode.queries.explaining import check_format
+from episode.see.pictures.plans.drawing import Drawing, element, width_of, wrapped
+from episode.see.pictures.plans.shown import PlanPicture, PlanText, shown
 from tests.golden.test_pictures import explained
 
 ONE = explained("ORDER BY ts MEASURES count(*) AS n PATTERN (A B+) DEFINE B AS B.price < 3")

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from episode.plan.correlation.cost import Factors, cost
-from episode.plan.correlation.plan import Strategy
+from episode.plan.correlation.plan import Factors, Strategy, cost
 from episode.plan.correlation.report import Change, CorrelationReport, explain_reports
 
 FACTORS = Factors(

@@ -6,8 +6,7 @@ import pytest
 
 from episode.errors import EpisodeAnalysisError
 from episode.lang.rows.parser import parse_clause
-from episode.lang.source import Source
-from episode.lang.syntax import NOWHERE
+from episode.lang.syntax import NOWHERE, Source
 from episode.plan.correlation.inputs import JointInput, joint_input
 from episode.plan.rows.plan import RowPatternPlan, plan_row_pattern
 from episode.plan.schema import InputSchema

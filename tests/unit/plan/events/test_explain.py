@@ -11,7 +11,7 @@ from episode.matchers.running import LocalRun
 from episode.plan.events.cost import PhysicalPlan, search
 from episode.plan.events.cost import default_statistics as defaults
 from episode.plan.events.explain import explain_reports, plan_words
-from episode.plan.events.report import EventReport
+from episode.plan.events.plan import EventReport
 from tests.reference.event_patterns import Event
 from tests.support.events import spec_of, table_of
 

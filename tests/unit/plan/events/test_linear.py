@@ -6,7 +6,7 @@ import pytest
 
 from episode.errors import EpisodeUnsupportedError
 from episode.lang.events.parser import parse_event_query
-from episode.plan.events.linear import Loop, Not, Step, Take, linear, size_of, variables_in, with_an_event
+from episode.plan.events.automaton import Loop, Not, Step, Take, linear, size_of, variables_in, with_an_event
 from episode.plan.events.tree import simplify
 
 A, B, C = Take("a"), Take("b"), Take("c")

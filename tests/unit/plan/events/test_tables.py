@@ -8,7 +8,7 @@ import pytest
 
 from episode.errors import EpisodeAnalysisError
 from episode.lang.events.parser import parse_event_query
-from episode.plan.events.tables import one_stream_of
+from episode.plan.events.classes import one_stream_of
 from episode.plan.schema import InputSchema
 from episode.plan.types import wider
 

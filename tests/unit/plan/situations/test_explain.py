@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from episode.matchers.running import LocalRun
 from episode.plan.situations.explain import explain_searches
-from episode.plan.situations.report import SituationReport, SymbolSearches
+from episode.plan.situations.plan import SituationReport, SymbolSearches
 from tests.support.situations import SCHEMA, spec_of
 
 PLAN = spec_of("FROM t DEFINE A AS a, B AS b, C AS c PATTERN A before B AND B before C RETURN count(A.n) AS n").plan

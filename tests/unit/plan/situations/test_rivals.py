@@ -8,8 +8,7 @@ from itertools import permutations
 import pytest
 
 from episode.lang.situations import allen
-from episode.plan.situations.cost import SearchCosts, best_order
-from episode.plan.situations.rivals import MOST_RIVALS, _orders, rival_orders
+from episode.plan.situations.cost import MOST_RIVALS, SearchCosts, _orders, best_order, rival_orders
 
 
 def network(symbols: int, chance: random.Random) -> tuple[tuple[tuple[int, ...], ...], SearchCosts]:

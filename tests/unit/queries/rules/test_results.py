@@ -11,7 +11,7 @@ import pytest
 import episode
 from episode.errors import EpisodeRulesError, EpisodeUnsupportedError
 from episode.matchers.running import LocalRun
-from episode.plan.run_options import RunOptions
+from episode.plan.pattern import RunOptions
 from episode.queries.language import Given
 from episode.queries.rules.planning import REMEDY, StreamPlanner
 from tests.support.json_form import VALUES, lexical
@@ -86,7 +86,7 @@ def test_a_feed_reads_no_text(monkeypatch: pytest.MonkeyPatch) -> None:
     def read(*_: Any) -> None:
         raise AssertionError
 
-    monkeypatch.setattr("episode.plan.result.read_expression", read)
+    monkeypatch.setattr("episode.plan.output.read_expression", read)
     monkeypatch.setattr("episode.matchers.projection.ScalarCompiler", read)
     running = LocalRun(planned.inner)
     found = running.matcher.feed(running.events(planned.derive(events())), 50)

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from episode.native.scope import ArrayTypes
-from episode.native.types import F64, I32, I64, U8, U64, Type
+from episode.native.builder import ArrayTypes
+from episode.native.ir import F64, I32, I64, U8, U64, Type
 
 (ROWS, WINDOW, LIMIT, BUDGET, UNTIL, NTH, MOST, LEVELS) = range(8)
 """Places of `settings`: how many rows a lane (ints, floats, valid) has; the window; records and steps at the most; the

@@ -11,14 +11,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 
-from episode.matchers import opcodes as oc
+from episode.matchers import codes as oc
 from episode.matchers.events.code.arrays import LEVELS
 from episode.matchers.events.code.checks import Checks
 from episode.matchers.events.code.conditions import EventConditions
-from episode.native.builder import Function
-from episode.native.ir import Operand, Value
-from episode.native.scope import Scope
-from episode.native.types import BOOL, F64, I64
+from episode.native.builder import Function, Scope
+from episode.native.ir import BOOL, F64, I64, Operand, Value
 
 LOWEST, HIGHEST, LEAST, GREATEST, SOME = range(5)
 SLACK, SIZE, SHORT = range(3)

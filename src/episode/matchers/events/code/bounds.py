@@ -36,10 +36,8 @@ from episode.matchers.events.code.bound_terms import (
 )
 from episode.matchers.events.code.checks import Checks
 from episode.matchers.events.code.conditions import EventConditions
-from episode.native.builder import Function
-from episode.native.ir import Operand, Value
-from episode.native.scope import ArrayTypes, Scope
-from episode.native.types import BOOL, F64, I32, I64
+from episode.native.builder import ArrayTypes, Function, Scope
+from episode.native.ir import BOOL, F64, I32, I64, Operand, Value
 from episode.plan.expressions import Expression, Navigated
 
 IMPOSSIBLE, OPEN, CERTAIN = 0, 1, 2

@@ -11,14 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 
-from episode.matchers.aggregate_code import AggregateShape, AggregateState, choose_state
+from episode.matchers.code.aggregates import AggregateShape, AggregateState, choose_state
+from episode.matchers.code.expressions import CodeConstants, Emitted
+from episode.matchers.events.code.between import advance, scanning
 from episode.matchers.events.code.conditions import ConditionColumns, EventConditions
-from episode.matchers.events.code.flow import advance, scanning
-from episode.matchers.expression_code import CodeConstants, Emitted
-from episode.native.builder import Function
-from episode.native.ir import Operand, Value, Variable
-from episode.native.scope import Scope
-from episode.native.types import BOOL, I128, U64
+from episode.native.builder import Function, Scope
+from episode.native.ir import BOOL, I128, U64, Operand, Value, Variable
 from episode.plan.events.automaton import AutomatonPlan
 from episode.plan.expressions import Navigated, Running, walk
 

@@ -19,14 +19,12 @@ from functools import partial
 
 import numpy as np
 
-from episode.matchers.comparing import AT_LEAST, AT_MOST, EQUAL, GREATER, LESS
-from episode.matchers.events.code.flow import nodes_above, nodes_below
-from episode.matchers.time_code import first_at_least
-from episode.native.builder import Program
-from episode.native.ir import Operand, Value
+from episode.matchers.code.searching import first_at_least
+from episode.matchers.codes import AT_LEAST, AT_MOST, EQUAL, GREATER, LESS
+from episode.matchers.events.code.between import nodes_above, nodes_below
+from episode.native.builder import ArrayTypes, Program, Scope, entry_scope
+from episode.native.ir import F64, I64, U8, U64, U128, Operand, Value
 from episode.native.running import compiled_for
-from episode.native.scope import ArrayTypes, Scope, entry_scope
-from episode.native.types import F64, I64, U8, U64, U128
 
 ALL, TREE, PAIRS = 0, 1, 2
 """How an event is related to the one chosen before it: not at all, by one comparison, by a table."""

@@ -18,14 +18,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from episode.matchers.sorting import sort_numbers
-from episode.matchers.time_code import window_end
+from episode.matchers.code.searching import sort_numbers, window_end
 from episode.matchers.times import EVER
-from episode.native.builder import Program
-from episode.native.ir import Operand, Value, Variable
+from episode.native.builder import ArrayTypes, Program, Scope
+from episode.native.ir import F64, I64, Operand, Value, Variable
 from episode.native.running import compiled_for
-from episode.native.scope import ArrayTypes, Scope
-from episode.native.types import F64, I64
 
 CLOCK: ArrayTypes = {
     "lo": (I64, False), "hi": (I64, False), "clock_step": (I64, False), "points_from": (I64, False),

@@ -15,18 +15,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from episode.matchers.code.expressions import CodeConstants
+from episode.matchers.code.searching import search_place, window_end, window_start
 from episode.matchers.events.code.arrays import BUDGET, LIMIT, TYPES, UNTIL, WINDOW
+from episode.matchers.events.code.between import FINE, FULL, scanning
 from episode.matchers.events.code.checks import Checks, Taking, has_bit, is_one_of
 from episode.matchers.events.code.confidence import CLOCK, FRONTIERS, ConfidenceCode
-from episode.matchers.events.code.flow import FINE, FULL, scanning
 from episode.matchers.events.code.runs import BUDGET_SPENT, put_match
-from episode.matchers.expression_code import CodeConstants
-from episode.matchers.time_code import search_place, window_end, window_start
 from episode.matchers.times import EVER, NEVER
-from episode.native.builder import Program
-from episode.native.ir import Value, Variable
-from episode.native.scope import ArrayTypes, Scope, entry_scope
-from episode.native.types import F64, I32, I64
+from episode.native.builder import ArrayTypes, Program, Scope, entry_scope
+from episode.native.ir import F64, I32, I64, Value, Variable
 
 SMALL = 4
 """What the code ends with, besides FULL (the output) and those of `runs`: frontiers need more room."""

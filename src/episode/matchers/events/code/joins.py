@@ -11,9 +11,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
+from episode.matchers.code.expressions import COMPARE, CodeConstants
+from episode.matchers.code.searching import first_at_least, search_place, window_end, window_start
 from episode.matchers.events.code.arrays import LIMIT, ROWS, TYPES, WINDOW
-from episode.matchers.events.code.flow import FINE, FULL, TOO_MANY, Kept, advance, scanning
-from episode.matchers.events.code.tests import (
+from episode.matchers.events.code.between import FINE, FULL, TOO_MANY, Kept, advance, scanning
+from episode.matchers.events.code.conditions import (
     LEFT,
     RIGHT,
     GatheredValues,
@@ -23,13 +25,9 @@ from episode.matchers.events.code.tests import (
     hashed_values,
     load_event,
 )
-from episode.matchers.expression_code import COMPARE, CodeConstants
-from episode.matchers.time_code import first_at_least, window_start
 from episode.matchers.times import EVER, NEVER
-from episode.native.builder import Function, Program
-from episode.native.ir import Value, Variable
-from episode.native.scope import Scope, entry_scope
-from episode.native.types import BOOL, I32, I64, U64
+from episode.native.builder import ArrayTypes, Function, Program, Scope, entry_scope
+from episode.native.ir import BOOL, F64, I32, I64, U64, Value, Variable
 
 NEAR = 8
 """Records that are looked at one by one before a place is searched for."""
@@ -392,3 +390,41 @@ def writing_program(left_width: int, right_width: int, timed: bool, together: bo
             s.out_start[pair], s.out_end[pair] = start, end
     f.give(0)
     return s.program
+
+
+# Pairs of events that are near each other, as machine code: a sample for the statistics of conditions.
+
+
+_TYPES: ArrayTypes = {
+    "chosen": (I64, False), "others": (I64, False), "from_": (I64, False), "end": (I64, False), "dice": (F64, False),
+    "settings": (I64, False), "beside": (I64, True),
+}  # fmt: skip
+
+
+def partners_program() -> Program:
+    """beside: for each of the rows `chosen`, one of the rows `others` of its partition within a window of it; -1: none.
+
+    Partition g has rows from_[g]:from_[g + 1], sorted by end; dice in [0, 1) say which of the others it is.
+    """
+    s = entry_scope("partners", _TYPES)
+    f, window = s.f, s.settings[WINDOW]
+    with f.loop(0, s.chosen.length) as number:
+        row = s.chosen[number]
+        group = first_at_least(s, "from_", 0, s.from_.length, row + 1) - 1
+        low = f.variable("low", first_at_least(s, "others", 0, s.others.length, s.from_[group]))
+        stop = f.variable("stop", first_at_least(s, "others", low, s.others.length, s.from_[group + 1]))
+        with f.when(window < EVER):
+            oldest, after = window_start(f, s.end[row], window), window_end(f, s.end[row], window + 1)
+            low.set(s.call("first_in_time", _first_in_time, low, stop, oldest))
+            stop.set(s.call("first_in_time", _first_in_time, low, stop, after))
+        s.beside[number] = -1
+        with f.when(low < stop):
+            place = low + (s.dice[number] * (stop - low).to(F64)).to(I64)
+            s.beside[number] = s.others[place]
+    f.give(0)
+    return s.program
+
+
+def _first_in_time(s: Scope, first: Value, stop: Value, wanted: Value) -> None:
+    """The first place from `first` to `stop` whose row does not end before `wanted`."""
+    s.f.give(search_place(s.f, first, stop, lambda at: s.end[s.others[at]] < wanted))

@@ -10,14 +10,13 @@ from functools import partial
 
 import numpy as np
 
+from episode.matchers.code.searching import first_at_least, window_start
 from episode.matchers.events.code.arrays import BUDGET, WINDOW
+from episode.matchers.events.code.between import scanning
 from episode.matchers.events.code.checks import Checks, is_one_of
-from episode.matchers.events.code.flow import scanning
-from episode.matchers.time_code import first_at_least, window_start
 from episode.matchers.times import EVER, NEVER
-from episode.native.ir import Operand, Value, Variable
-from episode.native.scope import Scope
-from episode.native.types import BOOL, U64
+from episode.native.builder import Scope
+from episode.native.ir import BOOL, U64, Operand, Value, Variable
 from episode.plan.events.automaton import FIRST, MIDDLE, AutomatonPlan
 
 NOT_THERE, REFUSED, DROPPED = 0, 1, 2

@@ -12,17 +12,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from episode.matchers.code.expressions import CodeConstants
+from episode.matchers.code.searching import window_end
 from episode.matchers.events.code.arrays import BUDGET, LIMIT, TYPES, UNTIL, WINDOW
+from episode.matchers.events.code.between import FINE, FULL, TOO_MANY, Kept, scanning
 from episode.matchers.events.code.checks import Checks, Taking, is_one_of
-from episode.matchers.events.code.flow import FINE, FULL, TOO_MANY, Kept, scanning
 from episode.matchers.events.code.negations import DROPPED, REFUSED, Negations
-from episode.matchers.expression_code import CodeConstants
-from episode.matchers.time_code import window_end
 from episode.matchers.times import NEVER
-from episode.native.builder import Program
-from episode.native.ir import Value
-from episode.native.scope import ArrayTypes, Scope, entry_scope
-from episode.native.types import BOOL, I32, I64, U8
+from episode.native.builder import ArrayTypes, Program, Scope, entry_scope
+from episode.native.ir import BOOL, I32, I64, U8, Value
 
 ANY, NEXT, CONTIGUOUS = 0, 1, 2
 BUDGET_SPENT = 3

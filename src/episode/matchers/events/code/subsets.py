@@ -12,20 +12,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 
+from episode.matchers.code.expressions import CodeConstants
+from episode.matchers.code.searching import window_end
 from episode.matchers.events.code.arrays import BUDGET, TYPES, WINDOW
+from episode.matchers.events.code.between import FINE, FULL, Kept, scanning
 from episode.matchers.events.code.bounds import TYPES as BOUND_TYPES
 from episode.matchers.events.code.bounds import BoundCode, BoundsShape
 from episode.matchers.events.code.checks import Checks, Taking
-from episode.matchers.events.code.flow import FINE, FULL, Kept, scanning
 from episode.matchers.events.code.negations import NOT_THERE, Negations
 from episode.matchers.events.code.runs import BUDGET_SPENT, put_match
-from episode.matchers.expression_code import CodeConstants
-from episode.matchers.time_code import window_end
 from episode.matchers.times import NEVER
-from episode.native.builder import Program
-from episode.native.ir import Value, Variable
-from episode.native.scope import ArrayTypes, Scope, entry_scope
-from episode.native.types import BOOL, I32, I64
+from episode.native.builder import ArrayTypes, Program, Scope, entry_scope
+from episode.native.ir import BOOL, I32, I64, Value, Variable
 
 NOT_BEGUN = -2
 MATCH, ALTERNATIVE, DEPTH, STEPS, FOUND = range(5)

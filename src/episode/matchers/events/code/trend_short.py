@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from episode.matchers.code.expressions import COMPARE
 from episode.matchers.events.code.trend_values import (
     EVENTS,
     EXACT,
@@ -31,13 +32,10 @@ from episode.matchers.events.code.trend_values import (
     unite,
     zeros,
 )
-from episode.matchers.expression_code import COMPARE
 from episode.matchers.times import window_ends
-from episode.native.builder import Program
-from episode.native.ir import Value, Variable
+from episode.native.builder import ArrayTypes, Program, Scope
+from episode.native.ir import I64, Value, Variable
 from episode.native.running import compiled_for
-from episode.native.scope import ArrayTypes, Scope
-from episode.native.types import I64
 
 PAIRS: ArrayTypes = {"pair_row": (I64, True), "pair_place": (I64, True)}
 """The rows and places of values."""

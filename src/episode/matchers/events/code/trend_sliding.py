@@ -17,6 +17,7 @@ from functools import partial
 
 import numpy as np
 
+from episode.matchers.code.searching import window_start
 from episode.matchers.events.code.trend_values import (
     EVENTS,
     WEIGHTS,
@@ -31,13 +32,10 @@ from episode.matchers.events.code.trend_values import (
     pass_time,
     zeros,
 )
-from episode.matchers.time_code import window_start
 from episode.matchers.times import EVER
-from episode.native.builder import Program
-from episode.native.ir import Value, Variable
+from episode.native.builder import ArrayTypes, Program, Scope, entry_scope
+from episode.native.ir import I64, U64, Value, Variable
 from episode.native.running import compiled_for
-from episode.native.scope import ArrayTypes, Scope, entry_scope
-from episode.native.types import I64, U64
 
 ROWS, WINDOW = 0, 1
 """Places of `settings`."""

@@ -21,7 +21,8 @@ from functools import partial
 
 import numpy as np
 
-from episode.matchers.events.code.flow import nodes_above, nodes_below
+from episode.matchers.code.searching import first_after, first_at_least, sort_numbers, window_end
+from episode.matchers.events.code.between import nodes_above, nodes_below
 from episode.matchers.events.code.trend_short import PAIRS, add_short, holds_along, holds_with_first, short_partitions
 from episode.matchers.events.code.trend_values import (
     EVENTS,
@@ -41,13 +42,9 @@ from episode.matchers.events.code.trend_values import (
     unite,
     zeros,
 )
-from episode.matchers.sorting import sort_numbers
-from episode.matchers.time_code import first_after, first_at_least, window_end
-from episode.native.builder import Function, Program
-from episode.native.ir import Operand, Value
+from episode.native.builder import ArrayTypes, Function, Program, Scope, entry_scope
+from episode.native.ir import I64, U64, Operand, Value
 from episode.native.running import compiled_for
-from episode.native.scope import ArrayTypes, Scope, entry_scope
-from episode.native.types import I64, U64
 
 ROWS, WINDOW, WIDTH, GROUPS = range(4)
 """Places of `settings`. WIDTH: the most lanes at once."""

@@ -19,10 +19,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from episode.native.builder import Function
-from episode.native.ir import Operand, Value, Variable
-from episode.native.scope import ArrayTypes, Scope
-from episode.native.types import F64, I64, U8, U64, U128
+from episode.native.builder import ArrayTypes, Function, Scope
+from episode.native.ir import F64, I64, U8, U64, U128, Operand, Value, Variable
 
 BEYOND, NOTHING = 2**63 - 1, 2**63 - 1
 _MOST = BEYOND << 64

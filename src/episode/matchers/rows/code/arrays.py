@@ -5,8 +5,16 @@ Numbers that differ from query to query or from feed to feed, and are not a part
 
 from __future__ import annotations
 
-from episode.native.scope import ArrayTypes
-from episode.native.types import F64, I32, I64, U8, U64, Type
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from episode.matchers.rows.arrays import ROOM, STACK, STACK_END
+from episode.native.builder import ArrayTypes, Scope
+from episode.native.ir import F64, I32, I64, U8, U64, Operand, Type, Value, Variable
+
+if TYPE_CHECKING:
+    from episode.matchers.rows.code.search import SearchFrame
+
 
 (UNTIL, WITHIN, LOOKAHEAD, BUDGET, PATIENCE, REACH, LOOKBACK, ROWS, AGGREGATE_ROWS, ALLOWED, MOST_SIFTED) = range(11)
 """Places of `settings`: rows up to this time are all here; the numbers of `Rules` and `Frames`; how many rows a lane
@@ -45,3 +53,106 @@ _WRITTEN: dict[str, Type] = {
 TYPES: ArrayTypes = {name: (type_, False) for name, type_ in _READ.items()} | {
     name: (type_, True) for name, type_ in _WRITTEN.items()
 }
+
+
+# The attempt that a search is in, for emitters of conditions.
+
+
+@dataclass
+class RunningMatch:
+    """The running match, in values and variables of the function that is being built.
+
+    start, row: its first row, and the row under trial, which is its last one. The instruction that took a row r is
+    path[r - origin], from the row `known_from` on; that of the row under trial is written before its condition is
+    asked for. lo, hi: the rows of the partition. number: of the last match before this one.
+    last_row, first_row: of each label that navigations name, the last and the first row in the match, the row under
+    trial included; -1 in last_row: there is none.
+    """
+
+    start: Value
+    row: Value
+    origin: Value
+    lo: Value
+    hi: Value
+    number: Value
+    known_from: Value
+    last_row: dict[int, Variable] = field(default_factory=dict)
+    first_row: dict[int, Variable] = field(default_factory=dict)
+
+
+# Stacks of untried choices that grow, where attempts are kept: a partition's stack moves to the end of all.
+
+
+LEAST_STACK = 8
+
+
+def enlarge_stack(c: SearchFrame) -> None:
+    """Twice the room for the stack of this partition, if there is any."""
+    f = c.f
+    c.bottom.set(f.value(c.s.call("enlarge_stack", _enlarge, c.k, c.sp, c.bottom, c.stack_room)))
+    c.stack_room.set(c.opened(ROOM))
+
+
+def _enlarge(s: Scope, k: Value, depth: Value, bottom: Value, room: Value) -> None:
+    """Gives where the stack begins now; its room is in `opened`."""
+    f = s.f
+    larger = f.greatest(LEAST_STACK, room * 2)
+    end = s.cursor[STACK_END]
+    f.give_if(end + larger > s.stack_pc.length, bottom)
+    with f.loop(0, depth) as at:
+        s.stack_pc[end + at] = s.stack_pc[bottom + at]
+        s.stack_row[end + at] = s.stack_row[bottom + at]
+        s.stack_low[end + at] = s.stack_low[bottom + at]
+    s.cursor[STACK_END] = end + larger
+    partitions = s.key_lo.length
+    s.opened[partitions * STACK + k] = end
+    s.opened[partitions * ROOM + k] = larger
+    f.give(end)
+
+
+# Functions that walk the path of the running match: rows of sets of labels.
+
+
+def label_at(s: Scope, place: Operand) -> Value:
+    """The label that took a place of the path."""
+    return s.label_of[s.path[place].to(I64)]
+
+
+def is_member(s: Scope, mask: Operand, place: Operand) -> Value:
+    """Is the label that took a place of the path in a set? mask: the bits of its labels."""
+    return ((s.f.value(mask, I64) >> label_at(s, place)) & 1).differs(0)
+
+
+def find_first(s: Scope, mask: int, offset: int, start: Value, row: Value, origin: Value) -> Value:
+    """The row of a label of the set that comes after `offset` others, from the first row of the match on; or -1."""
+    return s.call("find_first", _find_first, start, row, origin, mask, offset)
+
+
+def find_last(s: Scope, mask: int, offset: int, start: Value, row: Value, origin: Value) -> Value:
+    """The row of a label of the set that comes after `offset` others, from the last row of the match back; or -1."""
+    return s.call("find_last", _find_last, start, row, origin, mask, offset)
+
+
+def _find_first(s: Scope, start: Value, row: Value, origin: Value, mask: Value, offset: Value) -> None:
+    f = s.f
+    left = f.variable("left", offset)
+    with f.loop(start, row + 1) as at:
+        _give_or_pass(s, at, origin, mask, left)
+    f.give(-1)
+
+
+def _find_last(s: Scope, start: Value, row: Value, origin: Value, mask: Value, offset: Value) -> None:
+    f = s.f
+    left, at = f.variable("left", offset), f.variable("at", row)
+    with f.during(lambda: at >= start):
+        _give_or_pass(s, at.value, origin, mask, left)
+        at.set(at - 1)
+    f.give(-1)
+
+
+def _give_or_pass(s: Scope, at: Value, origin: Value, mask: Value, left: Variable) -> None:
+    """Give the row if it is of the set, unless rows are left to pass over."""
+    f = s.f
+    with f.when(is_member(s, mask, at - origin)):
+        f.give_if(left.equals(0), at)
+        left.set(left - 1)

@@ -8,41 +8,37 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from episode.matchers import opcodes as oc
+from episode.matchers import codes as oc
 from episode.matchers.rows.arrays import (
     BIT,
     ENTRY,
     FIRST,
+    INCREMENTAL,
     LABEL,
+    LOOKS_AFTER,
     LOOP,
+    MEMORY_AFTER,
+    MEMORY_NEEDED,
+    NO_MEMORY,
     OP,
     PASSED,
     SECOND,
+    SIFTING_SLOW,
     SIFTINGS,
     SLOT,
+    STACK_FULL,
+    STEPS_PER_ROW,
     STUCK,
     UNLOOKED,
     UNSIFTED,
 )
 from episode.matchers.rows.code import ways as waiting_ways
-from episode.matchers.rows.code.arrays import MOST_SIFTED
+from episode.matchers.rows.code.arrays import MOST_SIFTED, enlarge_stack
 from episode.matchers.rows.code.outcomes import accept
 from episode.matchers.rows.code.search import SearchFrame, leave_without_room, look_for_labels, run_sieve, take_way_up
 from episode.matchers.rows.code.sifting import FAILS, UNDECIDED
-from episode.matchers.rows.code.stacks import enlarge_stack
 from episode.matchers.rows.code.ways import ARRIVAL, KEEPS, KEPT_HERE, RESUMED, SIFTED_TO, WAITS
-from episode.matchers.rows.codes import (
-    INCREMENTAL,
-    LOOKS_AFTER,
-    MEMORY_AFTER,
-    MEMORY_NEEDED,
-    NO_MEMORY,
-    SIFTING_SLOW,
-    STACK_FULL,
-    STEPS_PER_ROW,
-)
-from episode.native.ir import Block, Operand, Value, Variable
-from episode.native.types import I32, I64, U64
+from episode.native.ir import I32, I64, U64, Block, Operand, Value, Variable
 
 MOST_INLINE = 300
 FIELDS = 8

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from episode.matchers import opcodes as oc
-from episode.matchers.rows.code.shape import RowShape, RowStep
-from episode.matchers.rows.codes import PREFERRED
+from episode.matchers import codes as oc
+from episode.matchers.rows.arrays import PREFERRED
 from episode.plan.expressions import (
     Apply,
     Condition,
@@ -25,6 +25,9 @@ from episode.plan.expressions import (
     conjuncts,
     walk,
 )
+
+if TYPE_CHECKING:
+    from episode.matchers.rows.code.shape import RowShape, RowStep
 
 MOST_STEPS = 300
 """Larger patterns are not looked at."""

@@ -7,19 +7,16 @@ values. Tests that are cheap are made first; what walks the path or an array run
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
-from episode.matchers.aggregate_code import AggregateShape, AggregateState, choose_state
-from episode.matchers.expression_code import Emitted, LaneArrays
+from episode.matchers.code.aggregates import AggregateShape, AggregateState, choose_state
+from episode.matchers.code.expressions import Emitted, LaneArrays
 from episode.matchers.prepare import running_argument
 from episode.matchers.rows.code.array_code import ArrayEmitter, ArrayPlaces
-from episode.matchers.rows.code.arrays import AGGREGATE_ROWS, ROWS
-from episode.matchers.rows.code.condition_traits import ColumnPlaces, ConditionTraits
-from episode.matchers.rows.code.match import RunningMatch
-from episode.matchers.rows.code.navigation import find_first, find_last, label_at
-from episode.native.ir import Value
-from episode.native.scope import Scope
-from episode.native.types import BOOL, I64, I128, U64
+from episode.matchers.rows.code.arrays import AGGREGATE_ROWS, ROWS, RunningMatch, find_first, find_last, label_at
+from episode.matchers.rows.code.shape import ConditionTraits
+from episode.native.builder import Scope
+from episode.native.ir import BOOL, I64, I128, U64, Value
 from episode.plan.expressions import (
     Current,
     Expression,
@@ -32,7 +29,10 @@ from episode.plan.expressions import (
     is_row_local,
 )
 from episode.plan.rows.plan import RowPatternPlan
-from episode.plan.wide import is_wide
+from episode.plan.types import is_wide
+
+if TYPE_CHECKING:
+    from episode.matchers.rows.code.shape import ColumnPlaces
 
 _ARRAY_OF = {"count": "agg_n", "whole": "agg_i", "real": "agg_f", "more": "agg_m"}
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 from functools import partial
 
 from episode.matchers.rows.code.arrays import LOOKBACK, REACH
+from episode.native.builder import Scope
 from episode.native.ir import Operand, Value
-from episode.native.scope import Scope
 
 FRAME_AT, BARREN, BARE_FROM, BARE_TO = range(4)
 FRAME_PLACE = 4

@@ -2,57 +2,62 @@
 
 from __future__ import annotations
 
-from episode.matchers.outcomes import EMPTY, MATCHED, TIMED_OUT
+from episode.matchers.codes import EMPTY, MATCHED, TIMED_OUT
 from episode.matchers.rows.arrays import (
+    ALL,
+    ALL_BUDGETS_SPENT,
     AT_LABEL,
     ATTEMPT,
+    BUDGET_SPENT,
     CUT_AT,
     DEPTH,
     EXCESS,
+    FIRST_LABEL,
     HAS_EMPTY,
+    INCREMENTAL,
     LATEST,
     LENGTH,
-    OPEN,
-    PC,
-    REMEMBERING,
-    ROW,
-    SIEVE,
-    STAMP,
-    STATUS_ROW,
-    STEPS,
-    TURNS_END,
-)
-from episode.matchers.rows.code import frames as framing
-from episode.matchers.rows.code import ways as waiting_ways
-from episode.matchers.rows.code.arrays import ALLOWED
-from episode.matchers.rows.code.numbering import hold_back, number_by_end, order_by_length, place_of_label
-from episode.matchers.rows.code.search import SearchFrame, give_unmatched, put_match, write_cursor
-from episode.matchers.rows.code.sifting import keep_sieve
-from episode.matchers.rows.code.turns import NO_ROOM, give_matches, matches_before, with_match
-from episode.matchers.rows.code.ways import KNOWN_FROM, TURNS_FROM
-from episode.matchers.rows.codes import (
-    ALL,
-    ALL_BUDGETS_SPENT,
-    BUDGET_SPENT,
-    FIRST_LABEL,
-    INCREMENTAL,
     MAXIMAL,
     MEMORY_AFTER,
     MEMORY_NEEDED,
     NEXT_ROW,
+    OPEN,
     OUTPUT_FULL,
     PARTITION_MEMORY,
     PAST_LAST_ROW,
     PATHS_FULL,
+    PC,
     PREFERRED,
+    REMEMBERING,
+    ROW,
+    SIEVE,
     SKIP_NOT_FOUND,
     SKIP_TO_FIRST_ROW,
     STACK_FULL,
+    STAMP,
+    STATUS_ROW,
+    STEPS,
     STEPS_PER_ROW,
+    TURNS_END,
     TURNS_FULL,
 )
-from episode.native.ir import Block, Operand, Value
-from episode.native.types import BOOL
+from episode.matchers.rows.code import frames as framing
+from episode.matchers.rows.code import ways as waiting_ways
+from episode.matchers.rows.code.arrays import ALLOWED
+from episode.matchers.rows.code.paths import (
+    NO_ROOM,
+    give_matches,
+    hold_back,
+    matches_before,
+    number_by_end,
+    order_by_length,
+    place_of_label,
+    with_match,
+)
+from episode.matchers.rows.code.search import SearchFrame, give_unmatched, put_match, write_cursor
+from episode.matchers.rows.code.sifting import keep_sieve
+from episode.matchers.rows.code.ways import KNOWN_FROM, TURNS_FROM
+from episode.native.ir import BOOL, Block, Operand, Value
 
 # ---- ACCEPT ------------------------------------------------------------------------------------------------------
 

@@ -15,17 +15,24 @@ and those that come to the last row are kept one by one (`ways`).
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from episode.matchers.outcomes import UNMATCHED
+from episode.matchers.codes import UNMATCHED
 from episode.matchers.rows.arrays import (
     ALL_STEPS,
     AT_LABEL,
     AT_PARTITION,
     ATTEMPTS,
     CRAMPED,
+    FINE,
     GENERATION,
     LENGTH,
+    LOOKS_AFTER,
+    MEMORY_AFTER,
+    NEXT_ROW,
+    NO_MEMORY,
     OPEN,
+    OUTPUT_FULL,
     OUTS,
     PASSED,
     PATHS,
@@ -34,16 +41,14 @@ from episode.matchers.rows.arrays import (
     STACK,
     STEPS,
     STUCK,
+    TURNS_FULL,
     UNLOOKED,
     UNSIFTED,
+    WAYS_FULL,
 )
 from episode.matchers.rows.code import frames as framing
 from episode.matchers.rows.code import ways as waiting_ways
-from episode.matchers.rows.code.arrays import BUDGET, LOOKAHEAD, PATIENCE, TYPES, UNTIL, WITHIN
-from episode.matchers.rows.code.choices import Choices
-from episode.matchers.rows.code.conditions import RowConditions
-from episode.matchers.rows.code.match import RunningMatch
-from episode.matchers.rows.code.shape import RowShape
+from episode.matchers.rows.code.arrays import BUDGET, LOOKAHEAD, PATIENCE, TYPES, UNTIL, WITHIN, RunningMatch
 from episode.matchers.rows.code.sifting import FAILS, UNDECIDED, begin_sieve, seek_labels, sift
 from episode.matchers.rows.code.ways import (
     DONE,
@@ -57,19 +62,13 @@ from episode.matchers.rows.code.ways import (
     WAYS,
     WayShape,
 )
-from episode.matchers.rows.codes import (
-    FINE,
-    LOOKS_AFTER,
-    MEMORY_AFTER,
-    NEXT_ROW,
-    NO_MEMORY,
-    OUTPUT_FULL,
-    TURNS_FULL,
-    WAYS_FULL,
-)
-from episode.native.ir import Block, Operand, Value, Variable
-from episode.native.scope import Scope, entry_scope
-from episode.native.types import BOOL, I64, U64, Type
+from episode.native.builder import Scope, entry_scope
+from episode.native.ir import BOOL, I64, U64, Block, Operand, Type, Value, Variable
+
+if TYPE_CHECKING:
+    from episode.matchers.rows.code.choices import Choices
+    from episode.matchers.rows.code.conditions import RowConditions
+    from episode.matchers.rows.code.shape import RowShape
 
 
 class SearchFrame:

@@ -1,24 +1,199 @@
-"""What the code of a row pattern depends on: everything else is data."""
+"""What the code of a row pattern depends on, known before any code is built: everything else is data."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from episode.matchers.rows.arrays import BIT, ENTRY, FIRST, LABEL, LOOP, OP, SECOND, SLOT, Frames, RowProgram, Rules
-from episode.matchers.rows.code.frames import ALL_ROWS
-from episode.matchers.rows.code.sifting import SieveColumns
-from episode.matchers.rows.codes import (
+from episode.matchers.code.aggregates import AggregateShape
+from episode.matchers.code.expressions import LanePlaces
+from episode.matchers.prepare import Prepared, aggregate_of
+from episode.matchers.rows.arrays import (
     ALL,
     ATTEMPT_MEMORY,
+    BIT,
+    ENTRY,
+    FIRST,
     FIRST_LABEL,
     INCREMENTAL,
+    LABEL,
+    LOOP,
     MAXIMAL,
     NEXT_ROW,
     NO_WINDOW,
+    OP,
     PARTITION_MEMORY,
     PAST_LAST_ROW,
     PREFERRED,
+    SECOND,
+    SLOT,
 )
+from episode.matchers.rows.code.array_code import ArrayPlaces, ArrayRoom
+from episode.matchers.rows.code.frames import ALL_ROWS
+from episode.plan.expressions import (
+    COMPARISONS,
+    Apply,
+    ArrayExpression,
+    Current,
+    Exists,
+    Expression,
+    LabelAt,
+    Load,
+    Navigated,
+    RowRef,
+    Running,
+    parts_of,
+    walk,
+)
+from episode.plan.rows.plan import RowPatternPlan
+from episode.plan.types import is_words, lane_of
+
+if TYPE_CHECKING:
+    from episode.matchers.rows.arrays import Frames, RowProgram, Rules
+    from episode.matchers.rows.code.sifting import SieveColumns
+
+
+# What the residual conditions of a query need, known before any code is built.
+
+
+LARGE = 40
+"""Expressions from which on a condition is a function, so that its code is in the program once."""
+
+
+@dataclass(frozen=True)
+class ColumnPlaces:
+    """Where columns and computed arguments are in lanes."""
+
+    lanes: LanePlaces
+    computed: tuple[tuple[Expression, tuple[bool, int, int]], ...]
+
+    @classmethod
+    def of(cls, prepared: Prepared) -> ColumnPlaces:
+        return cls(LanePlaces.of(prepared.lanes), tuple(prepared.computed.items()))
+
+    def column(self, argument: Expression) -> tuple[bool, int, int]:
+        """(is float, row in its lane, row in validity) of an argument; the lane row is -1 if only nulls are known."""
+        computed = dict(self.computed)
+        if argument in computed:
+            return computed[argument]
+        valid_at = dict(self.lanes.valid_at)
+        if is_words(argument):
+            (argument,) = parts_of(argument)
+            assert isinstance(argument, Load)
+            return False, dict(self.lanes.words_at)[argument.column], valid_at[argument.column]
+        assert isinstance(argument, Load)
+        return (
+            lane_of(argument.type) == "float",
+            dict(self.lanes.at).get(argument.column, -1),
+            valid_at[argument.column],
+        )
+
+
+@dataclass(frozen=True)
+class ConditionTraits:
+    """names: of labels. residuals, arrays, steady: by label. runnings, aggregates: in the order of their rows in agg_*.
+
+    tracked: labels of which navigations read the first or the last row. walks_path: are labels of rows taken earlier
+    read? steady: the labels whose last rows a label's rows are compared with, if that is all that its condition says
+    and nothing is aggregated; None otherwise.
+    """
+
+    names: tuple[str, ...]
+    residuals: tuple[tuple[Expression, ...], ...]
+    runnings: tuple[Running, ...]
+    aggregates: tuple[AggregateShape, ...]
+    arrays: tuple[ArrayPlaces, ...]
+    tracked: frozenset[int]
+    walks_path: bool
+    steady: tuple[frozenset[int] | None, ...]
+
+    @classmethod
+    def of(cls, plan: RowPatternPlan) -> ConditionTraits:
+        names, conditions = plan.labels.names, plan.conditions
+        numbered = [part for condition in conditions.values() for part in condition.residual]
+        runnings = tuple(dict.fromkeys(node for part in numbered for node in walk(part) if isinstance(node, Running)))
+        residuals = tuple(conditions[name].residual if name in conditions else () for name in names)
+        parts = [part for residual in residuals for part in residual]
+        rows = [at for part in parts for at in _rows_read(part)]
+        labels = [node for part in parts for node in walk(part) if isinstance(node, LabelAt)]
+        single = [at.labels for at in rows if isinstance(at, Navigated) and at.labels is not None and not _walks(at)]
+        arrays = tuple(ArrayPlaces.of(residual) for residual in residuals)
+        return cls(
+            names,
+            residuals,
+            runnings,
+            tuple(aggregate_of(running) for running in runnings),
+            arrays,
+            frozenset(names.index(name) for members in single for name in members),
+            bool(labels) or any(_walks(at) for at in rows) or any(places.numbers for places in arrays),
+            tuple(
+                None if runnings else _compared_with(name, residual, names) for name, residual in zip(names, residuals)
+            ),
+        )
+
+    def numbers_of(self, labels: frozenset[str]) -> frozenset[int]:
+        return frozenset(self.names.index(name) for name in labels)
+
+    @property
+    def array_rows(self) -> int:
+        """How many rows arrays need in agg_*, after the running aggregates."""
+        return max((places.rows for places in self.arrays), default=0)
+
+    @property
+    def array_room(self) -> ArrayRoom:
+        """How long the longest array may become."""
+        rooms = [places.room for places in self.arrays]
+        return ArrayRoom(max((one.times for one in rooms), default=0), max((one.more for one in rooms), default=0))
+
+    def parts(self, label: int) -> tuple[list[Expression], list[Expression]]:
+        """The parts of a label's condition: those that are cheap, and those that walk the path or arrays."""
+        residual = self.residuals[label]
+        dear = [part for part in residual if _is_dear(part)]
+        return [part for part in residual if part not in dear], dear
+
+    def is_large(self, label: int) -> bool:
+        return (
+            any(map(_is_dear, self.residuals[label]))
+            or sum(1 for part in self.residuals[label] for _ in walk(part)) > LARGE
+        )
+
+
+def _rows_read(expression: Expression) -> Iterator[RowRef]:
+    for node in walk(expression):
+        if isinstance(node, (Load, LabelAt, Exists)):
+            yield node.at
+
+
+def _walks(at: RowRef) -> bool:
+    """Is the row found by walking the path?"""
+    return isinstance(at, Navigated) and at.labels is not None and (len(at.labels) > 1 or at.offset > 0)
+
+
+def _is_dear(part: Expression) -> bool:
+    return any(map(_walks, _rows_read(part))) or any(isinstance(node, ArrayExpression) for node in walk(part))
+
+
+def _compared_with(label: str, residual: tuple[Expression, ...], names: tuple[str, ...]) -> frozenset[int] | None:
+    """The labels whose last rows a row is compared with; None if the condition says more."""
+    others = [_other_label(part) for part in residual]
+    if None in others or label in others:
+        return None
+    return frozenset(names.index(other) for other in others if other is not None)
+
+
+def _other_label(part: Expression) -> str | None:
+    """The label of the last row with which a comparison compares the row, if it does just that."""
+    if not isinstance(part, Apply) or part.operation not in COMPARISONS:
+        return None
+    sides = [one.at for one in part.operands if isinstance(one, Load) and one.missing is None]
+    others = [at for at in sides if at != Current(0)]
+    if len(sides) != 2 or len(others) != 1:
+        return None
+    (at,) = others
+    if not isinstance(at, Navigated) or at.labels is None or at != Navigated(at.labels, False, 0, 0):
+        return None
+    return next(iter(at.labels)) if len(at.labels) == 1 else None
 
 
 @dataclass(frozen=True)

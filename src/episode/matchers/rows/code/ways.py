@@ -17,10 +17,9 @@ from functools import partial
 
 from episode.matchers.rows.arrays import CRAMPED, DEPTH, OPEN, ROOM, STACK, STACK_END, TURNS_END
 from episode.matchers.rows.code.arrays import AGGREGATE_ROWS
-from episode.matchers.rows.code.turns import NO_ROOM, NO_TURN, follow_turns, with_turns
-from episode.native.ir import Operand, Value
-from episode.native.scope import Scope
-from episode.native.types import BOOL
+from episode.matchers.rows.code.paths import NO_ROOM, NO_TURN, follow_turns, with_turns
+from episode.native.builder import Scope
+from episode.native.ir import BOOL, Operand, Value
 
 WAY_START, WAY_PC, WAY_ROW, WAY_STEPS, WAY_TURN, WAY_MARKS = range(6)
 KEPT, NO_ROOM_FOR_WAYS, NO_ROOM_FOR_TURNS, GIVEN_UP = range(4)

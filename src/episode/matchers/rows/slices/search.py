@@ -1,4 +1,4 @@
-"""The search of row patterns over the rows of one slice: along the chain of matches, or from every start row.
+"""The search of row patterns over the rows of one slice, and the matches that the slice owns.
 
 A start row may be none that the chain of all slices comes to, and an error of it none of the query's. So errors are
 noted, and the search goes on at the next row.
@@ -11,15 +11,20 @@ others are tried, too, and left out of what comes of it.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
+from episode.matchers.assembly import MatchRows, output_tables
+from episode.matchers.codes import TIMED_OUT, UNMATCHED
+from episode.matchers.keys import KeyCoder
+from episode.matchers.ordering import events_of
 from episode.matchers.prepare import prepare
 from episode.matchers.protocol import END_OF_TIME, EventBatch
-from episode.matchers.rows import codes
+from episode.matchers.rows import arrays as codes
 from episode.matchers.rows.arrays import (
     OUTS,
     PATHS,
@@ -29,20 +34,91 @@ from episode.matchers.rows.arrays import (
     Rules,
     SearchPartitions,
     SearchRows,
+    WorkArrays,
 )
+from episode.matchers.rows.attempts import no_attempts
 from episode.matchers.rows.code.running import Lowered
 from episode.matchers.rows.matcher import ALREADY_SIFTED, RowPatternMatcher
-from episode.matchers.rows.program import last_labels
-from episode.matchers.rows.search import no_attempts
-from episode.matchers.rows.sieves import without_hopeless_starts
-from episode.matchers.rows.slices.chains import links_of
-from episode.matchers.rows.slices.overlap import reach_of
-from episode.matchers.rows.work import WorkArrays
-from episode.matchers.slicing import LAST_TIME, Overlap, Slicing
-from episode.plan.rows.plan import MAXIMUM_LABELS
+from episode.matchers.rows.matches import RowOutput
+from episode.matchers.rows.program import last_labels, without_hopeless_starts
+from episode.matchers.rows.slices.chains import links_of, owned_by_end, reach_of
+from episode.matchers.slices.slicing import LAST_TIME, Overlap, SliceBounds, Slicing
+from episode.plan.rows.plan import MAXIMUM_LABELS, RowPatternPlan
 
 if TYPE_CHECKING:
     from episode.matchers.rows.spec import RowPatternSpec
+
+
+# Rows of one key in order, and tables of the matches that a search finds from the rows that a slice owns.
+
+
+def events_of_key(spec: RowPatternSpec, table: pa.Table) -> EventBatch:
+    """Rows of one key in the query's order."""
+    events = events_of(table, spec.input_order, KeyCoder(spec.input_order.keys))
+    assert len(events.bounds) == 2, "a slice has the rows of one key"
+    return events
+
+
+class SliceMatches:
+    """Tables of the matches that a search finds from own rows (or, owned by their end, at such rows) of a slice."""
+
+    def __init__(self, search: SliceSearch, end: int, count: int, *, placed: bool) -> None:
+        self.search = search
+        self.end = end
+        self.count = count
+        self._placed = placed
+
+    def tables(self, found: FoundPaths) -> Iterator[pa.Table]:
+        """With the place of their start as KEY_COLUMN, where places count; and numbered from `count` on."""
+        search, plan = self.search, self.search.matcher.plan
+        last = found.start + found.length
+        decisive = last - 1 if owned_by_end(plan) else found.start
+        wanted = np.flatnonzero((decisive >= search.own) & (decisive < self.end))
+        if search.matcher.rules.mode == codes.INCREMENTAL:
+            wanted = wanted[np.argsort(last[wanted], kind="stable")]
+        nowhere = np.zeros(len(found.start), np.int64)
+        matches = selected(
+            MatchRows(
+                found.kind, found.start, found.length, found.number, found.path_from, found.path, nowhere,
+                nowhere + len(search.events),
+            ),
+            wanted,
+        )  # fmt: skip
+        counted = matches.kind != UNMATCHED
+        if plan.output.timed_out:
+            counted &= matches.number != TIMED_OUT
+        number = np.where(counted, self.count + np.cumsum(counted), matches.number)
+        self.count += int(np.count_nonzero(counted))
+        place = matches.start - search.own if self._placed else np.zeros(len(wanted), np.int64)
+        output = search.matcher.output
+        yield from output_tables(
+            plan, output.schema, output.path, search.events.table, search.prepared,
+            replace(matches, number=number, key=place),
+        )  # fmt: skip
+
+
+# The matches that a slice of time owns, of all that were found in its rows.
+
+
+class OwnedOutput(RowOutput):
+    """Makes the tables of the matches of one slice."""
+
+    def __init__(self, plan: RowPatternPlan, label_of: np.ndarray, schema: pa.Schema, bounds: SliceBounds) -> None:
+        super().__init__(plan, label_of, schema)
+        self.bounds = bounds
+        self._by_end = owned_by_end(plan)
+
+    def wanted(self, matches: MatchRows, part: np.ndarray, time: np.ndarray) -> tuple[MatchRows, np.ndarray]:
+        decisive = matches.start + matches.length - 1 if self._by_end else matches.start
+        owned = np.flatnonzero(self.bounds.owns(time[decisive]))
+        return selected(matches, owned), part[owned]
+
+
+def selected(matches: MatchRows, which: np.ndarray) -> MatchRows:
+    """Some of the matches, in the order of their numbers here."""
+    names = ("kind", "start", "length", "number", "path_from", "part_lo", "part_hi")
+    return replace(matches, **{name: getattr(matches, name)[which] for name in names})
+
 
 _NOWHERE = -1
 

@@ -15,10 +15,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from episode.native.builder import Function
-from episode.native.ir import TRAILING_ZEROS, Operand, Value
-from episode.native.scope import ArrayTypes
-from episode.native.types import F64, I64, U8, U64, Type
+from episode.native.builder import ArrayTypes, Function
+from episode.native.ir import F64, I64, TRAILING_ZEROS, U8, U64, Operand, Type, Value
 
 DONE, FULL, REPLAN, TOO_MANY, NO_ROOM = range(5)
 """Why the code returns: all rows are done; there are `soft_limit` matches; the plan should be made anew; there are more

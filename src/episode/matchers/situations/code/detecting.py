@@ -39,10 +39,8 @@ from episode.matchers.situations.code.arrays import (
 from episode.matchers.situations.code.deriving import Deriving, leave_window
 from episode.matchers.situations.code.relations import ALL
 from episode.matchers.situations.code.searching import SituationSearch
-from episode.native.builder import Program
-from episode.native.ir import TRAILING_ZEROS, Value
-from episode.native.scope import Scope
-from episode.native.types import BOOL, F64
+from episode.native.builder import Program, Scope
+from episode.native.ir import BOOL, F64, TRAILING_ZEROS, Value
 
 FEW = 1.0
 """Less than this number of situations that fit another one is as good as none, however the number moves."""

@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from episode.matchers.code.searching import search_place
 from episode.matchers.situations.code.arrays import each_bit
-from episode.matchers.time_code import search_place
-from episode.native.builder import Function
+from episode.native.builder import Function, Scope
 from episode.native.ir import Operand, Value, Variable
-from episode.native.scope import Scope
 
 ALL = 0x1FFF
 (BEFORE, MEETS, OVERLAPS, STARTS, DURING, FINISHES, EQUALS, AFTER, MET_BY, OVERLAPPED_BY, STARTED_BY, CONTAINS,

@@ -32,9 +32,8 @@ from episode.matchers.situations.code.relations import (
     is_undecided,
     relation_of_lasting,
 )
-from episode.native.ir import Value
-from episode.native.scope import Scope
-from episode.native.types import BOOL, F64
+from episode.native.builder import Scope
+from episode.native.ir import BOOL, F64, Value
 
 
 class SituationSearch:

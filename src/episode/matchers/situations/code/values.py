@@ -12,13 +12,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from episode.matchers import opcodes as oc
-from episode.matchers.aggregate_code import FIELDS, AggregateShape, AggregateState
-from episode.native.builder import Program
-from episode.native.ir import Value, Variable
+from episode.matchers import codes as oc
+from episode.matchers.code.aggregates import FIELDS, AggregateShape, AggregateState
+from episode.native.builder import ArrayTypes, Program, Scope, entry_scope
+from episode.native.ir import F64, I64, I128, U8, U64, Type, Value, Variable
 from episode.native.running import compiled_for
-from episode.native.scope import ArrayTypes, Scope, entry_scope
-from episode.native.types import F64, I64, I128, U8, U64, Type
 
 FOLD, SUM_WORDS, FIND = "fold", "sum_words", "find"
 """What is kept of situations: the state of an aggregate; a sum of decimals of two words; the place of an extreme."""

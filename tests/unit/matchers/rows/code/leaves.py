@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 
 from episode.matchers.rows.code.arrays import TYPES
-from episode.native.builder import Program
+from episode.native.builder import Program, Scope
+from episode.native.ir import I64
 from episode.native.running import Compiled, Interpreted
-from episode.native.scope import Scope
-from episode.native.types import I64
 from tests.unit.native.runs import bits
 
 

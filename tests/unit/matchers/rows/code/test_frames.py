@@ -7,7 +7,7 @@ import pytest
 
 from episode.matchers.rows.code.arrays import LOOKBACK, REACH, SETTINGS
 from episode.matchers.rows.code.frames import ALL_ROWS, FRAME_PLACE, begin_frames, next_start_in_frames, to_next_frame
-from episode.native.types import U64
+from episode.native.ir import U64
 from tests.unit.matchers.rows.code.leaves import Leaf
 
 BEGIN, AFTER = Leaf(begin_frames, 2), Leaf(to_next_frame, 2)

@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from episode.matchers.rows.code.hopeless import hopeless_starts, program_of
+from episode.matchers.rows.code.sifting import hopeless_starts, program_of
 from tests.unit.native.runs import run_all_ways
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from episode.matchers.rows.code.numbering import hold_back, number_by_end, order_by_length, place_of_label
+from episode.matchers.rows.code.paths import hold_back, number_by_end, order_by_length, place_of_label
 from tests.unit.matchers.rows.code.leaves import Leaf
 
 ORDER, NUMBER = Leaf(order_by_length, 3), Leaf(number_by_end, 2)

@@ -7,9 +7,9 @@ from itertools import groupby
 import numpy as np
 import pytest
 
-from episode.matchers.outcomes import MATCHED
+from episode.matchers.codes import MATCHED
 from episode.matchers.rows.arrays import CURSOR, TURNS_END
-from episode.matchers.rows.code.turns import (
+from episode.matchers.rows.code.paths import (
     NO_ROOM,
     NO_TURN,
     follow_turns,

@@ -9,7 +9,7 @@ import pytest
 
 from episode.matchers.rows.arrays import ATTEMPT_FIELDS, CRAMPED, CURSOR, OPEN, STACK_END, TURNS_END
 from episode.matchers.rows.code.arrays import AGGREGATE_ROWS, SETTINGS
-from episode.matchers.rows.code.turns import NO_TURN
+from episode.matchers.rows.code.paths import NO_TURN
 from episode.matchers.rows.code.ways import (
     DONE,
     GIVEN_UP,

@@ -1,0 +1,1 @@
+"""Emitters that all languages share: expressions, aggregates, measures, searches."""

@@ -1,0 +1,64 @@
+"""Numbers by which plans, emitters and callers of compiled code understand each other."""
+
+from __future__ import annotations
+
+# Codes of the steps of a row pattern's program, and of aggregate functions.
+
+
+MATCH, SPLIT, JUMP, START, END, ENTER, CHECK, ACCEPT = range(8)
+
+(
+    COUNT, SUM, AVG, MIN, MAX, VAR_SAMP, VAR_POP, STDDEV_SAMP, STDDEV_POP, COUNT_IF, MIN_BY, MAX_BY, AVG_WHOLE,
+    SUM_WIDE, MIN_WIDE, MAX_WIDE, AVG_WIDE,
+) = range(17)  # fmt: skip
+"""SUM_WIDE and those after it: of decimals of two words. AVG_WIDE + n: an average with n (at most 4) more digits."""
+LAST_WIDE = AVG_WIDE + 4
+
+
+# What a match can be, in the output of every matcher that gives rows or paths: codes of `kind` and `number`.
+
+
+MATCHED, EMPTY, UNMATCHED = range(3)
+"""Kinds: a match with rows; a match without; a row of no match, where such rows are asked for."""
+
+TIMED_OUT = 0
+"""The number of a match that was cut off by its window; real ones count from 1."""
+
+
+# Comparisons: their codes, and the order of two values as Spark has it.
+#
+# An order is -1, 0 or 1: less, equal, greater. A comparison accepts some orders.
+
+
+EQUAL, UNEQUAL, LESS, AT_MOST, GREATER, AT_LEAST = range(6)
+BY_OPERATION = {"eq": EQUAL, "ne": UNEQUAL, "lt": LESS, "le": AT_MOST, "gt": GREATER, "ge": AT_LEAST}
+"""By the name of the operation in an expression."""
+
+_ORDERS = (0b010, 0b101, 0b001, 0b011, 0b100, 0b110)
+"""By comparison: the orders that it accepts; bit 0 less, bit 1 equal, bit 2 greater."""
+
+
+def compare_floats(a: float, b: float) -> int:
+    """NaN equals NaN and is greater than everything else."""
+    if a != a or b != b:
+        return int(a != a) - int(b != b)
+    return int(a > b) - int(a < b)
+
+
+def compare_ints(a: int, b: int) -> int:
+    return int(a > b) - int(a < b)
+
+
+def accepts(comparison: int, order: int) -> bool:
+    """Does a comparison hold for values of this order?"""
+    return _ORDERS[comparison] >> (order + 1) & 1 != 0
+
+
+def orders_of(comparison: int) -> int:
+    """The orders that a comparison accepts: bit 0 less, bit 1 equal, bit 2 greater."""
+    return _ORDERS[comparison]
+
+
+def turned(comparison: int) -> int:
+    """The comparison with its sides exchanged: b > a for a < b."""
+    return comparison if comparison < LESS else LESS + comparison % 4

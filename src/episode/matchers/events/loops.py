@@ -1,0 +1,345 @@
+"""Calls of the compiled loops of event patterns, and the arrays that they work on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from episode.matchers.encoding import Lanes
+from episode.matchers.events.code import runs, subsets
+from episode.matchers.events.code.arrays import BUDGET, LIMIT, MOST, NTH, ROWS, UNTIL, WINDOW, settings_of
+from episode.matchers.events.code.between import (
+    BY_GROUP,
+    FINE,
+    FOUND,
+    FULL,
+    SPLITS,
+    TOO_MANY,
+    LookShape,
+    look_program,
+    splits_program,
+)
+from episode.matchers.events.code.checks import Taking, runnings_of
+from episode.matchers.events.code.conditions import NO_COLUMNS, RecordTests
+from episode.matchers.events.code.joins import COUNT, KEPT, TRIED, JoinShape, join_program, writing_program
+from episode.matchers.events.code.negations import transition_arrays
+from episode.matchers.events.code.runs import MATCHES, ORIGIN, RunsShape, runs_program
+from episode.matchers.events.records import Buffer, FoundRecords
+from episode.matchers.prepare import aggregate_of
+from episode.matchers.times import NEVER
+from episode.native.running import MOST_KEPT, compiled_for, compiled_with
+from episode.plan.events.automaton import AutomatonPlan
+from episode.plan.events.plan import EventPlan
+
+if TYPE_CHECKING:
+    from episode.matchers.events.prepare import EventArrays
+    from episode.matchers.events.rounds import Round
+
+
+# Joins of buffers: calls of the compiled loops, and the arrays that they work on.
+
+
+LEAST_ROOM = 1 << 16
+"""Pairs of a first call: memory that is not written to costs nothing."""
+MOST_BUCKETS = 1 << 22
+NO_TIMES = np.zeros(0, np.int64)
+
+
+def lane_arrays(lanes: Lanes) -> dict[str, np.ndarray]:
+    """The lanes row after row, by name."""
+    return {"ints": lanes.ints.reshape(-1), "floats": lanes.floats.reshape(-1), "valid": lanes.valid.reshape(-1)}
+
+
+def side_arrays(side: str, records: Buffer) -> dict[str, np.ndarray]:
+    """The records of a side, by name."""
+    return {
+        f"{side}_lo": records.from_[:-1], f"{side}_hi": records.from_[1:], f"{side}_start": records.start,
+        f"{side}_end": records.end, f"{side}_rows": records.rows.reshape(-1),
+    }  # fmt: skip
+
+
+def join_buffers(
+    join: JoinShape,
+    lanes: Lanes,
+    left: Buffer,
+    right: Buffer,
+    window: int,
+    done: np.ndarray,
+    limit: int,
+    bars: Mapping[str, np.ndarray],
+    timed: bool = True,
+) -> tuple[Buffer | None, int]:
+    """(the records, sorted by end; how many pairs were tried); None if there are over `limit`.
+
+    done: only records that end later are made. bars: l_low, l_high, r_low and r_high, as far as there are bounds.
+    timed: with their times; else `start` and `end` are empty.
+    """
+    (program, constants), before = compiled_with(join_program, join), _last_count(join)
+    room = max(LEAST_ROOM, len(right), before[0] + before[0] // 4)
+    arrays = {
+        **lane_arrays(lanes), **constants.arrays(lanes), **side_arrays("l", left), **side_arrays("r", right), **bars,
+        "settings": settings_of({ROWS: lanes.ints.shape[1], WINDOW: window, LIMIT: limit}),
+        "done": done, "kept": _first_kept(join.kind, left, right), "out_from": np.zeros(len(left.from_), np.int64),
+        "l_values": np.empty(len(left), np.int64), "r_values": np.empty(len(right), np.int64),
+        "lefts": np.empty(room, np.int32), "rights": np.empty(room, np.int32),
+    }  # fmt: skip
+    if join.kind == "hash":
+        arrays["heads"] = np.full(_buckets(left), -1, np.int64)
+        arrays["chain"] = np.empty(len(left), np.int64)
+    status = program.run(arrays)
+    while status == FULL:
+        for name in ("lefts", "rights"):
+            more = np.empty(max(len(right), 3 * len(arrays[name])), np.int32)
+            arrays[name] = np.concatenate([arrays[name], more])
+        status = program.run(arrays)
+    count, tried = int(arrays["kept"][COUNT]), int(arrays["kept"][TRIED])
+    if status == TOO_MANY:
+        return None, tried
+    assert status == FINE
+    before[0] = count
+    return _write(join, arrays, left, right, count, timed), tried
+
+
+@lru_cache(maxsize=MOST_KEPT)
+def _last_count(join: JoinShape) -> list[int]:
+    """How many pairs the last join of this shape listed, in a list of one: the next one begins with that much room."""
+    return [0]
+
+
+def _first_kept(kind: str, left: Buffer, right: Buffer) -> np.ndarray:
+    """The variables of a join that begins."""
+    begins = {
+        "right": right.from_[0], "r_low": right.from_[0], "before": NEVER,
+        **dict.fromkeys(("left", "l_low", "low", "high", "last", "entered"), left.from_[0]),
+    }  # fmt: skip
+    return np.array([begins.get(name, 0) for name in KEPT[kind].split()], np.int64)
+
+
+def _buckets(left: Buffer) -> int:
+    """A power of two, at least twice the records of a partition."""
+    largest = int(np.diff(left.from_).max(initial=1))
+    return min(MOST_BUCKETS, 1 << max(0, 2 * largest - 1).bit_length())
+
+
+def _write(
+    join: JoinShape, arrays: dict[str, np.ndarray], left: Buffer, right: Buffer, count: int, timed: bool
+) -> Buffer:
+    left_width, right_width = left.rows.shape[1], right.rows.shape[1]
+    rows = np.empty((count, left_width + right_width), np.int32)
+    times = count if timed else 0
+    start, end = np.empty(times, np.int64), np.empty(times, np.int64)
+    written = {**arrays, "out_rows": rows.reshape(-1), "out_start": start, "out_end": end}
+    program = compiled_for(writing_program, left_width, right_width, timed, join.kind == "together")
+    program.run(written, count)
+    return Buffer((*left.variables, *right.variables), arrays["out_from"], start, end, rows)
+
+
+# Calls of the compiled loops that look around and between records: negations, groups, conditions on single records.
+
+
+NO_TESTS = RecordTests(NO_COLUMNS, (), (), ())
+
+
+def _look(look: LookShape, lanes: Lanes, settings: Mapping[int, int], arrays: dict[str, np.ndarray]) -> int:
+    program, constants = compiled_with(look_program, look)
+    arrays["settings"] = settings_of({ROWS: lanes.ints.shape[1], **settings})
+    return program.run({**lane_arrays(lanes), **constants.arrays(lanes), **arrays})
+
+
+def latest_before(
+    tests: RecordTests, lanes: Lanes, others: Buffer, records: Buffer, nth: int, window: int
+) -> np.ndarray:
+    """By record, the greatest start of the nth last of the others that end before it begins and pass the tests."""
+    found = np.empty(len(records), np.int64)
+    arrays = {**side_arrays("l", others), **side_arrays("r", records), "found": found}
+    _look(LookShape("latest", tests), lanes, {NTH: nth, WINDOW: window}, arrays)
+    return found
+
+
+def earliest_after(
+    tests: RecordTests, lanes: Lanes, records: Buffer, others: Buffer, nth: int, window: int
+) -> np.ndarray:
+    """By record, the least end of the nth of the others that begin after it ends and pass the tests."""
+    found = np.empty(len(records), np.int64)
+    arrays = {**side_arrays("l", records), **side_arrays("r", others), "found": found}
+    _look(LookShape("earliest", tests), lanes, {NTH: nth, WINDOW: window}, arrays)
+    return found
+
+
+def any_between(
+    tests: RecordTests, lanes: Lanes, found: FoundRecords, low: np.ndarray, high: np.ndarray, others: Buffer
+) -> np.ndarray:  # fmt: skip
+    """By match, does one of the others, but its own events, lie in low .. high, both included, and pass the tests?"""
+    held = np.empty(len(low), np.uint8)
+    _look(LookShape("any", tests), lanes, {}, {**_around(found, low, high), **side_arrays("r", others), "held": held})
+    return held.view(np.bool_)
+
+
+def all_between(
+    tests: RecordTests, lanes: Lanes, found: FoundRecords, low: np.ndarray, high: np.ndarray, others: Buffer, limit: int
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """As `any_between`, all of them, which are single events: (offsets, rows); None if there are over `limit`."""
+    arrays = {**_around(found, low, high), **side_arrays("r", others)}
+    return _listed(LookShape("all", tests), lanes, {LIMIT: limit}, arrays, len(low))
+
+
+def all_following(
+    lanes: Lanes,
+    found: FoundRecords,
+    first: np.ndarray,
+    start: np.ndarray,
+    newest: np.ndarray,
+    others: Buffer,
+    most: int,
+    limit: int,
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """By match, the single events that come after the row `first` in the order of rows, begin not before `start` and
+    end not after `newest`, at most `most` of each; none if `first` is -1. As `all_between`."""
+    arrays = {**_around(found, start, newest), **side_arrays("r", others), "first": first.astype(np.int64)}
+    return _listed(LookShape("following", NO_TESTS), lanes, {LIMIT: limit, MOST: most}, arrays, len(first))
+
+
+def hold(tests: RecordTests, lanes: Lanes, rows: np.ndarray) -> np.ndarray:
+    """By record, do the tests, all on the left side, hold?"""
+    held = np.empty(len(rows), np.uint8)
+    _look(LookShape("single", tests), lanes, {}, {"l_rows": rows.reshape(-1), "held": held})
+    return held.view(np.bool_)
+
+
+def _around(found: FoundRecords, low: np.ndarray, high: np.ndarray) -> dict[str, np.ndarray]:
+    return {"l_rows": found.rows.reshape(-1), "group": found.group, "l_low": low, "l_high": high}
+
+
+def _listed(
+    look: LookShape, lanes: Lanes, settings: Mapping[int, int], arrays: dict[str, np.ndarray], records: int
+) -> tuple[np.ndarray, np.ndarray] | None:
+    rows = np.empty(max(LEAST_ROOM, records), np.int32)
+    arrays.update(kept=np.zeros(2, np.int64), out_from=np.zeros(records + 1, np.int64), out_rows=rows)
+    status = _look(look, lanes, settings, arrays)
+    while status == FULL:
+        arrays["out_rows"] = np.concatenate([arrays["out_rows"], np.empty(len(arrays["out_rows"]), np.int32)])
+        status = _look(look, lanes, settings, arrays)
+    return None if status == TOO_MANY else (arrays["out_from"], arrays["out_rows"][: arrays["kept"][FOUND]])
+
+
+# Groups side by side: calls of the compiled loop that parts their events.
+
+
+LEAST_SPLITS = 1024
+
+
+def part_groups(
+    from_: np.ndarray, rows: np.ndarray, least: np.ndarray, counts: np.ndarray, end: np.ndarray, limit: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Every way to part the events of groups: (match int64[ways], from int64[ways, groups], to); one more than `limit`
+    if there are more. See `code.splits`; from_ int64[groups, matches + 1], rows: of the events, whose times are `end`.
+    """
+    groups = len(least)
+    arrays = {
+        "from_": from_.reshape(-1), "rows": rows.astype(np.int64), "least": least, "counts": counts, "end": end,
+        "settings": settings_of({LIMIT: limit}), "kept": np.array([0, -1, 0], np.int64),
+        **{name: np.zeros(groups + 1, np.int64) for name in BY_GROUP}, **_room(LEAST_SPLITS, groups),
+    }  # fmt: skip
+    program = compiled_for(splits_program, groups)
+    while program.run(arrays) == FULL:
+        more = _room(len(arrays["which"]), groups)
+        arrays |= {name: np.concatenate([arrays[name], more[name]]) for name in more}
+    count = arrays["kept"][SPLITS]
+    begins, stops = (arrays[name].reshape(-1, groups)[:count] for name in ("begins", "stops"))
+    return arrays["which"][:count], begins, stops
+
+
+def _room(ways: int, groups: int) -> dict[str, np.ndarray]:
+    sizes = {"which": ways, "begins": ways * groups, "stops": ways * groups}
+    return {name: np.empty(size, np.int64) for name, size in sizes.items()}
+
+
+# Calls of the compiled loops that take events one by one, along the transitions of an automaton.
+
+
+FIRST_MATCHES, FIRST_EVENTS = 1 << 10, 1 << 12
+"""Room for matches and their events, to begin with."""
+_BY_DEPTH = ("path", "trans", "earlier", "n_state", "n_row", "n_option", *runs.BY_DEPTH, *subsets.BY_DEPTH)
+
+
+def taking_of(plan: EventPlan, automaton: AutomatonPlan, arrays: EventArrays) -> Taking:
+    """What is compiled in of an automaton: the plan's own, or that of its construction."""
+    runnings = runnings_of(automaton)
+    arguments = []
+    for running in runnings:
+        row, check, is_float = arrays.argument(running)
+        arguments.append((bool(is_float), row, check))
+    columns = arrays.columns if automaton.checks else NO_COLUMNS
+    aggregates = tuple(aggregate_of(running) for running in runnings)
+    return Taking(automaton, plan.variables, columns, runnings, aggregates, tuple(arguments))
+
+
+def path_arrays(taking: Taking, deepest: int) -> dict[str, np.ndarray]:
+    """An empty path with room for so many events, and the transitions."""
+    room, aggregates = deepest + 2, len(taking.runnings)
+    return {
+        **{name: np.zeros(room, np.int64) for name in _BY_DEPTH},
+        **{name: np.zeros(room * aggregates, np.int64) for name in ("agg_n", "agg_i")},
+        **{name: np.zeros(room * aggregates, np.float64) for name in ("agg_f", "agg_m")},
+        **no_events(taking),
+        "spent": np.zeros(1, np.int64),
+        **transition_arrays(taking.automaton, taking.variables),
+    }
+
+
+def no_events(taking: Taking) -> dict[str, np.ndarray]:
+    """What a path knows of variables before its first event."""
+    count = len(taking.variables)
+    return {"last_depth": np.full(count, -1, np.int64), "taken": np.zeros(count, np.int64)}
+
+
+@dataclass(frozen=True)
+class FoundRuns:
+    """What was found: the events of each match with their variables, in order. row: the start event at which the code
+    ended, if it did."""
+
+    status: int
+    row: int
+    offsets: np.ndarray
+    rows: np.ndarray
+    variables: np.ndarray
+
+
+def run_automaton(
+    shape: RunsShape, arrays: EventArrays, round_: Round, bits: np.ndarray, starts: np.ndarray, window: int,
+    budget: int, limit: int,
+) -> FoundRuns:  # fmt: skip
+    """All matches of the start events of a round, unless they have over `limit` events."""
+    code, constants = compiled_with(runs_program, shape)
+    settings = {ROWS: arrays.lanes.ints.shape[1], WINDOW: window, BUDGET: budget, LIMIT: limit, UNTIL: round_.until}
+    work = {
+        **lane_arrays(arrays.lanes), **constants.arrays(arrays.lanes),
+        "bits": bits, "start": round_.start, "end": round_.end, "starts": starts.view(np.uint8),
+        "from_": round_.from_, "done": round_.done, "settings": settings_of(settings), "kept": np.zeros(2, np.int64),
+        "offsets": np.zeros(FIRST_MATCHES, np.int64), "out_rows": np.empty(FIRST_EVENTS, np.int32),
+        "out_variables": np.empty(FIRST_EVENTS, np.int32),
+        # Every event of a path is another row of a partition, with those of negated patterns.
+        **path_arrays(shape.taking, int(np.diff(round_.from_).max(initial=0))),
+    }  # fmt: skip
+    status = code.run(work)
+    while status == FULL:
+        work.update({name: _doubled(work[name]) for name in ("offsets", "out_rows", "out_variables")})
+        work.update(no_events(shape.taking))
+        status = code.run(work)
+    matches = int(work["kept"][MATCHES])
+    offsets = work["offsets"][: matches + 1]
+    return FoundRuns(
+        status,
+        int(work["kept"][ORIGIN]),
+        offsets,
+        work["out_rows"][: offsets[-1]],
+        work["out_variables"][: offsets[-1]],
+    )
+
+
+def _doubled(values: np.ndarray) -> np.ndarray:
+    return np.concatenate([values, np.empty_like(values)])

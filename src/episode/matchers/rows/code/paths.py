@@ -1,0 +1,309 @@
+"""Paths of matches in little room, and the order and numbers of matches that are found out of order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import numpy as np
+
+from episode.matchers.code.searching import merge_sort
+from episode.matchers.rows.arrays import TURNS_END
+from episode.native.builder import Function, Program, Scope
+from episode.native.ir import I64, U64, Array, Operand, Value
+from episode.native.running import compiled_for
+
+# Paths of matches in little room: the places where the instruction changes that takes their rows.
+#
+# A turn is (the instruction, up to which row, the turn before); rows are counted from the start row, so that turns stay
+# as they are when rows move. Paths that begin alike share turns. A match found so far by an attempt of ALL MATCHES is
+# also an entry: (-1 - its length, its last turn, the match found before it).
+
+
+TAKEN_BY, UNTIL, BEFORE = range(3)
+TURN = 3
+"""Columns of a turn, and how many there are."""
+NO_TURN, NO_ROOM = -1, -2
+
+
+def with_turns(s: Scope, last: Operand, start: Operand, begin: Operand, end: Operand, origin: Operand) -> Value:
+    """The last turn of `path` from `start` to row `end` (exclusive), or NO_ROOM. last: its last turn before `begin`."""
+    return s.call("with_turns", _with_turns, last, start, begin, end, origin)
+
+
+def _with_turns(s: Scope, before_begin: Value, start: Value, begin: Value, end: Value, origin: Value) -> None:
+    f = s.f
+    last, at = f.variable("last", before_begin), f.variable("at", begin)
+    with f.during(lambda: at < end):
+        taken_by = s.path[at - origin]
+        at.set(at + 1)
+        with f.during(lambda: at < end) as changed:
+            f.jump_if(s.path[at - origin].differs(taken_by), changed)
+            at.set(at + 1)
+        instruction = taken_by.to(s.turns.type)
+        before = f.variable("before", last)
+        with f.when(last >= 0), f.when(s.turns[last * TURN + TAKEN_BY].equals(instruction)):
+            before.set(s.turns[last * TURN + BEFORE])
+        last.set(_add(s, instruction, at - start, before))
+        f.give_if(last.equals(NO_ROOM), NO_ROOM)
+    f.give(last)
+
+
+def follow_turns(s: Scope, last: Operand, into: str, begin: Operand) -> None:
+    """Write the path whose last turn is `last` into `path` or `out_path`, from the place `begin` on."""
+    s.call(f"follow_turns_into_{into}", partial(_follow_turns, into=into), last, begin)
+
+
+def _follow_turns(s: Scope, latest: Value, begin: Value, into: str) -> None:
+    f, path = s.f, s.array(into)
+    last = f.variable("last", latest)
+    with f.during(lambda: last >= 0):
+        taken_by, until, before = (s.turns[last * TURN + column] for column in range(TURN))
+        first = f.variable("first", 0)
+        with f.when(before >= 0):
+            first.set(s.turns[before * TURN + UNTIL])
+        with f.loop(begin + first, begin + until) as at:
+            path[at] = taken_by.to(path.type)
+        last.set(before)
+    f.give(0)
+
+
+def with_match(s: Scope, latest: Operand, start: Operand, end: Operand, origin: Operand) -> Value:
+    """Add a match of the rows start..end, which is in `path`, to those found before: the latest one, or NO_ROOM."""
+    return s.call("with_match", _with_match, latest, start, end, origin)
+
+
+def _with_match(s: Scope, latest: Value, start: Value, end: Value, origin: Value) -> None:
+    f = s.f
+    last = with_turns(s, NO_TURN, start, start, end, origin)
+    f.give_if(last.equals(NO_ROOM), NO_ROOM)
+    f.give(_add(s, -1 - (end - start), last, latest))
+
+
+def _add(s: Scope, taken_by: Operand, until: Operand, before: Operand) -> Value:
+    """The place of a new turn or match, or NO_ROOM."""
+    return s.call("add_turn", _add_turn, taken_by, until, before)
+
+
+def _add_turn(s: Scope, taken_by: Value, until: Value, before: Value) -> None:
+    f, place = s.f, s.cursor[TURNS_END]
+    at = place * TURN
+    f.give_if(at >= s.turns.length, NO_ROOM)
+    s.turns[at + TAKEN_BY], s.turns[at + UNTIL], s.turns[at + BEFORE] = taken_by, until, before
+    s.cursor[TURNS_END] = place + 1
+    f.give(place)
+
+
+def matches_before(s: Scope, latest: Operand) -> tuple[Value, Value]:
+    """How many matches have been found up to the latest, and how many rows they have."""
+    f = s.f
+    match, count, rows = f.variable("match", latest), f.variable("count", 0), f.variable("rows", 0)
+    with f.during(lambda: match >= 0):
+        count.set(count + 1)
+        rows.set(rows + _length(s, match))
+        match.set(s.turns[match * TURN + BEFORE])
+    return count.value, rows.value
+
+
+def give_matches(s: Scope, latest: Operand, start: Operand, kind: int, outs: Operand) -> tuple[Value, Value]:
+    """Put the matches found up to the latest into the output, which has room for them: (outs, used).
+
+    Their paths come after those of the matches before `outs`.
+    """
+    outs = s.call("give_matches", partial(_give_matches, kind=kind), latest, start, outs)
+    return outs, s.out_path_from[outs]
+
+
+def _give_matches(s: Scope, latest: Value, start: Value, before: Value, kind: int) -> None:
+    f = s.f
+    match, outs = f.variable("match", latest), f.variable("outs", before)
+    used = f.variable("used", s.out_path_from[before])
+    with f.during(lambda: match >= 0):
+        out, length = outs.value, _length(s, match)
+        s.out_kind[out], s.out_start[out], s.out_length[out] = kind, start, length
+        follow_turns(s, s.turns[match * TURN + UNTIL], "out_path", used)
+        used.set(used + length)
+        s.out_path_from[out + 1] = used
+        outs.set(out + 1)
+        match.set(s.turns[match * TURN + BEFORE])
+    f.give(outs)
+
+
+def _length(s: Scope, match: Operand) -> Value:
+    """The rows of a match that is an entry among turns."""
+    return -1 - s.turns[match * TURN + TAKEN_BY]
+
+
+# ---- between feeds ---------------------------------------------------------------------------------------------------
+
+
+def keep_turns(turns: np.ndarray, end: int, roots: np.ndarray) -> tuple[np.ndarray, int]:
+    """The turns, of the first `end`, that lead to the roots, in a new array with as many free places; and their number.
+
+    turns int64[:, 3], which are not to be used again. The roots (int64) are changed to their new places.
+    """
+    count = compiled_for(keeping_program)([turns.reshape(-1), np.full(end, -1, np.int64), roots])
+    kept = np.zeros((2 * count + 64, TURN), np.int64)
+    kept[:count] = turns[:count]
+    return kept, count
+
+
+def keeping_program() -> Program:
+    """Move the turns that lead to roots to the beginning: their number.
+
+    A turn refers to earlier ones only. place: where each turn is moved to, -1: it is not kept.
+    """
+    program = Program("keep_turns")
+    f = program.function("run")
+    turns, place, roots = (f.array(name, I64, writable=True) for name in ("turns", "place", "roots"))
+    end = place.length
+    with f.loop(0, roots.length) as root:
+        with f.when(roots[root] >= 0):
+            place[roots[root]] = 0
+    with f.loop(0, end) as back:
+        at = end - 1 - back
+        with f.when(place[at] >= 0):
+            for _, to in _references(f, turns, at):
+                place[to] = 0
+    count = f.variable("count", 0)
+    with f.loop(0, end) as at:
+        with f.when(place[at] >= 0):
+            for column, to in _references(f, turns, at):
+                turns[at * TURN + column] = place[to]
+            for column in range(TURN):
+                turns[count * TURN + column] = turns[at * TURN + column]
+            place[at] = count
+            count.set(count + 1)
+    with f.loop(0, roots.length) as root:
+        with f.when(roots[root] >= 0):
+            roots[root] = place[roots[root]]
+    f.give(count)
+    return program
+
+
+def _references(f: Function, turns: Array, at: Value) -> Iterator[tuple[int, Value]]:
+    """The columns of a turn that refer to others, if they do: code is built for each in turn."""
+    before = turns[at * TURN + BEFORE]
+    with f.when(before >= 0):
+        yield BEFORE, before
+    with f.when(turns[at * TURN + TAKEN_BY] < 0):
+        yield UNTIL, turns[at * TURN + UNTIL]
+
+
+# The order and the numbers of row pattern matches that are found out of order, and the place of a label in them.
+#
+# `ordered` has room for twice the matches that the output has room for, `copied` for all its paths.
+
+
+Key = Callable[[Scope, Value], Value]
+"""What matches are sorted by: a number of each match of the output."""
+
+
+def order_by_length(s: Scope, begin: Operand, end: Operand, number: Operand) -> Value:
+    """Put ALL MATCHES of one start row in order, shortest first, and number them; the last number."""
+    return s.call("order_by_length", _order_by_length, begin, end, number)
+
+
+def _order_by_length(s: Scope, begin: Value, end: Value, before: Value) -> None:
+    f, count = s.f, end - begin
+    with f.loop(0, count) as i:
+        s.ordered[i] = begin + i
+    sorted_at = _sort(s, "sort_by_length", count, lambda s, match: s.out_length[match])
+    lengths_at = count - sorted_at
+    origin = s.out_path_from[begin]
+    with f.loop(0, count) as i:
+        match = s.ordered[sorted_at + i]
+        s.ordered[lengths_at + i] = s.out_length[match]
+        s.ordered[sorted_at + i] = s.out_path_from[match] - origin
+    with f.loop(origin, s.out_path_from[end]) as at:
+        s.copied[at - origin] = s.out_path[at]
+    place = f.variable("place", origin)
+    with f.loop(0, count) as i:
+        to, source, length = place.value, s.ordered[sorted_at + i], s.ordered[lengths_at + i]
+        with f.loop(0, length) as at:
+            s.out_path[to + at] = s.copied[source + at]
+        place.set(to + length)
+        s.out_length[begin + i], s.out_path_from[begin + i + 1] = length, place
+        s.out_number[begin + i] = before + i + 1
+    f.give(before + count)
+
+
+def number_by_end(s: Scope, pendings: Operand, number: Operand) -> Value:
+    """INCREMENTAL MATCH: number the matches in `pending` in the order of their end rows; the last number."""
+    return s.call("number_by_end", _number_by_end, pendings, number)
+
+
+def _number_by_end(s: Scope, count: Value, before: Value) -> None:
+    f = s.f
+    with f.loop(0, count) as i:
+        s.ordered[i] = s.pending[i]
+    sorted_at = _sort(s, "sort_by_end", count, lambda s, match: s.out_start[match] + s.out_length[match])
+    with f.loop(0, count) as i:
+        s.out_number[s.ordered[sorted_at + i]] = before + i + 1
+    f.give(before + count)
+
+
+def _sort(s: Scope, name: str, count: Value, key: Key) -> Value:
+    """Sort the first matches in `ordered` by a key, equal ones in their order: the place where they begin then, which
+    is 0 or the count."""
+
+    def build(s: Scope, count: Value) -> None:
+        s.f.give(merge_sort(s.f, s.ordered, count, 0, count, lambda one, other: key(s, one) < key(s, other)))
+
+    return s.call(name, build, count)
+
+
+def place_of_label(s: Scope, first: bool, path: str, begin: Operand, length: Operand, labels: int) -> Value:
+    """The first or last row of a match with one of the labels, counted from its first one; -1 if there is none.
+
+    path: the array with its instructions, from `begin` on. labels: a bit for each of them.
+    """
+
+    def build(s: Scope, begin: Value, length: Value) -> None:
+        f = s.f
+        place = f.variable("place", -1)
+        with f.loop(0, length) as at:
+            label = s.label_of[s.array(path)[begin + at].to(I64)]
+            with f.when((f.constant(labels, U64) >> label.to(U64) & 1).differs(0)):
+                if first:
+                    f.give(at)
+                else:
+                    place.set(at)
+        f.give(place)
+
+    return s.call(f"place_of_label_in_{path}", build, begin, length)
+
+
+def hold_back(
+    s: Scope, at_end: Operand, hi: Operand, is_taken: Operand, first_out: Operand, outs: Operand, used: Operand,
+    pendings: Operand,
+) -> tuple[Value, Value, Value, Value]:  # fmt: skip
+    """INCREMENTAL MATCH if `$` keeps a match from at_end undecided that would end with the last row.
+
+    What ends there from that start on waits with it: it is taken out of the output again. Matches of a partition are
+    pending in the order in which they were found. is_taken: does a match end there? Returns (undecided, outs, used,
+    pendings).
+    """
+    f = s.f
+    gone = s.call("hold_back", _hold_back, at_end, hi, first_out, outs, used, pendings)
+    is_out = gone > 0
+    fewer = is_out.to(I64)
+    return is_out | ~f.value(is_taken), f.value(outs) - fewer, f.value(used) - gone, f.value(pendings) - fewer
+
+
+def _hold_back(s: Scope, at_end: Value, hi: Value, first: Value, outs: Value, used: Value, pendings: Value) -> None:
+    """Take the match out, if there is one: how many rows it has, or 0."""
+    f = s.f
+    with f.loop(first, outs) as i:
+        gone = s.out_length[i]
+        with f.when((s.out_start[i] >= at_end) & (s.out_start[i] + gone).equals(hi)):
+            with f.loop(s.out_path_from[i], used - gone) as at:
+                s.out_path[at] = s.out_path[at + gone]
+            with f.loop(i, outs - 1) as at:
+                for column in (s.out_kind, s.out_start, s.out_length):
+                    column[at] = column[at + 1]
+                s.out_path_from[at + 1] = s.out_path_from[at + 2] - gone
+            with f.loop(0, pendings - 1) as at:
+                s.pending[at] = first + at
+            f.give(gone)
+    f.give(0)

@@ -1,0 +1,196 @@
+"""Matches of a partition as the search found them, and tables of output columns made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from episode.matchers.assembly import MatchRows, PathLabels, output_tables
+from episode.matchers.prepare import Prepared
+from episode.matchers.protocol import EventBatch
+from episode.matchers.rows.arrays import FoundPaths, WorkArrays
+from episode.matchers.rows.open_rows import OpenRows
+from episode.matchers.rows.state import Here
+from episode.matchers.state import ranges
+from episode.plan.output import RowMode
+from episode.plan.rows.plan import MatchMode, RowPatternPlan, SkipTo
+
+if TYPE_CHECKING:
+    from episode.matchers.rows.spec import RowPatternSpec
+
+
+# The matches of one partition as the search found them, and the start rows that were never tried because of them.
+
+
+@dataclass(frozen=True)
+class RowMatch:
+    """Rows from start on, and the instruction that took each of them; none: an empty match."""
+
+    start: int
+    instructions: tuple[int, ...]
+
+    @property
+    def length(self) -> int:
+        return len(self.instructions)
+
+
+@dataclass(frozen=True)
+class Made:
+    """The matches of a partition in order of start, then of length.
+
+    start, length: of each; path_from, path: the instructions of match i are path[path_from[i]:path_from[i] + length].
+    resumed: where the search went on after the matches with this start, for the last match with each start.
+    """
+
+    start: np.ndarray
+    length: np.ndarray
+    path_from: np.ndarray
+    path: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    def match(self, number: int) -> RowMatch:
+        begin = int(self.path_from[number])
+        length = int(self.length[number])
+        return RowMatch(int(self.start[number]), tuple(self.path[begin : begin + length].tolist()))
+
+    def beginning_at(self, row: int) -> list[RowMatch]:
+        """The matches with a start, the shortest first."""
+        begin, end = np.searchsorted(self.start, [row, row + 1])
+        return [self.match(number) for number in range(int(begin), int(end))]
+
+    def before(self, row: int) -> int:
+        """How many matches begin before a row."""
+        return int(np.searchsorted(self.start, row))
+
+    def ending_at(self, row: int) -> RowMatch | None:
+        """The first match whose last row this is."""
+        found = np.flatnonzero((self.start + self.length - 1 == row) & (self.length > 0))
+        return self.match(int(found[0])) if len(found) else None
+
+
+def matches_of(spec: RowPatternSpec, events: EventBatch, mode: MatchMode | None = None) -> Made:
+    """All matches of events of one key. mode: instead of the query's own."""
+    plan = replace(spec.plan, output=replace(spec.plan.output, rows=RowMode.ONE_ROW, timed_out=False))
+    if mode is not None:
+        plan = replace(plan, rules=replace(plan.rules, mode=mode))
+    found = list(replace(spec, plan=plan).open().found(events))
+    return _joined(found)
+
+
+def _joined(found: list[FoundPaths]) -> Made:
+    """What the search handed out in parts, in order."""
+    starts = [one.start.copy() for one in found]
+    lengths = [one.length.copy() for one in found]
+    used = np.cumsum([0, *(len(one.path) for one in found)])
+    froms = [one.path_from[: len(one.start)] + base for one, base in zip(found, used[:-1], strict=True)]
+    paths = [one.path.copy() for one in found]
+    nothing = np.zeros(0, np.int64)
+    start, length, path_from = (np.concatenate([nothing, *parts]) for parts in (starts, lengths, froms))
+    order = np.lexsort((length, start))
+    return Made(start[order], length[order], path_from[order], np.concatenate([nothing.astype(np.int32), *paths]))
+
+
+@dataclass(frozen=True)
+class Tried:
+    """Which start rows the search tried. longest: of each start row with a match the longest one, whatever the mode
+    reports."""
+
+    plan: RowPatternPlan
+    longest: Made
+
+    def skipped_by(self, row: int) -> RowMatch | None:
+        """The match because of which a row was not tried."""
+        at = self.longest.before(row) - 1
+        if at < 0:
+            return None
+        match = self.longest.match(at)
+        return match if row < self._resumed(match) else None
+
+    def _resumed(self, match: RowMatch) -> int:
+        """The start row after a match."""
+        rules = self.plan.rules
+        if match.length == 0 or rules.skip_to is SkipTo.NEXT_ROW:
+            return match.start + 1
+        if rules.skip_to is SkipTo.PAST_LAST_ROW:
+            return match.start + match.length
+        members = self.plan.labels.members(rules.skip_label)
+        instructions = self.plan.program.instructions
+        places = [
+            place for place, at in enumerate(match.instructions) if members is None or instructions[at].label in members
+        ]
+        return match.start + (places[0] if rules.skip_to is SkipTo.FIRST_LABEL else places[-1])
+
+
+def tried_by(spec: RowPatternSpec, events: EventBatch, made: Made) -> Tried:
+    """made: the matches that the query reports. INCREMENTAL MATCH leaves some out that the search passed over."""
+    if spec.plan.rules.mode is MatchMode.INCREMENTAL and spec.plan.rules.skip_to is not SkipTo.NEXT_ROW:
+        made = matches_of(spec, events, MatchMode.MAXIMAL)
+    return Tried(spec.plan, made)
+
+
+# From matches as the search found them to tables of output columns.
+
+
+class RowOutput:
+    """Makes the tables of a matcher's matches."""
+
+    def __init__(self, plan: RowPatternPlan, label_of: np.ndarray, schema: pa.Schema) -> None:
+        self.plan = plan
+        self.schema = schema
+        excluded = np.array([instruction.excluded for instruction in plan.program.instructions], np.bool_)
+        self.path = PathLabels(label_of, excluded)
+        self.keyed = False
+
+    def tables(self, events: EventBatch, prepared: Prepared, work: WorkArrays, here: Here) -> Iterator[pa.Table]:
+        """What the search has found in the rows of a feed, as rows, in tables of bounded size."""
+        matches, _ = self.wanted(*self._in_order(work, here.lo, here.hi), events.time)
+        if self.keyed:
+            matches = replace(matches, key=events.key[matches.part_lo])
+        yield from output_tables(self.plan, self.schema, self.path, events.table, prepared, matches)
+
+    def tables_of_arena(self, held: OpenRows, work: WorkArrays, lo: np.ndarray, hi: np.ndarray) -> Iterator[pa.Table]:
+        """What the search has found in the rows of an arena: of these, only what the matches may read is looked at."""
+        matches, part = self.wanted(*self._in_order(work, lo, hi), held.arena.time)
+        if len(part) == 0:
+            return
+        begin, end = hi.copy(), lo.copy()
+        np.minimum.at(begin, part, matches.start)
+        np.maximum.at(end, part, matches.start + np.maximum(matches.length, 1))
+        begin, end = np.maximum(begin - self.plan.lookback, lo), np.minimum(end + self.plan.lookahead, hi)
+        counts = np.maximum(end - begin, 0)
+        rows = ranges(begin, counts)
+        first = np.cumsum(counts) - counts
+        arena = held.arena
+        events = held.events_at(rows)
+        ints, floats, valid = (lane.take(rows, axis=1) for lane in (arena.ints, arena.floats, arena.valid))
+        prepared = arena.layout.prepared(ints, floats, valid, arena.bits[rows])
+        here = replace(
+            matches,
+            start=matches.start + (first - begin)[part],
+            part_lo=first[part],
+            part_hi=(first + counts)[part],
+            key=events.key[first[part]] if self.keyed else None,
+        )
+        yield from output_tables(self.plan, self.schema, self.path, events.table, prepared, here)
+
+    def wanted(self, matches: MatchRows, part: np.ndarray, time: np.ndarray) -> tuple[MatchRows, np.ndarray]:
+        """Those of the matches that come out, with their partitions; time: of all rows."""
+        return matches, part
+
+    def _in_order(self, work: WorkArrays, lo: np.ndarray, hi: np.ndarray) -> tuple[MatchRows, np.ndarray]:
+        """By partition, and there by start row; INCREMENTAL MATCH: by number, which is the order of end rows."""
+        kind, start, length, number, path_from, path = work.matches()
+        order = np.argsort(lo, kind="stable")
+        part = order[np.searchsorted(lo[order], start, side="right") - 1]
+        if self.plan.rules.mode is MatchMode.INCREMENTAL:
+            by_number = np.lexsort((number, part))
+            kind, start, length, number, path_from, part = (
+                array[by_number] for array in (kind, start, length, number, path_from, part)
+            )
+        return MatchRows(kind, start, length, number, path_from, path, lo[part], hi[part]), part

@@ -1,0 +1,241 @@
+"""What a pattern asks of single rows, in the same terms for every language, and rows that no match can have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+import numpy as np
+import pyarrow as pa
+
+from episode.matchers.code.rows import set_bits
+from episode.matchers.columns import ALL_VALID, int64_values, one_chunk, one_chunk_each, take
+from episode.matchers.encoding import encode
+from episode.matchers.ordering import is_too_wide, order_image, start_image
+from episode.matchers.prepare import loads_in
+from episode.matchers.protocol import InputOrder
+from episode.matchers.times import EVER
+from episode.plan.expressions import Constant, Expression
+from episode.plan.types import is_ranked_constant
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from episode.matchers.protocol import EventBatch
+
+
+ROW_NANOSECONDS = 150.0
+"""What it costs a pattern to be given one more row: gathering, encoding and looking at it (measured: 110 – 400)."""
+
+RowClass = tuple[Expression, ...]
+"""Row-local conditions that a row must all satisfy; none: every row is of the class."""
+
+
+@dataclass(frozen=True)
+class ClassDemand:
+    """classes: of the pattern's labels, variables or symbols; a row's bit i says that it is of class i.
+
+    required: every match has, within its partition, a row of one of these classes, for each of the sets. sparse: rows
+    of no class are in no match and prevent none, so that they may be left out. followed: but for the row after one of
+    some class, which may end what that one began. chain: every match has, in this order, an event of one of the classes
+    of each set (bits of classes), all within `within`, in units of event time; what else matters to it lies within that
+    time of one of them.
+    """
+
+    classes: tuple[RowClass, ...]
+    required: tuple[tuple[int, ...], ...] = ()
+    sparse: bool = False
+    followed: bool = False
+    chain: tuple[int, ...] = ()
+    within: int = EVER
+
+
+def demand_of(
+    names: Sequence[str],
+    conditions: Iterable[RowClass],
+    required: Iterable[Iterable[str]],
+    sparse: bool = False,
+    followed: bool = False,
+) -> ClassDemand:
+    """The demand of labels, variables or symbols with these conditions, in the order of their bits."""
+    number = {name: at for at, name in enumerate(names)}
+    chosen = tuple(conditions)
+    sets = {tuple(sorted(number[name] for name in one)) for one in map(tuple, required) if number.keys() >= set(one)}
+    useful = sorted(one for one in sets if one and all(chosen[at] for at in one))
+    return ClassDemand(chosen, tuple(useful), sparse and all(chosen) and bool(chosen), followed)
+
+
+class Prefix(Protocol):
+    """The first places of a pattern, whose classes and conditions others may have in common with it.
+
+    same: equal for prefixes of the same places and conditions. at: the demand's class of each place. within: the time
+    that all places have. columns: what is read of events of which it is known for which places they qualify.
+    """
+
+    @property
+    def same(self) -> object: ...
+
+    @property
+    def at(self) -> tuple[int, ...]: ...
+
+    @property
+    def within(self) -> int: ...
+
+    @property
+    def columns(self) -> tuple[str, ...]: ...
+
+    @property
+    def words(self) -> str:
+        """For explain."""
+        ...
+
+    def gain(self, sample: EventBatch, counts: Sequence[int], windows: float, rules: float) -> float:
+        """Nanoseconds that are saved, less what it costs to find the events of the prefix once, for so many rules.
+
+        sample: some of the events. counts: how many events there are for each place. windows: how many windows there
+        are, of all partitions together.
+        """
+        ...
+
+    def left(self, events: EventBatch) -> np.ndarray:
+        """uint64: for which places events are in some match of the prefix, as bits; all events are there."""
+        ...
+
+
+@runtime_checkable
+class Prefixed(Protocol):
+    """A MatcherSpec that can say how its pattern begins."""
+
+    @property
+    def prefixes(self) -> tuple[Prefix, ...]:
+        """The shortest first."""
+        ...
+
+
+# Rows that no match can have are left out before they are packed: fewer rows to move, to order and to match.
+#
+# A row that satisfies the row-local conditions of no variable is passed over by patterns that may skip events. Its
+# class alone mostly decides, and class columns come as dictionaries from Parquet: what is asked of one such column is
+# answered once for each value of the dictionary, and all else only for the rows that are then left.
+
+
+MOST_KEPT = 0.9
+"""Where more of the rows pass, all are kept: leaving a few out takes longer than moving them."""
+_EARLIEST = np.iinfo(np.int64).min
+
+
+@dataclass(frozen=True)
+class ScreenPart:
+    """A condition on single rows: of which variable (as a bit), and the columns that it reads."""
+
+    bit: int
+    expression: Expression
+    columns: frozenset[str]
+
+
+@dataclass(frozen=True)
+class Screen:
+    """Keeps the rows that satisfy all conditions of some variable; and those whose times are wrong, for the matcher to
+    say so. conditions: by variable. width: an event whose start and end are further apart is wrong, too."""
+
+    conditions: tuple[tuple[Expression, ...], ...]
+    order: InputOrder
+    width: int | None = None
+
+    @cached_property
+    def parts(self) -> tuple[ScreenPart, ...]:
+        return tuple(
+            ScreenPart(1 << number, part, _columns_of(part))
+            for number, parts in enumerate(self.conditions)
+            for part in parts
+        )
+
+    def passing(self, table: pa.Table) -> pa.Table:
+        """The rows of a table that a match may have, in their order."""
+        table = one_chunk_each(table)
+        rest, bits = self._by_dictionaries(table)
+        wrong = self._wrong_times(table)
+        if wrong is None and bits is not None:
+            table, bits = _kept(table, bits)
+        bits = _bits(rest, table, bits, len(self.conditions))
+        if wrong is not None:
+            bits[wrong] = 1
+        return _kept(table, bits)[0]
+
+    def _by_dictionaries(self, table: pa.Table) -> tuple[tuple[ScreenPart, ...], np.ndarray | None]:
+        """(conditions that are left, bits of the variables that rows may be of by the others; None: of any)."""
+        bits: np.ndarray | None = None
+        rest = self.parts
+        for name in sorted({name for part in rest if len(part.columns) == 1 for name in part.columns}):
+            column = one_chunk(table.column(name))
+            if not pa.types.is_dictionary(column.type):
+                continue
+            asked = tuple(part for part in rest if part.columns == {name})
+            rest = tuple(part for part in rest if part.columns != {name})
+            values = pa.concat_arrays([column.dictionary, pa.nulls(1, column.dictionary.type)])
+            of_value = _bits(asked, pa.table({name: values}), None, len(self.conditions))
+            places = int64_values(column.indices)
+            if column.null_count:
+                valid = column.is_valid().to_numpy(zero_copy_only=False)
+                places = np.where(valid, places, len(values) - 1)
+            found = of_value.take(places, mode="clip")
+            bits = found if bits is None else bits & found
+        return rest, bits
+
+    def _wrong_times(self, table: pa.Table) -> np.ndarray | None:
+        """Which rows have times that the matcher refuses; None where none has."""
+        end = order_image(table, self.order.order[0])
+        wrong = None if end.valid is ALL_VALID else ~end.valid
+        start = start_image(table, self.order)
+        if start is not None:
+            bad = (start.values > end.values) | (start.values == _EARLIEST)
+            if start.valid is not ALL_VALID:
+                bad |= ~start.valid
+            if self.width is not None:
+                bad |= is_too_wide(start.values, end.values, self.width)
+            wrong = bad if wrong is None else wrong | bad
+        return wrong if wrong is not None and wrong.any() else None
+
+
+def screen_of(
+    conditions: Iterable[tuple[Expression, ...]], order: InputOrder, width: int | None = None
+) -> Screen | None:
+    """The screen of the variables' row-local conditions; None where some variable takes every row."""
+    chosen = tuple(conditions)
+    return Screen(chosen, order, width) if chosen and all(chosen) else None
+
+
+def _columns_of(expression: Expression) -> frozenset[str]:
+    columns: dict[str, str] = {}
+    words: dict[str, None] = {}
+    for _ in loads_in(expression, columns, words):
+        pass
+    return frozenset((*columns, *words))
+
+
+def _kept(table: pa.Table, bits: np.ndarray) -> tuple[pa.Table, np.ndarray]:
+    """The rows with a bit, if leaving the others out is worth it; and the bits of all rows that are kept."""
+    rows = np.flatnonzero(bits)
+    if len(rows) > MOST_KEPT * len(bits):
+        return table, bits
+    return take(table, rows), bits.take(rows)
+
+
+def _bits(parts: tuple[ScreenPart, ...], table: pa.Table, bits: np.ndarray | None, variables: int) -> np.ndarray:
+    """uint64[rows]: which variables' conditions hold, of those with a bit in `bits` (None: of all of them)."""
+    count = table.num_rows
+    found = np.full(count, (1 << variables) - 1, np.uint64) if bits is None else bits.copy()
+    if not parts or not count:
+        return found
+    columns: dict[str, str] = {}
+    words: dict[str, None] = {}
+    constants: dict[tuple[str, object], None] = {}
+    for part in parts:
+        for node in loads_in(part.expression, columns, words):
+            if isinstance(node, Constant) and is_ranked_constant(node):
+                constants[(node.type, node.value)] = None
+    lanes = encode(table, columns, (), tuple(constants), (0, 0), tuple(words))
+    set_bits(lanes, np.zeros(count, np.int64), [(part.expression, part.bit) for part in parts], found)
+    return found

@@ -1,0 +1,216 @@
+"""Rows of sliced keys on their way to slices, while one task packs: to their own, and copies to those that overlap.
+
+The overlaps by time are known row by row. Those that count rows (the last n before a time, the first n after one) are
+not: a task keeps its own last and first ones, and sends them when it has read all its rows; those of all rows are among
+them, and whoever is fed the slice leaves out the rest (`trimmed`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+import pyarrow as pa
+
+from episode.matchers.columns import concat, one_chunk_each, plain, take
+from episode.matchers.ordering import order_image
+from episode.matchers.protocol import InputOrder
+from episode.matchers.slices.keys import SlicedKeys
+from episode.matchers.slices.slicing import FIRST_TIME, LAST_TIME, Overlap, SliceBounds
+from episode.matchers.slices.units import nearest, of_sliced_keys, route
+
+
+class SliceRouting:
+    """The way of one task's rows."""
+
+    def __init__(self, sliced: SlicedKeys, input_order: InputOrder) -> None:
+        self.sliced = sliced
+        self.input_order = input_order
+        overlap = sliced.overlap
+        self._counted = [
+            _Counted(sliced, input_order, most, after)
+            for most, after in ((overlap.before_rows, False), (overlap.after_rows, True))
+            if most
+        ]
+
+    def units(
+        self, table: pa.Table, hashes: np.ndarray | None, numbers: np.ndarray
+    ) -> tuple[np.ndarray | None, np.ndarray]:
+        """(rows, units): the rows of a table that are sent, and where to; None: every row once.
+
+        hashes: of keys (None: there are no keys). numbers: of the rows' shards, overwritten where a key is sliced.
+        """
+        sliced = self.sliced
+        times = order_image(table, self.input_order.order[0]).time()
+        if hashes is None:
+            of_keys, groups = np.arange(len(numbers)), np.zeros(len(numbers), np.int32)
+        else:
+            of_keys, groups = of_sliced_keys(hashes, sliced.hashes)
+            times = times.take(of_keys)
+        for counted in self._counted:
+            counted.add(table, of_keys, groups, times)
+        copies = route(of_keys, groups, times, sliced, numbers)
+        if copies is None:
+            return None, numbers
+        # copies from before a slice come before its own rows, and those from after it after them: in order of time
+        rows = np.concatenate([copies.after_rows, np.arange(len(numbers)), copies.before_rows])
+        return rows, np.concatenate([copies.after_units, numbers, copies.before_units])
+
+    def last(self) -> Iterator[tuple[pa.Table, np.ndarray]]:
+        """When all rows are in: further rows for overlaps, and their units."""
+        for counted in self._counted:
+            yield from counted.sent()
+
+
+class _Counted:
+    """The last (after: the first) rows of a task for every cut, before (after) what overlaps by time.
+
+    Limits of time part the rows of a key into intervals. Each keeps as many rows as an overlap asks for, and a cut
+    takes them from the intervals before (after) its limit, the nearest first.
+    """
+
+    def __init__(self, sliced: SlicedKeys, input_order: InputOrder, most: int, after: bool) -> None:
+        self.sliced, self.input_order, self.most, self.after = sliced, input_order, most, after
+        self._rows: pa.Table | None = None
+        self._intervals = np.empty(0, np.int32)
+
+    def add(self, table: pa.Table, of_keys: np.ndarray, groups: np.ndarray, times: np.ndarray) -> None:
+        """Rows of a table, in order of arrival: those of sliced keys, their keys and their times."""
+        sliced = self.sliced
+        limits = sliced.highs if self.after else sliced.lows
+        places, intervals = nearest(groups, times, sliced.first_cut, limits, self.after, self.most)
+        if len(places) == 0:
+            return
+        order = np.argsort(places)
+        rows, found = plain(take(table, of_keys[places[order]])), intervals[order]
+        if self._rows is not None:
+            rows = one_chunk_each(concat([self._rows, rows]))
+            found = np.concatenate([self._intervals, found])
+        if np.bincount(found).max() > self.most:
+            kept = kept_rows(rows, self.input_order, found, self.most, self.after)
+            rows, found = take(rows, kept), found[kept]
+        self._rows, self._intervals = rows, found
+
+    def sent(self) -> Iterator[tuple[pa.Table, np.ndarray]]:
+        if self._rows is None:
+            return
+        counts = np.bincount(self._intervals, minlength=len(self.sliced.cuts) + len(self.sliced.keys))
+        places = np.argsort(self._intervals, kind="stable")
+        starts = np.concatenate([[0], np.cumsum(counts)])
+        rows, units = [], []
+        for interval, unit in self._asked(counts):
+            of_interval = places[starts[interval] : starts[interval + 1]]
+            rows.append(of_interval)
+            units.append(np.full(len(of_interval), unit, np.int32))
+        if rows:
+            every, of = np.concatenate(rows), np.concatenate(units)
+            order = np.argsort(every, kind="stable")  # in order of arrival
+            yield take(self._rows, every[order]), of[order]
+
+    def _asked(self, counts: np.ndarray) -> Iterator[tuple[int, int]]:
+        """(interval, unit): for every slice, the intervals that its overlap takes rows from."""
+        sliced = self.sliced
+        for place, key in enumerate(sliced.keys):
+            first = int(sliced.first_cut[place]) + place
+            for cut in range(len(key.cuts)):
+                unit = int(sliced.first_unit[place]) + (cut if self.after else cut + 1)
+                reached = (
+                    range(first + cut + 1, first + key.slices) if self.after else range(first + cut, first - 1, -1)
+                )
+                found = 0
+                for interval in reached:
+                    if found >= self.most:
+                        break
+                    if counts[interval]:
+                        found += counts[interval]
+                        yield interval, unit
+
+
+def kept_rows(
+    table: pa.Table, input_order: InputOrder, groups: np.ndarray, most: int, first: bool = False
+) -> np.ndarray:
+    """The last (or first) rows of each group in the query's order, so many at most: their places, ascending.
+
+    Rows of a table are in order of arrival. groups: int32[n].
+    """
+    images = [row for key in input_order.order for row in order_image(table, key).rows()]
+    order = np.lexsort([*reversed(images), groups])
+    grouped = groups[order]
+    starts = np.flatnonzero(np.diff(grouped, prepend=grouped[0] - 1))
+    lengths = np.diff(np.append(starts, len(grouped)))
+    rank = np.arange(len(grouped)) - np.repeat(starts, lengths)
+    if not first:
+        rank = np.repeat(lengths, lengths) - 1 - rank
+    return np.sort(order[rank < most])
+
+
+def trimmed(
+    tables: Iterable[pa.Table], input_order: InputOrder, bounds: SliceBounds, overlap: Overlap, hold_bytes: int
+) -> Iterator[pa.Table]:
+    """The rows of a slice and its overlap as they came, without those that only the packing of other tasks sent.
+
+    Rows that are counted before the slice come first, so that rows in order stay so; unless more than hold_bytes of
+    others come before all are known.
+    """
+    order = input_order.order[0]
+    earliest = FIRST_TIME if bounds.first is None else max(FIRST_TIME, bounds.first - overlap.before_time)
+    latest = LAST_TIME if bounds.last is None else min(LAST_TIME, bounds.last + overlap.after_time)
+    sides = [_Farther(input_order, overlap.before_rows, False), _Farther(input_order, overlap.after_rows, True)]
+    held: list[pa.Table] = []
+    size = 0
+    for table in tables:
+        within = _within(table, order_image(table, order).time(), earliest, latest, sides)
+        if within is None:
+            continue
+        held.append(within)
+        size += within.nbytes
+        while held and size > hold_bytes:
+            yield held.pop(0)
+    before, after = sides
+    yield from before.tables()
+    while held:
+        yield held.pop(0)  # let go one by one
+    yield from after.tables()
+
+
+def _within(table: pa.Table, times: np.ndarray, earliest: int, latest: int, sides: list[_Farther]) -> pa.Table | None:
+    """The rows between two times; those before and after them go to the sides."""
+    if len(times) == 0 or (times.min() >= earliest and times.max() <= latest):
+        return table
+    before, after = times < earliest, times > latest
+    for side, rows in zip(sides, (before, after), strict=True):
+        side.add(table, times, rows)
+    within = np.flatnonzero(~(before | after))
+    return _taken(table, within) if len(within) else None
+
+
+def _taken(table: pa.Table, rows: np.ndarray) -> pa.Table:
+    """Rows of a table, in order: without copying where they follow each other."""
+    first, last = int(rows[0]), int(rows[-1])
+    return table.slice(first, len(rows)) if last - first + 1 == len(rows) else take(table, rows)
+
+
+class _Farther:
+    """The last rows before (after: the first rows after) what overlaps a slice by time, so many at most."""
+
+    def __init__(self, input_order: InputOrder, most: int, after: bool) -> None:
+        self.input_order, self.most, self.after = input_order, most, after
+        self.rows: pa.Table | None = None
+
+    def add(self, table: pa.Table, times: np.ndarray, outside: np.ndarray) -> None:
+        """Those of a table, in order of arrival. outside: bool[n], which they are."""
+        if not self.most or not outside.any():
+            return
+        rows = np.flatnonzero(outside)
+        values = ~times[rows] if self.after else times[rows]
+        if len(values) > self.most:
+            least = values.max() if self.most == 1 else np.partition(values, -self.most)[-self.most]
+            rows = rows[values >= least]
+        found = plain(take(table, rows))
+        found = found if self.rows is None else one_chunk_each(concat([self.rows, found]))
+        together = np.zeros(len(found), np.int32)
+        self.rows = take(found, kept_rows(found, self.input_order, together, self.most, self.after))
+
+    def tables(self) -> Iterator[pa.Table]:
+        if self.rows is not None:
+            yield self.rows

@@ -1,0 +1,349 @@
+"""One shard of a live stream: events wait for the watermark in a buffer, pass the matcher in order, and leave.
+
+An event at or before the watermark is late. All others wait in the buffer until the watermark reaches them; then they
+are fed in order of (time, source, arrival), however the stream was cut into micro-batches. What the shard must remember
+(buffer, matcher, keys) is kept as named chunks; each snapshot says which of them are new and which are gone.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields
+from typing import NamedTuple, Union
+
+import numpy as np
+import pyarrow as pa
+
+from episode.errors import EpisodeDataError
+from episode.matchers.columns import ALL_VALID, concat, one_chunk
+from episode.matchers.keys import KeyCoder
+from episode.matchers.ordering import events_of, is_too_wide, order_image, start_image
+from episode.matchers.protocol import END_OF_TIME, EventBatch, Matcher, MatcherSpec, Snapshot, StateChunk
+from episode.matchers.quarantine import Feed, KeysAside, Marked, isolate
+from episode.matchers.waiting import BUFFER_VERSION, WaitingEvents, WaitingRun, is_waiting, run_named
+
+_log = logging.getLogger("episode")
+NO_WATERMARK = np.iinfo(np.int64).min
+_MATCHER = "matcher."
+_LEAST_KEYS = 1024
+
+
+@dataclass(frozen=True)
+class LiveRules:
+    """What a stream does with its events.
+
+    end: events from this time on do not belong to the stream; once the watermark is there, the input has ended.
+    event_id: column by which repeated events (of the same time) are recognised; the first one counts.
+    keep_late: hand late events back.
+    skip_keys: a key whose data raise an error is set aside, and all others go on (`aside`).
+    of_matches: the events are matches of another pattern of the same query. They come in the very step whose watermark
+        reaches them; so one is late only if the watermark of an earlier step had reached it.
+    """
+
+    end: int | None = None
+    event_id: str | None = None
+    keep_late: bool = False
+    of_matches: bool = False
+    skip_keys: bool = False
+
+
+@dataclass
+class Counters:
+    """What happened in one step; the last four say how things stand after it.
+
+    matches: rows that the matcher gave: with ONE ROW PER MATCH a match each (or a time-out), with ALL ROWS PER MATCH a
+        row of a match each.
+    null_times: also events that last and have no start, or one after their end; and events whose imprecise times are
+        further apart than the query's WIDTH.
+    skipped: events of keys that are set aside; skipped_keys: how many keys are.
+    """
+
+    events: int = 0
+    late: int = 0
+    null_times: int = 0
+    duplicates: int = 0
+    after_end: int = 0
+    matches: int = 0
+    given_up: int = 0
+    skipped: int = 0
+    state_rows: int = 0
+    waiting_events: int = 0
+    live_keys: int = 0
+    skipped_keys: int = 0
+
+    def as_dict(self) -> dict[str, int]:
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    def then(self, later: Counters) -> Counters:
+        """Of two steps, one after the other."""
+        both = {name: value + getattr(later, name) for name, value in self.as_dict().items()}
+        return Counters(**(both | {name: getattr(later, name) for name in STANDING}))
+
+
+STANDING = ("state_rows", "waiting_events", "live_keys", "skipped_keys")
+"""Counters that say how things stand, and do not add up."""
+
+
+@dataclass(frozen=True)
+class ShardStep:
+    """What a step gave. late: late events, and those of keys that are set aside, where they are kept."""
+
+    matches: pa.Table
+    counters: Counters
+    late: pa.Table | None
+
+
+class Arrived(NamedTuple):
+    """Events that came together, in order of arrival: as a table, and in bytes where they came in bytes.
+
+    reached: int64 for each event: the watermark that its source had reached before; an event at or before it is late,
+        too. None: that of the step is meant.
+    source: events of the same time are in order of the numbers of their sources, then of arrival.
+    """
+
+    blob: bytes | None
+    table: pa.Table
+    reached: np.ndarray | None = None
+    source: int = 0
+
+
+Envelope = Union[tuple[Union[bytes, None], pa.Table], Arrived]
+
+
+class LiveShard:
+    """The state of one shard and its steps."""
+
+    def __init__(self, spec: MatcherSpec, rules: LiveRules) -> None:
+        self.spec = spec
+        self.rules = rules
+        self.matcher = spec.open()
+        self.coder = KeyCoder(spec.input_order.keys)
+        self.watermark = NO_WATERMARK
+        self.ended = False
+        self.counters = Counters()
+        self.late: pa.Table | None = None
+        self.watched: Callable[[EventBatch], None] | None = None
+        """Is shown the events that are fed."""
+        self.replaced: Callable[[Matcher], None] | None = None
+        """Is shown a matcher that has taken the place of the one before."""
+        self.aside = KeysAside()
+        self._marked = Marked()
+        self._waiting = WaitingEvents()
+        self._arrived = 0
+
+    # ---- one step ------------------------------------------------------------------------------------
+
+    def step(self, envelopes: Sequence[Envelope], watermark: int) -> ShardStep:
+        """Take new envelopes (in order of arrival) at a watermark, and go on as far as it allows.
+
+        An envelope is a table, and the same in bytes where it came in bytes: those are kept as they are.
+        """
+        outputs = [self.spec.output_schema.empty_table(), *self.advance(envelopes, watermark)]
+        return ShardStep(pa.concat_tables(outputs), self.counters, self.late)
+
+    def advance(self, envelopes: Sequence[Envelope], watermark: int) -> Iterator[pa.Table]:
+        """As `step`, matches coming as they are found; when all are taken, `counters` and `late` say what happened."""
+        done = self.watermark
+        if not self.rules.of_matches:
+            self.watermark = max(self.watermark, watermark)
+        self.counters = counters = Counters()
+        late = [table for envelope in envelopes for table in self._take(Arrived(*envelope), counters)]
+        self.late = concat(late) if late else None
+        self.watermark = max(self.watermark, watermark)
+        for matches in self._released(done, counters):
+            counters.matches += matches.num_rows
+            yield matches
+        counters.state_rows = self.matcher.state_rows
+        counters.waiting_events = self._waiting.rows
+        counters.live_keys = len(self.matcher.live_keys)
+        counters.skipped_keys = len(self.aside)
+        self._forget_keys()
+
+    def _take(self, arrived: Arrived, counters: Counters) -> Iterator[pa.Table]:
+        """Put the events of an envelope into the buffer; late ones come back, if they are kept."""
+        counters.events += arrived.table.num_rows
+        run, late = self._admitted(arrived, counters)
+        if self.rules.keep_late and late is not None:
+            yield late
+        if run is not None:
+            self._arrived += 1
+            self._waiting.add(run)
+
+    def _admitted(self, arrived: Arrived, counters: Counters) -> tuple[WaitingRun | None, pa.Table | None]:
+        """The events of an envelope that are in time, and those that are late; all others are counted."""
+        table = arrived.table
+        if not table.num_rows:
+            return None, None
+        image = order_image(table, self.spec.input_order.order[0])
+        time = image.values
+        known = np.ones(len(time), np.bool_) if image.valid is ALL_VALID else np.array(image.valid)
+        starts = start_image(table, self.spec.input_order)
+        if starts is not None:
+            known &= starts.values <= time
+            if starts.valid is not ALL_VALID:
+                known &= starts.valid
+            if self.spec.input_order.width is not None:
+                known &= ~is_too_wide(starts.values, time, self.spec.input_order.width)
+        counters.null_times += len(time) - int(np.count_nonzero(known))
+        if self.rules.end is not None:
+            after = known & (time >= self.rules.end)
+            counters.after_end += int(np.count_nonzero(after))
+            known &= ~after
+        is_late = known & (time <= self.watermark)
+        if arrived.reached is not None:
+            is_late |= known & (time <= arrived.reached)
+        counters.late += int(np.count_nonzero(is_late))
+        wanted = known & ~is_late
+        if self.rules.event_id is not None:
+            first = self._first_of_event(table, time, wanted)
+            counters.duplicates += int(np.count_nonzero(wanted & ~first))
+            wanted &= first
+        late = table.filter(pa.array(is_late)) if is_late.any() else None
+        if not wanted.any():
+            return None, late
+        if not wanted.all():
+            table, time = table.filter(pa.array(wanted)), time[wanted]
+        return WaitingRun.of(self._arrived, arrived.source, table, time, arrived.blob), late
+
+    def _first_of_event(self, table: pa.Table, time: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+        """Which events are the first with their id and time. A repeated one is late, or its first still waits."""
+        column = self.rules.event_id
+        waiting = self._waiting.at(np.unique(time))
+        known = [run.column(column) for run, _ in waiting]
+        ids = one_chunk(pa.chunked_array([*(c for part in known for c in part.chunks), *table.column(column).chunks]))
+        code = ids.dictionary_encode(null_encoding="encode").indices.to_numpy()
+        times = np.concatenate([*(run_time for _, run_time in waiting), time])
+        counted = np.concatenate([np.ones(len(times) - len(time), np.bool_), wanted])
+        here = np.flatnonzero(counted)
+        order = here[np.lexsort((here, times[here], code[here]))]
+        again = np.zeros(len(order), np.bool_)
+        again[1:] = (code[order[1:]] == code[order[:-1]]) & (times[order[1:]] == times[order[:-1]])
+        first = np.ones(len(times), np.bool_)
+        first[order[again]] = False
+        nulls = ids.is_null().to_numpy(zero_copy_only=False)
+        return (first | nulls)[len(times) - len(time) :]
+
+    def _released(self, done: int, counters: Counters) -> Iterator[pa.Table]:
+        """Feed what is due; the matches. done: the watermark before."""
+        if self.ended or self.watermark == NO_WATERMARK:
+            return
+        ends = self.rules.end is not None and self.watermark >= self.rules.end - 1
+        until = END_OF_TIME if ends else self.watermark
+        due = self._waiting.until(until)
+        wakes_at = self.matcher.wakes_at
+        if due:
+            events = self._without_aside(events_of(concat(due), self.spec.input_order, self.coder), counters)
+            if self.watched is not None:
+                self.watched(events)
+        elif ends or (wakes_at is not None and wakes_at <= until):
+            events = self._no_events()
+        else:
+            return
+        feed = Feed(events, until, ends, done)
+        given_up = self.matcher.given_up
+        if not self.rules.skip_keys:
+            yield from feed.into(self.matcher)
+        else:
+            matcher, matches = self.matcher, self._fed(feed, counters)
+            given_up = given_up if matcher is self.matcher else 0
+            yield from matches
+        counters.given_up = self.matcher.given_up - given_up
+        self.ended = ends
+
+    def _fed(self, feed: Feed, counters: Counters) -> list[pa.Table]:
+        """The matches of a feed; a key whose data raise an error is set aside."""
+        self._mark()
+        try:
+            return list(feed.into(self.matcher))
+        except EpisodeDataError as error:
+            found = isolate(self._as_marked, feed, error)
+        self.matcher = found.matcher
+        if self.replaced is not None:
+            self.replaced(found.matcher)
+        for key, (until, reason) in found.failed.items():
+            self.aside.add(key, until, str(reason))
+            _log.warning("A key is set aside, its data cannot be matched any more: %s", reason)
+            later = (feed.events.key == key) & (feed.events.time > until)
+            self._count_aside(feed.events.table.filter(pa.array(later)), counters)
+        return found.matches
+
+    def _mark(self) -> None:
+        self._marked.take(self.matcher.snapshot())
+
+    def _as_marked(self) -> Matcher:
+        """A matcher in the state before a feed."""
+        matcher = self.spec.open()
+        matcher.keyed = self.matcher.keyed
+        matcher.restore(list(self._marked.chunks.values()))
+        return matcher
+
+    def _without_aside(self, events: EventBatch, counters: Counters) -> EventBatch:
+        """The events that are due, but for those of keys that are set aside."""
+        events, aside = self.aside.part(events)
+        if aside is not None:
+            self._count_aside(aside, counters)
+        return events
+
+    def _count_aside(self, events: pa.Table, counters: Counters) -> None:
+        counters.skipped += events.num_rows
+        if self.rules.keep_late and events.num_rows:
+            self.late = events if self.late is None else concat([self.late, events])
+
+    def _no_events(self) -> EventBatch:
+        empty = self.spec.input_schema.empty_table().select(list(self.spec.input_columns))
+        return events_of(empty, self.spec.input_order, self.coder)
+
+    def _forget_keys(self) -> None:
+        live = np.union1d(self.matcher.live_keys, self.aside.codes)
+        if self.coder.size > 2 * len(live) + _LEAST_KEYS:
+            self.coder.keep(live)
+
+    @property
+    def wakes_at(self) -> int | None:
+        """The least watermark at which a step without events could do something."""
+        if self.ended:
+            return None
+        least, wakes_at = self._waiting.least, self.matcher.wakes_at
+        times = [time for time in (least, wakes_at) if time is not None]
+        if self.rules.end is not None and (least is not None or self.matcher.state_rows):
+            times.append(self.rules.end - 1)
+        return min(times, default=None)
+
+    # ---- state ---------------------------------------------------------------------------------------
+
+    def snapshot(self) -> Snapshot:
+        """What has changed since the last snapshot."""
+        if self.rules.skip_keys:
+            self._mark()
+        inner = self._marked.unsaved() if self.rules.skip_keys else self.matcher.snapshot()
+        keys = self.coder.snapshot()
+        mine = self._waiting.changes()
+        put = [StateChunk(_MATCHER + chunk.name, chunk.version, chunk.data) for chunk in inner.put]
+        removed = [_MATCHER + name for name in inner.removed]
+        return Snapshot((*mine.put, *put, *keys.put, *self.aside.changes()), (*mine.removed, *removed, *keys.removed))
+
+    def restore(
+        self, chunks: Sequence[StateChunk], watermark: int, ended: bool, opened: Callable[[bytes], pa.Table]
+    ) -> None:
+        """Continue from a state; `opened` is the table of an envelope."""
+        self.watermark, self.ended = watermark, ended
+        self.coder.restore(chunks)
+        named = [chunk for chunk in chunks if chunk.name.startswith(_MATCHER)]
+        inner = [StateChunk(chunk.name[len(_MATCHER) :], chunk.version, chunk.data) for chunk in named]
+        self.matcher.restore(inner)
+        if self.rules.skip_keys:
+            self._marked = Marked({chunk.name: chunk for chunk in inner})
+        self.aside.restore(chunks)
+        runs = sorted((*run_named(chunk), chunk.version, chunk.data) for chunk in chunks if is_waiting(chunk))
+        for number, source, version, data in runs:
+            if version != BUFFER_VERSION:
+                raise EpisodeDataError(
+                    f"The state of format {version} cannot be read; this version reads format {BUFFER_VERSION}."
+                )
+            self._arrived = number
+            run, _ = self._admitted(Arrived(None, opened(data), source=source), Counters())
+            if run is not None:
+                run.saved = True
+                self._waiting.add(run)
+            self._arrived = number + 1

@@ -1,0 +1,138 @@
+"""One pattern and its input, looked at key by key in this process: the base of plots and of `why_not`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from episode.errors import EpisodeAnalysisError
+from episode.lang.cursor import closest
+from episode.queries.origins import PlacedPattern
+from episode.queries.planning import Events
+
+if TYPE_CHECKING:
+    from episode.matchers.bound import BoundPattern
+
+
+@dataclass(frozen=True)
+class Inspected:
+    """A pattern that is bound to its input.
+
+    events: as it was planned over, or where that is a declared stream, all that it has had so far, as a table; live: is
+    it? bound: the pattern over them.
+    """
+
+    placed: PlacedPattern
+    events: Events
+    bound: BoundPattern
+    live: bool = field(default=False, kw_only=True)
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The columns that partition the events."""
+        return self.bound.plan.keys
+
+    @property
+    def time(self) -> str | None:
+        """The column that orders the events of a key."""
+        order = self.bound.plan.order
+        return order[0].column if order else None
+
+    def rows(
+        self,
+        key: Mapping[str, object],
+        between: tuple[object, object] = (None, None),
+        further: Sequence[str] = (),
+        most: int | None = None,
+    ) -> pa.Table:
+        """The rows of a key in no order: the columns that the pattern reads (those that Spark computes for it, too) and
+        further ones of the input. between: the least and the greatest value of the time column; None: no bound."""
+        from episode.spark.inspection import rows_of_key
+
+        self._check_table()
+        read = self.bound.input_columns
+        columns = [*read, *(name for name in further if name not in read)]
+        bounds = {} if self.time is None else {self.time: between}
+        arguments = self.placed.run.arguments
+        return rows_of_key(self.events.frame, columns, self.bound.derived, arguments, key, bounds, most)
+
+    def keep(self, matched: pa.Table, conditions: Sequence[str]) -> np.ndarray:
+        """Tell for which rows of a matcher's output conditions hold that only Spark evaluates."""
+        from episode.spark.expressions import kept_matches
+
+        return kept_matches(self.events.frame.sparkSession, matched, conditions, self.placed.run.arguments)
+
+    def count(self, key: Mapping[str, object]) -> int:
+        """How many rows a key has."""
+        from episode.spark.inspection import count_of_key
+
+        self._check_table()
+        return count_of_key(self.events.frame, key)
+
+    def keys_by_rows(self, most: int) -> pa.Table:
+        """The values of the key columns with the number of their rows (column `rows`), the greatest numbers first."""
+        from episode.spark.inspection import keys_by_rows
+
+        self._check_table()
+        return keys_by_rows(self.events.frame, self.keys, most)
+
+    def key_of(self, given: object) -> dict[str, object]:
+        """The values of the key columns from what a caller gives: one value, several in order, or a mapping by name."""
+        if not self.keys:
+            if given is not None:
+                raise EpisodeAnalysisError(f"key={given!r}: the events of this pattern are not partitioned.")
+            return {}
+        if isinstance(given, Mapping):
+            values = dict(given)
+        elif len(self.keys) == 1 and (given is None or isinstance(given, str) or not isinstance(given, Sequence)):
+            values = {self.keys[0]: given}
+        elif isinstance(given, Sequence) and not isinstance(given, str) and len(given) == len(self.keys):
+            values = dict(zip(self.keys, given, strict=True))
+        else:
+            raise self._wrong_key(given)
+        lower = {name.lower(): name for name in self.keys}
+        unknown = [name for name in values if not isinstance(name, str) or name.lower() not in lower]
+        if unknown or len(values) != len(self.keys):
+            raise self._wrong_key(given, unknown[0] if unknown else None)
+        return {lower[name.lower()]: value for name, value in values.items()}
+
+    def _wrong_key(self, given: object, unknown: Any = None) -> EpisodeAnalysisError:
+        meant = None if not isinstance(unknown, str) else closest(unknown, self.keys)
+        names = ", ".join(f"{name!r}: …" for name in self.keys)
+        guess = "" if meant is None else f"Did you mean {meant}? "
+        return EpisodeAnalysisError(
+            f"key={given!r}: the events are partitioned by {', '.join(self.keys)}.",
+            hint=f"{guess}Write key={{{names}}}.",
+        )
+
+    def _check_table(self) -> None:
+        if self.events.frame.isStreaming:
+            raise EpisodeAnalysisError(
+                "The events of this pattern are a stream, which cannot be looked at twice.",
+                hint="Run the query over a table of its past events, or over a declared stream (CREATE STREAM).",
+            )
+
+
+def inspected(placed: PlacedPattern) -> tuple[Inspected, ...]:
+    """The pattern, or the live and the archive pattern of a correlation."""
+    pattern: Any = placed.planned.pattern
+    bounds = (pattern.live, pattern.archive) if len(placed.events) == 2 else (pattern,)
+    return tuple(_inspected(placed, events, bound) for events, bound in zip(placed.events, bounds, strict=True))
+
+
+def _inspected(placed: PlacedPattern, events: Events, bound: BoundPattern) -> Inspected:
+    from episode.spark.packing import columns_of
+    from episode.spark.stores.catalog import past_of
+
+    past = past_of(events.frame) if events.frame.isStreaming else None
+    frame = events.frame if past is None else past
+    ordering = {*bound.plan.keys, *(one.column for one in bound.plan.order)}
+    computed = tuple((sql, name) for sql, name in bound.derived if name in ordering)
+    if computed:
+        names = (*frame.columns, *(name for _, name in computed))
+        frame = columns_of(frame, names, computed, placed.run.arguments)
+    return Inspected(placed, replace(events, frame=frame), bound, live=past is not None)

@@ -1,0 +1,200 @@
+"""`%%episode`: a cell that is a query, over the tables of the notebook, with a progress bar while Spark works."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import copy_context
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from html import escape
+from itertools import pairwise
+from os import PathLike
+from threading import Event, Thread
+from typing import Any
+
+from IPython.core.error import UsageError
+from IPython.core.magic import Magics, cell_magic, line_magic, magics_class, needs_local_scope
+from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
+from IPython.display import display
+
+from episode.lang.lexer import Kind, Token, tokenize
+from episode.see.notebook import showing
+from episode.see.notebook.showing import Shown, html_of
+from episode.terminal.progress import PATIENCE, PERIOD, running_tasks
+from episode.terminal.quiet import quiet_spark
+
+# A progress bar in the output of a cell, while Spark works.
+
+
+_STYLE = "font:13px system-ui,sans-serif;color:#5b6675"
+_TRACK = "display:inline-block;width:240px;height:9px;background:#dfe5ee;border-radius:4px;vertical-align:middle"
+_BAR = "display:block;height:9px;background:#2f5fb3;border-radius:4px"
+
+
+@contextmanager
+def notebook_progress(spark: Any, patience: float = PATIENCE) -> Iterator[None]:
+    """Show how many tasks are done while the body runs Spark actions. patience: seconds of work before a bar appears:
+    what is faster shows nothing. Where the session has no status tracker (Spark Connect), there is no bar."""
+    context = getattr(spark, "sparkContext", None)
+    publish = _publisher()
+    if context is None or publish is None:
+        yield
+        return
+    done = Event()
+    # The thread writes to the output of this cell: it needs the cell's context.
+    work = (copy_context().run, (_watch, context.statusTracker(), publish, done, patience))
+    watcher = Thread(target=work[0], args=work[1], daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        done.set()
+        watcher.join()
+
+
+def _publisher() -> Callable[[], Any] | None:
+    """What makes a place in the output of a cell; None where nobody sees it."""
+    from IPython.core.getipython import get_ipython
+    from IPython.display import DisplayHandle
+
+    shell = get_ipython()
+    return None if shell is None or not hasattr(shell, "kernel") else DisplayHandle
+
+
+def _watch(tracker: Any, publish: Callable[[], Any], done: Event, patience: float) -> None:
+    if done.wait(patience):
+        return
+    place = publish()
+    place.display(_html("planning", 0, 0), raw=True)
+    while not done.wait(PERIOD):
+        stages, finished, total = running_tasks(tracker)
+        if total:
+            place.update(_html("stage " + ", ".join(map(str, stages)), finished, total), raw=True)
+    place.update({"text/html": "", "text/plain": ""}, raw=True)
+
+
+def _html(what: str, finished: int, total: int) -> dict[str, str]:
+    """The bar, for both kinds of screens."""
+    words = f"{what}: {finished} of {total} tasks" if total else what
+    width = 100 * finished / total if total else 0
+    bar = f'<span style="{_TRACK}"><span style="{_BAR};width:{width:.0f}%"></span></span>'
+    return {"text/html": f'<div style="{_STYLE}" role="status">{bar} {escape(words)}</div>', "text/plain": words}
+
+
+_VALUES = (bool, int, float, str, Decimal, datetime, date, timedelta)
+_FRAMES = {"pandas": "DataFrame", "pyarrow": "Table", "polars": "DataFrame"}
+"""Classes of tables, which are there only if their module has been loaded."""
+
+
+@magics_class
+class EpisodeMagics(Magics):
+    """The magics of episode."""
+
+    @magic_arguments()
+    @argument("name", nargs="?", help="The variable that the result is assigned to.")
+    @argument("--limit", "-n", type=int, default=10, help="So many rows are shown (default: 10).")
+    @argument("--plot", "-p", action="store_true", help="Draw the longest match, and the rows around it.")
+    @argument("--explain", "-e", action="store_true", help="Show the plan, and run nothing.")
+    @argument("--table", "-t", action="append", default=[], metavar="NAME=PATH", help="A table of files.")
+    @needs_local_scope
+    @cell_magic
+    def episode(self, line: str, cell: str, local_ns: Mapping[str, Any] | None = None) -> None:
+        """Run the cell as a query and show its result. Tables and :parameters are the variables of these names."""
+        from episode import api
+
+        given = parse_argstring(self.episode, line)
+        if given.name is not None and not given.name.isidentifier():
+            raise UsageError(f"%%episode: {given.name} cannot be the name of a variable.")
+        if given.limit < 0:
+            raise UsageError("%%episode: --limit is a number from 0 on.")
+        names: dict[str, Any] = {**self.shell.user_ns, **(local_ns or {})}
+        tokens = tokenize(cell)
+        tables = {**tables_of(tokens, names), **_paths(given.table)}
+        arguments = parameters_of(tokens, names)
+        if given.explain:
+            with quiet_spark():
+                plan = api.explain(cell, arguments, tables=tables)
+            display(plan)
+            return
+        with quiet_spark():
+            result = api.sql(cell, arguments, tables=tables)
+        if given.name is not None:
+            self.shell.user_ns[given.name] = result
+        with notebook_progress(result.sparkSession):
+            shown = Shown.of(result, given.limit, plot=given.plot)
+        display(shown)
+
+    @magic_arguments()
+    @argument("--plots", choices=("on", "off"), help="Whether DataFrames of matches show themselves with a plot.")
+    @line_magic("episode")
+    def settings(self, line: str) -> None:
+        """How results are shown."""
+        given = parse_argstring(self.settings, line)
+        if given.plots is not None:
+            showing.SETTINGS.plots = given.plots == "on"
+
+
+def tables_of(tokens: list[Token], names: Mapping[str, Any]) -> dict[str, Any]:
+    """The variables that are tables and that the query names."""
+    mentioned = {token.identifier for token in tokens if token.kind in (Kind.NAME, Kind.QUOTED)}
+    return {name: names[name] for name in sorted(mentioned) if name in names and is_table(names[name])}
+
+
+def parameters_of(tokens: list[Token], names: Mapping[str, Any]) -> dict[str, Any]:
+    """The variables that stand for :parameters of the query."""
+    asked = [
+        name.text
+        for colon, name in pairwise(tokens)
+        if colon.is_symbol(":") and name.kind is Kind.NAME and colon.end == name.start
+    ]
+    return {name: names[name] for name in asked if name in names and isinstance(names[name], _VALUES)}
+
+
+def is_table(value: object) -> bool:
+    """Is a variable something that `sql` takes as a table? Texts are not: too many are something else."""
+    if isinstance(value, type):
+        return False
+    if isinstance(value, PathLike) or (hasattr(value, "sparkSession") and hasattr(value, "isStreaming")):
+        return True
+    for module, name in _FRAMES.items():
+        loaded = sys.modules.get(module)
+        if loaded is not None and isinstance(value, getattr(loaded, name, ())):
+            return True
+    return False
+
+
+def _paths(given: list[str]) -> dict[str, str]:
+    found = {}
+    for one in given:
+        name, separator, path = one.partition("=")
+        if not separator or not name or not path:
+            raise UsageError(f"%%episode: --table {one}: write --table NAME=PATH.")
+        found[name] = path
+    return found
+
+
+# What `%load_ext episode` does: the magic, and how results of episode show themselves.
+
+
+_DATAFRAMES = (("pyspark.sql.classic.dataframe", "DataFrame"), ("pyspark.sql.connect.dataframe", "DataFrame"))
+
+
+def load(shell: Any) -> None:
+    """Into a shell of IPython."""
+    shell.register_magics(EpisodeMagics)
+    formatter = shell.display_formatter.formatters["text/html"]
+    for module, name in _DATAFRAMES:
+        formatter.for_type_by_name(module, name, html_of)
+
+
+def unload(shell: Any) -> None:
+    """Out of it again: DataFrames show themselves as Spark's do."""
+    formatter = shell.display_formatter.formatters["text/html"]
+    for module, name in _DATAFRAMES:
+        for found in [key for key in formatter.type_printers if (key.__module__, key.__name__) == (module, name)]:
+            formatter.pop(found)
+        formatter.deferred_printers.pop((module, name), None)
+    for kind in ("cell", "line"):
+        shell.magics_manager.magics[kind].pop("episode", None)

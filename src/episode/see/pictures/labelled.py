@@ -1,0 +1,285 @@
+"""The matches of a pattern with their rows and labels, whatever the query's own output is: found again by the same
+engine, in this process, over rows that were brought here.
+
+The plan of the query stays as it is; only what comes out is another: the places of rows, and the labels they have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from episode.matchers.keys import KeyCoder
+from episode.matchers.ordering import events_of
+from episode.matchers.projection import Projection
+from episode.matchers.protocol import END_OF_TIME, EventBatch
+from episode.plan import output as extent
+from episode.plan.compilable import NeedsSpark
+from episode.plan.events.plan import EventPlan
+from episode.plan.expressions import Current, Load
+from episode.plan.output import (
+    TIMED_OUT_COLUMN,
+    Computed,
+    Extreme,
+    FinalMatches,
+    Gathered,
+    MatchConfidence,
+    MeasurePlan,
+    NumberOfMatch,
+    OutputAtom,
+    RowMode,
+    columns_read,
+    expressions_of,
+)
+from episode.plan.pattern import PatternPlan
+from episode.plan.rows.plan import RowPatternPlan, parts_of_conditions
+from episode.plan.schema import OWN
+from episode.see.inspecting import Inspected
+
+if TYPE_CHECKING:
+    from episode.matchers.bound import BoundPattern
+
+PLACE = f"{OWN}place"
+"""The column with the place of a row among those that are looked at."""
+_AT = Load(PLACE, Current(0), "bigint")
+FIRST, LAST, COUNT, NUMBER = f"{OWN}first", f"{OWN}last", f"{OWN}count", f"{OWN}number"
+_FINAL, _CONFIDENCE = f"{OWN}final", f"{OWN}confidence"
+PLACES, LABELS = f"{OWN}places", f"{OWN}labels"
+
+EXTENT: dict[OutputAtom, str] = {
+    Extreme("min", None, True, _AT, _AT): FIRST,
+    Extreme("max", None, True, _AT, _AT): LAST,
+    extent.COUNT: COUNT,
+}
+WHOLE: dict[OutputAtom, str] = {Gathered(None, True, _AT, False): PLACES, Gathered(None, True, None, False): LABELS}
+
+
+@dataclass(frozen=True)
+class OrderedRows:
+    """Rows of one or several keys: those of a key together, in the order of the pattern.
+
+    table: the columns that the pattern reads, and further ones. time: images (int64) of the column that orders them.
+    """
+
+    table: pa.Table
+    key: np.ndarray
+    time: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.key)
+
+
+@dataclass(frozen=True)
+class MatchExtents:
+    """The matches among rows, by their place in the order in which they are found.
+
+    first, last: places of the earliest and the latest row. count: how many rows. number: within the key, from 1 on.
+    final: of collapsed matches, how many each stands for. confidence: where time is imprecise. empty: how many matches
+    have no row; they are not among these.
+    """
+
+    place: np.ndarray
+    first: np.ndarray
+    last: np.ndarray
+    count: np.ndarray
+    number: np.ndarray
+    timed_out: np.ndarray
+    final: np.ndarray | None = None
+    confidence: np.ndarray | None = None
+    empty: int = 0
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+
+@dataclass(frozen=True)
+class LabelledMatch:
+    """The rows of one match, by their places, and the label (or variable) of each."""
+
+    places: np.ndarray
+    labels: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Labelling:
+    """A pattern whose matches are asked for with their rows. inspected: with as few columns as matching needs."""
+
+    inspected: Inspected
+
+    @staticmethod
+    def of(inspected: Inspected) -> Labelling:
+        bound: Any = inspected.bound
+        return Labelling(replace(inspected, bound=replace(bound, plan=_narrow(bound.plan))))
+
+    @property
+    def plan(self) -> PatternPlan:
+        return self.inspected.bound.plan
+
+    def order_rows(self, table: pa.Table) -> OrderedRows:
+        """Put rows from Spark in order, by key."""
+        spec = self.inspected.bound.spec(table.schema)
+        events = events_of(table, spec.input_order, KeyCoder(spec.input_order.keys))
+        return OrderedRows(events.table, events.key, events.time)
+
+    def extents(self, rows: OrderedRows) -> MatchExtents:
+        """Return all matches of the rows."""
+        atoms = {**EXTENT, **_values_of_matches(self.plan)}
+        bound = self.with_output(atoms, (PLACE,))
+        nothing = rename_atoms(bound.spec(_with_places(rows).schema).output_schema.empty_table(), bound, atoms)
+        table = pa.concat_tables([nothing, *self._match_rows(rows, atoms)])
+        first = _ints(table.column(FIRST))
+        there = np.asarray(table.column(COUNT).combine_chunks().fill_null(0)) > 0
+        last, count = _ints(table.column(LAST)), _ints(table.column(COUNT))
+        place = np.flatnonzero(there)
+        first, last, count = first[place], last[place], count[place]
+        flag = TIMED_OUT_COLUMN in table.column_names
+        timed_out = np.asarray(table.column(TIMED_OUT_COLUMN))[place] if flag else np.zeros(len(place), np.bool_)
+        if NUMBER in table.column_names:
+            number = _ints(table.column(NUMBER))[place]
+        else:
+            number = numbers_of(rows.key[first], first, last)
+        final = _floats(table, _FINAL, place)
+        confidence = _floats(table, _CONFIDENCE, place)
+        empty = int(np.count_nonzero(~there))
+        return MatchExtents(place, first, last, count, number, timed_out.astype(np.bool_), final, confidence, empty)
+
+    def label_matches(self, rows: OrderedRows, places: np.ndarray) -> list[LabelledMatch]:
+        """Return the rows and labels of some matches, by their places among all of them (`MatchExtents.place`)."""
+        wanted = np.unique(places)
+        by_place: dict[int, LabelledMatch] = {}
+        passed = 0
+        for table in self._match_rows(rows, WHOLE):
+            low, high = np.searchsorted(wanted, (passed, passed + table.num_rows))
+            for place in wanted[low:high]:
+                at = int(place) - passed
+                found = np.asarray(table.column(PLACES)[at].values, np.int64)
+                names = table.column(LABELS)[at].as_py()
+                order = np.argsort(found, kind="stable")
+                by_place[int(place)] = LabelledMatch(found[order], tuple(names[one] for one in order))
+            passed += table.num_rows
+            if len(by_place) == len(wanted):
+                break
+        return [by_place[int(place)] for place in places]
+
+    def keys_and_times(self) -> dict[OutputAtom, str]:
+        """The values of the key columns (by their numbers), and the times of the first and the last row."""
+        plan = self.plan
+        keys = extent.key_at(plan, extent.FIRST)
+        atoms: dict[OutputAtom, str] = {keys[name]: key_name(at) for at, name in enumerate(plan.keys)}
+        if plan.order:
+            time = Load(plan.order[0].column, Current(0), plan.types[plan.order[0].column])
+            atoms |= {Extreme("min", None, True, time, time): FIRST, Extreme("max", None, True, time, time): LAST}
+        return atoms
+
+    def first_matches(self, most: int) -> pa.Table:
+        """Keys and times of so many matches of the whole input, the first that Spark finds."""
+        from episode.spark.inspection import first_matches
+
+        atoms = self.keys_and_times()
+        bound = self.with_output(atoms)
+        return rename_atoms(
+            first_matches(self.inspected.events.frame, bound, self.inspected.placed.run, most), bound, atoms
+        )
+
+    def with_output(self, atoms: dict[OutputAtom, str], further: tuple[str, ...] = ()) -> BoundPattern:
+        """The pattern with these values as its output, and what its conditions on whole matches need. further: columns
+        (bigint) of the input."""
+        bound: Any = self.inspected.bound
+        plan = self.plan
+        every = {**atoms, **(plan.measures.atoms if bound.result.conditions else {})}
+        measures = MeasurePlan(plan.measures.measures, every)
+        output = replace(plan.output, measures=measures, columns=(), before=0, rows=RowMode.ONE_ROW)
+        columns = (*plan.input_columns, *further)
+        types = {**plan.types, **dict.fromkeys(further, "bigint")}
+        return replace(bound, plan=replace(plan, output=output, input_columns=columns, types=types))
+
+    # ---- matching --------------------------------------------------------------------------------------------------
+
+    def _match_rows(self, rows: OrderedRows, atoms: dict[OutputAtom, str]) -> Iterator[pa.Table]:
+        """The matches, as tables of bounded size, with these values of each."""
+        bound = self.with_output(atoms, (PLACE,))
+        table = _with_places(rows)
+        spec = bound.spec(table.schema)
+        events = EventBatch(table.select(list(spec.input_columns)), rows.key, rows.time)
+        matcher = spec.open()
+        for found in (matcher.feed(events, END_OF_TIME), matcher.finish()):
+            for one in found:
+                yield rename_atoms(self._keep(bound, one), bound, atoms)
+
+    def _keep(self, bound: BoundPattern, matched: pa.Table) -> pa.Table:
+        """Return the matches for which the conditions on whole matches hold."""
+        conditions = bound.result.conditions
+        if not conditions or matched.num_rows == 0:
+            return matched
+        texts = [condition.sql for condition in conditions]
+        try:
+            arguments = self.inspected.placed.run.arguments
+            tests = Projection.compile((), matched.schema, list(map(Computed.of, texts)), arguments)
+        except NeedsSpark:
+            return matched.filter(pa.array(self.inspected.keep(matched, texts)))
+        return matched.filter(tests.holds(matched))
+
+
+def key_name(at: int) -> str:
+    """Return the column with the values of a key column, by its number."""
+    return f"{OWN}key_{at}"
+
+
+def rename_atoms(table: pa.Table, bound: BoundPattern, atoms: dict[OutputAtom, str]) -> pa.Table:
+    """Add the values under the names that were asked for: the query itself may return the same under other names."""
+    for atom, name in atoms.items():
+        own = bound.plan.measures.atoms[atom]
+        if own != name:
+            table = table.append_column(name, table.column(own))
+    return table
+
+
+def _narrow(plan: Any) -> Any:
+    """Keep the columns that matching reads, without those that are only returned."""
+    if not isinstance(plan, RowPatternPlan):
+        return plan
+    nothing = MeasurePlan([])
+    read = columns_read(expressions_of(parts_of_conditions(plan.conditions), nothing), nothing)
+    needed = tuple(dict.fromkeys([*plan.keys, *(column.column for column in plan.order), *read]))
+    return replace(plan, input_columns=needed or plan.input_columns[:1])
+
+
+def _values_of_matches(plan: PatternPlan) -> dict[OutputAtom, str]:
+    """Return further values of whole matches, and their names."""
+    if isinstance(plan, RowPatternPlan):
+        return {NumberOfMatch(): NUMBER}
+    found: dict[OutputAtom, str] = {}
+    if isinstance(plan, EventPlan) and plan.collapse is not None:
+        found[FinalMatches(plan.collapse.exact)] = _FINAL
+    if isinstance(plan, EventPlan) and plan.imprecise is not None:
+        found[MatchConfidence()] = _CONFIDENCE
+    return found
+
+
+def _with_places(rows: OrderedRows) -> pa.Table:
+    return rows.table.append_column(PLACE, pa.array(np.arange(len(rows), dtype=np.int64)))
+
+
+def numbers_of(key: np.ndarray, first: np.ndarray, last: np.ndarray) -> np.ndarray:
+    """The matches of each key, counted from 1 on by their starts, then by their ends."""
+    order = np.lexsort((last, first, key))
+    ordered = key[order]
+    begins = np.flatnonzero(np.diff(ordered, prepend=ordered[:1] - 1))
+    lengths = np.diff(np.append(begins, len(ordered)))
+    number = np.empty(len(key), np.int64)
+    number[order] = np.arange(len(key)) - np.repeat(begins, lengths) + 1
+    return number
+
+
+def _ints(column: pa.ChunkedArray) -> np.ndarray:
+    return np.asarray(column.combine_chunks().fill_null(0), np.int64)
+
+
+def _floats(table: pa.Table, name: str, place: np.ndarray) -> np.ndarray | None:
+    if name not in table.column_names:
+        return None
+    return np.asarray(table.column(name).cast(pa.float64()).combine_chunks(), np.float64)[place]

@@ -1,0 +1,118 @@
+"""Plots of the matches of a result: what they show, as data, and the charts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from threading import Thread
+from typing import TYPE_CHECKING, Any
+
+from episode.errors import EpisodeAnalysisError, EpisodeError, EpisodeUnsupportedError, install
+from episode.queries.origins import PlacedPattern, origin_of
+from episode.see.inspecting import Inspected, inspected
+from episode.see.pictures.charts.events import event_chart
+from episode.see.pictures.charts.pairs import pair_chart
+from episode.see.pictures.charts.parts import Spec
+from episode.see.pictures.charts.rows import row_chart
+from episode.see.pictures.charts.situations import situation_chart
+from episode.see.pictures.choosing import LONGEST, Wish
+from episode.see.pictures.events import look_at_events
+from episode.see.pictures.look import Look
+from episode.see.pictures.pairs import look_at_pairs
+from episode.see.pictures.rows import look_at_rows
+from episode.see.pictures.situations import look_at_situations
+
+if TYPE_CHECKING:
+    from episode.see.pictures.picture import Picture
+
+MOST = 12
+WIDTH = 760
+
+_LOOKS: dict[str, Callable[[Inspected, Wish, str], Look]] = {
+    "row pattern": look_at_rows,
+    "event pattern": look_at_events,
+    "situation pattern": look_at_situations,
+}
+_CHARTS: dict[str, Callable[[Look, int, int | None], Spec]] = {
+    "rows": row_chart,
+    "events": event_chart,
+    "situations": situation_chart,
+    "correlation": pair_chart,
+}
+
+
+def plot(result: object, *, width: int = WIDTH, height: int | None = None, **wish: Any) -> Picture:
+    """Draw the matches of a result; see `episode.plot`."""
+    check_installed()
+    if height is not None and (isinstance(height, bool) or not isinstance(height, int) or height < 40):
+        raise EpisodeAnalysisError(f"height={height!r}: a number of pixels from 40 on is needed.")
+    ahead = Thread(target=_load, daemon=True)
+    ahead.start()
+    shown = look(result, width=width, **wish)
+    ahead.join()
+    return chart_of(shown, width, height)
+
+
+def _load() -> None:
+    """Load what takes time when it is first used, while Spark reads the rows."""
+    from episode.matchers.engines import load
+    from episode.see.pictures import picture  # noqa: F401
+
+    load()
+
+
+def look(
+    result: object,
+    *,
+    pattern: int | None = None,
+    key: object = None,
+    between: tuple[object, object] | None = None,
+    match: int | None = None,
+    choose: str = LONGEST,
+    series: str | None = None,
+    most: int = MOST,
+    width: int = WIDTH,
+) -> Look:
+    """Return what `plot` draws, as data, for those who draw it themselves. The arguments are those of `plot`."""
+    origin = origin_of(result)
+    wish = Wish(key, between, match, choose, series, most, width)
+    zone = origin.spark.conf.get("spark.sql.session.timeZone") or "UTC"
+    return look_at(origin.pattern(pattern), wish, zone)
+
+
+def look_at(placed: PlacedPattern, wish: Wish, zone: str) -> Look:
+    """Look at a planned pattern. zone: the clock that times are shown by."""
+    given: tuple[Any, ...] = inspected(placed)
+    if len(given) == 2:
+        return look_at_pairs(*given, wish, zone)
+    language = placed.language
+    if language.name not in _LOOKS:
+        raise placed.source.error(
+            EpisodeUnsupportedError,
+            f"{language.called[0].upper()}{language.called[1:]} is not drawn.",
+            placed.source.pattern,
+            "Write the pattern as MATCH_RECOGNIZE, and plot its result.",
+        )
+    return _LOOKS[language.name](given[0], wish, zone)
+
+
+def chart_of(shown: Look, width: int = WIDTH, height: int | None = None) -> Picture:
+    """Draw a look."""
+    check_installed()
+    from episode.see.pictures.picture import picture_of
+
+    return picture_of(spec_of(shown, width, height))
+
+
+def check_installed() -> None:
+    """Raise an error if the packages that draw are not installed."""
+    try:
+        import altair  # noqa: F401
+        import vl_convert  # noqa: F401
+    except ImportError as error:
+        message = f"Plots need the package {error.name}, which is not installed."
+        raise EpisodeError(message, hint=f"{install('plot')}.") from None
+
+
+def spec_of(look: Look, width: int, height: int | None = None) -> Spec:
+    """Return the Vega-Lite specification of a look. height: of the panel with the matches; None: as fits."""
+    return _CHARTS[look.kind](look, width, height)

@@ -1,0 +1,168 @@
+"""`why_not`: what keeps a pattern from matching at a place, asked of the language that the pattern is written in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
+from episode.lang.correlation.syntax import Correlation
+from episode.lang.events.syntax import EventQuery
+from episode.lang.rows.syntax import MatchRecognize
+from episode.lang.situations.syntax import SituationQuery
+from episode.lang.syntax import Source
+from episode.queries.language import ARCHIVE, LIVE
+from episode.queries.origins import Origin, PlacedPattern
+from episode.see.inspecting import Inspected, inspected
+from episode.see.reasons.finding import Expectation, Finding, earlier, html_of, plain, time_value
+
+Reasons = Callable[[Inspected, Expectation], tuple[Finding, ...]]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Findings on one pattern. role: 'live' or 'archive', of two that are correlated."""
+
+    language: str
+    role: str | None
+    source: Source
+    asked: Expectation
+    findings: tuple[Finding, ...]
+
+    @property
+    def title(self) -> str:
+        """The pattern and the place, in words."""
+        what = f"{self.language}, {self.role}" if self.role else self.language
+        key = ", ".join(f"{name} = {plain(value)}" for name, value in self.asked.key.items())
+        return f"{what[0].upper()}{what[1:]}{f' with {key}' if key else ''}{self._place}:"
+
+    @property
+    def _place(self) -> str:
+        first, last = self.asked.first, self.asked.last
+        if first is None and last is None:
+            return ""
+        if first == last:
+            return f" at {plain(first)}"
+        if last is None:
+            return f" from {plain(first)} on"
+        return f" up to {plain(last)}" if first is None else f" between {plain(first)} and {plain(last)}"
+
+    def to_dict(self) -> dict[str, object]:
+        """Return JSON values."""
+        return {
+            "language": self.language,
+            "role": self.role,
+            "key": {name: plain(value) for name, value in self.asked.key.items()},
+            "first": plain(self.asked.first),
+            "last": plain(self.asked.last),
+            "findings": [one.to_dict(self.source) for one in self.findings],
+        }
+
+
+@dataclass(frozen=True)
+class WhyNot:
+    """The answers of a question: one, or one for each of two correlated patterns. `str` shows them with their places in
+    the query; a notebook shows them as HTML."""
+
+    answers: tuple[Answer, ...]
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """Findings of all answers, the most telling ones first."""
+        return tuple(finding for answer in self.answers for finding in answer.findings)
+
+    def to_dict(self) -> dict[str, object]:
+        """Return JSON values."""
+        return {"answers": [answer.to_dict() for answer in self.answers]}
+
+    def __str__(self) -> str:
+        parts = []
+        for answer in self.answers:
+            parts += [answer.title, *(one.text(answer.source) for one in answer.findings)]
+        return "\n\n".join(parts)
+
+    def _repr_html_(self) -> str:
+        return "".join(html_of(answer.title, answer.findings, answer.source) for answer in self.answers)
+
+
+def why_not(origin: Origin, key: object, at: object, between: object, number: int | None) -> WhyNot:
+    """Ask one pattern of a query, or both patterns of a correlation."""
+    placed = origin.pattern(number)
+    sides = _sides(placed)
+    zone = origin.spark.conf.get("spark.sql.session.timeZone")
+    answers = []
+    for role, one in sides:
+        asked = _expectation(one, _of_role(key, role), at, between, zone)
+        if role == ARCHIVE and asked.first is not None:
+            asked = replace(asked, first=earlier(asked.first, placed.query.duration.amount))
+        language = one.placed.language
+        answers.append(Answer(language.name, role, one.placed.source, asked, _reasons_of(one)(one, asked)))
+    return WhyNot(tuple(answers))
+
+
+def _sides(placed: PlacedPattern) -> list[tuple[str | None, Inspected]]:
+    """Return the pattern; or both patterns of a correlation, each as if it were alone, and their roles."""
+    found = inspected(placed)
+    if not isinstance(placed.query, Correlation):
+        return [(None, found[0])]
+    queries = (placed.query.live, placed.query.archive)
+    return [
+        (role, replace(one, placed=replace(placed, query=query, events=(one.events,))))
+        for role, one, query in zip((LIVE, ARCHIVE), found, queries, strict=True)
+    ]
+
+
+def _of_role(key: object, role: str | None) -> object:
+    """Return the key of one side of a correlation, if keys are given for both: key={'live': …, 'archive': …}."""
+    if role is not None and isinstance(key, Mapping) and set(key) == {LIVE, ARCHIVE}:
+        return key[role]
+    return key
+
+
+def _expectation(one: Inspected, key: object, at: object, between: object, zone: str | None) -> Expectation:
+    if key is None and one.keys:
+        names = ", ".join(f"{name!r}: …" for name in one.keys)
+        raise EpisodeAnalysisError(
+            f"Which key? The events are partitioned by {', '.join(one.keys)}.",
+            hint=f"Write key={{{names}}}. The value of a null key is None.",
+        )
+    if at is not None and between is not None:
+        raise EpisodeAnalysisError("at= and between= are both given.", hint="Give one of them.")
+    bounds: Any = (at, at) if between is None else between
+    if not isinstance(bounds, (tuple, list)) or len(bounds) != 2:
+        raise EpisodeAnalysisError(
+            f"between={between!r}: two times are needed.", hint="Write between=(first, last); None is no bound."
+        )
+    name = "at" if between is None else "between"
+    if one.time is None:
+        if bounds[0] is not None or bounds[1] is not None:
+            raise EpisodeAnalysisError(f"{name}={bounds[0]!r}: the events of this pattern have no order of time.")
+        return Expectation(one.key_of(key), None, None)
+    type_ = one.bound.plan.types[one.time]
+    first, last = (None if value is None else time_value(name, value, one.time, type_, zone) for value in bounds)
+    if first is not None and last is not None and last < first:
+        raise EpisodeAnalysisError(f"between={between!r}: the last time comes before the first.")
+    return Expectation(one.key_of(key), first, last)
+
+
+def _reasons_of(one: Inspected) -> Reasons:
+    """Return the function that knows the reasons of a pattern's language; it is loaded when it is asked."""
+    query = one.placed.query
+    if isinstance(query, MatchRecognize):
+        from episode.see.reasons import rows
+
+        return rows.reasons
+    if isinstance(query, EventQuery):
+        from episode.see.reasons import events
+
+        return events.reasons
+    if isinstance(query, SituationQuery):
+        from episode.see.reasons import situations
+
+        return situations.reasons
+    raise one.placed.source.error(
+        EpisodeUnsupportedError,
+        f"why_not cannot answer for {one.placed.language.one}.",
+        hint="Ask it of MATCH_RECOGNIZE with the same PATTERN, DEFINE and AFTER MATCH SKIP TO NEXT ROW.",
+    )

@@ -1,0 +1,133 @@
+"""Key, times and number of rows of every match of a pattern, and nothing else: what reports count.
+
+The pattern is planned again with these values in place of its measures, so that the times are there whatever the query
+puts out: ALL ROWS PER MATCH, RETURN without times, measures that hide the key.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from episode.lang.correlation.syntax import Correlation
+from episode.lang.events.syntax import EventQuery
+from episode.lang.lexer import tokenize
+from episode.lang.rows.syntax import MatchRecognize
+from episode.lang.situations.syntax import SituationQuery
+from episode.lang.syntax import NOWHERE
+from episode.plan.correlation.plan import ARCHIVE_PREFIX, LIVE_PREFIX
+from episode.plan.events.returns import KEEP
+from episode.plan.output import MATCH_END, MATCH_START, MeasurePlan, Output, PlannedMeasure, with_atoms
+from episode.plan.pattern import PatternPlan
+from episode.plan.schema import quote
+from episode.queries.languages.aggregated import BoundAggregatedPattern
+from episode.queries.origins import Origin, PlacedPattern
+from episode.queries.pairs import PAIRS, escaped, lateral, mentioned_names, tables_text
+from episode.queries.planning import plan_pair
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from episode.matchers.bound import BoundPattern
+
+START, END, ROWS = "__extent_start", "__extent_end", "__extent_rows"
+_KEY = "__extent_key_"
+
+
+@dataclass(frozen=True)
+class Extents:
+    """A row for each match. keys: the columns of the input that partition it, and how they are called here. start, end,
+    rows: names of columns; None where matches have none. time: the column of the input that orders the events."""
+
+    frame: DataFrame
+    keys: dict[str, str]
+    start: str | None
+    end: str | None
+    rows: str | None
+    time: str | None
+
+
+@dataclass(frozen=True)
+class NoExtents:
+    """Why there are none."""
+
+    reason: str
+
+
+def extents_of(origin: Origin, placed: PlacedPattern) -> Extents | NoExtents:
+    """The matches of one pattern of a query, lazily."""
+    from episode.spark.query import plan_query
+
+    if isinstance(placed.query, Correlation):
+        return _of_pairs(origin, placed)
+    bound: Any = placed.planned.pattern
+    if isinstance(bound, BoundAggregatedPattern):
+        return NoExtents("AGGREGATE counts matches without making any, so that there is none to place in time.")
+    if not isinstance(placed.query, (MatchRecognize, EventQuery, SituationQuery)):
+        return NoExtents("A row pattern in a window gives each row a value, and puts out no match of its own.")
+    measured = _with_extents(placed, bound)
+    frame = plan_query(origin.spark, placed.events[0].frame, measured, placed.run).frame()
+    return _named(frame, bound.plan)
+
+
+def _of_pairs(origin: Origin, placed: PlacedPattern) -> Extents:
+    """Pairs of matches: the keys are those of the live match, as far as its output has them."""
+    correlated: Any = placed.planned.pattern
+    live: BoundPattern = correlated.live
+    before = [name for name in live.result.before if name in live.plan.keys]
+    before += [name for column, name in live.plan.output.leading if column in live.plan.keys]
+    later = [one for one in correlated.conditions if isinstance(one, str)]
+    mentioned = mentioned_names([token for text in later for token in tokenize(text)])
+    names = (*(name.lower() for name in before), MATCH_START, MATCH_END)
+    wanted = None if mentioned is None else mentioned | frozenset(names)
+    pairs = plan_pair(origin.spark, placed.query, placed.events[0], placed.events[1], placed.run, wanted).frame()
+    frame = _tested(origin, placed, pairs, later) if later else pairs
+    time = live.plan.order[0].column
+    return Extents(frame, {name: f"{LIVE_PREFIX}{name}" for name in before}, MATCH_START, MATCH_END, None, time)
+
+
+def _tested(origin: Origin, placed: PlacedPattern, pairs: DataFrame, conditions: list[str]) -> DataFrame:
+    """The pairs for which conditions beside RECENCY hold that are tested after the join."""
+    from episode.spark.errors import Copies
+    from episode.spark.tables import run_sql
+
+    namings = []
+    for name, columns in zip(placed.query.names, placed.query.columns, strict=True):
+        listed = f" ({', '.join(escaped(quote(one)) for one in columns)})" if columns else ""
+        namings.append(f"AS {escaped(quote(name))}{listed}" if name else "")
+    sides = [
+        lateral(pairs.columns, prefix, naming)
+        for prefix, naming in zip((LIVE_PREFIX, ARCHIVE_PREFIX), namings, strict=True)
+    ]
+    tables = tables_text("pairs", sides[0], sides[1], [escaped(one) for one in conditions])
+    items = ", ".join(f"{PAIRS}.{escaped(quote(name))}" for name in pairs.columns)
+    text = f"SELECT {items} FROM {tables}"
+    return run_sql(origin.spark, text, {"pairs": pairs}, placed.run.arguments, Copies("", ()))
+
+
+def _named(frame: DataFrame, plan: PatternPlan) -> Extents:
+    columns = frame.columns
+    keys = {name: name if name in columns else f"{_KEY}{number}" for number, name in enumerate(plan.keys)}
+    start, end, rows = (name if name in columns else None for name in (START, END, ROWS))
+    return Extents(frame, keys, start, end, rows, plan.order[0].column if plan.order else None)
+
+
+def _with_extents(placed: PlacedPattern, bound: Any) -> BoundPattern:
+    """Replace the measures of a pattern by its extents, and the conditions that Spark tests on matches."""
+    bound, extent = placed.language.with_extent(bound)
+    plan: PatternPlan = bound.plan
+    rows: dict[str, str] = {}
+    if extent.count is not None:
+        plan, rows = with_atoms(plan, {ROWS: extent.count})
+    handed = tuple(name for name in plan.keys if quote(name) in extent.key.values())  # also of matches without rows
+    values = {START: extent.start, END: extent.end, **rows}
+    if not handed:
+        values |= {f"{_KEY}{number}": sql for number, sql in enumerate(extent.key.values())}
+    measures = [PlannedMeasure(name, sql, name, NOWHERE) for name, sql in values.items() if sql is not None]
+    measures += [measure for measure in plan.measures.measures if measure.name.startswith(KEEP)]
+    atoms = {
+        atom: name for atom, name in plan.measures.atoms.items() if any(quote(name) in one.sql for one in measures)
+    }
+    found = MeasurePlan(measures, atoms)
+    output = Output(plan.labels, found, handed, len(handed), timed_out=plan.output.timed_out)
+    return replace(bound, plan=replace(plan, output=output))

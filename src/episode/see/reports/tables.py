@@ -1,0 +1,263 @@
+"""Tables, numbers, times and query texts of a report as HTML."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone, tzinfo
+from decimal import Decimal
+from html import escape
+from typing import TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from episode.errors import EpisodeSyntaxError
+from episode.lang.lexer import Kind, Token, tokenize
+from episode.words import duration
+
+if TYPE_CHECKING:
+    from episode.see.reports.data import InputPart, KeyRow, MatchPart, Report, ResultPart
+
+
+# Numbers, times and lengths of time as people read them.
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+
+
+@dataclass(frozen=True)
+class Clock:
+    """How values of a time column are read. clock: are they microseconds since 1970, or bare numbers? zone: of the
+    clock that is shown."""
+
+    clock: bool
+    zone: str = "UTC"
+
+    @property
+    def zone_name(self) -> str:
+        return self.zone.removeprefix("Etc/")
+
+    def moment(self, value: float) -> str:
+        """A time in full."""
+        if not self.clock:
+            return number(value)
+        try:
+            found = self.at(value)
+        except OverflowError:
+            return f"{value:,.0f} µs"
+        return found.isoformat(sep=" ", timespec="auto" if found.microsecond % 1000 else _precision(found))
+
+    def at(self, value: float) -> datetime:
+        """A time as the clock on the wall shows it."""
+        return (_EPOCH + timedelta(microseconds=int(value))).astimezone(zone_of(self.zone)).replace(tzinfo=None)
+
+    def wall(self, value: float) -> float:
+        """A time as microseconds on that clock, or the number itself."""
+        if not self.clock:
+            return value
+        try:
+            return (self.at(value) - _EPOCH.replace(tzinfo=None)) / timedelta(microseconds=1)
+        except OverflowError:
+            return value
+
+    def length(self, value: float) -> str:
+        """A length of time."""
+        return duration(value) if self.clock else number(value)
+
+
+def zone_of(name: str) -> tzinfo:
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError):
+        return timezone.utc
+
+
+def _precision(moment: datetime) -> str:
+    return "milliseconds" if moment.microsecond else "seconds"
+
+
+def number(value: float) -> str:
+    """With thousands set apart; whole numbers without a point."""
+    if float(value).is_integer() and abs(value) < 1e15:
+        return f"{int(value):,}"
+    return f"{value:,.4g}" if abs(value) < 1e6 else f"{value:,.0f}"
+
+
+def share(part: float, whole: float) -> str:
+    """In per cent, never rounded to nothing or to all."""
+    if not whole:
+        return "–"
+    percent = 100 * part / whole
+    if 0 < percent < 0.1:
+        return "< 0.1 %"
+    if 99.9 < percent < 100:
+        return "> 99.9 %"
+    return f"{percent:.1f} %" if percent < 99.95 else "100 %"
+
+
+def seconds(value: float) -> str:
+    return f"{value:.2f} s" if value < 10 else f"{value:,.1f} s"
+
+
+# The text of a query as HTML, its words marked by what they are.
+
+
+_WORDS = """
+    ADD AFTER AGGREGATE ALL AND ANY ARRAY AS ASC AT BEFORE BETWEEN BY CASE CAST COLLAPSED CREATE CROSS CURRENT
+    DEFINE DESC DISTINCT DURING ELSE EMIT EMPTY END EQUALS EVENTS EVERY EXCEPT EXISTS FALSE FINAL FINISHES FIRST
+    FOLLOWING FROM FULL GROUP HAVING IN INCREMENTAL INITIAL INNER INSERT INTERSECT INTERVAL INTO IS JOIN LAST
+    LATERAL LEAST LEFT LIKE LIMIT MATCH MATCHES MATCH_RECOGNIZE MAXIMAL MEASURES MEETS MOST NEXT NOT NULL NULLS
+    OFFSET OMIT ON ONE OR ORDER OUT OUTER OVER OVERLAPS PARTITION PAST PATTERN PER PERMUTE PRECEDING RECENCY REPLACE
+    RETURN RIGHT ROW ROWS RUNNING SAME SEEK SELECT SEQ SHOW SITUATIONS SKIP STARTS STRATEGY SUBSET TABLE TEMP
+    TEMPORARY THEN TIME TIMED TO TRUE TYPE UNION UNMATCHED USING VALUES VIEW WHEN WHERE WINDOW WITH WITHIN
+"""
+KEYWORDS = frozenset(_WORDS.split())
+"""Words of the languages; those that may as well be names (FIRST, TIME) are marked all the same."""
+
+
+def highlighted(text: str, labels: Collection[str] = ()) -> str:
+    """HTML for the inside of a <pre>. labels: names that the pattern gives to rows, events or situations."""
+    try:
+        return "".join(_pieces(text, frozenset(label.upper() for label in labels)))
+    except EpisodeSyntaxError:  # cannot be read alone, as a part of a text may be
+        return escape(text)
+
+
+def _pieces(text: str, labels: frozenset[str]) -> Iterator[str]:
+    tokens, at = tokenize(text), 0
+    for index, token in enumerate(tokens):
+        between = text[at : token.start]
+        comment = between.strip()
+        if comment:
+            before, after = between.split(comment, 1)
+            yield f'{before}<span class="co">{escape(comment)}</span>{after}'
+        else:
+            yield between
+        kind = _kind(token, tokens[index + 1] if index + 1 < len(tokens) else None, labels)
+        written = escape(token.text)
+        yield written if kind is None else f'<span class="{kind}">{written}</span>'
+        at = token.end
+
+
+def _kind(token: Token, following: Token | None, labels: frozenset[str]) -> str | None:
+    """The class of a token in the page's style; None: nothing special."""
+    if token.kind is Kind.STRING:
+        return "st"
+    if token.kind is Kind.NUMBER:
+        return "nu"
+    if token.kind is not Kind.NAME:
+        return None
+    if token.upper in labels:
+        return "la"
+    called = following is not None and following.is_symbol("(") and following.start == token.end
+    if called and token.upper not in ("AND", "OR", "NOT", "IN", "SEQ", "PERMUTE"):
+        return "fn"
+    return "kw" if token.upper in KEYWORDS else None
+
+
+# Tables of a report as HTML.
+
+
+_LONGEST_CELL = 300
+"""Characters of a value that are shown."""
+
+
+def table(heads: Sequence[str], rows: Sequence[Sequence[str]], numeric: frozenset[int] = frozenset()) -> str:
+    """heads: escaped here. rows: cells, each a whole <td>."""
+    head = "".join(
+        f'<th scope="col"{" class=n" if at in numeric else ""}>{escape(name)}</th>' for at, name in enumerate(heads)
+    )
+    body = "".join(f"<tr>{''.join(row)}</tr>" for row in rows)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def cell(value: Any) -> str:
+    """One value."""
+    if value is None:
+        return '<td class="null">null</td>'
+    if isinstance(value, bool):
+        return f"<td>{str(value).lower()}</td>"
+    if isinstance(value, (int, float, Decimal)):
+        return f'<td class="n">{escape(_number(value))}</td>'
+    text = _text(value)
+    wide = ' class="wide"' if len(text) > 60 else ""
+    return f"<td{wide}>{escape(text if len(text) <= _LONGEST_CELL else text[:_LONGEST_CELL] + ' …')}</td>"
+
+
+def key_text(key: Sequence[Any]) -> str:
+    """The values of a key in words."""
+    return ", ".join("null" if value is None else _text(value) for value in key)
+
+
+def _number(value: float | Decimal) -> str:
+    return f"{value:.10g}" if isinstance(value, float) else str(value)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, datetime):
+        precision = "auto" if value.microsecond % 1000 else "milliseconds" if value.microsecond else "seconds"
+        return value.replace(tzinfo=None).isoformat(sep=" ", timespec=precision)
+    return str(value)
+
+
+def result_table(result: ResultPart) -> str:
+    columns = range(len(result.columns))
+    values = [[row[at] for row in result.first if row[at] is not None] for at in columns]
+    numeric = frozenset(
+        at
+        for at in columns
+        if values[at]
+        and all(isinstance(one, (int, float, Decimal)) and not isinstance(one, bool) for one in values[at])
+    )
+    return table(result.columns, [[cell(value) for value in row] for row in result.first], numeric)
+
+
+def keys_table(found: MatchPart, many: str) -> str:
+    """The keys with the most matches, as bars that a reader of the screen can read, too."""
+    most = max(row.matches for row in found.top_keys)
+    rows = [_key_row(row, most, found.matches) for row in found.top_keys]
+    heads = (
+        f'<th scope="col">{escape(", ".join(found.key_names))}</th><th class="n">{many}</th><th class="n">share</th>'
+    )
+    body = "".join(rows)
+    return f'<table class="keys"><thead><tr>{heads}<th></th></tr></thead><tbody>{body}</tbody></table>'
+
+
+def _key_row(row: KeyRow, most: int, all_matches: int) -> str:
+    width = 100 * row.matches / most
+    return (
+        f'<tr><td>{escape(key_text(row.key))}</td><td class="n">{row.matches:,}</td>'
+        f'<td class="n">{share(row.matches, all_matches)}</td>'
+        f'<td class="barcell"><span class="keybar" style="width:{width:.1f}%"></span></td></tr>'
+    )
+
+
+def input_table(part: InputPart) -> str:
+    rows = [
+        [
+            f"<td>{escape(one.name)}</td>",
+            f"<td>{escape(one.role)}</td>",
+            f"<td>{escape(one.type)}</td>",
+            cell(one.least) if one.least is not None else "<td>–</td>",
+            cell(one.greatest) if one.greatest is not None else "<td>–</td>",
+            f'<td class="n">{one.nulls:,}</td>',
+            f'<td class="n">{share(one.nulls, part.rows)}</td>',
+        ]
+        for one in part.columns
+    ]
+    heads = ("column", "used as", "type", "least", "greatest", "null", "of all rows")
+    return table(heads, rows, frozenset((5, 6)))
+
+
+def timings_table(report: Report) -> str:
+    whole = sum(value for _, value in report.timings)
+    rows = [
+        [
+            f"<td>{escape(what)}</td>",
+            f'<td class="n">{seconds(value)}</td>',
+            f'<td class="n">{share(value, whole)}</td>',
+        ]
+        for what, value in report.timings
+    ]
+    rows.append([f"<td>{word}</td>" for word in ("<b>together</b>", f"<b>{seconds(whole)}</b>", "")])
+    rows[-1][1] = f'<td class="n"><b>{seconds(whole)}</b></td>'
+    return f'<div class="card scroll">{table(("step", "time", "share"), rows, frozenset((1, 2)))}</div>'

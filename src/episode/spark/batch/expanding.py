@@ -1,0 +1,139 @@
+"""Collapsed matches expanded: the events of each collapsed match are a partition of their own, in the task that has it.
+
+The variables of a collapsed match are columns: a struct for a single event, an array of structs for a closure. Spark
+makes one row of every event, in place; a stage in Python matches the rows of each collapsed match as they come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType, StructType
+
+from episode.errors import EpisodeAnalysisError
+from episode.matchers.bound import BoundPattern
+from episode.matchers.protocol import MatcherSpec
+from episode.matchers.running import match_partitions
+from episode.plan.pattern import RunOptions, Source
+from episode.plan.schema import CLASS_COLUMN, PARTITION_COLUMN, EventTable, InputSchema, quote
+from episode.spark import types as carry
+from episode.spark.confinement import expr
+from episode.spark.expressions import UTC_NAMES
+from episode.spark.packing import Stage, as_events, columns_of
+from episode.spark.startup.workers import prepare_worker
+
+EVENT, EVENTS = "e", "events"
+
+
+@dataclass(frozen=True)
+class Expansion:
+    """A planned run over collapsed matches."""
+
+    input: DataFrame
+    schema: pa.Schema
+    spec: MatcherSpec
+    is_stream: bool
+
+    @property
+    def reasons(self) -> list[str]:
+        return ["expanded where the collapsed matches are: each is a partition of its own"]
+
+    def frame(self) -> DataFrame:
+        """The matches; nothing runs before an action."""
+        matched = carry.encode(self.input).mapInArrow(
+            _stage(self.spec, self.schema), carry.travel_schema(self.spec.output_schema)
+        )
+        return carry.decode(matched, self.spec.output_schema)
+
+
+def variable_schemas(
+    spark: SparkSession, frame: DataFrame, variables: Mapping[str, bool], source: Source
+) -> dict[str, InputSchema]:
+    """The columns of each variable's events. variables: is it a closure? What is missing is an error."""
+    case_sensitive = spark.conf.get("spark.sql.caseSensitive") == "true"
+    zone = spark.conf.get("spark.sql.session.timeZone") or "UTC"
+    out = {}
+    for name, closure in variables.items():
+        column = _find(frame, name, case_sensitive)
+        wanted = "an array of structs, the events of a closure" if closure else "a struct, an event"
+        if column is None:
+            whole = ", ".join(f"{other}[]" if many else other for other, many in variables.items())
+            raise source.error(
+                EpisodeAnalysisError,
+                f"The collapsed matches have no column {name}: {wanted}.",
+                hint=f"Return it with the others: RETURN COLLAPSED {whole}.",
+            )
+        kind = frame.schema[column].dataType
+        inner = kind.elementType if closure and isinstance(kind, ArrayType) else None if closure else kind
+        if not isinstance(inner, StructType):
+            raise source.error(
+                EpisodeAnalysisError,
+                f"The column {column} of the collapsed matches is of type {kind.simpleString()}, not {wanted}.",
+                hint="Return whole events: RETURN COLLAPSED without columns, or with the variables alone.",
+            )
+        columns = {field.name: field.dataType.simpleString() for field in inner.fields}
+        out[name] = InputSchema(columns, utc=zone in UTC_NAMES, case_sensitive=case_sensitive)
+    return out
+
+
+def _find(frame: DataFrame, name: str, case_sensitive: bool) -> str | None:
+    if name in frame.columns or case_sensitive:
+        return name if name in frame.columns else None
+    return next((column for column in frame.columns if column.lower() == name.lower()), None)
+
+
+def events_of_variables(
+    spark: SparkSession,
+    frame: DataFrame,
+    variables: Mapping[str, bool],
+    schemas: Mapping[str, InputSchema],
+    tables: Mapping[str, EventTable],
+) -> DataFrame:
+    """A row for each event of each collapsed match, those of one after the other: its position, its variable, its
+    columns."""
+    case_sensitive = spark.conf.get("spark.sql.caseSensitive") == "true"
+    types = {
+        column: table.widened.get(own, schemas[name].columns[own])
+        for name, table in tables.items()
+        for own, column in table.columns.items()
+    }
+    lists = []
+    for name, closure in variables.items():
+        column = quote(_find(frame, name, case_sensitive) or name)
+        own = {stream: field for field, stream in tables[name].columns.items()}
+        fields = ", ".join(
+            f"{_text(stream)}, CAST({f'{EVENT}.{quote(own[stream])}' if stream in own else 'NULL'} AS {type_})"
+            for stream, type_ in types.items()
+        )
+        event = f"{EVENT} -> named_struct({_text(CLASS_COLUMN)}, {tables[name].number}, {fields})"
+        many = f"coalesce({column}, array())" if closure else f"filter(array({column}), x -> x IS NOT NULL)"
+        lists.append(f"transform({many}, {event})")
+    listed = frame.select(expr(f"concat({', '.join(lists)})").alias(EVENTS))
+    rows = listed.select(F.posexplode(EVENTS).alias(PARTITION_COLUMN, EVENT))
+    return rows.select(PARTITION_COLUMN, f"{EVENT}.*")
+
+
+def _text(name: str) -> str:
+    return "'" + name.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def plan_expansion(frame: DataFrame, pattern: BoundPattern, run: RunOptions) -> Expansion:
+    """A run of a pattern over the rows of `events_of_variables`."""
+    selected = columns_of(frame, pattern.input_columns, pattern.derived, run.arguments)
+    schema = carry.arrow_schema(selected.schema)
+    spec = pattern.spec(schema)
+    carry.check_order(selected.schema, spec.input_order)
+    return Expansion(selected, schema, spec, frame.isStreaming)
+
+
+def _stage(spec: MatcherSpec, schema: pa.Schema) -> Stage:
+    def stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        prepare_worker()
+        for table in match_partitions(spec, (as_events(batch, schema) for batch in batches)):
+            yield from table.to_batches()
+
+    return stage

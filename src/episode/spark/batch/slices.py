@@ -1,0 +1,420 @@
+"""Slices of time in the batch runtime: whether an input is sliced, and what the tasks that match do with slices.
+
+Units (shards, then slices) are shuffled to tasks by their numbers. Where matches depend on the matches before them,
+there is a second stage: the first finds what every slice would match by itself, and says in a small summary what
+depends on where the slice is entered; the second knows all summaries, and corrects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from decimal import Decimal
+from itertools import groupby
+from operator import itemgetter
+
+import numpy as np
+import pyarrow as pa
+
+from episode.errors import EpisodeUnsupportedError
+from episode.matchers.columns import from_bytes, to_bytes
+from episode.matchers.envelope import in_groups, unpack
+from episode.matchers.ordering import has_lasting_image
+from episode.matchers.protocol import MatcherSpec, OrderKey, Screens
+from episode.matchers.shard import run_shard
+from episode.matchers.slices.keys import Room, Sketch, Slice, SlicedKey, SlicedKeys, choose, largest_slice
+from episode.matchers.slices.routing import trimmed
+from episode.matchers.slices.slicing import (
+    LAST_TIME,
+    SUMMARY,
+    Chained,
+    Entry,
+    Overlap,
+    Sliceable,
+    SliceBounds,
+    SlicePart,
+    SliceSpec,
+    Unsliced,
+    sections_of,
+)
+from episode.plan.pattern import OFF
+from episode.spark.packing import Stage
+from episode.spark.scan.direct import ParquetScan, Split, row_bytes
+from episode.spark.scan.row_groups import reads_of_slices
+from episode.spark.startup.workers import prepare_worker, spill_directory
+from episode.words import count_of
+
+LEAST_BYTES = 64 * 2**20
+"""Smaller inputs are not looked at, and not sliced."""
+
+PARTS = "to int, place int, unit int, section int, kind int, piece long, blob binary"
+"""What the first stage says of a section of a slice. to: the task of the second stage; place: summaries come first, for
+all tasks that match slices of the key. Sorted by PARTS_ORDER."""
+
+PARTS_ORDER = ("place", "unit", "section", "piece")
+
+_PARTS = pa.schema(
+    [
+        ("to", pa.int32()),
+        ("place", pa.int32()),
+        ("unit", pa.int32()),
+        ("section", pa.int32()),
+        ("kind", pa.int32()),
+        ("piece", pa.int64()),
+        ("blob", pa.binary()),
+    ]
+)
+_MATCHES = -1
+"""The kind of parts that are matches already: those of shards."""
+_FOR_ALL, _FOR_ONE = 0, 1
+"""Places. The summary of a slice comes twice to the task that has it: among all, and first among its own parts."""
+_FIRST_PIECE = -1
+
+
+@dataclass(frozen=True)
+class SlicePlan:
+    """Which keys are sliced, if any. chained: is there a second stage? tasks: so many match. reasons: for explain.
+    reads: where slices read their rows themselves, the row groups of each."""
+
+    sliced: SlicedKeys | None
+    reasons: tuple[str, ...]
+    tasks: int = 1
+    chained: bool = False
+    reads: tuple[tuple[Split, ...], ...] | None = None
+
+
+@dataclass(frozen=True)
+class Input:
+    """What is known of an input. sample: looks at some of its rows, or says why not; direct: without a job of Spark.
+    bytes: of all events, about (None: not known). scan: its files, where they are read directly."""
+
+    sample: Callable[[], Sketch | str]
+    direct: bool
+    bytes: int | None
+    scan: ParquetScan | None = None
+
+
+@dataclass(frozen=True)
+class Tasks:
+    """How an input that is not sliced is shared out: shards and tasks, on so many cores. budget: bytes of events that a
+    task holds at once."""
+
+    shards: int
+    tasks: int
+    cores: int
+    budget: int
+
+
+def plan_slices(spec: MatcherSpec, schema: pa.Schema, given: Input, tasks: Tasks, wanted: int | str) -> SlicePlan:
+    """Whether the keys of an input are sliced. wanted: as the option says."""
+    if wanted == OFF:
+        return _none("switched off by Options(slices='off')")
+    number = wanted if isinstance(wanted, int) else None
+    barred = unsliced(spec, schema)
+    if barred is not None:
+        if number is not None:
+            raise EpisodeUnsupportedError(
+                f"Options(slices={number}): the rows of a key cannot be cut into slices of time: {barred}.",
+                hint="Leave the option out: each key is matched by one task.",
+            )
+        return _none(barred)
+    if number is None:
+        if given.bytes is not None and given.bytes < LEAST_BYTES:
+            return _none("the input is small")
+        if not given.direct:
+            return _none(
+                "rows through Spark are not sampled unasked; Options(slices=8), say, looks for large keys in a job of "
+                "its own"
+            )
+        if tasks.cores < 2:
+            return _none("there is one core")
+    found = given.sample()
+    if isinstance(found, str):
+        return _none(found)
+    return _chosen(spec, schema, found, tasks, given, number)
+
+
+def unsliced(spec: MatcherSpec, schema: pa.Schema) -> str | None:
+    """Why the rows of a key are matched by one task; None where they can be sliced."""
+    if not isinstance(spec, Sliceable):
+        return "patterns of this kind are not sliced"
+    slicing = spec.slicing
+    if isinstance(slicing, Unsliced):
+        return slicing.reason
+    order = spec.input_order.order
+    if not order:
+        return "there is no ORDER BY"
+    kind = schema.field(order[0].column).type
+    return (
+        None if has_lasting_image(kind) else f"rows are ordered by {order[0].column}, of type {kind}, and not by time"
+    )
+
+
+def _chosen(
+    spec: MatcherSpec, schema: pa.Schema, sketch: Sketch, tasks: Tasks, given: Input, wanted: int | None
+) -> SlicePlan:
+    assert isinstance(spec, Sliceable)
+    slicing = spec.slicing
+    assert not isinstance(slicing, Unsliced)
+    keys = spec.input_order.keys
+    room = Room(max(tasks.tasks, 2 * tasks.cores), given.bytes, wanted, tasks.budget)
+    choice = choose(sketch, slicing.overlap, room)
+    if not choice.keys:
+        return _none(f"{choice.reason}; {sketch.words}")
+    sliced = SlicedKeys(choice.keys, slicing.overlap, first=tasks.shards if keys else 0)
+    order = spec.input_order.order[0]
+    reasons = slice_words(sliced, order, schema.field(order.column).type, sketch.words)
+    if slicing.chained:
+        reasons.append("chain: a match may depend on those before it; a second stage follows them from slice to slice")
+    size = largest_slice(sketch, choice.keys) * row_bytes(schema)
+    if size > tasks.budget:
+        reasons.append(large_slice_words(size, tasks.budget, slicing.chained))
+    if keys:
+        return SlicePlan(sliced, tuple(reasons), max(tasks.tasks, min(sliced.count, room.tasks)), slicing.chained)
+    reads = _reads(spec, given.scan, sliced)
+    if reads is not None:
+        reasons.append("reading: files are in order of time; every slice reads its own row groups, none is shuffled")
+    return SlicePlan(sliced, tuple(reasons), sliced.count, slicing.chained, reads)
+
+
+def _reads(spec: MatcherSpec, scan: ParquetScan | None, sliced: SlicedKeys) -> tuple[tuple[Split, ...], ...] | None:
+    """What slices of the whole input read, where files are in order of time."""
+    counted = sliced.overlap.before_rows or sliced.overlap.after_rows
+    if scan is None or (counted and isinstance(spec, Screens) and spec.screen is not None):
+        return None
+    try:
+        return reads_of_slices(scan, spec.input_order.order[0], sliced)
+    except (OSError, ValueError, pa.ArrowException):
+        return None  # the tasks that pack will say what is wrong with the files
+
+
+def _none(reason: str) -> SlicePlan:
+    return SlicePlan(None, (f"slices: none ({reason})",))
+
+
+# ---- what runs in the workers ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Units:
+    """How the units of a task are matched. budget: bytes of events that one may hold; together: small shards are
+    matched together up to this size. scan, reads: where slices read their rows themselves."""
+
+    spec: MatcherSpec
+    sliced: SlicedKeys
+    budget: int
+    together: int
+    scan: ParquetScan | None = None
+    reads: tuple[tuple[Split, ...], ...] | None = None
+
+    def parted(self, batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, Slice | None, Iterator[pa.Table]]]:
+        """(unit, slice, events) of each slice, and of groups of shards; each must be read to its end. batches: of
+        envelopes, or of numbers of slices that read their rows themselves."""
+        return self._packed(batches) if self.reads is None else self._read(batches)
+
+    def _read(self, batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, Slice | None, Iterator[pa.Table]]]:
+        assert self.scan is not None
+        assert self.reads is not None
+        screen = self.spec.screen if isinstance(self.spec, Screens) else None
+        for batch in batches:
+            for number in batch.column(0).to_pylist():  # numbers of slices, not rows
+                tables = self.scan.read(self.reads[number])
+                part = self.sliced.slice_of(number)
+                assert part is not None
+                wanted = self._trimmed(tables, part)
+                yield number, part, wanted if screen is None else map(screen.passing, wanted)
+
+    def _packed(self, batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, Slice | None, Iterator[pa.Table]]]:
+        shards = self.sliced.first - 1
+        for unit, envelopes in groupby(unpack(batches), key=lambda envelope: max(envelope[0], shards)):
+            part = self.sliced.slice_of(unit)
+            if part is None:
+                for group in in_groups(envelopes, self.together):
+                    yield unit, None, group
+            else:
+                yield unit, part, self._trimmed((table for _, table in envelopes), part)
+
+    def _trimmed(self, tables: Iterable[pa.Table], part: Slice) -> Iterator[pa.Table]:
+        return trimmed(tables, self.spec.input_order, part.bounds, self.sliced.overlap, self.budget)
+
+    def sections(self, part: Slice, tables: Iterable[pa.Table]) -> Iterator[tuple[SliceBounds, list[pa.Table]]]:
+        """A slice of a chain in parts that fit the budget."""
+        order, overlap = self.spec.input_order, self.sliced.overlap
+        return sections_of(tables, order, part.bounds, overlap, self.budget, spill_directory=spill_directory())
+
+    def matches(self, part: Slice | None, tables: Iterable[pa.Table]) -> Iterator[pa.RecordBatch]:
+        spec = self.spec if part is None else SliceSpec(self.spec, part.bounds)  # type: ignore[arg-type]
+        yield from run_shard(spec, tables, self.budget, spill_directory=spill_directory())
+
+
+def match_units(units: Units) -> Stage:
+    """Matches of shards and slices."""
+
+    def stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        prepare_worker()
+        for _, part, tables in units.parted(batches):
+            yield from units.matches(part, tables)
+
+    return stage
+
+
+def match_alone(units: Units, tasks: int) -> Stage:
+    """The first stage of a chain: matches of shards, and what slices would match by themselves."""
+    spec, sliced = units.spec, units.sliced
+    assert isinstance(spec, Chained)
+    readers = [sorted({unit % tasks for unit in sliced.units_of(key)}) for key in range(len(sliced.keys))]
+
+    def stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        prepare_worker()
+        for unit, part, tables in units.parted(batches):
+            to = unit % tasks
+            if part is None:
+                for piece, matches in enumerate(units.matches(None, tables)):
+                    made = SlicePart(_MATCHES, piece, to_bytes(pa.Table.from_batches([matches])))
+                    yield _row([to], _FOR_ONE, unit, 0, made)
+                continue
+            for section, (bounds, some) in enumerate(units.sections(part, tables)):
+                for made in spec.first_pass(some, bounds):
+                    if made.kind == SUMMARY:
+                        yield _row(readers[part.key], _FOR_ALL, unit, section, made)
+                        made = made._replace(order=_FIRST_PIECE)
+                    yield _row([to], _FOR_ONE, unit, section, made)
+
+    return stage
+
+
+def _row(to: list[int], place: int, unit: int, section: int, part: SlicePart) -> pa.RecordBatch:
+    """A part, once for each task that is to have it."""
+    values = [place, unit, section, part.kind, part.order, part.blob]
+    columns = [pa.array([value] * len(to), field.type) for value, field in zip(values, list(_PARTS)[1:], strict=True)]
+    return pa.RecordBatch.from_arrays([pa.array(to, pa.int32()), *columns], schema=_PARTS)
+
+
+def follow_chain(units: Units, tasks: int) -> Stage:
+    """The second stage: the matches of shards as they are, and those of slices that the chain of matches has."""
+    spec, sliced = units.spec, units.sliced
+    assert isinstance(spec, Chained)
+
+    def stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        prepare_worker()
+        ways = _Ways(spec, sliced, tasks)
+        for (unit, section), parts in groupby(_parts(batches, ways), key=itemgetter(0)):
+            own = (part for _, part in parts)
+            if unit < sliced.first:
+                for part in own:
+                    yield from from_bytes(part.blob).to_batches()
+            else:
+                yield from spec.second_pass(own, ways.entries.pop((unit, section)))
+
+    return stage
+
+
+class _Ways:
+    """The chains of all sliced keys, followed from summary to summary as these come, key by key and in order of time.
+
+    entries: where they come into the slices of this task, by unit and section. Of summaries, nothing else is kept.
+    """
+
+    def __init__(self, spec: Chained, sliced: SlicedKeys, tasks: int) -> None:
+        self.spec, self.sliced, self.tasks = spec, sliced, tasks
+        self.entries: dict[tuple[int, int], Entry] = {}
+        self._key, self._entry = -1, Entry()
+
+    def follow(self, to: int, unit: int, section: int, summary: bytes) -> None:
+        """One summary further. to: the number of this task."""
+        part = self.sliced.slice_of(unit)
+        assert part is not None
+        if part.key != self._key:
+            self._key, self._entry = part.key, Entry()
+        if unit % self.tasks == to:
+            self.entries[unit, section] = self._entry
+        self._entry = self.spec.passed(self._entry, summary)
+
+
+def _parts(batches: Iterator[pa.RecordBatch], ways: _Ways) -> Iterator[tuple[tuple[int, int], SlicePart]]:
+    """(unit and section, part) of what is for this task alone; summaries for all come before it, and are followed."""
+    for batch in batches:
+        names = ("to", "place", "unit", "section", "kind", "piece")
+        numbers = zip(*(batch.column(name).to_pylist() for name in names), strict=True)
+        for (to, place, unit, section, kind, piece), value in zip(numbers, batch.column("blob"), strict=True):
+            blob = value.as_buffer().to_pybytes()
+            if place == _FOR_ALL:
+                ways.follow(to, unit, section, blob)
+            else:
+                yield (unit, section), SlicePart(kind, piece, blob)
+
+
+# Slices of time in words, for explain.
+
+
+_SHOWN_CUTS, _SHOWN_KEYS = 4, 5
+_EPOCH = datetime(1970, 1, 1)
+_UNITS = ((86_400_000_000, "day"), (3_600_000_000, "hour"), (60_000_000, "minute"), (1_000_000, "second"))
+
+
+def slice_words(sliced: SlicedKeys, order: OrderKey, kind: pa.DataType, seen: str) -> list[str]:
+    """Which keys are cut, into how many slices and where; what overlaps; and how it was found out."""
+    lines = [f"slices: {_key_words(key, order, kind)}" for key in sliced.keys[:_SHOWN_KEYS]]
+    if len(sliced.keys) > _SHOWN_KEYS:
+        lines.append(f"slices: {len(sliced.keys) - _SHOWN_KEYS:,} more keys, {sliced.count:,} slices in all")
+    lines.append(f"overlap: {_overlap_words(sliced.overlap, kind)}")
+    lines.append(f"sketch: {seen}; by it, keys and cuts were chosen")
+    return lines
+
+
+def large_slice_words(size: float, budget: int, chained: bool) -> str:
+    """What becomes of slices that are larger than what a task holds."""
+    large, held = f"{size / 2**20:,.3g} MiB", f"{budget / 2**20:,.3g} MiB"
+    how = "cut further by its task" if chained else "matched piece by piece"
+    return f"memory: a slice has up to {large} of events, a task holds {held} at once: it is spilled, and {how}"
+
+
+def _key_words(key: SlicedKey, order: OrderKey, kind: pa.DataType) -> str:
+    cuts = [time_words(cut, order, kind) for cut in key.cuts]
+    shown = cuts if len(cuts) <= _SHOWN_CUTS else [*cuts[: _SHOWN_CUTS - 1], "…", cuts[-1]]
+    whole = f"{key.name} (about {key.share:.0%} of the rows)" if key.name else "all rows"
+    return f"{whole} in {key.slices:,} slices of time, cut at {', '.join(shown)}"
+
+
+def _overlap_words(overlap: Overlap, kind: pa.DataType) -> str:
+    parts = []
+    for time, rows, side in (
+        (overlap.before_time, overlap.before_rows, "before"),
+        (overlap.after_time, overlap.after_rows, "after"),
+    ):
+        found = [span_words(time, kind)] if time else []
+        found += [count_of(rows, "row")] if rows else []
+        if found:
+            parts.append(f"{' and '.join(found)} {side} it")
+    if not parts:
+        return "none: matches of a slice depend on its own rows alone"
+    return f"a slice is matched with {', '.join(parts)}: so far its matches may depend on rows of other slices"
+
+
+def span_words(span: int, kind: pa.DataType) -> str:
+    """A length of time; a number, where time is one."""
+    if not pa.types.is_temporal(kind):
+        return f"{span:,}"
+    for length, unit in _UNITS:
+        if span % length == 0:
+            return count_of(span // length, unit)
+    return f"{span / 1_000_000:,.6g} seconds"
+
+
+def time_words(image: int, order: OrderKey, kind: pa.DataType) -> str:
+    """The value of an order column that has this image."""
+    value = image if order.ascending else ~image
+    if pa.types.is_floating(kind):
+        return f"{np.int64(value ^ ((value >> 63) & LAST_TIME)).view(np.float64):g}"
+    if pa.types.is_decimal(kind):
+        return str(Decimal(value).scaleb(-kind.scale))
+    if not (pa.types.is_timestamp(kind) or pa.types.is_date32(kind)):
+        return str(value)
+    try:
+        moment = _EPOCH + timedelta(microseconds=value)
+    except OverflowError:
+        return f"{value:,} microseconds"
+    if pa.types.is_date32(kind) and value % _UNITS[0][0] == 0:
+        return str(moment.date())
+    return f"{moment}{' UTC' if kind.tz is not None else ''}"

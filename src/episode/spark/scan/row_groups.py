@@ -1,0 +1,111 @@
+"""Times of row groups by the statistics in their footers, and which row groups a slice of time needs by them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from episode.matchers.ordering import order_image
+from episode.matchers.protocol import OrderKey
+from episode.matchers.slices.keys import SlicedKeys
+from episode.matchers.slices.slicing import FIRST_TIME, LAST_TIME, Overlap, SliceBounds
+from episode.spark.scan.conditions import Range
+from episode.spark.scan.direct import ParquetScan, Split, row_bytes
+from episode.spark.scan.parquet import group_ranges
+
+MOST_READ = 2.5
+"""Where slices would read more than so many times the rows there are, because files are not in order of time, rows are
+shuffled to them instead."""
+
+_AT_ONCE = 8
+
+
+@dataclass(frozen=True)
+class GroupTimes:
+    """The least and the greatest time (images, as `EventBatch.time`) of a row group. nulls: may rows be without one?"""
+
+    first: int
+    last: int
+    nulls: bool
+
+
+def times_of_groups(scan: ParquetScan, order: OrderKey, splits: Sequence[Split]) -> list[GroupTimes | None]:
+    """Of the row groups that splits are; None where the footers do not say."""
+    field = scan.schema.field(order.column)
+    name = scan.columns[scan.schema.get_field_index(order.column)]
+    if name in scan.partitions.column_names:
+        return [None] * len(splits)
+    asked = pa.schema([pa.field(name, field.type)])
+    storage = scan.storage.open()
+
+    def of_file(path: str) -> list[Range | None]:
+        footer = pq.read_metadata(path, filesystem=storage)
+        return [found.get(name) for found in group_ranges(footer, asked, scan.case_sensitive)]
+
+    paths = list(dict.fromkeys(split.path for split in splits))
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        ranges = dict(zip(paths, pool.map(of_file, paths), strict=True))
+    return [_times(ranges[split.path][split.first], field.type, order) for split in splits]
+
+
+def _times(found: Range | None, kind: pa.DataType, order: OrderKey) -> GroupTimes | None:
+    if found is None or not isinstance(found.low, int) or not isinstance(found.high, int):
+        return None
+    ends = pa.array([found.low, found.high])
+    if not pa.types.is_integer(kind):
+        ends = ends.cast(pa.int32()).view(kind) if kind.bit_width == 32 else ends.view(kind)
+    first, last = sorted(order_image(pa.table({order.column: ends}), order).time().tolist())
+    return GroupTimes(first, last, found.nulls != 0)
+
+
+# ---- what slices read --------------------------------------------------------------------------------------
+
+
+def reads_of_slices(scan: ParquetScan, order: OrderKey, sliced: SlicedKeys) -> tuple[tuple[Split, ...], ...] | None:
+    """For each slice of the one key there is, the row groups that have its rows and its overlap, in order; None where
+    files do not say, or are not in order of time."""
+    overlap = sliced.overlap
+    if scan.condition is not None and (overlap.before_rows or overlap.after_rows):
+        return None  # how many rows of a group count is not known
+    found = times_of_groups(scan, order, scan.splits)
+    times = [one for one in found if one is not None and not one.nulls]
+    if len(times) < len(found):
+        return None
+    first, last = (np.array([getattr(one, name) for one in times], np.int64) for name in ("first", "last"))
+    width = row_bytes(scan.schema)
+    rows = np.array([split.bytes // width for split in scan.splits], np.int64)
+    wanted = [needed(first, last, rows, bounds, overlap) for bounds in _bounds(sliced)]
+    if sum(int(rows[groups].sum()) for groups in wanted) > MOST_READ * scan.rows:
+        return None
+    return tuple(tuple(scan.splits[group] for group in groups) for groups in wanted)
+
+
+def _bounds(sliced: SlicedKeys) -> Iterator[SliceBounds]:
+    for unit in sliced.units_of(0):
+        part = sliced.slice_of(unit)
+        assert part is not None
+        yield part.bounds
+
+
+def needed(first: np.ndarray, last: np.ndarray, rows: np.ndarray, bounds: SliceBounds, overlap: Overlap) -> np.ndarray:
+    """The row groups (times first .. last, so many rows) that may have a row of a slice or of its overlap."""
+    earliest = FIRST_TIME if bounds.first is None else max(FIRST_TIME, bounds.first - overlap.before_time)
+    latest = LAST_TIME if bounds.last is None else min(LAST_TIME, bounds.last + overlap.after_time)
+    if overlap.before_rows and bounds.first is not None:
+        earliest = _counted_from(first, last, rows, earliest, overlap.before_rows)
+    if overlap.after_rows and bounds.last is not None:
+        latest = ~_counted_from(~last, ~first, rows, ~latest, overlap.after_rows)
+    return np.flatnonzero((last >= earliest) & (first <= latest))
+
+
+def _counted_from(first: np.ndarray, last: np.ndarray, rows: np.ndarray, limit: int, wanted: int) -> int:
+    """A time before the limit from which on there are at least so many rows before the limit; or the least of all."""
+    before = np.flatnonzero(last < limit)
+    order = before[np.argsort(first[before], kind="stable")[::-1]]
+    enough = np.flatnonzero(np.cumsum(rows[order]) >= wanted)
+    return int(first[order[enough[0]]]) if len(enough) else FIRST_TIME

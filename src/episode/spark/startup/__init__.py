@@ -1,0 +1,1 @@
+"""Starting: the session that queries run in, and Python workers that have episode loaded."""

@@ -1,0 +1,165 @@
+"""Rules over a stream that change while it runs.
+
+A change must be the same for every shard, and in every run of a micro-batch. So changes come to the shards as events
+do: the files of the rule log are a stream of Spark's, each change is an envelope for every shard, and Spark's log of
+offsets says which micro-batch has it. A shard first matches all events up to the watermark of the micro-batch, which is
+the same for all shards; then it changes its rules. So a change counts for exactly the events after that watermark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from episode.errors import EpisodeUnsupportedError
+from episode.matchers.envelope import SCHEMA, are_orders, orders
+from episode.matchers.rules.matcher import RuleSetMatcher
+from episode.matchers.rules.one_rule import RESULT, Effect, RuleChange
+from episode.matchers.rules.spec import RULE, ChangingSpec
+from episode.matchers.spark_types import held_as, spark_name
+from episode.matchers.state import fingerprint
+from episode.matchers.stream_shard import NO_WATERMARK, LiveShard
+from episode.plan.event_time import EventTime
+from episode.plan.pattern import RunOptions
+from episode.plan.schema import quote
+from episode.spark import types as carry
+from episode.spark.batch.rules import has_variant
+from episode.spark.stream.runtime import Stream, plan_stream
+from episode.spark.stream.shards import ROLL_CALL, ShardChunks, ShardProcessor, StreamRules, _Head, query_id
+from episode.store.rule_log import RuleLog
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.stateful_processor import TimerValues
+
+_EVER = "36500d"
+"""How old a change may be for Spark to read it."""
+
+
+@dataclass(frozen=True)
+class RuleStream(Stream):
+    """A planned stream of rules. log: where the rule log is."""
+
+    log: str = ""
+
+    @property
+    def reasons(self) -> list[str]:
+        return [*super().reasons, f"rules: those of the rule log {self.log}, from one micro-batch to the next"]
+
+    def _processor(self) -> ShardProcessor:
+        assert isinstance(self.spec, ChangingSpec)
+        return RuleProcessor(self.spec, self.rules, RuleLog(self.log))
+
+    def _envelopes(self) -> DataFrame:
+        reader = self.spark.readStream.schema("value string").options(wholetext=True, maxFileAge=_EVER)
+        changes = reader.option("pathGlobFilter", "*.json").text(RuleLog(self.log).changes_path)
+        return super()._envelopes().unionByName(changes.mapInArrow(_orders(self.rules.shards), SCHEMA))
+
+
+def plan_rule_stream(
+    spark: SparkSession, frame: DataFrame, spec: ChangingSpec, time: EventTime, run: RunOptions, log: str
+) -> RuleStream:
+    """Plan rules over a streaming DataFrame. Its columns are those that the rules may read."""
+    stream = plan_stream(spark, frame, spec.input_columns, (), lambda _: spec, time, {}, run)
+    own = {one.name: getattr(stream, one.name) for one in fields(stream)}
+    return RuleStream(**own, log=str(RuleLog(log).place))
+
+
+def carried(frame: DataFrame) -> tuple[DataFrame, pa.Schema]:
+    """The columns of a stream that rules may read, and their types where they are matched.
+
+    Left out are those of types that do not travel as they are: a rule that reads one is refused.
+    """
+    fields = []
+    for one in frame.schema.fields:
+        try:
+            kind = carry.arrow_schema(StructType([one])).field(0)
+            if spark_name(held_as(kind.type)) == one.dataType.simpleString():
+                fields.append(kind)
+        except EpisodeUnsupportedError:
+            continue
+    return frame.select(*(quote(one.name) for one in fields)), pa.schema(fields)
+
+
+def with_variants(matches: DataFrame) -> DataFrame:
+    """Matches of rules with their results as VARIANT, where Spark has it."""
+    if not has_variant(matches):
+        return matches
+    return matches.withColumn(RESULT, F.parse_json(RESULT))
+
+
+def of_rule(matches: DataFrame, rule: str, schema: pa.Schema) -> DataFrame:
+    """The matches of one rule as columns. schema: of its result."""
+    fields = ", ".join(f"{quote(one.name)} {spark_name(held_as(one.type))}" for one in schema)
+    own = matches.where(F.col(RULE) == rule)
+    return own.select(F.from_json(RESULT, fields).alias(RESULT)).select(f"{RESULT}.*")
+
+
+def _orders(shards: int) -> Any:
+    """Runs in the workers: changes as envelopes for every shard, and for the bookkeeping shard (ROLL_CALL)."""
+
+    def stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for text in batch.column(0).to_pylist():
+                yield orders([ROLL_CALL, *range(shards)], RuleChange.from_json(text).number, text.encode())
+
+    return stage
+
+
+class RuleProcessor(ShardProcessor):
+    """Steps of the shards of one task, and changes of their rules between steps."""
+
+    def __init__(self, spec: ChangingSpec, rules: StreamRules, log: RuleLog) -> None:
+        super().__init__(spec, rules)
+        self.log, self.log_id = log, log.id
+        self.changes: list[RuleChange] = []
+
+    @property
+    def fingerprint(self) -> str:
+        """The changes of another log would have the numbers of changes that were made already."""
+        return fingerprint(super().fingerprint, self.log_id)
+
+    def handleInputRows(
+        self, key: Any, rows: Iterator[pd.DataFrame], timerValues: TimerValues
+    ) -> Iterator[pd.DataFrame]:
+        frames = list(rows)
+        texts = [bytes(blob) for frame in frames for blob in frame["blob"][are_orders(frame["origin"].to_numpy())]]
+        changes = [RuleChange.from_json(text.decode()) for text in texts]
+        if key[0] == ROLL_CALL:
+            self._note(changes, timerValues)
+        else:
+            self.changes = changes
+        frames = [frame[~are_orders(frame["origin"].to_numpy())] for frame in frames]
+        yield from super().handleInputRows(key, iter(frames), timerValues)
+
+    def _note(self, changes: list[RuleChange], times: TimerValues) -> None:
+        """Record for `rules()` when changes took effect."""
+        watermark = self._watermark(times)
+        after = None if watermark == NO_WATERMARK else watermark
+        for change in changes:
+            self.log.write_effect(Effect(change.number, after, query_id()))
+
+    def _shard(self, number: int, head: _Head) -> tuple[LiveShard, ShardChunks]:
+        shard, chunks = super()._shard(number, head)
+        assert isinstance(shard.matcher, RuleSetMatcher)
+        shard.matcher.done = shard.watermark
+        return shard, chunks
+
+    def _stepped(self, number: int, shard: LiveShard) -> None:
+        """Change the rules, after all events of the step were fed."""
+        matcher = shard.matcher
+        assert isinstance(matcher, RuleSetMatcher)
+        before = matcher.given_up
+        changes, self.changes = self.changes, []
+        matcher.change(changes, shard.watermark)
+        shard.counters.given_up += matcher.given_up - before
+        shard.counters.skipped_keys = matcher.quarantined_keys
+        shard.counters.state_rows = matcher.state_rows
+        for failure in matcher.failures():
+            self.log.write_failure(query_id(), number, failure)

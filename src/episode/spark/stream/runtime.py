@@ -1,0 +1,342 @@
+"""The stream runtime: pack the events of a micro-batch, shuffle the envelopes by shard, match them with state.
+
+One state group for each shard. The watermark is the input's own where it has one; otherwise it stands on the envelopes;
+over matches of another pattern it is that pattern's (`spark.chain`).
+Late events are recognised one by one inside the shard (`matchers.live`), not by Spark: so they can be counted and kept.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import ClassVar
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from episode.errors import EpisodeAnalysisError, warn
+from episode.matchers.envelope import SCHEMA, Packing, call, pack
+from episode.matchers.protocol import MatcherSpec
+from episode.matchers.quarantine import check_skips_keys
+from episode.matchers.stream_shard import LiveRules
+from episode.plan.event_time import Delays, EventTime, counted_in, end_of_stream, watermark_delay, widest
+from episode.plan.parameters import shown
+from episode.plan.pattern import LiveOptions, RunOptions
+from episode.plan.schema import OWN, quote
+from episode.plan.types import is_integer
+from episode.spark import types as carry
+from episode.spark.classic import parallelism
+from episode.spark.expressions import TIME
+from episode.spark.packing import Stage, columns_of, pack_rows
+from episode.spark.startup.session import PARTITIONS, ROCKSDB, STATE_STORE
+from episode.spark.stores.catalog import StoreScan, scan_of
+from episode.spark.stream.chain import DELAY, WATERMARK, Clock, chain_of, has_watermark, mark
+from episode.spark.stream.packed_processor import PackedProcessor
+from episode.spark.stream.shards import COUNTERS, OUTPUT, ROLL_CALL, ShardProcessor, StreamRules, open_matches
+from episode.spark.versions import check_streams
+
+# Event time on Spark's clock; and two streams as one, each with a watermark of its own.
+#
+# Spark's watermark is then that of the stream that is behind. One watermark on both together would be that of the
+# stream that is ahead, and the other one's events would be late.
+
+
+MOMENT = f"{OWN}moment"
+_EPOCH = "TIMESTAMP_NTZ '1970-01-01 00:00:00'"
+_MICROS = 1000
+_MOST_MILLISECONDS = (2**63 - 1) // _MICROS
+"""Greater whole numbers are no times of Spark's clock, which counts microseconds."""
+
+_BEYOND = (
+    "\nepisode.errors.",  # apart from the next word: plans that errors show must not look like one of ours
+    "EpisodeDataError: The event time ",
+    " is beyond the clock of a stream, on which one stands for a millisecond.\n"
+    "  If it counts less, say so: Options(time_unit='nanoseconds') or 'microseconds'.",
+)
+
+
+def on_the_clock(time: Column, unit: int) -> Column:
+    """Event time, a whole number, as a time of Spark's clock. unit: how many of them a millisecond has."""
+    if unit > _MICROS:
+        divisor = F.lit(unit // _MICROS)
+        return F.timestamp_micros(F.call_function("div", time - F.pmod(time, divisor), divisor))
+    if unit == _MICROS:
+        return F.timestamp_micros(time)
+    beyond = F.raise_error(F.concat(*map(F.lit, _BEYOND[:2]), time.cast("string"), F.lit(_BEYOND[2])))
+    fitting = time.between(-_MOST_MILLISECONDS, _MOST_MILLISECONDS)
+    return F.timestamp_micros(F.when(fitting, time).otherwise(beyond.cast("bigint")) * (_MICROS // unit))
+
+
+def declared_delay(declared: int, time: EventTime) -> int:
+    """The delay that a stream declares, in milliseconds of Spark's clock."""
+    return -(-declared // time.units_per_millisecond) if is_integer(time.type) else declared
+
+
+def own_watermarks(
+    streams: Sequence[DataFrame], time: EventTime, watermark: str | int | None
+) -> tuple[list[DataFrame], str | None]:
+    """The streams, whose event time is one column, with watermarks; and in words how late their events may come.
+
+    watermark: what the caller says; otherwise each stream says it. None in words: no watermark was set, because a
+    stream has one already, has matches of another pattern, or says nothing of it (then it counts for nothing that
+    another one does).
+    """
+    if any(has_watermark(stream) or chain_of(stream) is not None for stream in streams):
+        return list(streams), None
+    declared = [stream.schema[time.column].metadata.get(TIME) for stream in streams]
+    if watermark is not None:
+        delays = [watermark_delay(watermark, time)] * len(streams)
+        words = f"{watermark} behind {time.column} of the stream that is behind"
+    elif None not in declared:
+        milliseconds = [declared_delay(delay, time) for delay in declared]
+        delays = [f"{delay} milliseconds" for delay in milliseconds]
+        shown = " and ".join(str(delay) for delay in milliseconds)
+        words = f"{shown} ms behind {time.column} (as the streams declare), of the one that is behind"
+    else:
+        own = F.col(quote(time.column)).alias(time.column, metadata={})
+        return [stream.withColumn(time.column, own) for stream in streams], None
+    moment = _moment(time)
+    return [
+        stream.withColumn(MOMENT, moment).withWatermark(MOMENT, delay).drop(MOMENT)
+        for stream, delay in zip(streams, delays, strict=True)
+    ], words
+
+
+def _moment(time: EventTime) -> Column:
+    """Event time as the moment of Spark's clock that stands for it: see `stream`."""
+    column = F.col(quote(time.column))
+    if is_integer(time.type):
+        return on_the_clock(column.cast("bigint"), time.units_per_millisecond)
+    if time.type == "timestamp":
+        return column
+    wall = f"CAST({quote(time.column)} AS TIMESTAMP_NTZ)"
+    return F.expr(f"timestamp_micros(timestampdiff(MICROSECOND, {_EPOCH}, {wall}))")
+
+
+LOGGER = logging.getLogger("episode.spark")
+STREAM_SHARDS = 32
+"""How many shards a stream has unless asked: the same everywhere, because a checkpoint keeps its state by shard."""
+
+
+TIME_ZONE = "spark.sql.session.timeZone"
+FEW_PARTITIONS = 16
+"""So many state partitions are never too many."""
+
+
+@dataclass(frozen=True)
+class Stream:
+    """A planned stream: `frame()` is its result, a streaming DataFrame.
+
+    delay: of the watermark that is set here (None: the input has one). delays: of the times in the pattern's output.
+    takes_watermark: is the caller's watermark in use, for this stream or for the matches that are its events?
+    store: the stream store that the input is, where its readers pack the envelopes.
+    """
+
+    spark: SparkSession
+    input: DataFrame
+    schema: pa.Schema
+    spec: MatcherSpec
+    rules: StreamRules
+    delay: str | None
+    delay_words: str
+    metrics: str
+    delays: Delays
+    takes_watermark: bool
+    store: StoreScan | None = None
+
+    is_stream: ClassVar[bool] = True
+
+    @property
+    def of_matches(self) -> bool:
+        """Are the events matches of another pattern?"""
+        return self.rules.live.of_matches
+
+    @property
+    def reasons(self) -> list[str]:
+        """How events come in, and the number of shards."""
+        late = f"kept in {self.rules.late_path}" if self.rules.late_path else "dropped"
+        sliced = "slices: none (the events of a stream are matched as they come, those of a key by one task)"
+        return [
+            "scan: rows of a stream"
+            if self.store is None
+            else f"scan: envelopes of the stream store {self.store.name}",
+            f"shards: {self.rules.shards:,} (fixed for the life of a checkpoint)",
+            *([] if self.spec.input_order.keys else [sliced]),
+            f"watermark: {self.delay_words}; later events are counted and {late}",
+        ]
+
+    def frame(self) -> DataFrame:
+        """The matches; counters of every micro-batch are observed under the name `metrics`."""
+        LOGGER.info("pattern over a stream: %s", "; ".join(self.reasons))
+        envelopes = self._envelopes()
+        if self.delay is not None:
+            time = on_the_clock(F.coalesce(F.col("last_time"), F.lit(0)), self.rules.clock.unit)
+            envelopes = envelopes.withColumn("event_time", time).withWatermark("event_time", self.delay)
+        matched = (
+            envelopes.select("shard", "origin", "blob")
+            .groupBy("shard")
+            .transformWithStateInPandas(PackedProcessor(self._processor()), OUTPUT, "append", "EventTime")
+        )
+        observed = matched.observe(
+            self.metrics,
+            *[F.coalesce(F.sum(name), F.lit(0)).alias(name) for name in COUNTERS],
+        )
+        schema = carry.travel_schema(self.spec.output_schema)
+        blobs = observed.select(F.col("blob").alias(mark(self._reported_within, self._settled)))
+        return carry.decode(blobs.mapInArrow(open_matches, schema), self.spec.output_schema)
+
+    def _processor(self) -> ShardProcessor:
+        return ShardProcessor(self.spec, self.rules)
+
+    def _envelopes(self) -> DataFrame:
+        packing = Packing(self.spec.input_order, self.rules.shards)
+        if self.store is not None:
+            return self.store.envelopes(packing, ROLL_CALL)
+        packed = pack_rows(partial(pack, packing=packing), self.schema)
+        return carry.encode(self.input).mapInArrow(_with_call(packed), SCHEMA)
+
+    def metadata(self, column: str) -> dict[str, int] | None:
+        """What a further pattern must know of a column of the output: the delay, if it has times of matches."""
+        if column not in self.delays:
+            return None
+        delay = self._milliseconds(self.delays[column])
+        return {DELAY: -1 if delay is None else delay}
+
+    def _milliseconds(self, delay: int | None) -> int | None:
+        """A delay of the output's times, by Spark's watermark."""
+        clock = self.rules.clock
+        return None if delay is None else clock.delay - (-delay // clock.unit)
+
+    @property
+    def _reported_within(self) -> int | None:
+        return self._milliseconds(widest(self.delays.values()))
+
+    @property
+    def _settled(self) -> int | None:
+        """The watermark from which on there are no more matches."""
+        end = self.rules.live.end
+        return None if end is None else max(0, self.rules.clock.reaches(end - 1))
+
+
+def plan_stream(
+    spark: SparkSession,
+    frame: DataFrame,
+    columns: tuple[str, ...],
+    derived: tuple[tuple[str, str], ...],
+    spec_of: Callable[[pa.Schema], MatcherSpec],
+    time: EventTime,
+    delays: Delays,
+    run: RunOptions,
+    watermark: str | None = None,
+) -> Stream:
+    """Plan a run over a streaming DataFrame.
+
+    columns: those that the query reads; the event id comes to them. delays: of the times in the pattern's output.
+    watermark: in words, where the streams that the frame is made of have got theirs already.
+    """
+    options = run.live
+    time = counted_in(time, options.time_unit)
+    if options.event_id is not None and options.event_id not in frame.columns:
+        raise EpisodeAnalysisError(
+            f"Options(event_id={options.event_id!r}): the stream has no such column.",
+            hint=f"Its columns: {', '.join(frame.columns)}.",
+        )
+    identified = () if options.event_id is None else (options.event_id,)
+    selected = columns_of(frame, tuple(dict.fromkeys([*columns, *identified])), derived, run.arguments)
+    schema = carry.arrow_schema(selected.schema)
+    spec = spec_of(schema)
+    carry.check_order(selected.schema, spec.input_order)
+    chain = chain_of(selected)
+    if watermark is not None:
+        delay, words, clock, counters = None, watermark, Clock(time.units_per_millisecond), run.counters
+        takes_watermark = options.watermark is not None
+    elif chain is None:
+        delay, words = _watermark(selected, time, options)
+        clock, takes_watermark, counters = Clock(time.units_per_millisecond), delay is not None, run.counters
+    else:
+        delay, counters = None, chain.free_name(run.counters)
+        clock, words, takes_watermark = chain.clock(selected, time, options.watermark)
+    _check_state_store(spark)
+    check_streams()
+    end, keep_late = end_of_stream(options.end, time, spark.conf.get(TIME_ZONE)), options.late_path is not None
+    if options.skips_keys:
+        check_skips_keys(spec)
+    live = LiveRules(end, options.event_id, keep_late, of_matches=chain is not None, skip_keys=options.skips_keys)
+    count = 1 if not spec.input_order.keys else run.shards or STREAM_SHARDS
+    rules = StreamRules(live, clock, count, options.late_path, counters, shown(run.arguments), options.time_unit or "")
+    warn_of_many_partitions(spark, count)
+    store = None if derived or chain is not None else scan_of(spark, selected)
+    return Stream(spark, selected, schema, spec, rules, delay, words, counters, delays, takes_watermark, store)
+
+
+def _watermark(frame: DataFrame, time: EventTime, options: LiveOptions) -> tuple[str | None, str]:
+    """The delay of the watermark that episode sets (None: the input has one), and in words."""
+    watermarked = {f.name: f.metadata[WATERMARK] for f in frame.schema.fields if WATERMARK in f.metadata}
+    if time.column in watermarked:
+        if options.watermark is not None:
+            raise EpisodeAnalysisError(
+                f"The stream has a watermark on {time.column} already, and Options(watermark=…) gives another one.",
+                hint="Leave one of the two out.",
+            )
+        return None, f"{watermarked[time.column]} ms behind {time.column} (the stream's own)"
+    declared = frame.schema[time.column].metadata.get(TIME)
+    if options.watermark is None and declared is not None:
+        milliseconds = declared_delay(declared, time)
+        return f"{milliseconds} milliseconds", f"{milliseconds} ms behind {time.column} (as its stream declares)"
+    if options.watermark is None:
+        raise EpisodeAnalysisError(
+            f"The stream has no watermark on its event time {time.column}: how late may events come?",
+            hint=f"Call withWatermark({time.column!r}, '10 seconds') on the DataFrame, or give Options(watermark=…).",
+        )
+    delay = watermark_delay(options.watermark, time)
+    return delay, f"{options.watermark} behind {time.column}"
+
+
+def warn_of_many_partitions(spark: SparkSession, shards: int) -> None:
+    """Every micro-batch opens and commits the state of every partition, also of those that no shard is in."""
+    partitions, slots = int(spark.conf.get(PARTITIONS) or 0), parallelism(spark)
+    message = many_partitions(partitions, shards, slots)
+    if message is not None:
+        warn(message)
+
+
+def many_partitions(partitions: int, shards: int, slots: int | None) -> str | None:
+    """What is wrong with so many partitions, where they are far more than shards and slots (None: not known)."""
+    if partitions <= 2 * max(shards, slots or 1, FEW_PARTITIONS):
+        return None
+    wanted = min(shards, max(2, slots or shards))
+    return (
+        f"Spark keeps the state of this stream in {partitions} partitions, and its events are in {shards} "
+        f"{'shard' if shards == 1 else 'shards'}: every micro-batch waits for the upkeep of empty partitions. "
+        f'spark.conf.set("{PARTITIONS}", "{wanted}") before the query is made; '
+        "a checkpoint keeps the number that it was begun with."
+    )
+
+
+def _check_state_store(spark: SparkSession) -> None:
+    provider = spark.conf.get(STATE_STORE) or ""
+    if not provider.endswith(ROCKSDB.rpartition(".")[2]):
+        raise EpisodeAnalysisError(
+            f"Pattern matching over streams needs Spark's RocksDB state store; the session uses {provider}.",
+            hint=f'spark.conf.set("{STATE_STORE}", "{ROCKSDB}") before the query is made.',
+        )
+
+
+def _with_call(stage: Stage) -> Stage:
+    """The envelopes of a stage, and one more that calls on the query's own state: see `ShardProcessor._answer`.
+
+    A shard alone cannot tell that the number of shards has changed: its keys then come from shards of other numbers.
+    """
+
+    def called(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        any_events = False
+        for envelopes in stage(batches):
+            any_events = True
+            yield envelopes
+        if any_events:
+            yield call(ROLL_CALL)
+
+    return called

@@ -1,0 +1,338 @@
+"""Shards of a stream in Spark's workers: their steps, and their state in Spark's state store."""
+
+from __future__ import annotations
+
+import hashlib
+import uuid
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator
+from dataclasses import astuple, dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyarrow.fs import FileSystem, LocalFileSystem
+from pyspark import TaskContext
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+
+from episode.errors import EpisodeDataError
+from episode.matchers.columns import from_bytes, plain, to_bytes
+from episode.matchers.envelope import opened
+from episode.matchers.protocol import MatcherSpec, Snapshot, StateChunk
+from episode.matchers.state import fingerprint
+from episode.matchers.stream_shard import NO_WATERMARK, Counters, LiveRules, LiveShard
+from episode.spark.startup.workers import prepare_worker
+from episode.spark.stream.chain import Clock
+from episode.spark.stream.packed_processor import declared
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.stateful_processor import ExpiredTimerInfo, MapState, TimerValues, ValueState
+
+
+# The chunks of a shard's state in Spark's state store.
+#
+# Every call of the state store goes to the JVM and back. So while the chunks of a shard are small they are all kept in
+# one value, written anew with every step; once they are not, each is an entry of a map, and a step writes what is new.
+
+
+SMALL = 1 << 16
+"""Bytes of chunks up to which they are kept in one value."""
+
+
+class ChunkMap(Protocol):
+    """Spark's map state of (name) by (version, data)."""
+
+    def iterator(self) -> Iterator[tuple[tuple[str], tuple[int, bytes]]]: ...
+
+    def updateValue(self, key: tuple[str], value: tuple[int, bytes]) -> None: ...
+
+    def removeKey(self, key: tuple[str]) -> None: ...
+
+
+@dataclass
+class ShardChunks:
+    """What the state of a shard consists of. small: all chunks by name; None: they are in the map, for good."""
+
+    small: dict[str, StateChunk] | None
+
+    @staticmethod
+    def read(small: bytes, large: ChunkMap) -> tuple[ShardChunks, list[StateChunk]]:
+        """The chunks that were written last. small: what `change` gave."""
+        if not small:
+            return ShardChunks(None), [StateChunk(name, v, bytes(data)) for (name,), (v, data) in large.iterator()]
+        columns = from_bytes(bytes(small)).to_pydict()
+        chunks = [StateChunk(*one) for one in zip(columns["name"], columns["version"], columns["data"], strict=True)]
+        return ShardChunks({chunk.name: chunk for chunk in chunks}), chunks
+
+    def change(self, changes: Snapshot, large: ChunkMap) -> bytes:
+        """Write what has changed; what is to be kept in the one value: nothing where the chunks are in the map."""
+        if self.small is None:
+            for name in changes.removed:
+                large.removeKey((name,))
+            self._enter(changes.put, large)
+            return b""
+        changes.apply(self.small)
+        if sum(len(chunk.data) for chunk in self.small.values()) <= SMALL:
+            return _together(list(self.small.values()))
+        self._enter(tuple(self.small.values()), large)
+        self.small = None
+        return b""
+
+    def _enter(self, chunks: tuple[StateChunk, ...], large: ChunkMap) -> None:
+        for chunk in chunks:
+            large.updateValue((chunk.name,), (chunk.version, chunk.data))
+
+
+def _together(chunks: list[StateChunk]) -> bytes:
+    names, versions, data = ([getattr(one, name) for one in chunks] for name in ("name", "version", "data"))
+    columns = [pa.array(names, pa.string()), pa.array(versions, pa.int32()), pa.array(data, pa.binary())]
+    return to_bytes(pa.Table.from_arrays(columns, names=["name", "version", "data"]))
+
+
+# What the workers of a stream do: steps of shards, with their state in Spark's state store.
+
+
+ROLL_CALL = -1
+"""The number of no shard: its state says to which query, with how many shards, the checkpoint belongs."""
+
+HEAD_VERSION = 2
+COUNTERS = tuple(Counters().as_dict())
+OUTPUT = "shard int, blob binary, " + ", ".join(f"{name} long" for name in COUNTERS)
+_NO_TIMER = -1
+_BLOB_ROWS = 1 << 17
+_QUERY_ID = "sql.streaming.queryId"
+
+
+@dataclass(frozen=True)
+class StreamRules:
+    """How a stream is run.
+
+    clock: event time by Spark's watermark.
+    late_path: directory for late events, as Parquet.
+    name: what tells the pattern from others of its streaming query: the name of its counters.
+    arguments: the values of the query's parameters, shown: a checkpoint belongs to a query with its values.
+    time_unit: what whole numbers of event time count, where that is said: a checkpoint keeps Spark's clock.
+    """
+
+    live: LiveRules
+    clock: Clock
+    shards: int
+    late_path: str | None = None
+    name: str = ""
+    arguments: str = ""
+    time_unit: str = ""
+
+
+class ShardProcessor(StatefulProcessor):
+    """Steps of the shards of one task, with their state in Spark's state store."""
+
+    def __init__(self, spec: MatcherSpec, rules: StreamRules) -> None:
+        self.spec = spec
+        self.rules = rules
+
+    @staticmethod
+    def opened(blob: bytes) -> pa.Table:
+        """The events of an envelope, as they came or as the state keeps them."""
+        return opened(blob)
+
+    @property
+    def fingerprint(self) -> str:
+        """What the state belongs to: the query, the values of its parameters, and what its times count."""
+        further = [one for one in (self.rules.arguments, self.rules.time_unit and f"in {self.rules.time_unit}") if one]
+        return fingerprint(self.spec.fingerprint, *further) if further else self.spec.fingerprint
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        self.use(handle, *declared(handle))
+
+    def use(self, handle: StatefulProcessorHandle, head: ValueState, chunks: MapState) -> None:
+        """Go on with state that was declared already."""
+        self.handle, self.head, self.chunks = handle, head, chunks
+
+    def handleInputRows(
+        self, key: Any, rows: Iterator[pd.DataFrame], timerValues: TimerValues
+    ) -> Iterator[pd.DataFrame]:
+        if key[0] == ROLL_CALL:
+            self._answer()
+            return
+        frames = list(rows)
+        blobs = [bytes(blob) for frame in frames for blob in frame["blob"]]
+        if len(blobs) > 1:
+            origins = np.concatenate([frame["origin"].to_numpy() for frame in frames])
+            blobs = [blobs[at] for at in np.argsort(origins, kind="stable")]
+        yield from self._step(key[0], blobs, timerValues)
+
+    def handleExpiredTimer(
+        self, key: Any, timerValues: TimerValues, expiredTimerInfo: ExpiredTimerInfo
+    ) -> Iterator[pd.DataFrame]:
+        yield from self._step(key[0], [], timerValues, fired=True)
+
+    def close(self) -> None:
+        pass
+
+    def _answer(self) -> None:
+        """Does the checkpoint belong to this query? Its first micro-batch says so."""
+        head = self._head()
+        self._check(head)
+        if not head.steps:
+            self.head.update(astuple(replace(head, steps=1)))
+
+    def _head(self) -> _Head:
+        known = self.head.get()
+        return _Head(*known) if known else _Head(shards=self.rules.shards, query=self.fingerprint)
+
+    def _step(self, number: int, blobs: list[bytes], times: TimerValues, fired: bool = False) -> Iterator[pd.DataFrame]:
+        prepare_worker()
+        head = self._head()
+        self._check(head)
+        shard, chunks = self._shard(number, head)
+        milliseconds = times.getCurrentWatermarkInMs()
+        for matches in shard.advance([(blob, self.opened(blob)) for blob in blobs], self._watermark(times)):
+            yield from _blobs(number, matches)
+        if shard.late is not None and self.rules.late_path is not None:
+            name = late_file(query_id(), self.rules.name, self.fingerprint, number, head.steps)
+            _write_late(plain(shard.late), self.rules.late_path, name)
+        self._stepped(number, shard)
+        self._save(number, shard, chunks, head, milliseconds, fired)
+        yield pd.DataFrame([{"shard": number, "blob": None, **shard.counters.as_dict()}])
+
+    def _watermark(self, times: TimerValues) -> int:
+        """In units of event time."""
+        milliseconds = times.getCurrentWatermarkInMs()
+        return self.rules.clock.watermark(milliseconds) if milliseconds > 0 else NO_WATERMARK
+
+    def _stepped(self, number: int, shard: LiveShard) -> None:
+        """All matches of a step are out; its state is written next."""
+
+    def _check(self, head: _Head) -> None:
+        if head.format != HEAD_VERSION:
+            raise EpisodeDataError(
+                f"The checkpoint has state of format {head.format}; this version reads format {HEAD_VERSION}.",
+                hint="Run it with the version that wrote it, or start anew with another checkpoint.",
+            )
+        if head.shards != self.rules.shards:
+            raise EpisodeDataError(
+                f"The checkpoint was written with {head.shards} shards, this query has {self.rules.shards}.",
+                hint=f"Use Options(shards={head.shards}), or start anew with another checkpoint.",
+            )
+        if head.query != self.fingerprint:
+            raise EpisodeDataError(
+                "The checkpoint belongs to another query: pattern, conditions, measures or input columns differ.",
+                hint="Start the changed query with a checkpoint of its own.",
+            )
+
+    def _shard(self, number: int, head: _Head) -> tuple[LiveShard, ShardChunks]:
+        warm = _warm.pop(self._place(number), None)
+        if warm is not None and warm.token == head.token:
+            return warm.shard, warm.chunks
+        shard, chunks = LiveShard(self.spec, self.rules.live), ShardChunks({})
+        if head.token:
+            chunks, state = ShardChunks.read(head.small, self.chunks)
+            shard.restore(state, head.watermark, head.ended, self.opened)
+        return shard, chunks
+
+    def _place(self, number: int) -> tuple[str, ...]:
+        """What tells a shard from those of other patterns and queries."""
+        return _task_query() or "", self.rules.name, self.fingerprint, str(number)
+
+    def _save(
+        self, number: int, shard: LiveShard, chunks: ShardChunks, head: _Head, milliseconds: int, fired: bool
+    ) -> None:  # fmt: skip
+        small = chunks.change(shard.snapshot(), self.chunks)
+        wakes_at = shard.wakes_at
+        timer = _NO_TIMER if wakes_at is None else max(self.rules.clock.reaches(wakes_at), milliseconds + 1)
+        if head.timer not in (_NO_TIMER, timer) and not fired:
+            self.handle.deleteTimer(head.timer)
+        if timer not in (_NO_TIMER, head.timer):
+            self.handle.registerTimer(timer)
+        token = uuid.uuid4().hex
+        after = replace(
+            head, token=token, watermark=shard.watermark, ended=shard.ended, timer=timer, steps=head.steps + 1,
+            small=small,
+        )  # fmt: skip
+        self.head.update(astuple(after))
+        _warm[self._place(number)] = _Warm(token, shard, chunks)
+        while len(_warm) > _MOST_WARM:
+            _warm.popitem(last=False)
+
+
+class _Warm(NamedTuple):
+    """A shard as this process left it, and the token of the state that it wrote."""
+
+    token: str
+    shard: LiveShard
+    chunks: ShardChunks
+
+
+_warm: OrderedDict[tuple[str, ...], _Warm] = OrderedDict()
+"""Shards as this process left them: who finds the token in the state store may go on with the shard as it is. A shard
+that another process has taken further, or a step that was not committed, has another token: such a shard is dropped,
+so that a process has each shard once, however often its workers take turns."""
+
+_MOST_WARM = 2048
+
+
+@dataclass(frozen=True)
+class _Head:
+    """The small state of a shard. small: all of its chunks, where they are small."""
+
+    format: int = HEAD_VERSION
+    token: str = ""
+    watermark: int = NO_WATERMARK
+    ended: bool = False
+    timer: int = _NO_TIMER
+    steps: int = 0
+    shards: int = 0
+    query: str = ""
+    small: bytes = b""
+
+
+def _blobs(number: int, matches: pa.Table) -> Iterator[pd.DataFrame]:
+    """Matches in rows of the output; what a step counts comes after them."""
+    for begin in range(0, matches.num_rows, _BLOB_ROWS):
+        blob = to_bytes(matches.slice(begin, _BLOB_ROWS))
+        yield pd.DataFrame([{"shard": number, "blob": blob, **dict.fromkeys(COUNTERS, 0)}])
+
+
+def late_file(query: str, pattern: str, fingerprint: str, shard: int, step: int) -> str:
+    """The name of the file with the late events of a step.
+
+    query: Spark's id of the streaming query, which the checkpoint keeps: a step that is run again writes the same file
+    again, and another checkpoint writes others. The same pattern may stand in a query twice, over two streams: so its
+    name counts beside its fingerprint.
+    """
+    which = hashlib.sha256(f"{pattern}\n{fingerprint}".encode()).hexdigest()[:12]
+    return f"late-{query}-{which}-{shard:05d}-{step:012d}.parquet"
+
+
+def query_id() -> str:
+    """Spark's id of the streaming query that this task belongs to."""
+    query = _task_query()
+    if query is None:
+        raise EpisodeDataError(
+            "Spark does not say to which query this task belongs: late events of two queries would be mixed.",
+            hint="Options(late='drop') counts late events without keeping them.",
+        )
+    return query
+
+
+def _task_query() -> str | None:
+    task = TaskContext.get()
+    return None if task is None else task.getLocalProperty(_QUERY_ID)
+
+
+def _write_late(table: pa.Table, path: str, name: str) -> None:
+    """Late events of a step in a file of its own, whole or not at all."""
+    files, place = FileSystem.from_uri(path) if "://" in path else (LocalFileSystem(), path)
+    files.create_dir(place, recursive=True)
+    unfinished = f"{place}/_{uuid.uuid4().hex}"
+    pq.write_table(table, unfinished, filesystem=files)
+    files.move(unfinished, f"{place}/{name}")
+
+
+def open_matches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        for blob in batch.column(0):
+            if blob.is_valid:
+                yield from pa.ipc.open_stream(blob.as_buffer())
