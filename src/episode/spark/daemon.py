@@ -37,7 +37,10 @@ def without_archives(path: list[str]) -> list[str]:
 def load() -> None:
     """Load what every query needs."""
     from episode.matchers import engines
-    from episode.spark import batch, live_tasks, store_source, stream  # noqa: F401  (workers find them loaded)
+    from episode.spark import live  # noqa: F401  (workers find all of these loaded)
+    from episode.spark.batch import runtime as batch  # noqa: F401
+    from episode.spark.stores import source  # noqa: F401
+    from episode.spark.stream import runtime as stream  # noqa: F401
 
     engines.load()
     gc.collect()
@@ -48,7 +51,7 @@ def load_planner() -> None:
     """Load what workers need that plan."""
     from pyspark.sql.worker import plan_data_source_read  # noqa: F401
 
-    from episode.spark import store_reading, store_source, store_writing  # noqa: F401
+    from episode.spark.stores import reading, source  # noqa: F401
 
     gc.collect()
     gc.freeze()
