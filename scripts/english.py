@@ -1,8 +1,8 @@
 """Phrases and names that read like a translation, found in the docstrings, comments and names of src (`make lint`).
 
-Each pattern has the wording to use instead; correct uses are excluded in the pattern itself. Names of functions are verbs
-or nouns, never bare participles; docstrings begin with a verb or with a noun that names the thing. With folders or files
-as arguments, only those are read.
+Each pattern has the wording to use instead; correct uses are excluded in the pattern itself. Functions are named by verbs
+or nouns, never by bare participles; docstrings begin with a verb or with a noun that names the thing. Arguments are the
+folders and files to read.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "episode"
 PHRASES = {
     r"where (?:there (?:is|are)|it is|they are|that is|none is|one is|needed|possible)": "if …",
     r"says?": "sets, explains, declares; see …",
-    r"(?:is|are) no (?!longer|more|less|fewer|other|further|later|earlier|greater|larger|smaller|wider|longer)\w+": "is not a …",
+    r"(?:is|are) no (?!longer|more|less|fewer|other|further|(?:lat|earli|great|larg|small|wid)er)\w+": "is not a …",
     r"(?:is|are) none": "is not one, there are none of",
     r"stands? (?!for\b)\w+": "is, appears",
     r"go(?:es|ing)? on": "continues, resumes",
@@ -42,12 +42,13 @@ PHRASES = {
 }
 OPENINGS = r"(?:What|How|Where|Which|Those|That|It|They|Of|With|As) |As `|Whether,|The one "
 """A docstring does not begin so: no pronoun whose noun is elsewhere, no clause instead of a noun."""
-IRREGULAR = frozenset(
-    "asked begun bound brought built chosen done drawn driven found given gone grown held hidden kept known laid led "
-    "made meant met paid said seen sent shown sold sought spoken stood taken thrown told torn woken worn written".split()
+IRREGULAR = re.compile(
+    "asked|begun|bound|brought|built|chosen|done|drawn|driven|found|given|gone|grown|held|hidden|kept|known|laid|led|"
+    "made|meant|met|paid|said|seen|sent|shown|sold|sought|spoken|stood|taken|thrown|told|torn|woken|worn|written"
 )
 REGULAR = frozenset({"embed", "exceed", "feed", "need", "proceed", "seed", "speed", "succeed"})
 """Verbs that end as participles do."""
+Function = ast.FunctionDef | ast.AsyncFunctionDef
 _PHRASES = [(re.compile(rf"\b{pattern}", re.IGNORECASE), instead) for pattern, instead in PHRASES.items()]
 _OPENING = re.compile(OPENINGS)
 _CODE = re.compile(r"`[^`]*`|'[^' ]*'|\"[^\"]*\"")
@@ -57,7 +58,7 @@ def main(arguments: list[str]) -> int:
     paths = [Path(argument) for argument in arguments] or [SOURCE]
     files = sorted(file for path in paths for file in (path.rglob("*.py") if path.is_dir() else [path]))
     found = [f"{file}:{line}: {message}" for file in files for line, message in complaints(file.read_text("utf-8"))]
-    print("\n".join(found)) if found else None
+    sys.stdout.writelines(one + "\n" for one in found)
     return 1 if found else 0
 
 
@@ -65,7 +66,7 @@ def complaints(text: str) -> Iterator[tuple[int, str]]:
     """Lines of a module with what is wrong there."""
     tree = ast.parse(text)
     for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and is_participle(node.name) and not _is_value(node):
+        if isinstance(node, Function) and is_participle(node.name) and not _is_value(node):
             yield node.lineno, f"{node.name}() is a participle: name what it does or returns"
     for line, prose in _docstrings(tree):
         if _OPENING.match(prose):
@@ -79,10 +80,10 @@ def complaints(text: str) -> Iterator[tuple[int, str]]:
 def is_participle(name: str) -> bool:
     """Whether a name is one word that is the participle of a verb."""
     word = name.strip("_")
-    return word in IRREGULAR or (word.isalpha() and word.endswith("ed") and word not in REGULAR)
+    return IRREGULAR.fullmatch(word) is not None or (word.isalpha() and word.endswith("ed") and word not in REGULAR)
 
 
-def _is_value(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+def _is_value(node: Function) -> bool:
     """Whether a function is read like an attribute: a property."""
     names = {decorator.id for decorator in node.decorator_list if isinstance(decorator, ast.Name)}
     return bool(names & {"property", "cached_property"})
@@ -91,9 +92,10 @@ def _is_value(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
 def _docstrings(tree: ast.Module) -> Iterator[tuple[int, str]]:
     """Docstrings of modules, classes and functions, and strings that explain the assignment before them."""
     for node in ast.walk(tree):
-        for part in getattr(node, "body", ()) if not isinstance(node, ast.Lambda | ast.IfExp) else ():
-            if isinstance(part, ast.Expr) and isinstance(part.value, ast.Constant) and isinstance(part.value.value, str):
-                yield part.lineno, part.value.value
+        for part in () if isinstance(node, ast.Lambda | ast.IfExp) else getattr(node, "body", ()):
+            value = part.value if isinstance(part, ast.Expr) else None
+            if isinstance(value, ast.Constant) and isinstance(value.value, str):
+                yield part.lineno, value.value
 
 
 def _phrases(line: int, prose: str) -> Iterator[tuple[int, str]]:
