@@ -1,6 +1,6 @@
 """Phrases and names that read like a translation, found in the docstrings, comments and names of src (`make lint`).
 
-Each pattern has the wording to use instead; correct uses are excluded in the pattern itself. Functions are named by verbs
+Each pattern has the wording to use instead; correct uses are excluded in the pattern. Functions are named by verbs
 or nouns, never by bare participles; docstrings begin with a verb or with a noun that names the thing. Arguments are the
 folders and files to read.
 """
