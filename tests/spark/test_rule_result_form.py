@@ -14,7 +14,7 @@ from tests.support.streams import Files
 
 import episode
 from episode import Options, streams
-from episode.spark.batch.runtime import rules as rule_results
+from episode.spark.batch import rules as rule_results
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("rocksdb", "elsewhere")]
 END = 1_000_000

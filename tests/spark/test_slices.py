@@ -15,9 +15,9 @@ from pyspark.sql import functions as F
 import episode
 from episode import EpisodeAnalysisError, EpisodeUnsupportedError, Options
 from episode.plan.pattern import RunOptions
-from episode.spark.batch.runtime import runtime as batch
-from episode.spark.batch.runtime import slices
-from episode.spark.scan.direct import sketch
+from episode.spark.batch import runtime as batch
+from episode.spark.batch import slices
+from episode.spark.scan import sketch
 from episode.store.catalog import Catalog
 from episode.store.stream import open_store
 

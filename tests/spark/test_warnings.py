@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 import episode
 from episode.matchers.spark_types import retyped
-from episode.spark.scan.direct import sketch
+from episode.spark.scan import sketch
 
 pytestmark = pytest.mark.spark
 

@@ -13,7 +13,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 from episode.errors import EpisodeAnalysisError
 from episode.matchers.envelope import Packing, unpack
 from episode.matchers.protocol import InputOrder, OrderKey
-from episode.spark.stores.catalog import reading as store_reading
+from episode.spark.stores import reading as store_reading
 from episode.spark.stores.reading import EnvelopeOptions, LanePart, StoreReader, StoreStreamReader
 from episode.spark.stores.source import EpisodeSource, declared_schema
 from episode.store.catalog import Catalog, declare
