@@ -157,12 +157,12 @@ def floor(stream: Stream) -> Any:
 def planned(spark: Any, place: Path, window: str, query_text: str = PRICE_FALL) -> tuple[Any, Stream]:
     """The query's DataFrame, and the stream that was planned for it."""
     from episode.lang.statement import parse_statement
-    from episode.queries.planning import Events, plan_over
+    from episode.queries.planning import PatternEvents, plan_over
 
     text = query_text.format(window=window)
     frame = episode.sql(text, ticks=stream_of(spark, place), options=Options(watermark="1 second"))
     clause = parse_statement(text).patterns[0].clause
-    query = plan_over(spark, clause, Events(stream_of(spark, place)), Options(watermark="1 second").run())
+    query = plan_over(spark, clause, PatternEvents(stream_of(spark, place)), Options(watermark="1 second").run())
     assert isinstance(query.run, Stream)
     return frame, query.run
 

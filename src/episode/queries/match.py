@@ -18,7 +18,7 @@ from episode.queries.languages import language_of
 from episode.queries.languages.events import strategy_of
 from episode.queries.options import Options
 from episode.queries.origins import Origin, PlacedPattern, remember
-from episode.queries.planning import Events, events_of_classes, plan_over, warn_of_input
+from episode.queries.planning import PatternEvents, events_of_classes, plan_over, warn_of_input
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -85,7 +85,7 @@ class MatchQuery:
         frame = placed.planned.frame()
         return remember(frame, Origin(placed.source.text, frame.sparkSession, (placed,)))
 
-    def _planned(self, query: object) -> tuple[Events, PlannedQuery]:
+    def _planned(self, query: object) -> tuple[PatternEvents, PlannedQuery]:
         self.options.check_use([language_of(query)])
         session, events = self.events_of(query)
         planned = plan_over(session, query, events, self._run)
@@ -97,11 +97,11 @@ class MatchQuery:
         detect = self.given.detect
         return (self.options if detect is None else replace(self.options, detect=detect)).run(1, self.arguments)
 
-    def events_of(self, query: object) -> tuple[SparkSession, Events]:
+    def events_of(self, query: object) -> tuple[SparkSession, PatternEvents]:
         """The session, and the events of the pattern in it."""
         if self.text is not None:
             session, frame = one_table(self.spark, self.events)
-            return session, Events(frame, self.given)
+            return session, PatternEvents(frame, self.given)
         language = language_of(query)
         if not language.classes(query):
             raise EpisodeAnalysisError(

@@ -13,7 +13,7 @@ from episode.errors import EpisodeAnalysisError
 from episode.lang.syntax import Source
 from episode.queries.language import Language
 from episode.queries.languages import language_of
-from episode.queries.planning import Events
+from episode.queries.planning import PatternEvents
 from episode.words import plural
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class PlacedPattern:
     """One pattern of a query. events: those it was planned over; of a correlation, first those of the live pattern."""
 
     query: Any
-    events: tuple[Events, ...]
+    events: tuple[PatternEvents, ...]
     planned: Planned
     run: RunOptions
 

@@ -29,7 +29,7 @@ Opened = Callable[[str, tuple[str, ...]], "History"]
 
 
 @dataclass(frozen=True)
-class Events:
+class PatternEvents:
     """The events of one pattern on Spark. names: of their table. tables: of the classes that they were made of, if they
     were."""
 
@@ -47,7 +47,7 @@ class Events:
         return Input(schema, self.names, self.tables)
 
 
-def plan_over(spark: SparkSession, query: object, events: Events, run: RunOptions) -> PlannedQuery:
+def plan_over(spark: SparkSession, query: object, events: PatternEvents, run: RunOptions) -> PlannedQuery:
     """One pattern over its events."""
     from episode.spark.query import plan_query
 
@@ -55,7 +55,7 @@ def plan_over(spark: SparkSession, query: object, events: Events, run: RunOption
     return plan_query(spark, events.frame, bound, run)
 
 
-def warn_of_input(query: object, events: Events, planned: PlannedQuery) -> None:
+def warn_of_input(query: object, events: PatternEvents, planned: PlannedQuery) -> None:
     """Warn if the result over a table is likely not what was meant: rows in no order, classes without events. In a
     stream, the order is known and a class may come later."""
     if planned.is_stream:
@@ -82,8 +82,8 @@ def _rows_of(planned: PlannedQuery) -> Rows | None:
 def plan_pair(
     spark: SparkSession,
     query: Correlation,
-    live: Events,
-    archive: Events,
+    live: PatternEvents,
+    archive: PatternEvents,
     run: RunOptions,
     wanted: Collection[str] | None = None,
 ) -> PlannedCorrelation:
@@ -148,7 +148,9 @@ def _with_history(
     return bound.with_history(opened, closed)
 
 
-def events_of_classes(spark: SparkSession, query: object, frames: Mapping[str, DataFrame], given: Given) -> Events:
+def events_of_classes(
+    spark: SparkSession, query: object, frames: Mapping[str, DataFrame], given: Given
+) -> PatternEvents:
     """The DataFrames of classes as one stream of events."""
     from episode.spark.expressions import input_schema, one_stream
 
@@ -164,4 +166,4 @@ def events_of_classes(spark: SparkSession, query: object, frames: Mapping[str, D
         )
     schemas = {name: input_schema(spark, frame, source, f"the class {name}") for name, frame in frames.items()}
     tables = language.unite(query, schemas, given)
-    return Events(one_stream(frames, tables), given, tables=tables)
+    return PatternEvents(one_stream(frames, tables), given, tables=tables)

@@ -35,7 +35,7 @@ from episode.queries.languages.correlation import correlation_of
 from episode.queries.options import Options
 from episode.queries.origins import Origin, PlacedPattern
 from episode.queries.pairs import escaped, hidden_columns, lateral, mentioned_names, tables_text
-from episode.queries.planning import Events, events_of_classes, plan_over, plan_pair, warn_of_input
+from episode.queries.planning import PatternEvents, events_of_classes, plan_over, plan_pair, warn_of_input
 from episode.queries.streams import insert, insertion_target, mentioned, run_stream_statement
 from episode.queries.subqueries import subquery_rows
 from episode.queries.windows import WINDOWS, window_replacements, without_unread
@@ -247,7 +247,7 @@ class StatementQuery:
             frame = without_unread(frame, select, self.statement.tokens)
             names = tuple(one for one in (select.alias or select.name,) if one)
             for window in select.windows:
-                frame = self._plan(window, Events(frame, names=names), window.source.span.start)
+                frame = self._plan(window, PatternEvents(frame, names=names), window.source.span.start)
             self.frames[name] = frame
         return name
 
@@ -302,7 +302,7 @@ class StatementQuery:
 
     # ---- patterns ------------------------------------------------------------------------------------
 
-    def _events(self, pattern: TablePattern | TableQuery) -> Events:
+    def _events(self, pattern: TablePattern | TableQuery) -> PatternEvents:
         """Those of a pattern of the statement."""
         if isinstance(pattern, TableQuery):
             return self._named_events(pattern.query, pattern.span.start)
@@ -310,9 +310,9 @@ class StatementQuery:
         if frame is None:
             query = self._with_common_tables(f"SELECT * FROM {self._text(pattern.input)}", pattern.span.start)
             frame = self._run(self._with_keyword_tables(query))
-        return Events(frame, names=tuple(name for name in (pattern.alias or pattern.name,) if name))
+        return PatternEvents(frame, names=tuple(name for name in (pattern.alias or pattern.name,) if name))
 
-    def _plan(self, query: object, events: Events, position: int) -> DataFrame:
+    def _plan(self, query: object, events: PatternEvents, position: int) -> DataFrame:
         run = self._options(query)
         planned = plan_over(self.spark, query, events, run)
         if self.warns:
@@ -320,12 +320,12 @@ class StatementQuery:
         self.placed[position] = PlacedPattern(query, (events,), planned, run)
         return self.framed(planned)
 
-    def _named_events(self, query: PatternQuery, position: int) -> Events:
+    def _named_events(self, query: PatternQuery, position: int) -> PatternEvents:
         """Those of a pattern that names one table of all events (FROM), or has one per class."""
         language = language_of(query)
         named, classes = language.table(query), language.classes(query)
         if named is not None:
-            return Events(self._table(named[0], position))
+            return PatternEvents(self._table(named[0], position))
         if classes:
             frames = {name: self._class_table(query, name, place, position) for name, place in classes.items()}
             return events_of_classes(self.spark, query, frames, Given())

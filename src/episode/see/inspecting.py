@@ -12,7 +12,7 @@ import pyarrow as pa
 from episode.errors import EpisodeAnalysisError
 from episode.lang.cursor import closest
 from episode.queries.origins import PlacedPattern
-from episode.queries.planning import Events
+from episode.queries.planning import PatternEvents
 
 if TYPE_CHECKING:
     from episode.matchers.bound import BoundPattern
@@ -27,7 +27,7 @@ class Inspected:
     """
 
     placed: PlacedPattern
-    events: Events
+    events: PatternEvents
     bound: BoundPattern
     live: bool = field(default=False, kw_only=True)
 
@@ -124,7 +124,7 @@ def inspected(placed: PlacedPattern) -> tuple[Inspected, ...]:
     return tuple(_inspected(placed, events, bound) for events, bound in zip(placed.events, bounds, strict=True))
 
 
-def _inspected(placed: PlacedPattern, events: Events, bound: BoundPattern) -> Inspected:
+def _inspected(placed: PlacedPattern, events: PatternEvents, bound: BoundPattern) -> Inspected:
     from episode.spark.packing import columns_of
     from episode.spark.stores.catalog import past_of
 

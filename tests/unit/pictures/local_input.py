@@ -17,7 +17,7 @@ from episode.queries.language import Given, Input
 from episode.queries.languages import language_of
 from episode.queries.local import local_schema
 from episode.queries.origins import PlacedPattern
-from episode.queries.planning import Events
+from episode.queries.planning import PatternEvents
 from episode.see.inspecting import Inspected
 
 
@@ -57,6 +57,6 @@ def local_input(query: Any, table: pa.Table, **given: Any) -> LocalInput:
     run = RunOptions(eager=said.detect != "complete")
     bound = language.bind(query, Input(local_schema(table.schema, language.source(query), {})), said, run)
     frame: Any = SimpleNamespace(columns=table.column_names, isStreaming=False, count=lambda: table.num_rows)
-    events = Events(frame, said)
+    events = PatternEvents(frame, said)
     planned: Any = SimpleNamespace(pattern=bound)
     return LocalInput(PlacedPattern(query, (events,), planned, run), events, bound, table=table)
