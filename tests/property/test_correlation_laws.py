@@ -1,4 +1,4 @@
-"""The laws of architecture.md for recency correlation, for every strategy: oracle equality, chunk and shard invariance,
+"""The laws for recency correlation, for every strategy: oracle equality, chunk and shard invariance,
 restarts, order, bounded state."""
 
 from __future__ import annotations

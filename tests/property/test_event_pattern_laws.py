@@ -1,4 +1,4 @@
-"""The laws of architecture.md for event patterns: oracle equality, chunk and shard invariance, bounded state."""
+"""The laws for event patterns: oracle equality, chunk and shard invariance, bounded state."""
 
 from __future__ import annotations
 

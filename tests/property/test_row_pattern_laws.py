@@ -1,4 +1,4 @@
-"""The laws of architecture.md for row patterns: oracle equality, chunk invariance, shard invariance."""
+"""The laws for row patterns: oracle equality, chunk invariance, shard invariance."""
 
 from __future__ import annotations
 

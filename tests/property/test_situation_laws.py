@@ -1,4 +1,4 @@
-"""The laws of architecture.md for situation patterns: oracle equality, chunk and shard invariance, bounded state."""
+"""The laws for situation patterns: oracle equality, chunk and shard invariance, bounded state."""
 
 from __future__ import annotations
 

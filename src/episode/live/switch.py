@@ -3,7 +3,7 @@
 A pattern is a row of *states*: a singleton takes one event, a star any number; `B+` is a singleton and a star. Each
 state counts what came in and what went out (Definition 1). The functions below are Definitions 2 to 8 and Table 4.3
 over those counts; they know neither threads nor slices. What is counted where, and what is taken where the thesis says
-two things at once, is written in docs/decisions.md.
+two things at once, is in docs/dev/decisions/live.md.
 """
 
 from __future__ import annotations
