@@ -14,7 +14,8 @@ DEV = Path(__file__).parents[2] / "docs" / "dev"
 MAP = (DEV / "map.md").read_text(encoding="utf-8")
 ROWS = [[cell.strip() for cell in line.strip("|").split("|")] for line in MAP.splitlines() if line.startswith("| [`")]
 _SPEC = importlib.util.spec_from_file_location("room_pages", DEV.parent / "site" / "room_pages.py")
-assert _SPEC is not None and _SPEC.loader is not None
+assert _SPEC is not None
+assert _SPEC.loader is not None
 room_pages = importlib.util.module_from_spec(_SPEC)
 _SPEC.loader.exec_module(room_pages)
 NUMBER = re.compile(r"^## (\d+)\. ", re.MULTILINE)
