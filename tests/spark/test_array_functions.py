@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from tests.property.test_arrays_in_conditions import ARRAYS, CONDITIONS
 from tests.reference.scalars import scalar_value
 
-from episode.lang.spark_expression import SparkExpressions
+from episode.lang.spark_dialect import SparkExpressions
 
 pytestmark = pytest.mark.spark
 

@@ -15,18 +15,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NoReturn, Protocol
 
-from sqlglot import exp
-from sqlglot.dialects.spark import Spark
-
 from episode.errors import EpisodeSyntaxError, EpisodeUnsupportedError
 from episode.lang.cursor import Cursor, describe
 from episode.lang.lexer import Kind, Token, tokenize
 from episode.lang.spark_expression import Surroundings, Unreadable, read_expression
 from episode.lang.syntax import Scalar, Source, Span
+from episode.lang.trees import exp
 
 PLACEHOLDER = "__episode_"
-KEYWORDS = frozenset(word for word in Spark.Tokenizer.KEYWORDS if word.isalpha())
-"""Words that may not be a plain name to sqlglot."""
 
 
 class AtomReader(Protocol):
@@ -198,6 +194,13 @@ def called(cursor: Cursor) -> str:
     if token.kind is not Kind.NAME or not cursor.peek().is_symbol("(") or cursor.peek(-1).is_symbol("."):
         return ""
     return "" if is_quantifier(cursor, token) else token.upper
+
+
+def is_keyword(token: Token) -> bool:
+    """Is a word not a plain name to sqlglot?"""
+    from episode.lang.spark_dialect import KEYWORDS
+
+    return token.upper in KEYWORDS
 
 
 def is_quantifier(cursor: Cursor, token: Token) -> bool:

@@ -5,18 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
-
-import sqlglot
-from sqlglot import exp
-from sqlglot.dialects.spark import Spark
-from sqlglot.errors import ErrorLevel, ParseError, SqlglotError
 
 from episode.lang.cursor import describe
 from episode.lang.lexer import Kind, Token
+from episode.lang.trees import exp
 
 MAXIMUM_DEPTH = 100
-CHAINS = (exp.And, exp.Or)
+CHAINS = ("and", "or")
 """A AND B AND C … may be long: chains of these are flattened, so that they do not count as depth."""
 
 OPENING, CLOSING = ("(", "[", "{"), (")", "]", "}")
@@ -26,15 +21,6 @@ SIGNS = ("NOT", "INTERVAL", "-", "+", "~", "!")
 TOO_DEEP = "This expression is nested too deeply."
 MISSING_OPERATOR = "An operator or a comma may be missing before it."
 BINARY_WORDS = frozenset(["AND", "OR", "LIKE", "ILIKE", "RLIKE", "REGEXP", "IN", "IS", "BETWEEN", "DIV"])
-
-
-KNOWN_FUNCTIONS = (
-    "ABS", "BOOLEAN", "COALESCE", "DATE", "DATEADD", "DATEDIFF", "DATE_ADD", "DATE_DIFF", "DOUBLE", "EXP", "FLOAT",
-    "GREATEST", "IF", "IFNULL", "INT", "ISNAN", "LEAST", "LN", "MOD", "NULLIF", "NVL", "POW", "POWER", "SQRT", "STRING",
-    "TIMESTAMP", "TIMESTAMPADD", "TIMESTAMPDIFF", "TO_UNIX_TIMESTAMP", "UNIX_MICROS", "UNIX_MILLIS", "UNIX_SECONDS",
-    "UNIX_TIMESTAMP",
-)  # fmt: skip
-"""What the machine may evaluate itself, or takes a keyword as argument. All other calls stay as they are written."""
 
 
 @dataclass(frozen=True)
@@ -77,21 +63,6 @@ SITUATION_PATTERNS = Surroundings(
 )
 
 
-class SparkExpressions(Spark):
-    """Spark's SQL without sqlglot's knowledge of functions, which would write some of them in another way."""
-
-    class Tokenizer(Spark.Tokenizer):
-        STRING_ESCAPES = (*Spark.Tokenizer.STRING_ESCAPES, "'", '"')
-
-    class Parser(Spark.Parser):
-        FUNCTIONS = {name: Spark.Parser.FUNCTIONS[name] for name in KNOWN_FUNCTIONS}  # noqa: RUF012
-        ARRAY_CONSTRUCTORS: ClassVar[dict[str, Any]] = {}  # array(x, y)[0] is an element in Spark, not the array of 0
-        COLON_PLACEHOLDER_TOKENS = {  # noqa: RUF012 - any word may be the name of a parameter
-            *Spark.Parser.COLON_PLACEHOLDER_TOKENS,
-            *(kind for word, kind in Spark.Tokenizer.KEYWORDS.items() if word.isalpha()),
-        }
-
-
 class Unreadable(Exception):
     """The text is not an expression. `start`, `end`: offsets in the text, or None for all of it."""
 
@@ -105,9 +76,14 @@ class Unreadable(Exception):
 
 def read_expression(text: str, tokens: Sequence[Token], where: Surroundings = ROW_PATTERNS) -> exp.Expression:
     """The tree of one scalar expression. `tokens` are those of the text, for the place of what is wrong."""
+    from sqlglot import parse_one
+    from sqlglot.errors import ParseError, SqlglotError
+
+    from episode.lang.spark_dialect import SparkExpressions
+
     _check_nesting(tokens, where)
     try:
-        tree = sqlglot.parse_one(text, read=SparkExpressions, into=exp.Condition, error_message_context=len(text))
+        tree = parse_one(text, read=SparkExpressions, into=exp.Condition, error_message_context=len(text))
     except ParseError as error:
         raise _complaint(dict(error.errors[0]) if error.errors else {}, tokens) from None
     except RecursionError:
@@ -139,11 +115,13 @@ def changing_call(tree: exp.Expression) -> str | None:
     return next((name for name in names if name.lower() in CHANGING), None)
 
 
-GUARDED: dict[type, str] = {exp.Div: "try_divide", exp.Mod: "try_mod"}
+GUARDED = {"div": "try_divide", "mod": "try_mod"}
 
 
 def write_expression(tree: exp.Expression) -> str:
     """Spark's text of a tree."""
+    from sqlglot.errors import ErrorLevel, SqlglotError
+
     try:
         return str(tree.sql("spark", unsupported_level=ErrorLevel.RAISE, normalize_functions=False))
     except RecursionError:
@@ -155,13 +133,13 @@ def write_expression(tree: exp.Expression) -> str:
 def with_null_for_zero(tree: exp.Expression) -> exp.Expression:
     """The tree of a condition with null where it divides by zero: so it is in conditions, whoever evaluates them."""
 
-    def guarded(node: exp.Expression) -> exp.Expression:
-        function = GUARDED.get(type(node))
+    def guard(node: exp.Expression) -> exp.Expression:
+        function = GUARDED.get(node.key)
         if function is None:
             return node
         return exp.Anonymous(this=function, expressions=[node.this.unnest(), node.expression.unnest()])
 
-    return tree.copy().transform(guarded)
+    return tree.copy().transform(guard)
 
 
 # ---- what sqlglot complains of -----------------------------------------------------------------------
@@ -240,7 +218,7 @@ def _check_depth(tree: exp.Expression, where: Surroundings) -> None:
         if depth > MAXIMUM_DEPTH:
             raise Unreadable(TOO_DEEP, where.smaller)
         for child in node.iter_expressions():
-            pending.append((child, depth + (not (isinstance(node, CHAINS) and type(child) is type(node)))))
+            pending.append((child, depth + (not (node.key in CHAINS and type(child) is type(node)))))
 
 
 def _check_node(node: exp.Expression, tokens: Sequence[Token], where: Surroundings) -> None:

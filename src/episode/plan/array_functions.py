@@ -12,9 +12,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from sqlglot import exp
-
 from episode.lang.syntax import Scalar
+from episode.lang.trees import exp
 from episode.plan.arrays import (
     ASCENDING,
     ASCENDING_NULLS_FIRST,
@@ -130,7 +129,8 @@ class ArrayFunctions:
             return self.scope[node.name.lower()].value
         name, arguments = _call(node)
         handler = self.HANDLERS.get(name) if self._inside or self._reads_rows(node) else None
-        if name == "array" and type(node.parent) in (*COMPARISONS, exp.In) and self._reads_rows(node.parent):
+        parent = node.parent if name == "array" else None
+        if parent is not None and parent.key in (*COMPARISONS, "in") and self._reads_rows(parent):
             handler = self.HANDLERS[name]  # array_agg(A.x) = array(1, 2)
         if handler is None:
             if any(self.is_collected(each) for each in placeholders_in(node)):

@@ -10,9 +10,8 @@ from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import ClassVar, Protocol
 
-from sqlglot import exp
-
 from episode.errors import EpisodeUnsupportedError
+from episode.lang.trees import exp
 from episode.plan.expressions import (
     Apply,
     ArrayExpression,
@@ -106,33 +105,33 @@ LONGEST_LIST = 100
 LEAST_QUOTIENT_SCALE = 6
 """Digits that a quotient of decimals has after the point, whatever the digits before it."""
 COMPARISONS = {
-    exp.EQ: "eq",
-    exp.NEQ: "ne",
-    exp.LT: "lt",
-    exp.LTE: "le",
-    exp.GT: "gt",
-    exp.GTE: "ge",
-    exp.NullSafeEQ: "same",
+    "eq": "eq",
+    "neq": "ne",
+    "lt": "lt",
+    "lte": "le",
+    "gt": "gt",
+    "gte": "ge",
+    "nullsafeeq": "same",
 }
 ARITHMETIC = {
-    exp.Add: "add",
-    exp.Sub: "subtract",
-    exp.Mul: "multiply",
-    exp.Div: "divide",
-    exp.Mod: "modulo",
-    exp.IntDiv: "int_divide",
-    exp.SafeDivide: "divide",
+    "add": "add",
+    "sub": "subtract",
+    "mul": "multiply",
+    "div": "divide",
+    "mod": "modulo",
+    "intdiv": "int_divide",
+    "safedivide": "divide",
 }
 MICROSECONDS_PER_DAY = 86_400_000_000
 UNIT_MICROSECONDS = {
     "MICROSECOND": 1, "MILLISECOND": 1_000, "SECOND": 1_000_000, "MINUTE": 60_000_000,
     "HOUR": 3_600_000_000, "DAY": MICROSECONDS_PER_DAY, "WEEK": 7 * MICROSECONDS_PER_DAY,
 }  # fmt: skip
-DOUBLE_FUNCTIONS = {exp.Sqrt: "sqrt", exp.Exp: "exp", exp.Ln: "ln"}
+DOUBLE_FUNCTIONS = {"sqrt": "sqrt", "exp": "exp", "ln": "ln"}
 
 NO_ARGUMENTS: Arguments = {}
 Resolver = Callable[[str], Expression]
-Fallback = Callable[[exp.Expression], "Expression | None"]
+Fallback = Callable[["exp.Expression"], "Expression | None"]
 
 
 class OverArrays(Protocol):
@@ -205,15 +204,13 @@ class NativeCompiler:
             return Apply(operation, tuple(self.boolean(part) for part in chain(node)), "boolean")
         if isinstance(node, exp.Not):
             return Apply("not", (self.boolean(node.this),), "boolean")
-        for kind, operation in COMPARISONS.items():
-            if type(node) is kind:
-                return self.comparison(node, operation, self.compile(node.this), self.compile(node.expression))
-        for kind, operation in ARITHMETIC.items():
-            if type(node) is kind:
-                return self._arithmetic(node, operation, self.compile(node.this), self.compile(node.expression))
+        if node.key in COMPARISONS:
+            return self.comparison(node, COMPARISONS[node.key], self.compile(node.this), self.compile(node.expression))
+        if node.key in ARITHMETIC:
+            return self._arithmetic(node, ARITHMETIC[node.key], self.compile(node.this), self.compile(node.expression))
         if isinstance(node, exp.Anonymous) and node.name.lower() == "try_mod" and len(node.expressions) == 2:
             return self._arithmetic(node, "modulo", *map(self.compile, node.expressions))
-        handler = HANDLERS.get(type(node))
+        handler = HANDLERS.get(node.key)
         if handler is None and self.arrays is not None:
             return self.arrays.compile(self, node)
         if handler is None:
@@ -428,21 +425,22 @@ class NativeCompiler:
     def _timestamp_difference(self, node: exp.Expression) -> Expression:
         unit = node.args.get("unit")
         name = unit.name.upper() if unit is not None else ""
-        end, start = self.compile(_undated(node.this)), self.compile(_undated(node.expression))
+        operands = _without_date_conversion(node.this), _without_date_conversion(node.expression)
+        end, start = map(self.compile, operands)
         if name not in UNIT_MICROSECONDS:
             raise NotCompilable(node, f"a difference in {name.lower() or 'this unit'}")
         if end.type != start.type or end.type not in ("timestamp", "timestamp_ntz"):
             raise NotCompilable(node, f"a difference of {end.type} and {start.type}")
-        moments = (self._local(_undated(node.this), end), self._local(_undated(node.expression), start))
-        difference = Apply("subtract", moments, "bigint")
+        difference = Apply("subtract", tuple(map(self._local, operands, (end, start))), "bigint")
         return Apply("int_divide", (difference, Constant(UNIT_MICROSECONDS[name], "bigint")), "bigint")
 
     def _date_difference(self, node: exp.Expression) -> Expression:
-        if node.expression is None:
+        operands = _without_date_conversion(node.this), _without_date_conversion(node.expression)
+        if None in operands:
             raise NotCompilable(node, "a difference of one date")
         if node.args.get("unit") is not None and node.args["unit"].name.upper() != "DAY":
             return self._timestamp_difference(node)
-        end, start = self.compile(_undated(node.this)), self.compile(_undated(node.expression))
+        end, start = map(self.compile, operands)
         if not end.type == start.type == "date":
             raise NotCompilable(node, f"datediff of {end.type} and {start.type}")
         return Apply("subtract", (end, start), "int")
@@ -641,7 +639,7 @@ class NativeCompiler:
         value = self.compile(node.this)
         if not is_numeric(value.type):
             raise NotCompilable(node, f"{node.key} of {value.type}")
-        return Apply(DOUBLE_FUNCTIONS[type(node)], (self._double(node, value),), "double")
+        return Apply(DOUBLE_FUNCTIONS[node.key], (self._double(node, value),), "double")
 
     def _power(self, node: exp.Pow) -> Expression:
         base, exponent = self.compile(node.this), self.compile(node.expression)
@@ -760,8 +758,8 @@ def _as_local(node: exp.Expression) -> exp.Expression:
     return exp.cast(node.copy(), exp.DataType.Type.TIMESTAMPNTZ)
 
 
-def _undated(node: exp.Expression) -> exp.Expression:
-    """sqlglot puts a conversion to date around the arguments of datediff; the machine takes dates as they are."""
+def _without_date_conversion(node: exp.Expression) -> exp.Expression:
+    """Remove the conversion to date that sqlglot puts around the arguments of datediff."""
     return node.this if isinstance(node, exp.TsOrDsToDate) else node
 
 
@@ -780,32 +778,32 @@ def retype_null(value: Expression, type_: str) -> Expression:
 
 
 HANDLERS = {
-    exp.Is: NativeCompiler._is,
-    exp.Between: NativeCompiler._between,
-    exp.In: NativeCompiler._in,
-    exp.Case: NativeCompiler._case,
-    exp.If: NativeCompiler._if,
-    exp.Coalesce: NativeCompiler._coalesce,
-    exp.Nullif: NativeCompiler._nullif,
-    exp.NullSafeNEQ: NativeCompiler._differs,
-    exp.Greatest: NativeCompiler._extreme,
-    exp.Least: NativeCompiler._extreme,
-    exp.Neg: NativeCompiler._negate,
-    exp.Abs: NativeCompiler._absolute,
-    exp.Sqrt: NativeCompiler._double_function,
-    exp.Exp: NativeCompiler._double_function,
-    exp.Ln: NativeCompiler._double_function,
-    exp.Pow: NativeCompiler._power,
-    exp.IsNan: NativeCompiler._is_nan,
-    exp.Cast: NativeCompiler._cast,
-    exp.TryCast: NativeCompiler._cast,
-    exp.Interval: NativeCompiler._interval,
-    exp.TimestampDiff: NativeCompiler._timestamp_difference,
-    exp.DateDiff: NativeCompiler._date_difference,
-    exp.TsOrDsDiff: NativeCompiler._date_difference,
-    exp.UnixSeconds: NativeCompiler._unix_seconds,
-    exp.UnixMillis: NativeCompiler._unix_millis,
-    exp.UnixMicros: NativeCompiler._unix_micros,
-    exp.StrToUnix: NativeCompiler._unix_timestamp,
-    exp.TimeToUnix: NativeCompiler._unix_timestamp,
+    "is": NativeCompiler._is,
+    "between": NativeCompiler._between,
+    "in": NativeCompiler._in,
+    "case": NativeCompiler._case,
+    "if": NativeCompiler._if,
+    "coalesce": NativeCompiler._coalesce,
+    "nullif": NativeCompiler._nullif,
+    "nullsafeneq": NativeCompiler._differs,
+    "greatest": NativeCompiler._extreme,
+    "least": NativeCompiler._extreme,
+    "neg": NativeCompiler._negate,
+    "abs": NativeCompiler._absolute,
+    "sqrt": NativeCompiler._double_function,
+    "exp": NativeCompiler._double_function,
+    "ln": NativeCompiler._double_function,
+    "pow": NativeCompiler._power,
+    "isnan": NativeCompiler._is_nan,
+    "cast": NativeCompiler._cast,
+    "trycast": NativeCompiler._cast,
+    "interval": NativeCompiler._interval,
+    "timestampdiff": NativeCompiler._timestamp_difference,
+    "datediff": NativeCompiler._date_difference,
+    "tsordsdiff": NativeCompiler._date_difference,
+    "unixseconds": NativeCompiler._unix_seconds,
+    "unixmillis": NativeCompiler._unix_millis,
+    "unixmicros": NativeCompiler._unix_micros,
+    "strtounix": NativeCompiler._unix_timestamp,
+    "timetounix": NativeCompiler._unix_timestamp,
 }

@@ -7,13 +7,12 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TypeVar, Union
 
-from sqlglot import exp
-
 from episode.errors import EpisodeAnalysisError
 from episode.lang.functions import UserAggregate
 from episode.lang.lexer import Kind, tokenize
 from episode.lang.spark_expression import Unreadable, read_expression
 from episode.lang.syntax import ColumnRef, Scalar, Source, Span
+from episode.lang.trees import exp
 from episode.plan.expressions import Expression, Load, Running, walk
 from episode.plan.pattern import PatternPlan
 from episode.plan.schema import quote

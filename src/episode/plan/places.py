@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from sqlglot import exp
-
 from episode.lang.lexer import Kind, tokenize
 from episode.lang.lifting import PLACEHOLDER
 from episode.lang.syntax import Scalar, Source, Span
+from episode.lang.trees import exp
 
 
 def placeholders_in(node: exp.Expression) -> list[str]:

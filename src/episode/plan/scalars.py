@@ -11,11 +11,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import sha256
 
-from sqlglot import exp
-
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
 from episode.lang.spark_expression import Unreadable, changing_call, with_null_for_zero, write_expression
 from episode.lang.syntax import Atom, ColumnRef, Scalar, Source, Span
+from episode.lang.trees import exp
 from episode.plan.compilable import Mistake, NativeCompiler, NotCompilable
 from episode.plan.expressions import Current, ElementRow, Expression, Load, RowRef, depth
 from episode.plan.places import is_placeholder, place_of, placeholders_in, substitute

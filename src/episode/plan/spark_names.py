@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from sqlglot import exp
-
 from episode.lang.lexer import tokenize
 from episode.lang.spark_expression import Unreadable, read_expression
+from episode.lang.trees import exp
 
-BINARY: dict[type[exp.Expression], str] = {
-    exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%", exp.IntDiv: "div", exp.EQ: "=",
-    exp.NullSafeEQ: "<=>", exp.GT: ">", exp.GTE: ">=", exp.LT: "<", exp.LTE: "<=", exp.And: "AND", exp.Or: "OR",
-    exp.Is: "IS",
+BINARY = {
+    "add": "+", "sub": "-", "mul": "*", "div": "/", "mod": "%", "intdiv": "div", "eq": "=",
+    "nullsafeeq": "<=>", "gt": ">", "gte": ">=", "lt": "<", "lte": "<=", "and": "AND", "or": "OR",
+    "is": "IS",
 }  # fmt: skip
-FUNCTIONS: dict[type[exp.Expression], str] = {
-    exp.Abs: "abs", exp.Upper: "upper", exp.Lower: "lower", exp.Floor: "FLOOR", exp.Ceil: "CEIL", exp.Nullif: "nullif",
-    exp.Length: "length", exp.Sign: "sign", exp.Year: "year", exp.Month: "month", exp.Day: "day",
+FUNCTIONS = {
+    "abs": "abs", "upper": "upper", "lower": "lower", "floor": "FLOOR", "ceil": "CEIL", "nullif": "nullif",
+    "length": "length", "sign": "sign", "year": "year", "month": "month", "day": "day",
 }  # fmt: skip
-LISTED: dict[type[exp.Expression], str] = {
-    exp.Coalesce: "coalesce", exp.Least: "least", exp.Greatest: "greatest", exp.Concat: "concat"
+LISTED = {
+    "coalesce": "coalesce", "least": "least", "greatest": "greatest", "concat": "concat"
 }  # fmt: skip
 
 
@@ -39,8 +38,8 @@ def name_of_tree(node: exp.Expression) -> str:
         return name_of_tree(node.expression)
     if isinstance(node, (exp.Identifier, exp.Literal)):
         return node.name
-    if type(node) in BINARY:
-        return f"({name_of_tree(node.left)} {BINARY[type(node)]} {name_of_tree(node.right)})"
+    if node.key in BINARY:
+        return f"({name_of_tree(node.left)} {BINARY[node.key]} {name_of_tree(node.right)})"
     if isinstance(node, exp.NEQ):
         return f"(NOT ({name_of_tree(node.left)} = {name_of_tree(node.right)}))"
     if isinstance(node, exp.Not) and isinstance(node.this, exp.Is):
@@ -51,12 +50,12 @@ def name_of_tree(node: exp.Expression) -> str:
         return f"(- {name_of_tree(node.this)})"
     if isinstance(node, exp.DPipe):
         return f"concat({name_of_tree(node.left)}, {name_of_tree(node.right)})"
-    if type(node) in FUNCTIONS:
+    if node.key in FUNCTIONS:
         parts = [node.this, node.args.get("expression")]
-        return f"{FUNCTIONS[type(node)]}({', '.join(name_of_tree(part) for part in parts if part is not None)})"
-    if type(node) in LISTED:
+        return f"{FUNCTIONS[node.key]}({', '.join(name_of_tree(part) for part in parts if part is not None)})"
+    if node.key in LISTED:
         parts = [*([node.this] if node.this is not None else []), *node.expressions]
-        return f"{LISTED[type(node)]}({', '.join(map(name_of_tree, parts))})"
+        return f"{LISTED[node.key]}({', '.join(map(name_of_tree, parts))})"
     if isinstance(node, exp.Anonymous):
         return f"{node.name.lower()}({', '.join(map(name_of_tree, node.expressions))})"
     if isinstance(node, exp.Cast) and isinstance(node.this, exp.Column):

@@ -15,7 +15,7 @@ from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
 from episode.lang.correlation.syntax import Recency
 from episode.lang.lexer import Kind, Token, tokenize
 from episode.lang.rows.syntax import WindowedSelect
-from episode.lang.spark_expression import SparkExpressions
+from episode.lang.spark_dialect import SparkExpressions
 from episode.lang.statement import Statement, TablePattern, parse_statement
 from episode.lang.syntax import Source, Span
 from episode.lang.table_patterns import TableQuery, pattern_of

@@ -11,8 +11,6 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import NoReturn
 
-from sqlglot import exp
-
 from episode.errors import EpisodeSyntaxError
 from episode.lang.cursor import Cursor, closest, describe, top_level
 from episode.lang.events.scalar import Variables, parse_event_scalar
@@ -37,7 +35,7 @@ STRATEGY_HINT = f"The strategies: {', '.join(STRATEGIES)}."
 SAME = "[x] between ANDs says that x is the same in all events."
 AROUND_OR = "Put brackets around the OR"
 COMPARISONS = ("=", "==", "<", ">", "<=", ">=", "<>", "!=", "<=>", "≥", "≤", "≠")
-COMPARED = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ)
+COMPARED = ("eq", "neq", "gt", "gte", "lt", "lte", "nullsafeeq")
 CHAINS_INSIDE = "Elsewhere, write a.x = b.x AND b.x = c.x."
 CHAINS = "Only = can be chained; write a.x < b.x AND b.x < c.x."
 
@@ -267,7 +265,7 @@ def _scalars(cursor: Cursor, variables: Variables) -> list[Scalar]:
     if len(operands) < 3:
         begin = cursor.index
         condition = parse_event_scalar(cursor, variables, returned=False)
-        if any(isinstance(node, COMPARED) and isinstance(node.this, COMPARED) for node in condition.tree.walk()):
+        if any(node.key in COMPARED and getattr(node.this, "key", None) in COMPARED for node in condition.tree.walk()):
             _fail_at(cursor, begin, cursor.end, "A chain of = is a condition of its own.", CHAINS_INSIDE)
         return _with_all_known([condition], variables)
     cursors = [Cursor(cursor.source, cursor.tokens, begin, end) for begin, end in operands]

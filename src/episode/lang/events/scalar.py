@@ -18,8 +18,8 @@ from episode.lang.events.syntax import EventAggregate, EventAtom, EventColumn, I
 from episode.lang.functions import OTHER_SPARK_AGGREGATES, ROW_FUNCTIONS, SYNONYMS, aggregate_arguments
 from episode.lang.lexer import Kind, Token
 from episode.lang.lifting import (
-    KEYWORDS,
     called,
+    is_keyword,
     lift_arguments,
     lift_scalar,
     read_call,
@@ -220,7 +220,7 @@ class EventAtoms:
             subscript = read_subscript(cursor, token, variable)
             path = read_path(cursor)
             return self._subscripted(cursor, token, variable, subscript, path)
-        if token.upper in KEYWORDS:
+        if is_keyword(token):
             # Names that Spark's grammar would trip over.
             if cursor.peek().is_symbol(".") and is_name(cursor.peek(2)):
                 cursor.advance()
@@ -328,7 +328,7 @@ class _ArgumentAtoms:
             if not path:
                 self._fail_whole(cursor, variable, span)
             return self._column(cursor, variable.name, reach, path, span)
-        if token.upper in KEYWORDS and cursor.peek().is_symbol("."):
+        if is_keyword(token) and cursor.peek().is_symbol("."):
             cursor.advance()
             path = read_path(cursor)
             return self._column(cursor, variable.name, Reach.ALL, path, cursor.span_from(token.start))

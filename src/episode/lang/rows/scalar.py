@@ -7,8 +7,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from sqlglot import exp
-
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
 from episode.lang.cursor import Cursor, known_labels, label_name, top_words
 from episode.lang.functions import (
@@ -21,9 +19,9 @@ from episode.lang.functions import (
 )
 from episode.lang.lexer import Kind, Token, tokenize
 from episode.lang.lifting import (
-    KEYWORDS,
     PLACEHOLDER,
     called,
+    is_keyword,
     is_quantifier,
     lift_arguments,
     lift_scalar,
@@ -41,6 +39,7 @@ from episode.lang.syntax import (
     Source,
     Span,
 )
+from episode.lang.trees import exp
 
 # A condition of DEFINE in pieces: the conjuncts that are joined by AND, each with its own place.
 
@@ -435,7 +434,7 @@ def _aggregate(
 def _labelled_column(cursor: Cursor, labels: frozenset[str]) -> ColumnRef | None:
     """A column of a label that Spark's grammar would trip over: `"b".price` (a string there), `SELECT.price`."""
     token = cursor.token
-    if not token.is_double_quoted and token.upper not in KEYWORDS:
+    if not token.is_double_quoted and not is_keyword(token):
         return None
     if not cursor.peek().is_symbol(".") or cursor.peek(-1).is_symbol(".") or label_name(token) not in labels:
         return None

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from sqlglot import exp
-
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
 from episode.lang.events.syntax import EventAggregate, EventAtom, EventColumn, Index, Reach, Strategy, WholeEvent
 from episode.lang.syntax import ColumnRef, Scalar
+from episode.lang.trees import exp
 from episode.plan.compilable import Mistake, NativeCompiler, NotCompilable
 from episode.plan.events.alternatives import always
 from episode.plan.events.classes import EventClasses

@@ -16,6 +16,7 @@ from episode.plan.events.classes import EventClasses
 from episode.plan.events.closures import check_groups_and_choices, with_negated_closures
 from episode.plan.events.conditions import Conjunct, JoinTest, conjunct_of, same_attributes
 from episode.plan.events.consistency import ClosurePredicate, closure_predicate
+from episode.plan.events.cost import Actual, PhysicalPlan, Statistics
 from episode.plan.events.counting import Collapse, Collapsed
 from episode.plan.events.engines import choose_engines
 from episode.plan.events.imprecise import WIDER, ImprecisePlan
@@ -27,7 +28,6 @@ from episode.plan.output import MATCH_END, Extreme, MeasurePlan, Output, columns
 from episode.plan.pattern import CarriedReport, OrderColumn, PatternPlan
 
 if TYPE_CHECKING:
-    from episode.plan.events.cost import Actual, PhysicalPlan, Statistics
     from episode.plan.events.engines import Engines
 
 

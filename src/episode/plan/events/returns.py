@@ -8,8 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from sqlglot import exp
-
 from episode.errors import EpisodeUnsupportedError
 from episode.lang.events.syntax import (
     EventAggregate,
@@ -22,6 +20,7 @@ from episode.lang.events.syntax import (
 )
 from episode.lang.spark_expression import with_null_for_zero, write_expression
 from episode.lang.syntax import Aggregate, ColumnRef, ReturnItem, Scalar, Source
+from episode.lang.trees import exp
 from episode.plan.events.alternatives import MARK, Presence
 from episode.plan.events.classes import EventClasses
 from episode.plan.expressions import Current, Load

@@ -6,12 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from sqlglot import exp
-
 from episode.errors import EpisodeAnalysisError, EpisodeError, EpisodeUnsupportedError
 from episode.lang.rows.scalar import conjuncts_of
 from episode.lang.rows.syntax import Classifier, Definition, MatchNumber, MatchRecognize, Navigation, row_atoms
 from episode.lang.syntax import Aggregate, Atom, ColumnRef, Mode, Scalar, Source, Span
+from episode.lang.trees import exp
 from episode.plan.array_functions import ArrayFunctions, CollectedFrom
 from episode.plan.arrays import Collected
 from episode.plan.compilable import Mistake, NativeCompiler, NotCompilable

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sqlglot import exp
-
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
 from episode.lang.functions import user_aggregate
 from episode.lang.rows.syntax import (
@@ -19,6 +17,7 @@ from episode.lang.rows.syntax import (
     row_atoms,
 )
 from episode.lang.syntax import Aggregate, Atom, ColumnRef, Scalar, Span
+from episode.lang.trees import exp
 from episode.plan.expressions import Apply, Constant, Current, Expression, RowRef
 from episode.plan.measures import Measures, require, require_column
 from episode.plan.output import (

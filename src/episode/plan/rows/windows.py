@@ -6,8 +6,6 @@ import operator
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from sqlglot import exp
-
 from episode.errors import EpisodeAnalysisError
 from episode.lang.rows.syntax import (
     FunctionCall,
@@ -20,6 +18,7 @@ from episode.lang.rows.syntax import (
 )
 from episode.lang.rows.windows import refuse_match_number
 from episode.lang.syntax import Aggregate, ColumnRef, Scalar, Span
+from episode.lang.trees import exp
 from episode.plan.compilable import Mistake, NativeCompiler, NotCompilable
 from episode.plan.expressions import Apply, Condition, Constant, Expression
 from episode.plan.output import (
