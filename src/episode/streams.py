@@ -20,7 +20,7 @@ from episode.queries.streams import append_by_spark, archive_by_spark, count_by_
 from episode.store.catalog import Catalog, Declaration, declare
 from episode.store.conforming import conform, table_of_dictionaries
 from episode.store.declaration import Length
-from episode.store.files import guarded
+from episode.store.files import translate_errors
 from episode.store.log import Origin
 from episode.store.sources import events_of as events_of
 from episode.store.stream import StreamStore, check_number, open_store
@@ -147,7 +147,7 @@ def read(
     """
     store = store_of(name, catalog)
     until = store.advance(after, limit) if until is None else min(check_number(until, "until"), store.check(after))
-    schema = store.selected(columns)
+    schema = store.schema_of(columns)
     pages = store.pages(after, until, columns=_with_time(schema.names, store), lanes=lanes, skip_corrupt=skip_corrupt)
     tables = [store.by_time(batches).select(schema.names) for _, batches in pages if batches]
     return (pa.concat_tables(tables) if tables else schema.empty_table()), max(after, until)
@@ -169,7 +169,7 @@ def tail(
     """
     store = store_of(name, catalog)
     position = store.head() if after is None else after
-    names = store.selected(columns).names
+    names = store.schema_of(columns).names
     while True:
         head = store.head()
         pages = store.pages(position, head, columns=_with_time(names, store), skip_corrupt=skip_corrupt)
@@ -225,7 +225,7 @@ def _with_time(names: Sequence[str], store: StreamStore) -> list[str]:
     return list(dict.fromkeys([*names, store.declaration.time]))
 
 
-@guarded
+@translate_errors
 def table_of(rows: Any, declaration: Declaration) -> pa.Table:
     """Rows of any kind as an Arrow table."""
     if type(rows).__module__.split(".")[0] == "pyspark":

@@ -54,7 +54,7 @@ def made(draw: Random) -> Iterator[tuple[Path, Path, list[Row]]]:
             if retain is not None and draw.random() < 0.3:
                 store.expire()
         store.expire()
-        rows = rows[store.expired().to :]
+        rows = rows[store.expiry().to :]
         yield catalog, Path(store.declaration.location), [row for part in rows for row in part]
     finally:
         shutil.rmtree(catalog, ignore_errors=True)

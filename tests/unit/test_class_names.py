@@ -9,7 +9,7 @@ from pathlib import Path
 import episode
 
 KNOWN = {
-    "Answer", "Asked", "Block", "Bound", "BoundQuery", "Bounds", "Branch", "Change", "Clock", "Comparison",
+    "Answer", "Asked", "Bound", "BoundQuery", "Branch", "Change", "Clock", "Comparison",
     "Conjunct", "Conjunction", "Constant", "Disjunction", "Drawing", "Facts", "Held", "Histogram", "Input", "Named",
     "Negation", "Origin", "Part", "Picture", "Place", "Planned", "Report", "Run", "Section", "Slice", "Snapshot",
     "Strategy", "Stream", "Variable",

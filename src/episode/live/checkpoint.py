@@ -28,7 +28,7 @@ from episode.errors import EpisodeAnalysisError, EpisodeDataError
 from episode.live.protocol import Position
 from episode.matchers.protocol import Snapshot, StateChunk
 from episode.matchers.stream_shard import NO_WATERMARK
-from episode.store.files import aside, publish_new, space_needed, sync_directory
+from episode.store.files import publish_new, space_needed, sync_directory, temporary_path
 
 FORMAT = 1
 SMALL = 1 << 20
@@ -259,7 +259,7 @@ class TaskCheckpoint:
             "chunks": places,
         }
         text = json.dumps(found).encode()
-        temporary = aside(self.directory, ".tmp")
+        temporary = temporary_path(self.directory, ".tmp")
         with open(temporary, "wb") as file:
             file.write(text + b"\n%08x\n" % zlib.crc32(text))
             file.flush()

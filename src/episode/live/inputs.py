@@ -148,8 +148,8 @@ class _Cursor:
         self._directory = str(self.log.directory)
         self._looked = 0.0
         self.lanes = frozenset(lane for lane in range(declaration.lanes) if lane % tasks == task)
-        self.columns = self.store.selected(stream.columns).names
-        self.schema = self.store.selected(stream.columns)
+        self.columns = self.store.schema_of(stream.columns).names
+        self.schema = self.store.schema_of(stream.columns)
         self.delay = stream.behind
         self.position = 0
         self.greatest: int | None = None
@@ -308,7 +308,7 @@ def read_page(
     for attempt in range(ATTEMPTS):
         manifest = store.archived.manifest()
         if manifest.archived_to <= after:  # those before the log have expired
-            nothing = store.selected(columns).empty_table()
+            nothing = store.schema_of(columns).empty_table()
             return Page(min(until, store.first_after(after) - 1), greatest, nothing, np.empty(0, np.int64))
         end = _end(manifest, after, store.before_log(manifest, after, until))
         try:
@@ -341,7 +341,7 @@ def _page(
     columns: Sequence[str],
 ) -> Page:
     declaration = store.declaration
-    names = store.selected(columns).names
+    names = store.schema_of(columns).names
     wanted = list(dict.fromkeys([*names, declaration.time, *declaration.key]))
     files = [file for file in manifest.files if file.last > after and file.first <= until]
     parts = [store.archived.read(file, wanted, after, until) for file in files]

@@ -1,6 +1,6 @@
 """Rules that change under live tasks: when a change takes effect is agreed before any task is beyond that time.
 
-1. The driver asks (`RuleLog.ask`). A task that sees it stops between two steps, and answers up to which time it has
+1. The driver asks (`RuleLog.propose`). A task that sees it stops between two steps, and answers up to which time it has
    matched all events.
 2. When all tasks have answered, the greatest of these times is the agreed one. It is written down (`Effect`), durably.
 3. Each task goes on: up to the agreed time with the rules as they were, after it with the changed ones.
@@ -37,7 +37,7 @@ class TaskRules:
 
     def look(self, shard: LiveShard) -> bool:
         """Look at what is asked and agreed; whether the task may go on."""
-        asked = self.log.asked()
+        asked = self.log.proposal()
         if asked > self._known or not self._known:
             self.learn()
         self.settle(shard)
@@ -100,10 +100,10 @@ def agree(log: RuleLog, query: str, tasks: int) -> bool:
         for change in open_:
             log.write_effect(Effect(change.number, None, query))
         return True
-    asked = log.asked()
+    asked = log.proposal()
     if asked not in {change.number for change in open_}:
         asked = open_[-1].number
-        log.ask(asked)
+        log.propose(asked)
     answers = {**log.answers(ENDED), **log.answers(asked)}
     if len(answers) < tasks:
         return False

@@ -22,7 +22,7 @@ from pyarrow.fs import FileSelector, FileSystem, FileType, LocalFileSystem
 from episode.errors import EpisodeDataError
 from episode.live.protocol import Position
 from episode.store.declaration import Declaration
-from episode.store.files import aside, space_needed
+from episode.store.files import space_needed, temporary_path
 from episode.store.log import Origin, Staged
 from episode.store.stream import StreamStore
 
@@ -238,6 +238,6 @@ class Delivery:
                 ending.wait(POLL)
 
     def _keep(self, path: Path, position: int) -> None:
-        temporary = aside(path.parent, ".tmp")
+        temporary = temporary_path(path.parent, ".tmp")
         temporary.write_text(str(position))
         os.replace(temporary, path)

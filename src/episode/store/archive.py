@@ -1,9 +1,10 @@
 """The archive of a stream: every event once, as Parquet files in partitions by time.
 
 Files are written in `_staging`; a manifest that names them makes them part of the archive; then they move to their
-place, and files that it no longer names to `_trash`. Whoever is killed between two steps leaves either nothing of the
-change (what is staged and not named is removed) or all of it (the moves are made up for), so that tools which see plain
-Parquet files and no manifest see each event once, too. One process changes an archive at a time.
+place, and files that it no longer names to `_trash`. A process that is killed between two steps leaves either nothing
+of the change (staged files that no manifest names are removed) or all of it (the next process completes the moves). So
+tools that read plain Parquet files without the manifest also see each event once. One process changes an archive at a
+time.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from episode.plan.event_time import EventTime, duration_in_units
 from episode.plan.types import is_integer
 from episode.store import parquet
 from episode.store.declaration import Declaration
-from episode.store.files import locked, sync_directory
+from episode.store.files import lock_file, sync_directory
 from episode.store.manifest import ArchivedFile, Manifest, Manifests, Partitioning
 from episode.store.upkeep import runs_of
 
@@ -42,7 +43,7 @@ Opened = TypeVar("Opened")
 
 
 class MissingFile(EpisodeDataError):
-    """A file that a manifest names is not there: it was replaced or has expired, or is lost."""
+    """Raised for a file that a manifest names and that does not exist: it was replaced, has expired or is lost."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ class Arrival:
 
 @dataclass
 class _Change:
-    """Events on their way into the archive: those in hand, and the files that are written of others."""
+    """Events on their way into the archive: `held` in memory, the others already written to `files`."""
 
     scheme: Partitioning
     files: list[ArchivedFile] = field(default_factory=list)
@@ -84,19 +85,19 @@ class Archive:
         self.grace = LOG_RETAIN if wish is None else duration_in_units(wish, EventTime("", "timestamp"), "") / 1e6
 
     def manifest(self) -> Manifest:
-        """The version of the archive that holds."""
+        """Return the current version of the archive's manifest."""
         return self.manifests.current()
 
     def read(
         self, file: ArchivedFile, columns: Sequence[str], after: int | None = None, until: int | None = None
     ) -> pa.Table:
-        """Columns of a file; of the commits after one and up to another, where they are given."""
-        return self.opened(file, lambda path: parquet.read(path, self.declaration, columns, after, until))
+        """Return columns of a file, limited to the commits after `after` and up to `until` if given."""
+        return self.open_file(file, lambda path: parquet.read(path, self.declaration, columns, after, until))
 
-    def opened(self, file: ArchivedFile, open_: Callable[[Path], Opened]) -> Opened:
-        """What a function makes of a file, wherever it is now: files only move from staging to their place, and from
-        there to the trash."""
-        for place in (self._staged(file.name), self.directory / file.path, self._thrown(file.name)):
+    def open_file(self, file: ArchivedFile, open_: Callable[[Path], Opened]) -> Opened:
+        """Call `open_` with the path of a file wherever it is now. Files only move from staging to their place, and
+        from there to the trash."""
+        for place in (self._staged_path(file.name), self.directory / file.path, self._trash_path(file.name)):
             try:
                 parquet.check_footer(place, file.footer)
                 return open_(place)
@@ -119,9 +120,9 @@ class Archive:
 
     @contextmanager
     def changing(self) -> Iterator[Manifest]:
-        """The archive is ours to change; what a killed process has left is put right first."""
+        """Lock the archive for changes, after completing or undoing what a killed process has left."""
         self.staging.mkdir(parents=True, exist_ok=True)
-        with locked(self.directory / "_lock"):
+        with lock_file(self.directory / "_lock"):
             manifest = self.manifest()
             self._put_in_place(manifest)
             for path in _files(self.staging, STAGED):  # those of the manifest are in their places now
@@ -134,10 +135,10 @@ class Archive:
         scheme: Callable[[], Partitioning],
         origin: Origin = None,
     ) -> int:
-        """Add the events that have come since a manifest, in order of commits; how many.
+        """Add the events that arrived since a manifest, in order of commits; return how many.
 
-        Each time that enough of them are in hand and their last commit is complete, they become part of the archive.
-        scheme: the partitioning of an archive that has none yet. origin: kept in the manifest, if it is given.
+        Each time that enough of them are in memory and their last commit is complete, they become part of the archive.
+        scheme: the partitioning of an archive that has none yet. origin: kept in the manifest, if given.
         """
         with self.changing() as manifest:
             before = manifest.rows
@@ -151,21 +152,21 @@ class Archive:
                 if change.rows >= CHUNK_ROWS or change.bytes >= CHUNK_BYTES:
                     self._write_held(change)
                     if arrival.last:
-                        manifest = self._extended(manifest, change, origin)
+                        manifest = self._publish_change(manifest, change, origin)
                         change = _Change(change.scheme)
             if change.latest is not None:
                 self._write_held(change)
-                manifest = self._extended(manifest, change, origin)
+                manifest = self._publish_change(manifest, change, origin)
             return manifest.rows - before
 
     def _write_held(self, change: _Change) -> None:
         change.files += self._write(change.held, change.scheme)
         change.held, change.rows, change.bytes = [], 0, 0
 
-    def _extended(self, manifest: Manifest, change: _Change, origin: Origin) -> Manifest:
+    def _publish_change(self, manifest: Manifest, change: _Change, origin: Origin) -> Manifest:
         assert change.latest is not None
         return self._publish(
-            manifest.changed(
+            manifest.next_version(
                 archived_to=change.latest.commit,
                 logged=change.latest.logged,
                 partitioning=change.scheme,
@@ -176,10 +177,9 @@ class Archive:
         )
 
     def compact(self, *, whole: bool = False) -> int:
-        """Join small files of a partition to larger ones; how many files were replaced.
+        """Join small files of a partition to larger ones; return how many files were replaced.
 
-        Of files that are written as events come, each event is copied a few times at most, however often this is
-        called. whole: join all that are small.
+        Each event is copied a few times at most, however often this is called. whole: join all small files.
         """
         replaced = 0
         with self.changing() as manifest:
@@ -193,21 +193,23 @@ class Archive:
                         files.append(merged)
                     if file.path not in gone:
                         files.append(file)
-                manifest = self._publish(manifest.changed(files=tuple(files), removed=tuple(file.path for file in run)))
+                manifest = self._publish(
+                    manifest.next_version(files=tuple(files), removed=tuple(file.path for file in run))
+                )
                 replaced += len(run)
         return replaced
 
     def expire(self, before: int) -> int:
-        """Let files go whose events are all before a time; how many events."""
+        """Remove files whose events are all before a time; return the number of events."""
         with self.changing() as manifest:
             gone = [file for file in manifest.files if file.greatest < before]
             if gone:
                 kept = tuple(file for file in manifest.files if file.greatest >= before)
-                self._publish(manifest.changed(files=kept, removed=tuple(file.path for file in gone)))
+                self._publish(manifest.next_version(files=kept, removed=tuple(file.path for file in gone)))
             return sum(file.rows for file in gone)
 
     def tidy(self) -> None:
-        """Remove replaced files that no reader can still want."""
+        """Remove replaced files once readers cannot need them any more."""
         with suppress(FileNotFoundError):
             for path in _files(self.trash, GONE):
                 with suppress(FileNotFoundError):
@@ -215,7 +217,7 @@ class Archive:
                         path.unlink()
 
     def limit(self, retain: int, greatest: int | None) -> int | None:
-        """The time before which events are not kept: counted from the latest event, but not from one in the future."""
+        """Return the time before which events expire: counted from the latest event, but not from one in the future."""
         if greatest is None:
             return None
         if not is_integer(self.declaration.time_type):
@@ -243,7 +245,7 @@ class Archive:
         commits = event_times(table, parquet.COMMIT)
         first, last = int(commits.min()), int(commits.max())
         name = f"{first:012d}-{last:012d}-{uuid.uuid4().hex[:12]}.parquet"
-        path = self._staged(name)
+        path = self._staged_path(name)
         try:
             size = parquet.write(parquet.sort(table, self.declaration), path, self.declaration)
         except BaseException:
@@ -262,12 +264,13 @@ class Archive:
         return manifest
 
     def _put_in_place(self, manifest: Manifest) -> None:
-        """Move files as a manifest says: what it replaces goes first, so that nobody sees an event twice."""
+        """Move files to the places that a manifest gives them. Replaced files move first, so that nobody sees an event
+        twice."""
         for gone in manifest.removed:
             self._throw_away(self.directory / gone)
         staged = {path.name for path in _files(self.staging, STAGED)}
         for file in manifest.files if staged else ():
-            path = self._staged(file.name)
+            path = self._staged_path(file.name)
             if path.name in staged:
                 place = self.directory / file.path
                 place.parent.mkdir(exist_ok=True)
@@ -278,20 +281,21 @@ class Archive:
         if path.exists():
             self.trash.mkdir(exist_ok=True)
             os.utime(path)
-            os.rename(path, self._thrown(path.name))
+            os.rename(path, self._trash_path(path.name))
             with suppress(OSError):
-                path.parent.rmdir()  # where it was the last one
+                path.parent.rmdir()  # if it is empty now
 
-    def _staged(self, name: str) -> Path:
-        """Other suffixes than those of data, for tools that read all Parquet files below a directory."""
+    def _staged_path(self, name: str) -> Path:
+        """Return the path of a file before it is published. Its suffix hides it from tools that read all Parquet files
+        below a directory."""
         return self.staging / f"{name}{STAGED}"
 
-    def _thrown(self, name: str) -> Path:
+    def _trash_path(self, name: str) -> Path:
         return self.trash / f"{name}{GONE}"
 
 
 def _files(directory: Path, suffix: str) -> list[Path]:
-    """The files of ours in a directory, which others may put theirs into."""
+    """Return our files in a directory, which may also hold files of others."""
     return [path for path in directory.iterdir() if path.name.endswith(f".parquet{suffix}") and path.is_file()]
 
 
@@ -299,7 +303,8 @@ def _files(directory: Path, suffix: str) -> list[Path]:
 
 
 def cuts_of(files: Sequence[ArchivedFile], archived_to: int) -> list[int]:
-    """Commits after which no file goes on that has begun before: where reading may stop without reading files twice."""
+    """Return commits at which no file that began before them continues: a reader may stop there without reading a file
+    twice."""
     cuts = []
     reached = 0
     for file in sorted(files, key=lambda file: file.first):
@@ -310,7 +315,7 @@ def cuts_of(files: Sequence[ArchivedFile], archived_to: int) -> list[int]:
 
 
 def advance(manifest: Manifest, after: int, rows: int) -> int:
-    """How far a reader at a position goes on in the archive if it takes about this many rows."""
+    """Return the position of a reader after about `rows` more rows of the archive."""
     position, taken = after, 0
     for cut in cuts_of(manifest.files, manifest.archived_to):
         if cut <= after:
@@ -330,7 +335,8 @@ def commits(
     lanes: Collection[int] | None,
     columns: Sequence[str],
 ) -> Iterator[tuple[int, list[pa.RecordBatch]]]:
-    """The events of some commits, piece by piece: up to which commit, and its batches in order of commits.
+    """Yield the events of some commits, piece by piece: the last commit of the piece, and its batches in order of
+    commits.
 
     Within a commit they are in order of key, time and arrival.
     """

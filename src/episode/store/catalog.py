@@ -16,7 +16,7 @@ from episode.errors import EpisodeAnalysisError
 from episode.store import segment
 from episode.store.archive import Archive
 from episode.store.declaration import Declaration, declare, is_name
-from episode.store.files import in_words, locked, publish_new, sealed, unseal
+from episode.store.files import lock_file, publish_new, seal, translate_method_errors, unseal
 from episode.store.log import Log, layout_difference
 from episode.store.parquet import file_schema
 from episode.store.segment import CorruptSegment, Layout
@@ -28,22 +28,23 @@ WAREHOUSE = "spark-warehouse"
 
 
 def catalog_directory(setting: str | None = None, warehouse: str | None = None) -> Path:
-    """Where the catalog is: EPISODE_CATALOG, else the setting `spark.episode.catalog`, else under the warehouse."""
+    """Return the directory of the catalog: EPISODE_CATALOG, else `spark.episode.catalog`, else one under the
+    warehouse."""
     place = os.environ.get(VARIABLE) or setting or os.path.join(warehouse or WAREHOUSE, "episode")
     return Path(place.removeprefix("file://").removeprefix("file:")).expanduser().absolute()
 
 
-@in_words
+@translate_method_errors
 class Catalog:
-    """The declared streams of a directory. Names are found in large and small letters alike."""
+    """The declared streams of a directory. Names are case-insensitive."""
 
     def __init__(self, directory: str | Path | None = None) -> None:
         self.directory = catalog_directory() if directory is None else Path(directory).expanduser().absolute()
 
     def create(self, declaration: Declaration, *, if_not_exists: bool = False) -> Declaration:
-        """Declare a stream; where its name is taken, an error or (if_not_exists) what there is."""
+        """Declare a stream. If its name is taken, raise an error or (if_not_exists) return the existing declaration."""
         self.directory.mkdir(parents=True, exist_ok=True)
-        with locked(self.directory / ".lock"):
+        with lock_file(self.directory / ".lock"):
             for name in filter(None, (declaration.name, declaration.archive)):
                 found = self.lookup(name)
                 if found is None:
@@ -61,13 +62,13 @@ class Catalog:
                 place = self.directory / declaration.name.lower()
                 declaration = replace(declaration, location=str(place), managed=True)
             check_stored(declaration)
-            if not publish_new(self._path(declaration.name), sealed(declaration.as_json())):
+            if not publish_new(self._path(declaration.name), seal(declaration.as_json())):
                 raise EpisodeAnalysisError(f"There is a stream called {declaration.name} already.")
         return declaration
 
     def drop(self, name: str, *, if_exists: bool = False) -> bool:
         """Forget a stream. Its log and archive go with it, unless it was declared with a LOCATION."""
-        with suppress(FileNotFoundError), locked(self.directory / ".lock"):
+        with suppress(FileNotFoundError), lock_file(self.directory / ".lock"):
             found = self._read(name)
             if found is not None:
                 dropped = self.directory / f".dropped-{uuid.uuid4().hex}"
@@ -102,12 +103,12 @@ class Catalog:
         return found
 
     def archive_of(self, name: str) -> Declaration | None:
-        """The stream whose archive has this name; None where there is none."""
+        """Return the stream whose archive has this name, or None."""
         lower = name.lower()
         return next((one for one in self.declarations() if one.archive and one.archive.lower() == lower), None)
 
     def lookup(self, name: str) -> Declaration | None:
-        """The stream that has this name, or whose archive has; None where there is none."""
+        """Return the stream that has this name or whose archive has it, or None."""
         return self._read(name) or self.archive_of(name)
 
     def _read(self, name: str) -> Declaration | None:
@@ -130,7 +131,7 @@ class Catalog:
         )
 
 
-# Locations that hold events already: a stream that is declared there must have their columns, time, key and lanes.
+# Locations that already hold events: a stream that is declared there must have their columns, time, key and lanes.
 
 
 def check_stored(declaration: Declaration) -> None:
@@ -164,7 +165,7 @@ def _archive_difference(archive: Archive, declared: Layout) -> str | None:
     if not files:
         return None
     schema = file_schema(archive.declaration)
-    return archive.opened(files[-1], lambda path: _file_difference(path, schema, declared))
+    return archive.open_file(files[-1], lambda path: _file_difference(path, schema, declared))
 
 
 def _file_difference(path: Path, schema: pa.Schema, declared: Layout) -> str | None:

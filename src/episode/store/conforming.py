@@ -15,7 +15,7 @@ from episode.errors import EpisodeDataError
 from episode.matchers.spark_types import held_as
 from episode.store.declaration import Declaration, find_column
 
-# Values that are written as text, in files of CSV and JSON, as values of a stream's columns.
+# Texts of CSV and JSON files become values of a stream's columns.
 
 
 _ZONE = r"(Z|[+-]\d\d(:?\d\d)?)$"
@@ -23,8 +23,8 @@ _INFINITE = r"(?i)^[+-]?inf"
 _DAY_ONLY = r"^\d{4}-\d\d-\d\d$"
 
 
-def parsed(column: pa.ChunkedArray, field: pa.Field, declaration: Declaration, first_row: int) -> pa.ChunkedArray:
-    """A column of texts in the type of the stream's; an error names the row."""
+def parse_column(column: pa.ChunkedArray, field: pa.Field, declaration: Declaration, first_row: int) -> pa.ChunkedArray:
+    """Parse a column of texts into the type of the stream's column; an error names the row."""
     if pa.types.is_nested(field.type):
         raise EpisodeDataError(f"The column {field.name} of {declaration.name} cannot be read from text: use Parquet.")
     if pa.types.is_string(field.type):
@@ -32,7 +32,7 @@ def parsed(column: pa.ChunkedArray, field: pa.Field, declaration: Declaration, f
     texts = pc.utf8_trim_whitespace(column)
     texts = pc.if_else(pc.equal(texts, ""), pa.scalar(None, texts.type), texts)
     if pa.types.is_timestamp(field.type) and field.type.tz is not None:
-        texts = _zoned(texts)
+        texts = _with_zones(texts)
     try:
         return _parse_texts(texts, field.type)
     except pa.ArrowInvalid:
@@ -63,18 +63,18 @@ def overflows(column: pa.ChunkedArray | pa.Array) -> bool:
     return any(map(overflows, parts if isinstance(parts, list) else [parts]))
 
 
-def _zoned(texts: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Times of texts that name no zone are in UTC; a day is its midnight."""
-    texts = pc.if_else(pc.match_substring_regex(texts, _DAY_ONLY), _joined(texts, "T00:00:00"), texts)
+def _with_zones(texts: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Complete texts of times: UTC if they name no zone, midnight if they are only a day."""
+    texts = pc.if_else(pc.match_substring_regex(texts, _DAY_ONLY), _append_text(texts, "T00:00:00"), texts)
     zoned = pc.match_substring_regex(texts, r"\d\d:\d\d.*" + _ZONE)
-    return pc.if_else(zoned, texts, _joined(texts, "Z"))
+    return pc.if_else(zoned, texts, _append_text(texts, "Z"))
 
 
-def _joined(texts: pa.ChunkedArray, end: str) -> pa.ChunkedArray:
+def _append_text(texts: pa.ChunkedArray, end: str) -> pa.ChunkedArray:
     return pc.binary_join_element_wise(texts, end, "")
 
 
-# What is appended to a stream must fit its declaration: columns, types, lengths, and a time in every row.
+# Rows that are appended must fit the declaration: columns, types, lengths, and a time in every row.
 #
 # A value is stored as it is, in a type that holds it; one that would have to be cut or rounded is refused.
 
@@ -86,14 +86,15 @@ _REFUSED = (pa.ArrowInvalid, pa.ArrowNotImplementedError)
 
 
 def conform(table: pa.Table, declaration: Declaration, first_row: int = 1) -> pa.Table:
-    """The rows in the columns and types of the stream; an error names the column, and the row (from first_row on)."""
+    """Return the rows in the columns and types of the stream; errors name the column and the row (counted from
+    first_row)."""
     if not table.schema.equals(declaration.schema):
         _check_names(table.column_names, declaration)
         by_lower = {name.lower(): name for name in table.column_names}
         columns = []
         for (name, _), wanted in zip(declaration.columns, declaration.schema, strict=True):
             given = name if name in table.column_names else by_lower[name.lower()]
-            columns.append(_fitted(table.column(given), wanted, declaration, first_row))
+            columns.append(_fit_column(table.column(given), wanted, declaration, first_row))
         table = pa.Table.from_arrays(columns, schema=declaration.schema)
     _check_times(table, declaration, first_row)
     _check_lengths(table, declaration, first_row)
@@ -131,7 +132,7 @@ def _check_names(names: Sequence[str], declaration: Declaration) -> None:
         )
 
 
-def _fitted(column: pa.ChunkedArray, wanted: pa.Field, declaration: Declaration, first_row: int) -> pa.ChunkedArray:
+def _fit_column(column: pa.ChunkedArray, wanted: pa.Field, declaration: Declaration, first_row: int) -> pa.ChunkedArray:
     if column.type == wanted.type:
         return column
     if pa.types.is_dictionary(column.type):
@@ -144,14 +145,14 @@ def _fitted(column: pa.ChunkedArray, wanted: pa.Field, declaration: Declaration,
             hint="Convert the column first.",
         )
     try:
-        return _converted(column, wanted.type)
+        return _convert(column, wanted.type)
     except _REFUSED:
-        row = first_wrong(column, lambda part: _converted(part, wanted.type))
+        row = first_wrong(column, lambda part: _convert(part, wanted.type))
         raise misfit(first_row + row, wanted.name, _python(column[row]), declaration) from None
 
 
-def _converted(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
-    """The same values in another type; ArrowInvalid if one of them is not a value of it."""
+def _convert(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
+    """Convert a column to another type; raise ArrowInvalid if that would change a value."""
     if pa.types.is_decimal(wanted) and pa.types.is_integer(column.type):
         column = column.cast(pa.decimal256(76, wanted.scale))  # by their values, and not by the type's digits
     else:
@@ -165,7 +166,7 @@ def _converted(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
 
 
 def _python(value: pa.Scalar) -> object:
-    """A value for a message; a time that Python cannot hold as its number."""
+    """Return a value for a message; a time that Python cannot hold is returned as its number."""
     try:
         return value.as_py()
     except (ValueError, OverflowError):
@@ -203,7 +204,8 @@ def _fits(given: pa.DataType, wanted: pa.DataType) -> bool:
 
 
 def _fits_inside(given: pa.DataType, wanted: pa.DataType) -> bool:
-    """Inside of other values doubles are not tried as floats: whether they are rounded is not looked at there."""
+    """Whether nested values may be tried; doubles inside them are not tried as floats, because rounding is not checked
+    there."""
     return _fits(given, wanted) and not _narrows(given, wanted)
 
 
@@ -239,7 +241,7 @@ def _check_lengths(table: pa.Table, declaration: Declaration, first_row: int) ->
             raise misfit(first_row + row, name, table.column(name)[row].as_py(), declaration)
 
 
-# Rows that are dictionaries, as a table of a stream's columns. A value is stored as it is, or refused.
+# Rows that are dictionaries become a table of a stream's columns. A value is stored as it is, or refused.
 
 
 _WRONG = (pa.ArrowException, OverflowError, TypeError, ValueError)
@@ -253,15 +255,15 @@ _CERTAIN: tuple[tuple[Any, frozenset[type]], ...] = (
     (pa.types.is_date, frozenset({dt.date})),
     (lambda kind: pa.types.is_timestamp(kind) and kind.tz is not None, frozenset({dt.datetime})),
 )
-"""Python types whose values Arrow stores unchanged, or refuses itself; others are looked at value by value."""
+"""Python types whose values Arrow stores unchanged or refuses itself; other values are checked one by one."""
 
 
 def table_of_dictionaries(
     rows: Iterable[Any], declaration: Declaration, first_row: int = 1, *, as_written: bool = False
 ) -> pa.Table:
-    """One row for each dictionary; a column that it does not have is null. Errors count rows from first_row on.
+    """Return one row for each dictionary; a missing column is null. Errors count rows from first_row on.
 
-    as_written: values are those of a text: times are texts, and stay so; a FLOAT is the one nearest to its number.
+    as_written: the values were parsed from text: times stay texts, and a FLOAT is the one nearest to its number.
     """
     names = {name.lower(): name for name, _ in declaration.columns}
     columns: dict[str, list[Any]] = {lower: [] for lower in names}
@@ -293,14 +295,16 @@ def table_of_dictionaries(
 
 def _array(values: list[Any], field: pa.Field, declaration: Declaration, first_row: int, as_written: bool) -> pa.Array:
     certain = next((kinds for test, kinds in _CERTAIN if test(field.type)), frozenset())
-    if set(map(type, values)) <= certain | {type(None)} or all(_kept(one, field.type, as_written) for one in values):
+    if set(map(type, values)) <= certain | {type(None)} or all(
+        _stores_exactly(one, field.type, as_written) for one in values
+    ):
         try:
             return _array_of(values, field.type)
         except _WRONG:
             pass
     for number, value in enumerate(values, first_row):
         try:
-            kept = _kept(value, field.type, as_written) and _array_of([value], field.type)
+            kept = _stores_exactly(value, field.type, as_written) and _array_of([value], field.type)
         except _WRONG:
             kept = False
         if not kept:
@@ -314,7 +318,7 @@ def _array_of(values: list[Any], kind: pa.DataType) -> pa.Array:
     return pa.array(values, kind)
 
 
-def _kept(value: Any, kind: pa.DataType, as_written: bool) -> bool:
+def _stores_exactly(value: Any, kind: pa.DataType, as_written: bool) -> bool:
     """Whether a column of this type stores the value itself, and not another one made of it."""
     if value is None:
         return True
@@ -340,17 +344,17 @@ def _kept(value: Any, kind: pa.DataType, as_written: bool) -> bool:
     if types.is_struct(kind):
         fields = {field.name: field.type for field in kind}
         fits = isinstance(value, Mapping) and set(value) <= set(fields)
-        return fits and all(_kept(one, fields[name], as_written) for name, one in value.items())
+        return fits and all(_stores_exactly(one, fields[name], as_written) for name, one in value.items())
     if types.is_map(kind):
         pairs = list(value.items()) if isinstance(value, Mapping) else value
         return isinstance(pairs, (list, tuple)) and all(
             isinstance(pair, (list, tuple))
             and len(pair) == 2
-            and all(map(_kept, pair, (kind.key_type, kind.item_type), (as_written, as_written)))
+            and all(map(_stores_exactly, pair, (kind.key_type, kind.item_type), (as_written, as_written)))
             for pair in pairs
         )
     return isinstance(value, (list, tuple, np.ndarray)) and all(
-        _kept(one, kind.value_type, as_written) for one in value
+        _stores_exactly(one, kind.value_type, as_written) for one in value
     )
 
 

@@ -1,4 +1,4 @@
-"""The declaration of a stream: what CREATE STREAM says, checked, and as JSON."""
+"""The declaration of a stream: CREATE STREAM, checked, and as JSON."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from episode.plan.event_time import EventTime, duration_in_units
 from episode.plan.schema import OWN
 from episode.plan.streams import KAFKA_NEEDS, implied_time
 from episode.plan.types import is_event_time, lane_of
-from episode.store.files import guarded
+from episode.store.files import translate_errors
 from episode.store.types import Columns, arrow_type, columns_of, without_lengths
 
 FORMAT = 1
 LANES = 8
-"""Into how many lanes the keys of a stream are spread, unless the declaration says otherwise."""
+"""Lanes over which the keys of a stream are spread, unless the declaration gives another number."""
 MOST_LANES = 4096
 STORES = ("episode", "kafka")
 OPTIONS = {
@@ -43,7 +43,7 @@ class Declaration:
 
     columns: names with simple Spark types. time: the column of event time. key: columns whose equal values are one key.
     lengths: of columns that are VARCHAR, by name.
-    delay, retain: in units of event time (microseconds, or the time's own where it is an integer).
+    delay, retain: in units of event time (microseconds, or those of an integer time).
     archive: the name of the archive, None: events stay in the log. location: the directory of log and archive.
     managed: the location is the catalog's own, and goes with the stream.
     """
@@ -81,12 +81,12 @@ class Declaration:
         return EventTime(self.time, self.time_type)
 
     def as_json(self) -> dict[str, Any]:
-        """What the catalog keeps."""
+        """Return the declaration as the catalog stores it."""
         return {"format": FORMAT, **asdict(self), "options": dict(self.options), "lengths": dict(self.lengths)}
 
     @staticmethod
     def of_json(found: Mapping[str, Any], file: str) -> Declaration:
-        """The declaration in a file of the catalog."""
+        """Read a declaration from a file of the catalog."""
         if found.get("format") != FORMAT:
             raise EpisodeError(
                 f"{file} is of format {found.get('format')}; this version of episode reads format {FORMAT}."
@@ -100,7 +100,7 @@ class Declaration:
 
 
 def _check_values(found: Declaration) -> None:
-    """ValueError if a declaration that was read is not one that `declare` gives: its file may have been damaged."""
+    """Raise ValueError if `declare` would not give this declaration: its file may have been damaged."""
     columns = [(name, found.written_type(name)) for name, _ in found.columns]
     try:
         declared = declare(
@@ -122,7 +122,7 @@ def _check_values(found: Declaration) -> None:
         raise ValueError("delay and retain are numbers")
 
 
-@guarded
+@translate_errors
 def declare(
     name: str,
     columns: Columns,
@@ -137,7 +137,8 @@ def declare(
     options: Mapping[str, str] | None = None,
     lanes: int | None = None,
 ) -> Declaration:
-    """A declaration, checked. delay, retain: durations ('10 seconds'), or numbers where the event time is one."""
+    """Check and return a declaration. delay, retain: durations ('10 seconds'), or numbers if event time is an
+    integer."""
     check_name(name, "a stream")
     if archive is not None:
         check_name(archive, "an archive")
@@ -175,7 +176,7 @@ def declare(
         managed=location is None,
         lengths=lengths,
     )
-    os.fsencode(declaration.location)  # a text that is no name of a directory, or of a column, is refused here
+    os.fsencode(declaration.location)  # refuses texts that cannot name a directory or a column
     assert declaration.schema
     return declaration
 
@@ -186,7 +187,7 @@ def is_name(name: object) -> bool:
 
 
 def check_name(name: str, what: str) -> None:
-    """Names are plain identifiers, because they are names of files, too."""
+    """Raise an error unless a name is a plain identifier: it also names files."""
     if not is_name(name):
         raise EpisodeAnalysisError(
             f"{name!r} is not a name for {what}.", hint="Use letters, digits and underscores, and a letter first."
@@ -219,7 +220,7 @@ def _check_repeated(names: Sequence[str], what: str) -> None:
 
 
 def find_column(columns: Sequence[tuple[str, str]], name: str) -> tuple[str, str] | None:
-    """The column of a name, whose letters may be large or small."""
+    """Return the column of a name, an exact match before one in other case."""
     exact = [column for column in columns if column[0] == name]
     return next(iter(exact + [column for column in columns if column[0].lower() == name.lower()]), None)
 
@@ -265,7 +266,7 @@ def _check_options(options: Mapping[str, str], time: EventTime) -> None:
 
 
 def check_kafka(options: Mapping[str, str]) -> None:
-    """A stream in Kafka names its servers and its topic."""
+    """Raise an error unless a stream in Kafka names its servers and its topic."""
     missing = next((name for name in KAFKA_NEEDS if name not in options), None)
     if missing is not None:
         raise EpisodeAnalysisError(

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from episode.errors import EpisodeAnalysisError, EpisodeDataError, EpisodeError
 
-# The boundary of a store: whatever the file system or Arrow refuses is an EpisodeError here, which names the path.
+# Errors of the file system and of Arrow leave a store as EpisodeErrors that name the path.
 
 
 Owner = TypeVar("Owner", bound=type)
@@ -28,35 +28,35 @@ _ERRORS = (OSError, UnicodeError, pa.ArrowException)
 _NOT_WRITABLE = (errno.EROFS, errno.EACCES, errno.EPERM)
 
 
-def in_words(owner: Owner) -> Owner:
-    """A class whose public methods raise EpisodeErrors instead of the system's and Arrow's."""
+def translate_method_errors(owner: Owner) -> Owner:
+    """Decorate a class so that its public methods raise EpisodeErrors instead of errors of the system and of Arrow."""
     for name, member in list(vars(owner).items()):
         if inspect.isfunction(member) and not name.startswith("_"):
-            setattr(owner, name, guarded(member))
+            setattr(owner, name, translate_errors(member))
     return owner
 
 
-def guarded(function: Called) -> Called:
-    """A function that raises EpisodeErrors instead of the system's and Arrow's."""
+def translate_errors(function: Called) -> Called:
+    """Decorate a function so that it raises EpisodeErrors instead of errors of the system and of Arrow."""
 
     @wraps(function)
-    def called(*given: Any, **named: Any) -> Any:
+    def call(*given: Any, **named: Any) -> Any:
         try:
             return function(*given, **named)
         except _ERRORS as error:
-            raise _worded(error) from error
+            raise _episode_error(error) from error
 
     @wraps(function)
-    def generated(*given: Any, **named: Any) -> Iterator[Any]:
+    def generate(*given: Any, **named: Any) -> Iterator[Any]:
         try:
             yield from function(*given, **named)
         except _ERRORS as error:
-            raise _worded(error) from error
+            raise _episode_error(error) from error
 
-    return generated if inspect.isgeneratorfunction(function) else called  # type: ignore[return-value]
+    return generate if inspect.isgeneratorfunction(function) else call  # type: ignore[return-value]
 
 
-def _worded(error: Exception) -> EpisodeError:
+def _episode_error(error: Exception) -> EpisodeError:
     if isinstance(error, UnicodeError):
         return EpisodeAnalysisError(
             f"A text is not Unicode: {error}.", hint="It has half of a surrogate pair. Replace that character."
@@ -73,17 +73,17 @@ def _worded(error: Exception) -> EpisodeError:
 
 
 CHECKSUM = "checksum"
-Made = TypeVar("Made")
+Decoded = TypeVar("Decoded")
 _NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
-def aside(directory: Path, suffix: str) -> Path:
-    """A path that nobody else writes to."""
+def temporary_path(directory: Path, suffix: str) -> Path:
+    """Return a path that no other process or thread writes to."""
     return directory / f"{os.getpid()}-{uuid.uuid4().hex}{suffix}"
 
 
 def sync_directory(directory: Path) -> None:
-    """Names in the directory are on the disk after this."""
+    """Bring the names in a directory to the disk."""
     handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(handle)
@@ -92,8 +92,8 @@ def sync_directory(directory: Path) -> None:
 
 
 def data_files(root: Path, suffixes: Sequence[str] = (".parquet",)) -> list[Path]:
-    """The files below a directory with these suffixes, in order of their paths, without hidden ones; a path may be a
-    file itself."""
+    """Return the files below a directory with these suffixes, sorted by path, without hidden ones; `root` may be a
+    file."""
     if root.is_file():
         return [root]
     found = (path for path in root.rglob("*") if path.suffix in suffixes and path.is_file())
@@ -103,8 +103,8 @@ def data_files(root: Path, suffixes: Sequence[str] = (".parquet",)) -> list[Path
 
 
 def publish_new(path: Path, data: bytes) -> bool:
-    """A new file with this content, or False where there is one of the name already."""
-    temporary = aside(path.parent, ".tmp")
+    """Create a file with this content; return False if a file of the name exists."""
+    temporary = temporary_path(path.parent, ".tmp")
     try:
         with open(temporary, "xb") as file:
             file.write(data)
@@ -120,16 +120,16 @@ def publish_new(path: Path, data: bytes) -> bool:
     return True
 
 
-def sealed(found: Mapping[str, Any]) -> bytes:
-    """A JSON object with a checksum of itself."""
+def seal(found: Mapping[str, Any]) -> bytes:
+    """Return a JSON object as bytes, with a checksum of itself."""
     checksum = zlib.crc32(json.dumps(found).encode())
     return json.dumps({**found, CHECKSUM: checksum}, indent=2, ensure_ascii=False).encode("utf-8", "surrogatepass")
 
 
-def unseal(path: Path, what: str, make: Callable[[dict[str, Any]], Made]) -> Made:
-    """What a function makes of a sealed object; an error that names the file if it is not as it was written.
+def unseal(path: Path, what: str, make: Callable[[dict[str, Any]], Decoded]) -> Decoded:
+    """Decode a sealed JSON object with `make`; raise an error that names the file if it is corrupt.
 
-    Files of earlier versions have no checksum. FileNotFoundError if there is no file.
+    Files of earlier versions have no checksum. Raises FileNotFoundError if the file does not exist.
     """
     data = path.read_bytes()
     try:
@@ -144,14 +144,14 @@ def unseal(path: Path, what: str, make: Callable[[dict[str, Any]], Made]) -> Mad
 
 
 class Mark(NamedTuple):
-    """Numbers that were given under a lock: the last one, and the last one whose name is on the disk."""
+    """Numbers given under a lock: the last one, and the last one whose name is on the disk."""
 
     last: int = 0
     durable: int = 0
 
 
 def read_mark(path: Path) -> Mark:
-    """The mark in a file; 0 if it has none, or if it is being written."""
+    """Return the mark in a file; 0 if it has none, or if it is being written."""
     try:
         last, durable, checksum = path.read_bytes().split()
         found = Mark(int(last), int(durable))
@@ -161,8 +161,8 @@ def read_mark(path: Path) -> Mark:
 
 
 def write_mark(path: Path, mark: Mark) -> None:
-    """Leave a mark in a file. If it cannot be written (there is no space), numbers are looked up as if there was none;
-    what it is about is done, and must not fail."""
+    """Write a mark to a file. Failing to write it (a full disk) is not an error: numbers are then looked up as if there
+    were no mark."""
     with suppress(OSError):
         handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
         text = f"{mark.last:020d} {mark.durable:020d} {zlib.crc32(repr(mark).encode()):010d}"
@@ -173,8 +173,8 @@ def write_mark(path: Path, mark: Mark) -> None:
 
 
 @contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """Only one process, and one thread of it, is inside at a time; a killed one is outside at once."""
+def lock_file(path: Path) -> Iterator[None]:
+    """Hold a lock that one thread of one process has at a time; the system releases it if the process is killed."""
     handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)
@@ -187,7 +187,7 @@ def locked(path: Path) -> Iterator[None]:
 
 @contextmanager
 def space_needed(what: str) -> Iterator[None]:
-    """A full disk is an error in words; what: what could not be stored."""
+    """Turn a full disk into an EpisodeDataError. what: the data that could not be stored."""
     try:
         yield
     except OSError as error:

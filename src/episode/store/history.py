@@ -1,7 +1,7 @@
-"""The past of a stream for correlation: rows of some keys between two times, and no more is read than they need.
+"""The past of a stream for correlation: rows of some keys between two times, reading no more than needed.
 
 Files are chosen by the manifest or by partition directories, row groups by their statistics, segments of the log by
-their lanes and times. Whoever holds a history may be sent to other processes.
+their lanes and times. A history can be pickled and sent to other processes.
 """
 
 from __future__ import annotations
@@ -20,40 +20,40 @@ from episode.errors import EpisodeDataError
 from episode.store import segment
 from episode.store.archive import Archive, MissingFile
 from episode.store.declaration import Declaration
-from episode.store.files import data_files, in_words
+from episode.store.files import data_files, translate_method_errors
 from episode.store.log import Log
 from episode.store.manifest import ArchivedFile
-from episode.store.parquet import COMMIT, FileIndex, groups_of, known_index, wanted_of
+from episode.store.parquet import COMMIT, FileIndex, cached_index, groups_of, wanted_keys
 from episode.store.segment import Footer
-from episode.store.upkeep import read_expired
+from episode.store.upkeep import read_expiry
 
 _SUFFIXES = (".parquet", ".parq", "")
 ATTEMPTS = 20
-Found = TypeVar("Found")
+Result = TypeVar("Result")
 
 
 @dataclass
-class Scanned:
-    """What reading has cost: row groups and segments that were read, of those that there are, and rows."""
+class ScanCost:
+    """Cost of reading: row groups and segments read, how many exist, and rows read."""
 
     groups: int = 0
     groups_of: int = 0
     rows: int = 0
 
 
-@in_words
+@translate_method_errors
 @dataclass(frozen=True)
 class StoreHistory:
-    """The past of a declared stream: its archive, and what is not archived yet.
+    """The past of a declared stream: its archive, and commits that are not archived yet.
 
-    until: no commits after this one, so that the past stays what it was (None: all that there are).
+    until: no commits after this one, so that the past stays what it was (None: all commits).
     """
 
     declaration: Declaration
     until: int | None = None
     indexes: dict[str, FileIndex] = field(default_factory=dict, compare=False, repr=False)
     footers: dict[int, Footer] = field(default_factory=dict, compare=False, repr=False)
-    scanned: Scanned = field(default_factory=Scanned, compare=False, repr=False)
+    scanned: ScanCost = field(default_factory=ScanCost, compare=False, repr=False)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return StoreHistory, (self.declaration, self.until)
@@ -67,17 +67,17 @@ class StoreHistory:
         return Archive(self.declaration)
 
     def read(self, keys: pa.Table | None, lo: int, hi: int, columns: Sequence[str]) -> pa.Table:
-        """The rows of these keys (None: of all) with lo <= time <= hi, in order of time and arrival."""
+        """Return the rows of these keys (None: of all) with lo <= time <= hi, in order of time and arrival."""
         schema = pa.schema([self.declaration.schema.field(name) for name in columns])
-        return _repeated(lambda: _finished(list(self._parts(keys, lo, hi, schema)), schema))
+        return _retry(lambda: _sort_by_time(list(self._parts(keys, lo, hi, schema)), schema))
 
     def earliest(self) -> int | None:
-        """A time before which there is no event; None where there is none at all."""
-        return _repeated(lambda: min((least for least, _ in self._spans()), default=None))
+        """Return a lower bound of the event times; None if the stream is empty."""
+        return _retry(lambda: min((least for least, _ in self._spans()), default=None))
 
     def latest(self) -> int | None:
-        """A time after which there is no event; None where there is none at all."""
-        return _repeated(lambda: max((greatest for _, greatest in self._spans()), default=None))
+        """Return an upper bound of the event times; None if the stream is empty."""
+        return _retry(lambda: max((greatest for _, greatest in self._spans()), default=None))
 
     def _spans(self) -> Iterator[tuple[int, int]]:
         """Least and greatest times of the parts."""
@@ -98,19 +98,19 @@ class StoreHistory:
         for file in manifest.files:
             begun = self.until is None or file.first <= self.until
             if begun and file.least <= hi and file.greatest >= lo:
-                yield from self.archive.opened(file, partial(self._of_file, file, chooser, schema))
+                yield from self.archive.open_file(file, partial(self._of_file, file, chooser, schema))
         yield from self._of_log(manifest.archived_to, chooser, schema)
 
     def _of_file(self, file: ArchivedFile, chooser: _Chooser, schema: pa.Schema, path: Path) -> list[_Part]:
         if file.name not in self.indexes:
-            self.indexes[file.name] = known_index(path, self.declaration.time, self.declaration.key)
+            self.indexes[file.name] = cached_index(path, self.declaration.time, self.declaration.key)
         cut = self.until is not None and file.last > self.until
         wanted = schema.append(pa.field(COMMIT, pa.int64())) if cut else schema
         parts = chooser.of_file(path, self.indexes[file.name], wanted, self.scanned)
         return [self._until(part, schema) for part in parts] if cut else parts
 
     def _until(self, part: _Part, schema: pa.Schema) -> _Part:
-        """The rows of the commits that count."""
+        """Keep the rows of commits up to `until`."""
         kept = part.table.column(COMMIT).to_numpy() <= self.until
         return _Part(part.table.select(schema.names).filter(pa.array(kept)), part.times[kept])
 
@@ -131,8 +131,8 @@ class StoreHistory:
                     yield chooser.of_rows(pa.Table.from_batches([batch]), schema)
 
     def _footers(self, after: int) -> list[Footer]:
-        """Of the commits that are not archived."""
-        after = max(after, read_expired(self.log).to)
+        """Return the footers of the commits that are not archived."""
+        after = max(after, read_expiry(self.log).to)
         head = self.log.head() if self.until is None else min(self.until, self.log.head())
         for number in [number for number in self.footers if number <= after]:
             del self.footers[number]
@@ -142,7 +142,7 @@ class StoreHistory:
         return [self.footers[number] for number in sorted(self.footers)]
 
     def _lanes(self, keys: pa.Table | None) -> set[int] | None:
-        """The lanes of these keys; None where the lanes do not depend on them alone."""
+        """Return the lanes of these keys; None if lanes depend on other columns."""
         from episode.store.lanes import lanes_of
 
         declared = self.declaration.key
@@ -157,7 +157,7 @@ class StoreHistory:
 class ParquetHistory:
     """The past in plain Parquet files: of files or directories, hive partitions included.
 
-    schema: the columns' types where they are not those of the files, and the types of partition columns.
+    schema: the columns' types, if not those of the files, and the types of partition columns.
     """
 
     paths: tuple[str, ...]
@@ -165,7 +165,7 @@ class ParquetHistory:
     keys: tuple[str, ...] = ()
     schema: pa.Schema | None = None
     indexes: dict[str, FileIndex] = field(default_factory=dict, compare=False, repr=False)
-    scanned: Scanned = field(default_factory=Scanned, compare=False, repr=False)
+    scanned: ScanCost = field(default_factory=ScanCost, compare=False, repr=False)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return ParquetHistory, (self.paths, self.time, self.keys, self.schema)
@@ -177,7 +177,7 @@ class ParquetHistory:
 
     @cached_property
     def columns(self) -> pa.Schema:
-        """All columns that there are."""
+        """Return all columns of the files."""
         if self.schema is not None:
             return self.schema
         if not self.files:
@@ -185,7 +185,7 @@ class ParquetHistory:
         return _schema_of(*self.files[0])
 
     def read(self, keys: pa.Table | None, lo: int, hi: int, columns: Sequence[str]) -> pa.Table:
-        """The rows of these keys (None: of all) with lo <= time <= hi, in order of time, files and rows."""
+        """Return the rows of these keys (None: of all) with lo <= time <= hi, in order of time, files and rows."""
         full = self.columns
         schema = pa.schema([full.field(name) for name in columns])
         chooser = _Chooser(self.time, keys, lo, hi)
@@ -194,27 +194,27 @@ class ParquetHistory:
             constants = _partition_values(path, root, full)
             if chooser.may_have(constants):
                 parts += chooser.of_file(path, self._index(path), schema, self.scanned, constants, full)
-        return _finished(parts, schema)
+        return _sort_by_time(parts, schema)
 
     def earliest(self) -> int | None:
-        """The time of the first event; None where there is none."""
+        """Return the time of the first event; None if the files are empty."""
         least = [self._index(path).least for path, _ in self.files]
         return min((int(times.min()) for times in least if len(times)), default=None)
 
     def latest(self) -> int | None:
-        """The time of the last event; None where there is none."""
+        """Return the time of the last event; None if the files are empty."""
         greatest = [self._index(path).greatest for path, _ in self.files]
         return max((int(times.max()) for times in greatest if len(times)), default=None)
 
     def _index(self, path: Path) -> FileIndex:
         name = str(path)
         if name not in self.indexes:
-            self.indexes[name] = known_index(path, self.time, self.keys)
+            self.indexes[name] = cached_index(path, self.time, self.keys)
         return self.indexes[name]
 
 
-def _repeated(look: Callable[[], Found]) -> Found:
-    """Look again where files have moved between two looks."""
+def _retry(look: Callable[[], Result]) -> Result:
+    """Call a function again if files have moved while it ran."""
     for attempt in range(ATTEMPTS):
         try:
             return look()
@@ -226,7 +226,7 @@ def _repeated(look: Callable[[], Found]) -> Found:
 
 @dataclass(frozen=True)
 class _Part:
-    """Rows that were asked for, with their times, in order of arrival."""
+    """Requested rows with their times, in order of arrival."""
 
     table: pa.Table
     times: np.ndarray
@@ -239,17 +239,17 @@ class _Chooser:
         from episode.matchers.keys import KeyCoder
 
         self.time, self.keys, self.lo, self.hi = time, keys, lo, hi
-        self.wanted = {} if keys is None else wanted_of(keys)
+        self.wanted = {} if keys is None else wanted_keys(keys)
         self.coder = None if keys is None else KeyCoder(tuple(keys.column_names))
         self.typed = False
 
     def names(self, schema: pa.Schema) -> list[str]:
-        """The columns to be read: those asked for, time and keys."""
+        """Return the columns to read: the requested ones, time and keys."""
         keys = [] if self.keys is None else self.keys.column_names
         return list(dict.fromkeys([*schema.names, self.time, *keys]))
 
     def may_have(self, constants: dict[str, pa.Scalar]) -> bool:
-        """Whether a file whose rows all have these values may have one of the keys, and times in between."""
+        """Whether a file whose rows all have these values can have one of the keys, and times in between."""
         for name, value in constants.items():
             one = self.wanted.get(name)
             if one is not None and not (one.null if not value.is_valid else value.as_py() in one.values):
@@ -266,11 +266,11 @@ class _Chooser:
         path: Path,
         index: FileIndex,
         schema: pa.Schema,
-        scanned: Scanned,
+        scanned: ScanCost,
         constants: dict[str, pa.Scalar] | None = None,
         types: pa.Schema | None = None,
     ) -> list[_Part]:
-        """The rows of a file that are asked for. constants: columns that are not in the file but one value."""
+        """Return the requested rows of a file. constants: columns that have one value and are not in the file."""
         groups = groups_of(index, self.wanted, self.lo, self.hi)
         scanned.groups_of += len(index.least)
         scanned.groups += len(groups)
@@ -283,12 +283,12 @@ class _Chooser:
             if name in names and name not in index.names:
                 table = table.append_column(name, pa.repeat(value, table.num_rows))
         if types is not None:
-            table = _retyped(table, types)
+            table = _cast_columns(table, types)
         scanned.rows += table.num_rows
         return [self.of_rows(table, schema)]
 
     def of_rows(self, table: pa.Table, schema: pa.Schema) -> _Part:
-        """Those of the rows that are asked for."""
+        """Return the requested ones of these rows."""
         from episode.store.lanes import event_times
 
         valid = table.column(self.time).is_valid()
@@ -313,8 +313,8 @@ class _Chooser:
         return (coded.code < self.count)[coded.local]
 
 
-def _finished(parts: Sequence[_Part], schema: pa.Schema) -> pa.Table:
-    """All rows in order of time; equal times in the order of the parts."""
+def _sort_by_time(parts: Sequence[_Part], schema: pa.Schema) -> pa.Table:
+    """Return all rows in order of time; equal times stay in the order of the parts."""
     from episode.matchers.columns import one_chunk_each, take
 
     if not parts:
@@ -358,8 +358,8 @@ def _partition_values(path: Path, root: Path, schema: pa.Schema) -> dict[str, pa
     return found
 
 
-def _retyped(table: pa.Table, types: pa.Schema) -> pa.Table:
-    """Columns in the types that a query has for them; nanoseconds are cut off."""
+def _cast_columns(table: pa.Table, types: pa.Schema) -> pa.Table:
+    """Cast columns to the types that a query has for them; nanoseconds are cut off."""
     for i, one in enumerate(table.schema):
         kind = types.field(one.name).type if one.name in types.names else one.type
         if kind != one.type:

@@ -1,4 +1,4 @@
-"""Rows by lane and by key: how stream stores spread events over lanes, and sort them for an archive."""
+"""Rows by lane and by key: how stream stores spread events over lanes and sort them for an archive."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def lanes_of(table: pa.Table, keys: tuple[str, ...], lanes: int) -> np.ndarray:
     return shards_of(key_hashes(table, keys), lanes)
 
 
-class LaneSlice(NamedTuple):
+class LaneRows(NamedTuple):
     """Rows begin:end of a batch that is grouped by lane, and their least and greatest time."""
 
     lane: int
@@ -40,8 +40,8 @@ class LaneSlice(NamedTuple):
     greatest: int
 
 
-def by_lane(table: pa.Table, keys: tuple[str, ...], lanes: int, time: str) -> tuple[pa.RecordBatch, list[LaneSlice]]:
-    """The rows grouped by lane, those of a lane in order of arrival, and where each lane is."""
+def by_lane(table: pa.Table, keys: tuple[str, ...], lanes: int, time: str) -> tuple[pa.RecordBatch, list[LaneRows]]:
+    """Group rows by lane, in order of arrival within a lane; return them with the range of each lane."""
     numbers = lanes_of(table, keys, lanes)
     order, starts = group(numbers, lanes)
     used = np.flatnonzero(np.diff(starts))
@@ -49,11 +49,11 @@ def by_lane(table: pa.Table, keys: tuple[str, ...], lanes: int, time: str) -> tu
     times = event_times(grouped, time)
     least, greatest = np.minimum.reduceat(times, starts[used]), np.maximum.reduceat(times, starts[used])
     spans = (used, starts[used], starts[used + 1], least, greatest)
-    return grouped.to_batches()[0], [LaneSlice(*values) for values in zip(*(span.tolist() for span in spans))]
+    return grouped.to_batches()[0], [LaneRows(*values) for values in zip(*(span.tolist() for span in spans))]
 
 
 def order_by_key_and_time(table: pa.Table, keys: tuple[str, ...], time: str) -> np.ndarray | None:
-    """The rows in order of key values, then time, then arrival (int64[n]); None where they are in this order."""
+    """Return the order of rows by key values, time and arrival (int64[n]); None if they are in this order."""
     images = np.ascontiguousarray(event_times(table, time))[np.newaxis, :]
     coded = KeyCoder(keys).encode(table)
     codes = _ranks(table, keys, coded.local, coded.count)[coded.local] if keys else coded.local
@@ -62,7 +62,7 @@ def order_by_key_and_time(table: pa.Table, keys: tuple[str, ...], time: str) -> 
 
 
 def _ranks(table: pa.Table, keys: tuple[str, ...], local: np.ndarray, count: int) -> np.ndarray:
-    """The place of each key among the keys in order of their values (int32[count])."""
+    """Return the rank of each key among the keys in order of their values (int32[count])."""
     first = np.empty(count, np.int64)
     first[local[::-1]] = np.arange(len(local) - 1, -1, -1)
     values = take(table.select(list(keys)), first)

@@ -1,9 +1,9 @@
 """The live log of a stream: one segment for each committed batch, numbered 1, 2, 3, …
 
-The numbers are the positions of readers. A batch is written aside, in `tmp`, and becomes visible by one rename under a
-lock: a killed producer leaves nothing that a reader could see. Segments are removed from the oldest on, and never the
-last, so that a number that is missing between two others has not been removed but lost. The lock file says which number
-was given last, so that a lost one is not given again.
+The numbers are the positions of readers. A batch is written to a temporary file in `tmp` and becomes visible by one
+rename under a lock: a killed producer leaves nothing that a reader could see. Segments are removed from the oldest on,
+and never the last, so a number that is missing between two others was lost, not removed. The lock file holds the last
+number given, so that a lost one is not given again.
 """
 
 from __future__ import annotations
@@ -24,18 +24,26 @@ import pyarrow as pa
 from episode.errors import EpisodeAnalysisError, EpisodeDataError
 from episode.store import segment
 from episode.store.declaration import Declaration
-from episode.store.files import Mark, aside, locked, read_mark, sealed, space_needed, sync_directory, unseal, write_mark
-from episode.store.segment import Block, CorruptSegment, Footer, Head, LastBatch, Layout, Tally
+from episode.store.files import (
+    Mark,
+    lock_file,
+    read_mark,
+    seal,
+    space_needed,
+    sync_directory,
+    temporary_path,
+    unseal,
+    write_mark,
+)
+from episode.store.segment import CorruptSegment, Footer, Head, LaneBlock, LastBatch, Layout, Tally
 
-# Producers that the footers of segments no longer name: the last batch of each, in a small file.
-#
-# The footer of the last segment names the producers that were active last. Before a commit drops one from there, its
-# last batch is written here, so that a batch is recognised however long ago its producer appended, and a commit costs
-# the same however many producers there were.
+# Producers that the footers of segments no longer name. The footer of the last segment names the producers that were
+# active last. Before a commit drops one from there, its last batch is written to a small file here: a batch is
+# recognised however long ago its producer appended, and a commit costs the same however many producers there were.
 
 
 class Producers:
-    """The files, in a directory. temporary: where they are written first."""
+    """A directory with one file for each producer. temporary: the directory in which files are written first."""
 
     def __init__(self, directory: Path, temporary: Path, sync: bool) -> None:
         self.directory, self.temporary, self.sync = directory, temporary, sync
@@ -48,14 +56,14 @@ class Producers:
             return None
 
     def keep(self, lasts: Mapping[str, LastBatch]) -> None:
-        """Write the last batches of producers down to the disk."""
+        """Write the last batches of producers to the disk."""
         if not lasts:
             return
         self.directory.mkdir(exist_ok=True)
         for producer, last in lasts.items():
-            temporary = aside(self.temporary, ".json")
+            temporary = temporary_path(self.temporary, ".json")
             with open(temporary, "xb") as file:
-                file.write(sealed({"producer": producer, **last._asdict()}))
+                file.write(seal({"producer": producer, **last._asdict()}))
                 file.flush()
                 if self.sync:
                     os.fsync(file.fileno())
@@ -76,7 +84,7 @@ def _last(found: dict[str, Any], producer: str) -> LastBatch:
 
 SUFFIX = ".seg"
 _SEGMENT = re.compile(r"(\d{20})\.seg")
-_ASIDE = re.compile(r"\d+-[0-9a-f]{32}\.\w+")
+_TEMPORARY = re.compile(r"\d+-[0-9a-f]{32}\.\w+")
 BLOCK_ROWS = 1 << 20
 BLOCK_BYTES = 1 << 28
 """The rows of a block, over all lanes, and their bytes."""
@@ -85,14 +93,14 @@ REMEMBERED = 256
 LARGE = 1 << 22
 """Bytes from which on a batch is brought to the disk before its commit."""
 ABANDONED = 86_400.0
-"""Seconds after which a file that was written aside belongs to nobody."""
+"""Age in seconds at which a temporary file is removed."""
 
 
 @dataclass(frozen=True)
 class Origin:
-    """Who appends, and the number of the batch: one whose number is not new for its producer is not stored again.
+    """A producer and the number of its batch: a batch whose number is not new for its producer is not stored again.
 
-    note: kept with the producer's last batch, for the producer itself: how far it has got.
+    note: kept with the producer's last batch for the producer itself, for example its position.
     """
 
     producer: str
@@ -109,11 +117,11 @@ class Origin:
 
 @dataclass(frozen=True)
 class Staged:
-    """A batch that is written aside and not yet visible; another process may commit it."""
+    """A batch in a temporary file, not yet visible; another process may commit it."""
 
     path: str
     head: Head
-    blocks: tuple[Block, ...]
+    blocks: tuple[LaneBlock, ...]
 
     @property
     def rows(self) -> int:
@@ -123,7 +131,7 @@ class Staged:
 class Log:
     """The segments of a stream, in the directory `log` of its location.
 
-    archived_to: the last commit that is in the archive, whose number was given therefore.
+    archived_to: returns the last commit in the archive; numbers up to it are taken.
     """
 
     def __init__(self, declaration: Declaration, archived_to: Callable[[], int] = int) -> None:
@@ -132,22 +140,22 @@ class Log:
         self.directory, self.temporary, self.lock = root / "log", root / "tmp", root / "lock"
         self.sync = declaration.options.get("sync", "true").lower() == "true"
         self.sync_names = self.sync
-        """Does a commit wait until its name is on the disk, too? Otherwise `sync_all` brings the names there."""
+        """Whether a commit waits until its name is on the disk; if not, `sync_all` brings the names there."""
         self.layout = Layout(declaration.time, declaration.key, declaration.lanes)
         self.producers = Producers(root / "producers", self.temporary, self.sync)
         self._made = False
         self._head = 0
         self._last: tuple[Footer, tuple[int, ...]] | None = None
-        """The footer that was read or written last, and the file that it is of."""
+        """The footer that was read or written last, and the stamp of its file."""
 
     # ---- reading ----------------------------------------------------------------------------------
 
     def path(self, number: int) -> Path:
-        """The segment of a commit."""
+        """Return the path of a commit's segment."""
         return self.directory / f"{number:020d}{SUFFIX}"
 
     def numbers(self) -> list[int]:
-        """The commits that are in the log, in order; files of other names are not ours."""
+        """Return the commits in the log, in order, ignoring other files."""
         try:
             with os.scandir(self.directory) as entries:
                 found = [_SEGMENT.fullmatch(entry.name) for entry in entries]
@@ -156,23 +164,23 @@ class Log:
         return sorted(int(match.group(1)) for match in found if match is not None)
 
     def head(self) -> int:
-        """The number of the last commit; 0 if there is none."""
+        """Return the number of the last commit; 0 before the first."""
         mark = read_mark(self.lock)
         number = max(self._head, mark.last)
         while number and self.path(number + 1).exists():
             number += 1
-        # If `number` is still there, no later one has been removed: there was none when we looked.
+        # If `number` still exists, no later one has been removed: there was none when we looked.
         if not number or not self.path(number).exists():
             number = max([*self.numbers(), mark.durable, self._archived_to()])
         self._head = number
         return number
 
     def next_after(self, position: int) -> int | None:
-        """The number of the first commit after a position that is in the log; None if there is none."""
+        """Return the number of the first commit after a position that is in the log, or None."""
         return next((number for number in self.numbers() if number > position), None)
 
     def footer(self, number: int) -> Footer:
-        """What a segment says of itself; FileNotFoundError where it has been removed."""
+        """Read the footer of a segment; raise FileNotFoundError if the segment has been removed."""
         if self._last is not None and self._last[0].commit == number and self._last[1] == _stamp(self.path(number)):
             return self._last[0]
         found = segment.read_footer(self.path(number))
@@ -187,11 +195,12 @@ class Log:
         return found
 
     def tally(self) -> Tally:
-        """What was ever appended: by the last segment that can be read."""
+        """Return the totals of everything ever appended, from the last readable segment."""
         return self._tally(self.head())
 
     def _tally(self, head: int) -> Tally:
-        """If the last segment is corrupt, it counts as lost: what a producer repeats of it is stored again."""
+        """Return the totals up to a commit. If its segment is corrupt, it counts as lost: batches that a producer
+        repeats are stored again."""
         if head == 0:
             return Tally()
         first: EpisodeDataError | None = None
@@ -210,7 +219,7 @@ class Log:
         raise first
 
     def last_batch(self, producer: str) -> LastBatch | None:
-        """The last batch that a producer has stored; None if it has stored none."""
+        """Return the last batch that a producer has stored, or None."""
         return self._last_batch(producer, self.tally())
 
     def _last_batch(self, producer: str, tally: Tally) -> LastBatch | None:
@@ -223,19 +232,19 @@ class Log:
         columns: Sequence[str] | None = None,
         skip: Callable[[CorruptSegment], None] | None = None,
     ) -> Iterator[pa.RecordBatch]:
-        """The rows of a commit; FileNotFoundError if its segment has been removed. skip: see `read_blocks`."""
+        """Yield the rows of a commit; FileNotFoundError if its segment has been removed. skip: see `read_blocks`."""
         footer = self.footer(number)
         yield from segment.read_blocks(self.path(number), footer, self.declaration.schema, lanes, columns, skip=skip)
 
     # ---- appending --------------------------------------------------------------------------------
 
     def stage(self, table: pa.Table) -> Staged:
-        """Write rows that conform to the declaration aside."""
+        """Write rows that conform to the declaration to a temporary file."""
         from episode.store.lanes import by_lane
 
         declaration = self.declaration
         self._make_directories()
-        path = aside(self.temporary, SUFFIX)
+        path = temporary_path(self.temporary, SUFFIX)
         try:
             with self._writing(), open(path, "xb") as file:
                 head = segment.write_head(file, declaration.schema)
@@ -253,14 +262,14 @@ class Log:
         return Staged(str(path), head, tuple(blocks))
 
     def commit(self, staged: Sequence[Staged], origin: Origin | None = None) -> int:
-        """Make staged batches visible, all at once; the number of their commit.
+        """Make staged batches visible, all at once; return the number of their commit.
 
-        Without rows nothing is committed, nor for an origin that has been: the number is then that of the last commit
-        before, or of the one that stored them.
+        Without rows nothing is committed; the number is then that of the last commit. A batch that its origin has
+        already committed is not stored again; the number is then that of its commit.
         """
-        whole = self._joined([one for one in staged if one.blocks], staged)
+        whole = self._join([one for one in staged if one.blocks], staged)
         self._make_directories()
-        with self._writing(), locked(self.lock):
+        with self._writing(), lock_file(self.lock):
             head = self.head()
             if whole is None:
                 return head
@@ -271,7 +280,7 @@ class Log:
                 return last.commit
             self._check_columns(head, whole.head)
             number = head + 1
-            tally, dropped = _added(tally, whole, origin, number)
+            tally, dropped = _add_batch(tally, whole, origin, number)
             footer = Footer(number, whole.blocks, tally, whole.head, self.layout)
             try:
                 with self._writing():
@@ -291,7 +300,8 @@ class Log:
             return number
 
     def _check_columns(self, head: int, staged: Head) -> None:
-        """What is committed has the columns of the commit before: the stream may have been created again meanwhile."""
+        """Raise an error if the columns differ from those of the commit before: the stream may have been created again
+        meanwhile."""
         with suppress(CorruptSegment, FileNotFoundError):
             before = self.footer(head).head
             stored = None if before == staged else segment.read_schema(self.path(head), before)
@@ -304,22 +314,22 @@ class Log:
                 )
 
     def sync_all(self) -> None:
-        """All commits are on the disk after this, with their names."""
+        """Bring all commits and their names to the disk."""
         if self.sync and self._made:
             sync_directory(self.directory)
 
     def discard(self, staged: Sequence[Staged]) -> None:
-        """Forget batches that were written aside."""
+        """Remove the temporary files of batches."""
         for one in staged:
             _remove(Path(one.path))
 
-    def _joined(self, full: Sequence[Staged], all_of_them: Sequence[Staged]) -> Staged | None:
-        """Several staged batches as one; None where there are no rows."""
+    def _join(self, full: Sequence[Staged], all_of_them: Sequence[Staged]) -> Staged | None:
+        """Join staged batches to one; None if they have no rows."""
         self.discard([one for one in all_of_them if not one.blocks])
         if len(full) <= 1:
             return full[0] if full else None
-        path = aside(self.temporary, SUFFIX)
-        blocks: list[Block] = []
+        path = temporary_path(self.temporary, SUFFIX)
+        blocks: list[LaneBlock] = []
         try:
             with self._writing(), open(path, "xb") as file:
                 head = segment.write_head(file, self.declaration.schema)
@@ -337,7 +347,7 @@ class Log:
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
-        """A full disk, and a store or a staged batch that has gone, are errors in words."""
+        """Explain errors of a full disk, and of a store or a staged batch that no longer exists."""
         name = self.declaration.name
         try:
             with space_needed(f"what was appended to {name}"):
@@ -361,8 +371,8 @@ class Log:
     # ---- removing ---------------------------------------------------------------------------------
 
     def remove_to(self, number: int, older_than: float = math.inf) -> int:
-        """Remove segments from the oldest on up to a number, as far as they were committed before a moment (seconds of
-        the clock), but never the last one. Gives back how many."""
+        """Remove segments from the oldest on up to a number, if they were committed before a moment (seconds of the
+        clock), but never the last one. Return how many."""
         removed = 0
         for one in self.numbers()[:-1]:
             path = self.path(one)
@@ -376,19 +386,19 @@ class Log:
         return removed
 
     def tidy(self) -> None:
-        """Remove what killed producers have left."""
+        """Remove temporary files of killed producers."""
         with suppress(FileNotFoundError):
             for path in self.temporary.iterdir():
                 with suppress(FileNotFoundError):
                     if (
-                        _ASIDE.fullmatch(path.name)
+                        _TEMPORARY.fullmatch(path.name)
                         and path.is_file()
                         and path.stat().st_mtime < time.time() - ABANDONED
                     ):
                         path.unlink()
 
     def lost(self, number: int) -> EpisodeDataError:
-        """The error of a segment that should be there."""
+        """Return the error for a segment that should exist."""
         return EpisodeDataError(
             f"The segment {self.path(number)} is missing: it was neither archived nor expired.",
             hint=f"Restore the file, or continue after it: read(…, after={number}).",
@@ -396,7 +406,7 @@ class Log:
 
 
 def _parts(table: pa.Table) -> Iterator[pa.Table]:
-    """A table in parts whose columns are small enough for Arrow's arrays of strings."""
+    """Split a table into parts whose columns are small enough for Arrow's arrays of strings."""
     if table.num_rows > BLOCK_ROWS:
         for start in range(0, table.num_rows, BLOCK_ROWS):
             yield from _parts(table.slice(start, BLOCK_ROWS))
@@ -409,7 +419,7 @@ def _parts(table: pa.Table) -> Iterator[pa.Table]:
 
 
 def layout_difference(stored: Layout, declared: Layout) -> str | None:
-    """How the layout of a segment differs from that of a stream, in words; None if it does not."""
+    """Describe the first difference between the layout of a segment and that of a stream; None if they are equal."""
     for what, one, other in zip(("TIME", "KEY", "lanes"), stored, declared, strict=True):
         if one != other:
             texts = (", ".join(value) or "none" if isinstance(value, tuple) else value for value in (one, other))
@@ -417,8 +427,8 @@ def layout_difference(stored: Layout, declared: Layout) -> str | None:
     return None
 
 
-def _added(tally: Tally, staged: Staged, origin: Origin | None, number: int) -> tuple[Tally, dict[str, LastBatch]]:
-    """The tally after a batch, and the producers that it no longer names."""
+def _add_batch(tally: Tally, staged: Staged, origin: Origin | None, number: int) -> tuple[Tally, dict[str, LastBatch]]:
+    """Return the tally after a batch, and the producers that it no longer names."""
     greatest = max([block.greatest for block in staged.blocks] + ([] if tally.greatest is None else [tally.greatest]))
     origins = dict(tally.origins)
     if origin is not None:
@@ -430,7 +440,7 @@ def _added(tally: Tally, staged: Staged, origin: Origin | None, number: int) -> 
 
 
 def _stamp(path: Path) -> tuple[int, ...]:
-    """What tells a file from another one of the same name."""
+    """Return numbers that distinguish a file from another one of the same name."""
     found = path.stat()
     return found.st_ino, found.st_size, found.st_mtime_ns
 

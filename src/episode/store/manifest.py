@@ -16,9 +16,9 @@ import pyarrow as pa
 from episode.errors import EpisodeDataError, EpisodeError
 from episode.plan.types import is_integer
 from episode.store.declaration import Declaration
-from episode.store.files import Mark, publish_new, read_mark, sealed, space_needed, unseal, write_mark
+from episode.store.files import Mark, publish_new, read_mark, seal, space_needed, unseal, write_mark
 
-# How an archive is partitioned by time: by day or by hour, or where time is an integer by ranges of it.
+# Partitions by time: days or hours, or ranges if event time is an integer.
 
 
 DAY = 86_400_000_000
@@ -38,18 +38,18 @@ class Partitioning:
     unit: str
 
     def places(self, times: np.ndarray) -> np.ndarray:
-        """The number of the partition of each time (int64)."""
+        """Return the number of the partition of each time (int64)."""
         return np.floor_divide(times, self.width)
 
     def directory(self, place: int) -> str:
-        """The name of a partition's directory."""
+        """Return the name of a partition's directory."""
         if self.unit == "range":
             return f"{self.column}={place * self.width}"
         text = str(np.datetime64(place, "D" if self.unit == "day" else "h"))
         return f"{self.column}={text.replace('T', '-')}"
 
     def split(self, table: pa.Table, times: np.ndarray) -> Iterator[tuple[str, pa.Table]]:
-        """(directory, its rows in the order that they come in) for each partition."""
+        """Yield (directory, its rows in the given order) for each partition."""
         places = self.places(times)
         if not len(places):
             return
@@ -63,8 +63,8 @@ class Partitioning:
             yield self.directory(int(ordered[begin])), table.take(pa.array(order[begin:end]))
 
 
-def chosen(declaration: Declaration, rows: int, least: int, greatest: int) -> Partitioning:
-    """The partitioning of a stream that has had so many rows between two times; an option of the stream decides."""
+def choose_partitioning(declaration: Declaration, rows: int, least: int, greatest: int) -> Partitioning:
+    """Choose the partitioning of a stream with this many rows between two times, unless an option sets it."""
     wish = declaration.options.get("partition", "").lower()
     if is_integer(declaration.time_type):
         width = int(wish) if wish else _range(rows, greatest - least)
@@ -87,16 +87,15 @@ def _column(declaration: Declaration, name: str) -> str:
     return name
 
 
-# The manifest of an archive: which files it has, and which commits of the log are in them.
-#
-# Every change is a new version, a JSON file of its own, that appears whole or not at all. The greatest version holds.
+# The files of an archive, and which commits of the log are in them. Every change writes a new version, a JSON file that
+# appears whole or not at all. The greatest version is current.
 
 
 FORMAT = 2
 """Since format 2 there are checksums: of the manifest, and of the footers of files."""
 _VERSION = re.compile(r"(\d{20})\.json")
 KEPT = 16
-"""Versions that stay, for readers that have just found them."""
+"""Versions that are kept for readers that have just found them."""
 
 
 @dataclass(frozen=True)
@@ -148,20 +147,21 @@ class Manifest:
         """Events in the archive."""
         return sum(file.rows for file in self.files)
 
-    def changed(self, **changes: Any) -> Manifest:
-        """The next version."""
+    def next_version(self, **changes: Any) -> Manifest:
+        """Return the next version, with these changes."""
         return replace(self, **{"version": self.version + 1, "removed": (), **changes})
 
 
 class Manifests:
-    """The versions of a manifest, in a directory. The file `last` says which is the last, so that none gets lost."""
+    """The versions of a manifest, in a directory. The file `last` holds the number of the last one, so that a lost one
+    is noticed."""
 
     def __init__(self, directory: Path) -> None:
         self.directory, self.last = directory, directory / "last"
         self._current = Manifest()
 
     def current(self) -> Manifest:
-        """The version that holds; an empty one where nothing was archived."""
+        """Return the current version; an empty one if nothing was archived."""
         while True:
             known = read_mark(self.last).last
             version = max(self._versions(), default=0)
@@ -173,9 +173,9 @@ class Manifests:
                 self._current = self._read(version)
 
     def publish(self, manifest: Manifest) -> bool:
-        """Make a version hold, unless another process was quicker."""
+        """Write the next version; return False if another process has written it first."""
         self.directory.mkdir(parents=True, exist_ok=True)
-        text = sealed({"format": FORMAT, **asdict(manifest)})
+        text = seal({"format": FORMAT, **asdict(manifest)})
         with space_needed(f"the manifest in {self.directory}"):
             if not publish_new(self._path(manifest.version), text):
                 return False
@@ -198,7 +198,7 @@ class Manifests:
     def _read(self, version: int) -> Manifest:
         path = self._path(version)
 
-        def made(found: dict[str, Any]) -> Manifest:
+        def decode(found: dict[str, Any]) -> Manifest:
             if found.pop("format") not in (1, FORMAT):
                 raise EpisodeError(f"{path} is of a format that this version of episode does not read.")
             found["files"] = tuple(ArchivedFile(**file) for file in found["files"])
@@ -210,4 +210,4 @@ class Manifests:
                 raise ValueError(f"it is that of version {manifest.version}")
             return manifest
 
-        return unseal(path, "The manifest", made)
+        return unseal(path, "The manifest", decode)

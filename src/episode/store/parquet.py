@@ -22,15 +22,15 @@ from episode.store.files import space_needed
 from episode.store.segment import difference
 
 COMMIT = f"{OWN}commit"
-"""The column of an archive that says in which commit an event came."""
+"""The column of an archive with the commit of each event."""
 ROW_GROUP = 1 << 16
 UNREADABLE = (pa.ArrowException, OSError, ValueError, KeyError, OverflowError, MemoryError)
-"""What reading a damaged file may raise."""
+"""Errors that reading a damaged file may raise."""
 _MAGIC = b"PAR1"
 
 
 def with_commit(table: pa.Table, number: int) -> pa.Table:
-    """The rows of a commit, with its number."""
+    """Add the number of the commit to its rows."""
     return table.append_column(COMMIT, pa.chunked_array([pa.repeat(number, table.num_rows).cast(pa.int64())]))
 
 
@@ -40,7 +40,7 @@ def file_schema(declaration: Declaration) -> pa.Schema:
 
 
 def sort(table: pa.Table, declaration: Declaration) -> pa.Table:
-    """The rows in order of key, time and arrival; they come in order of arrival."""
+    """Sort rows that are in order of arrival by key, time and arrival."""
     from episode.matchers.columns import one_chunk_each, take
     from episode.store.lanes import order_by_key_and_time
 
@@ -50,7 +50,7 @@ def sort(table: pa.Table, declaration: Declaration) -> pa.Table:
 
 
 def write(table: pa.Table, path: Path, declaration: Declaration) -> int:
-    """Write sorted rows to a file, down to the disk; its size."""
+    """Write sorted rows to a file and to the disk; return its size."""
     names = [*declaration.key, declaration.time]
     sorting = [pq.SortingColumn(table.schema.get_field_index(name)) for name in names]
     with space_needed(f"the archive of {declaration.name}"):
@@ -76,7 +76,7 @@ def write(table: pa.Table, path: Path, declaration: Declaration) -> int:
 def read(
     path: Path, declaration: Declaration, columns: Sequence[str], after: int | None = None, until: int | None = None
 ) -> pa.Table:
-    """Columns of a file; of the commits after one and up to another, and with the commits, where they are given."""
+    """Return columns of a file; if given, only commits after `after` and up to `until`, with their numbers."""
     wanted = list(columns) if after is None else [*columns, COMMIT]
     declared = pa.schema([file_schema(declaration).field(name) for name in wanted])
     with pq.ParquetFile(path, page_checksum_verification=True) as file:
@@ -95,7 +95,7 @@ def read(
 
 
 def footer_checksum(path: Path) -> int:
-    """The checksum of a file's footer; ValueError if it has none."""
+    """Return the checksum of a file's footer; ValueError if it has none."""
     with open(path, "rb") as file:
         end = file.seek(0, os.SEEK_END)
         file.seek(max(0, end - 8))
@@ -108,12 +108,12 @@ def footer_checksum(path: Path) -> int:
 
 
 def check_footer(path: Path, checksum: int | None) -> None:
-    """ValueError if the footer of a file is not the one that was written. checksum: None if it is not known."""
+    """Raise ValueError if the footer of a file is not the one that was written. checksum: None if unknown."""
     if checksum is not None and footer_checksum(path) != checksum:
         raise ValueError("the checksum of its footer is wrong")
 
 
-# Row groups of Parquet files, and which of them may hold rows of some keys between two times.
+# Row groups that can hold rows of some keys between two times, by their statistics.
 
 
 _PER_MICROSECOND = {"s": 1_000_000, "ms": 1_000, "us": 1}
@@ -125,7 +125,7 @@ _FIRST, _LAST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True)
-class Bounds:
+class ColumnBounds:
     """Least and greatest value of a column in a row group, and whether nulls may be among the values."""
 
     least: Any
@@ -135,26 +135,26 @@ class Bounds:
 
 @dataclass(frozen=True)
 class FileIndex:
-    """What the footer of a file says of its row groups.
+    """Statistics of a file's row groups, from its footer.
 
-    least, greatest: int64[groups], event times. keys: for each key column, bounds by group; None where unknown.
+    least, greatest: int64[groups], event times. keys: for each key column, bounds by group; None if unknown.
     """
 
     least: np.ndarray
     greatest: np.ndarray
-    keys: Mapping[str, tuple[Bounds | None, ...]]
+    keys: Mapping[str, tuple[ColumnBounds | None, ...]]
     names: frozenset[str]
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """Values of a key column that are looked for: in order, and whether null is one."""
+class WantedKeys:
+    """Values of a key column to look for, sorted, and whether null is one."""
 
     values: tuple[Any, ...]
     null: bool
 
-    def within(self, bounds: Bounds | None) -> bool:
-        """Whether a row group with these bounds may have one of the values."""
+    def within(self, bounds: ColumnBounds | None) -> bool:
+        """Whether a row group with these bounds can have one of the values."""
         if bounds is None or (self.null and bounds.nulls):
             return True
         if bounds.least is None:
@@ -166,13 +166,13 @@ class Wanted:
             return True
 
 
-def wanted_of(keys: pa.Table) -> dict[str, Wanted]:
-    """What is looked for in each key column; columns of floating numbers are not used, because of NaN."""
+def wanted_keys(keys: pa.Table) -> dict[str, WantedKeys]:
+    """Return the values to look for in each key column, except columns of floating-point numbers, because of NaN."""
     found = {}
     for field in keys.schema:
         if _compares(field.type):
             values = keys.column(field.name).unique()
-            found[field.name] = Wanted(tuple(sorted(values.drop_null().to_pylist())), values.null_count > 0)
+            found[field.name] = WantedKeys(tuple(sorted(values.drop_null().to_pylist())), values.null_count > 0)
     return found
 
 
@@ -181,19 +181,19 @@ def _compares(kind: pa.DataType) -> bool:
     return any(test(kind) for test in tests)
 
 
-def known_index(path: Path, time: str, keys: Sequence[str]) -> FileIndex:
-    """The index of a file, which this process remembers as long as the file is not changed."""
+def cached_index(path: Path, time: str, keys: Sequence[str]) -> FileIndex:
+    """Return the index of a file, remembered by this process while the file does not change."""
     stamp = path.stat()
     key = (str(path), stamp.st_size, stamp.st_mtime_ns, time, tuple(keys))
     found = _KNOWN.pop(key, None) or index_of(path, time, keys)
-    _KNOWN[key] = found  # the last one used is the last one to go
+    _KNOWN[key] = found  # makes it the last one to be removed
     while len(_KNOWN) > REMEMBERED:
         _KNOWN.pop(next(iter(_KNOWN)), None)
     return found
 
 
 def index_of(path: Path, time: str, keys: Sequence[str]) -> FileIndex:
-    """The index of a file. Where the footer has no statistics of time (INT96 times have none), times are read."""
+    """Read the index of a file. If the footer has no statistics of time (INT96 times have none), times are read."""
     with pq.ParquetFile(path) as file:
         metadata, schema = file.metadata, file.schema_arrow
         places = {metadata.schema.column(i).path: i for i in range(metadata.num_columns)}
@@ -225,7 +225,7 @@ def _times(file: pq.ParquetFile, group: int, place: int, field: pa.Field) -> tup
 
 
 def _image(value: int, kind: pa.DataType) -> int:
-    """A stored time in units of event time."""
+    """Convert a stored time to units of event time."""
     if pa.types.is_date(kind):
         return value * _DAY
     if pa.types.is_timestamp(kind):
@@ -233,22 +233,24 @@ def _image(value: int, kind: pa.DataType) -> int:
     return value
 
 
-def _bounds(metadata: pq.FileMetaData, group: int, place: int, kind: pa.DataType) -> Bounds | None:
+def _bounds(metadata: pq.FileMetaData, group: int, place: int, kind: pa.DataType) -> ColumnBounds | None:
     found = metadata.row_group(group).column(place).statistics
     if found is None or not _compares(kind):
         return None
     nulls = not found.has_null_count or found.null_count > 0
     if found.has_min_max:
-        return Bounds(found.min, found.max, nulls)
-    return Bounds(None, None, nulls) if found.has_null_count and found.null_count == _rows(metadata, group) else None
+        return ColumnBounds(found.min, found.max, nulls)
+    return (
+        ColumnBounds(None, None, nulls) if found.has_null_count and found.null_count == _rows(metadata, group) else None
+    )
 
 
 def _rows(metadata: pq.FileMetaData, group: int) -> int:
     return metadata.row_group(group).num_rows
 
 
-def groups_of(index: FileIndex, wanted: Mapping[str, Wanted], lo: int, hi: int) -> list[int]:
-    """The row groups that may have rows of these keys between two times (both included)."""
+def groups_of(index: FileIndex, wanted: Mapping[str, WantedKeys], lo: int, hi: int) -> list[int]:
+    """Return the row groups that can have rows of these keys between two times (both included)."""
     near = np.flatnonzero((index.least <= hi) & (index.greatest >= lo))
     tests = [(one, index.keys[name]) for name, one in wanted.items() if name in index.keys]
     return [int(group) for group in near if all(one.within(bounds[group]) for one, bounds in tests)]

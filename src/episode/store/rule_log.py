@@ -1,16 +1,16 @@
-"""The rule log of a stream: which rules there were, in which order they changed, and when each change took effect.
+"""The rule log of a stream: its rules, the order in which they changed, and when each change took effect.
 
-A directory that this machine and all workers reach by one path, beside the stream's checkpoint:
+A directory that this machine and all workers reach by one path, next to the stream's checkpoint:
 
-    id                         what tells this log from others
+    id                         identifies this log
     changes/00000001.json …    one change each, numbered, never written again: Spark reads them as a stream
     effects/<query>-….json     the event time after which a query has followed a change
     failures/<query>-….json    rules that failed on data, by shard
-    problems.json              texts that are no rules for the stream, as they were seen last
-    asked.json, answers/       live tasks only: how far each of them is, before it is agreed when changes take effect
+    problems.json              texts that are not valid rules for the stream, as last seen
+    asked.json, answers/       live tasks only: the position of each task, before they agree when changes take effect
 
-Who decides is the checkpoint: Spark's log of offsets says which micro-batch has seen which change, and the state which
-rules are active. Effects and failures are what people look at; a micro-batch that runs again writes the same again.
+The checkpoint decides: Spark's log of offsets records which micro-batch has seen which change, and the state holds the
+active rules. Effects and failures are for people; a micro-batch that runs again writes the same again.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from pathlib import Path
 
 from episode.errors import EpisodeAnalysisError
 from episode.matchers.rules.one_rule import Effect, Failure, RuleChange
-from episode.store.files import aside, publish_new, sync_directory
+from episode.store.files import publish_new, sync_directory, temporary_path
 
 CHANGES, EFFECTS, FAILURES, PROBLEMS = "changes", "effects", "failures", "problems.json"
 ASKED, ANSWERS, ID = "asked.json", "answers", "id"
 
 
 class RuleLog:
-    """The log in a directory, which is made where there is none."""
+    """The log in a directory, which is created if needed."""
 
     def __init__(self, place: str | os.PathLike[str]) -> None:
         path = os.fspath(place)
@@ -46,7 +46,7 @@ class RuleLog:
 
     @property
     def id(self) -> str:
-        """What tells this log from others, for its whole life: a checkpoint belongs to one."""
+        """The permanent identity of this log: a checkpoint belongs to one log."""
         path = self.place / ID
         if not path.exists():
             publish_new(path, uuid.uuid4().hex.encode())
@@ -56,17 +56,17 @@ class RuleLog:
     def changes_path(self) -> str:
         return str(self.place / CHANGES)
 
-    # ---- what changed --------------------------------------------------------------------------------
+    # ---- changes -------------------------------------------------------------------------------------
 
     def changes(self) -> list[RuleChange]:
-        """All changes, in order."""
+        """Return all changes, in order."""
         found = sorted((self.place / CHANGES).glob("*.json"))
         return [RuleChange.from_json(path.read_text(encoding="utf-8")) for path in found]
 
     def follow(self, wanted: Mapping[str, str]) -> list[RuleChange]:
-        """Enter what leads from the rules of the log to those that are wanted (text by name); the new changes.
+        """Record the changes that lead from the rules of the log to the wanted ones (text by name); return them.
 
-        Others may write at the same time: then what they entered counts.
+        If another process writes at the same time, its changes count.
         """
         entered: list[RuleChange] = []
         while True:
@@ -80,7 +80,7 @@ class RuleLog:
             if publish_new(path, next_one.to_json().encode()):
                 entered.append(next_one)
 
-    # ---- what became of it ---------------------------------------------------------------------------
+    # ---- effects and failures ------------------------------------------------------------------------
 
     def effects(self) -> list[Effect]:
         return [Effect(**json.loads(path.read_bytes())) for path in sorted((self.place / EFFECTS).glob("*.json"))]
@@ -96,32 +96,32 @@ class RuleLog:
         name = f"{query}-{shard:05d}-{failure.number:08d}.json"
         _replace(self.place / FAILURES / name, json.dumps(asdict(failure)))
 
-    # ---- what live tasks agree on --------------------------------------------------------------------
+    # ---- agreement of live tasks ---------------------------------------------------------------------
 
-    def asked(self) -> int:
-        """The number of the last change that tasks are asked about: who has answered does nothing until it is agreed
-        when it takes effect. 0: none."""
+    def proposal(self) -> int:
+        """Return the number of the last change proposed to tasks, or 0. A task that has answered waits until it is
+        agreed when the change takes effect."""
         try:
             return int(json.loads((self.place / ASKED).read_bytes()))
         except FileNotFoundError:
             return 0
 
-    def ask(self, number: int) -> None:
+    def propose(self, number: int) -> None:
         _replace(self.place / ASKED, json.dumps(number), durably=True)
 
     def answer(self, number: int, task: int, reached: int) -> None:
-        """A task has matched all events up to a time, and none after it."""
+        """Record that a task has matched all events up to a time, and none after it."""
         _replace(self.place / ANSWERS / f"{number:08d}-{task:05d}.json", json.dumps(reached), durably=True)
 
     def answers(self, number: int) -> dict[int, int]:
-        """By task, what was answered."""
+        """Return the answers by task."""
         paths = (self.place / ANSWERS).glob(f"{number:08d}-*.json")
         return {int(path.stem.partition("-")[2]): int(json.loads(path.read_bytes())) for path in paths}
 
-    # ---- what is no rule -----------------------------------------------------------------------------
+    # ---- invalid rules -------------------------------------------------------------------------------
 
     def problems(self) -> dict[str, str]:
-        """Names whose texts are no rules for the stream, and why."""
+        """Return the names of texts that are not valid rules for the stream, with the reasons."""
         try:
             return dict(json.loads((self.place / PROBLEMS).read_bytes()))
         except FileNotFoundError:
@@ -133,7 +133,7 @@ class RuleLog:
 
 
 def active_of(changes: list[RuleChange]) -> dict[str, str]:
-    """The rules (text by name) after some changes."""
+    """Return the rules (text by name) after some changes."""
     active: dict[str, str] = {}
     for change in changes:
         active.pop(change.name, None)
@@ -143,7 +143,7 @@ def active_of(changes: list[RuleChange]) -> dict[str, str]:
 
 
 def _differences(active: Mapping[str, str], wanted: Mapping[str, str]) -> Iterator[tuple[str, str | None]]:
-    """(name, text) of each change; text None: the rule is removed."""
+    """Yield (name, text) of each change; text None: the rule is removed."""
     for name in active:
         if name not in wanted:
             yield name, None
@@ -153,8 +153,8 @@ def _differences(active: Mapping[str, str], wanted: Mapping[str, str]) -> Iterat
 
 
 def _replace(path: Path, text: str, durably: bool = False) -> None:
-    """A file that is there whole, or as it was before. durably: it stays even if the machine is lost."""
-    temporary = aside(path.parent, ".tmp")
+    """Write a file that appears whole or stays as it was. durably: it survives a loss of power."""
+    temporary = temporary_path(path.parent, ".tmp")
     with open(temporary, "w", encoding="utf-8") as file:
         file.write(text)
         if durably:

@@ -2,9 +2,9 @@
 
     magic, length of schema, schema | block | block | … | footer | checksum and length of footer, magic
 
-A block is an Arrow IPC message: rows of one lane, in order of arrival. The footer, in JSON, says where blocks are,
-their lanes, rows, checksums, least and greatest times, by which columns all this is (`Layout`), and what the log as a
-whole holds up to here (`Tally`), so that only the last segment need be read to know it.
+A block is an Arrow IPC message: rows of one lane, in order of arrival. The footer, in JSON, holds the places of blocks,
+their lanes, rows, checksums, least and greatest times, the columns that these are based on (`Layout`), and the totals
+of the whole log up to here (`Tally`), so that only the last segment need be read to know them.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ _TAIL = 64 * 1024
 """Bytes from the end that are read at once: most footers are in them."""
 
 
-class Block(NamedTuple):
-    """Rows of one lane: where they are in the file, their checksum, their least and greatest time."""
+class LaneBlock(NamedTuple):
+    """Rows of one lane: their place in the file, checksum, least and greatest time."""
 
     lane: int
     offset: int
@@ -51,9 +51,9 @@ class LastBatch(NamedTuple):
 
 @dataclass(frozen=True)
 class Tally:
-    """What a log holds up to a commit: rows, the greatest event time, and the last batches of producers.
+    """Totals of a log up to a commit: rows, the greatest event time, and the last batches of producers.
 
-    origins: by producer, the most recent last; of those that were active last (`producers` has the others).
+    origins: by producer, the most recent last; only those that were active last (`producers` has the others).
     """
 
     rows: int = 0
@@ -62,7 +62,7 @@ class Tally:
 
 
 class Layout(NamedTuple):
-    """By which columns rows are in lanes and have times, and how many lanes there are."""
+    """The columns of time and key, and the number of lanes."""
 
     time: str
     key: tuple[str, ...]
@@ -70,7 +70,7 @@ class Layout(NamedTuple):
 
 
 class Head(NamedTuple):
-    """The schema at the beginning of a segment: how long it is, and its checksum."""
+    """The schema at the beginning of a segment: its length and checksum."""
 
     length: int
     crc: int
@@ -78,10 +78,10 @@ class Head(NamedTuple):
 
 @dataclass(frozen=True)
 class Footer:
-    """What a segment says of itself. layout: None in segments of earlier versions."""
+    """The footer of a segment. layout: None in segments of earlier versions."""
 
     commit: int
-    blocks: tuple[Block, ...]
+    blocks: tuple[LaneBlock, ...]
     tally: Tally
     head: Head
     layout: Layout | None = None
@@ -100,11 +100,11 @@ class Footer:
 
 
 class CorruptSegment(EpisodeDataError):
-    """A segment whose bytes are not those that were written."""
+    """Raised for a segment whose bytes are not those that were written."""
 
     kind = "corrupt"
     path: Path
-    """Where it is."""
+    """The path of the segment."""
 
 
 def corrupt(path: Path, what: str) -> CorruptSegment:
@@ -117,22 +117,22 @@ def corrupt(path: Path, what: str) -> CorruptSegment:
 
 
 def write_head(file: BinaryIO, schema: pa.Schema) -> Head:
-    """The beginning of a segment."""
+    """Write the beginning of a segment."""
     message = schema.serialize().to_pybytes()
     file.write(MAGIC + _LENGTH.pack(len(message)) + message)
     return Head(len(message), zlib.crc32(message))
 
 
-def write_block(file: BinaryIO, batch: pa.RecordBatch, lane: int, least: int, greatest: int) -> Block:
-    """Add the rows of a lane at the end of the file."""
+def write_block(file: BinaryIO, batch: pa.RecordBatch, lane: int, least: int, greatest: int) -> LaneBlock:
+    """Append the rows of a lane to the file."""
     message = batch.serialize()
     offset = file.tell()
     file.write(message)
-    return Block(lane, offset, message.size, batch.num_rows, zlib.crc32(message), least, greatest)
+    return LaneBlock(lane, offset, message.size, batch.num_rows, zlib.crc32(message), least, greatest)
 
 
 def write_footer(file: BinaryIO, footer: Footer) -> None:
-    """The end of a segment."""
+    """Write the end of a segment."""
     tally = footer.tally
     origins = {name: last if last.note else last[:2] for name, last in tally.origins.items()}
     text = json.dumps(
@@ -148,7 +148,7 @@ def write_footer(file: BinaryIO, footer: Footer) -> None:
 
 
 def read_footer(path: Path) -> Footer:
-    """The footer of a segment; FileNotFoundError where the segment has gone."""
+    """Read the footer of a segment; FileNotFoundError if the segment has been removed."""
     with open(path, "rb") as file:
         size = file.seek(0, 2)
         start = max(0, size - _TAIL)
@@ -168,7 +168,7 @@ def read_footer(path: Path) -> Footer:
     found = json.loads(text)
     tally = found["tally"]
     origins = {name: LastBatch(*last) for name, last in tally["origins"].items()}
-    blocks = tuple(Block(*values) for values in found["blocks"])
+    blocks = tuple(LaneBlock(*values) for values in found["blocks"])
     stored = found.get("layout")
     layout = None if stored is None else Layout(stored[0], tuple(stored[1]), stored[2])
     whole = Tally(tally["rows"], tally["greatest"], origins)
@@ -181,12 +181,12 @@ def read_blocks(
     declared: pa.Schema,
     lanes: Collection[int] | None = None,
     columns: Sequence[str] | None = None,
-    blocks: Sequence[Block] | None = None,
+    blocks: Sequence[LaneBlock] | None = None,
     skip: Callable[[CorruptSegment], None] | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of some lanes (None: of all), or of some blocks, checked; memory is that of the file's pages.
+    """Yield the rows of some lanes (None: of all), or of some blocks, checked; their memory is mapped from the file.
 
-    skip: is called with the error of each damaged lane, which is then left out; without it, the error is raised.
+    skip: called with the error of each damaged lane, which is then left out; without it, the error is raised.
     """
     wanted = [block for block in blocks or footer.blocks if lanes is None or block.lane in lanes]
     if not wanted:
@@ -196,27 +196,27 @@ def read_blocks(
     if skip is not None:
         damaged = {block.lane for block in wanted if not _is_whole(whole, block)}
         for lane in sorted(damaged):
-            skip(_damaged(path, lane))
+            skip(_lane_error(path, lane))
         wanted = [block for block in wanted if block.lane not in damaged]
     schema = _schema(path, whole, footer.head, declared) if wanted else declared
     for block in wanted:
         if skip is None and not _is_whole(whole, block):
-            raise _damaged(path, block.lane)
+            raise _lane_error(path, block.lane)
         batch = pa.ipc.read_record_batch(whole.slice(block.offset, block.length), schema)
         yield batch if columns is None else batch.select(list(columns))
 
 
-def _is_whole(whole: pa.Buffer, block: Block) -> bool:
+def _is_whole(whole: pa.Buffer, block: LaneBlock) -> bool:
     message = whole.slice(block.offset, block.length)
     return message.size == block.length and zlib.crc32(message) == block.crc
 
 
-def _damaged(path: Path, lane: int) -> CorruptSegment:
+def _lane_error(path: Path, lane: int) -> CorruptSegment:
     return corrupt(path, f"the checksum of lane {lane} is wrong")
 
 
 def read_schema(path: Path, head: Head) -> pa.Schema:
-    """The columns of a segment."""
+    """Read the columns of a segment."""
     with pa.memory_map(str(path)) as file:
         return _stored_schema(path, file.read_buffer(), head)
 
@@ -232,7 +232,7 @@ def _schema(path: Path, whole: pa.Buffer, head: Head, declared: pa.Schema) -> pa
 
 
 def difference(stored: pa.Schema, declared: pa.Schema) -> str | None:
-    """How columns differ, in words; None if they do not."""
+    """Describe the first difference between columns; None if they are equal."""
     if stored.equals(declared):
         return None
     for column in stored:

@@ -18,13 +18,13 @@ import pyarrow.json as pc_json
 import pyarrow.parquet as pq
 
 from episode.errors import EpisodeDataError
-from episode.store.conforming import overflows, parsed, table_of_dictionaries
+from episode.store.conforming import overflows, parse_column, table_of_dictionaries
 from episode.store.declaration import Declaration, find_column
 from episode.store.files import data_files
 
 BATCH_ROWS = 100_000
 PATIENCE = 0.2
-"""Seconds without input after which the lines that a pipe has given are a batch."""
+"""Seconds without input after which the lines read from a pipe become a batch."""
 _CHUNK = 1 << 20
 
 
@@ -37,10 +37,10 @@ def events_of(
     patient: bool = False,
     seen: Callable[[int], Any] = id,
 ) -> Iterator[pa.Table]:
-    """The events of a file or, for `-`, of standard input, at most so many at a time.
+    """Yield the events of a file or, for `-`, of standard input, at most `rows` at a time.
 
-    kind: json, csv or parquet. patient: batches are full, also where a pipe pauses, so that the same input gives the
-    same batches. seen: is called with the bytes that have been read so far, where they are known.
+    kind: json, csv or parquet. patient: wait for full batches even if a pipe pauses, so that the same input gives the
+    same batches. seen: called with the bytes read so far, if known.
     """
     if kind == "parquet":
         yield from _parquet(path, rows, seen)
@@ -71,11 +71,11 @@ def _parquet(path: str, rows: int, seen: Callable[[int], Any]) -> Iterator[pa.Ta
 
 
 def _lines(path: str, rows: int, patient: bool, seen: Callable[[int], Any]) -> Iterator[bytes]:
-    """Whole lines, so many at a time; fewer at the end, and (unless patient) where a pipe pauses."""
+    """Yield whole lines, `rows` at a time; fewer at the end, and (unless patient) when a pipe pauses."""
     held = b""
     pieces: list[bytes] = []
     count = 0
-    for piece in _piped() if path == "-" else _stored(path, seen):
+    for piece in _read_pipe() if path == "-" else _read_file(path, seen):
         pieces.append(piece)
         count += piece.count(b"\n")
         paused = not piece and not patient
@@ -93,19 +93,19 @@ def _lines(path: str, rows: int, patient: bool, seen: Callable[[int], Any]) -> I
 
 
 def _end_of(lines: bytes, count: int) -> int:
-    """Where the first so many lines end."""
+    """Return the position after the first `count` lines."""
     ends = np.flatnonzero(np.frombuffer(lines, np.uint8) == ord("\n"))
     return int(ends[count - 1]) + 1
 
 
-def _stored(path: str, seen: Callable[[int], Any]) -> Iterator[bytes]:
-    with open(path, "rb") as raw, pa.input_stream(_Counted(raw, seen), compression=_compression(path)) as file:
+def _read_file(path: str, seen: Callable[[int], Any]) -> Iterator[bytes]:
+    with open(path, "rb") as raw, pa.input_stream(_CountingFile(raw, seen), compression=_compression(path)) as file:
         while piece := file.read(_CHUNK):
             yield piece
 
 
-class _Counted(io.RawIOBase):
-    """A file that says how much of it was read."""
+class _CountingFile(io.RawIOBase):
+    """A file that reports how much of it was read."""
 
     def __init__(self, file: BinaryIO, seen: Callable[[int], Any]) -> None:
         self._file, self._seen = file, seen
@@ -123,8 +123,8 @@ def _compression(path: str) -> str | None:
     return {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4"}.get(Path(path).suffix.lower())
 
 
-def _piped() -> Iterator[bytes]:
-    """What comes from standard input; an empty piece where nothing more has come for a moment."""
+def _read_pipe() -> Iterator[bytes]:
+    """Yield pieces of standard input; an empty piece if nothing arrives for PATIENCE seconds."""
     source = sys.stdin.fileno()
     while True:
         ready, _, _ = select.select([source], [], [], PATIENCE)
@@ -141,7 +141,7 @@ def _piped() -> Iterator[bytes]:
 
 
 def _json(groups: Iterator[bytes], declaration: Declaration) -> Iterator[pa.Table]:
-    """Times are read as text, because they are written in more ways than the reader of JSON knows."""
+    """Read JSON lines. Times are read as text, because they are written in more ways than Arrow's reader knows."""
     as_text = [field.name for field in declaration.schema if pa.types.is_temporal(field.type)]
     fields = [pa.field(one.name, pa.string()) if one.name in as_text else one for one in declaration.schema]
     parse = pc_json.ParseOptions(explicit_schema=pa.schema(fields), unexpected_field_behavior="error")
@@ -150,7 +150,7 @@ def _json(groups: Iterator[bytes], declaration: Declaration) -> Iterator[pa.Tabl
         options = pc_json.ReadOptions(block_size=max(_CHUNK, len(lines) + 1))
         try:
             table = pc_json.read_json(io.BytesIO(lines), read_options=options, parse_options=parse)
-            table.validate(full=True)  # it does not look whether texts are UTF-8
+            table.validate(full=True)  # the reader does not check that texts are UTF-8
             if any(map(overflows, table.columns)):
                 raise pa.ArrowInvalid("a number is too large")
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
@@ -162,7 +162,7 @@ def _json(groups: Iterator[bytes], declaration: Declaration) -> Iterator[pa.Tabl
 
 
 def _json_line_by_line(lines: bytes, declaration: Declaration, row: int) -> pa.Table:
-    """What the reader of JSON does not take: names in other letters, maps, and errors, whose row is found."""
+    """Read lines that Arrow's reader of JSON refuses: names in other case, maps, and errors, whose row is found."""
     found: list[Any] = []
     for line in lines.splitlines():
         if not line.strip():
@@ -220,7 +220,7 @@ def _with_text_parsed(table: pa.Table, names: list[str], declaration: Declaratio
     for name in names:
         column = find_column(declaration.columns, name)
         at = table.schema.get_field_index(name)
-        if column is not None and at >= 0:  # a name that is there twice is refused with the other names
+        if column is not None and at >= 0:  # duplicate names are refused later, with the other names
             field = declaration.schema.field(column[0])
-            table = table.set_column(at, field, parsed(table.column(at), field, declaration, row))
+            table = table.set_column(at, field, parse_column(table.column(at), field, declaration, row))
     return table

@@ -19,12 +19,12 @@ from episode.store import archive as archive_reading
 from episode.store.archive import Archive, Arrival, MissingFile
 from episode.store.conforming import conform
 from episode.store.declaration import Declaration, find_column
-from episode.store.files import in_words
+from episode.store.files import translate_method_errors
 from episode.store.history import StoreHistory
 from episode.store.log import Log, Origin, Staged
-from episode.store.manifest import ArchivedFile, Manifest, Partitioning, chosen
+from episode.store.manifest import ArchivedFile, Manifest, Partitioning, choose_partitioning
 from episode.store.segment import CorruptSegment, LastBatch
-from episode.store.upkeep import Expired, expire_log, read_expired
+from episode.store.upkeep import Expiry, expire_log, read_expiry
 
 # A stream as of one moment: files of the archive, then the commits that it does not have; each event once.
 
@@ -38,7 +38,7 @@ class FilePart:
 
 @dataclass(frozen=True)
 class LogPart:
-    """Commits of the log: those after one and up to another."""
+    """Commits of the log after `after` and up to `until`."""
 
     after: int
     until: int
@@ -48,8 +48,8 @@ Part = Union[FilePart, LogPart]
 
 
 @dataclass(frozen=True)
-class Snapshot:
-    """files: of the archive up to the commit archived_to; the commits after it, up to head, are in the log.
+class StreamSnapshot:
+    """A stream as of one moment: the files of the archive, and the commits after archived_to, up to head, in the log.
 
     Its parts may be sent to other processes, whose stores read them.
     """
@@ -73,15 +73,15 @@ RATED = 1_000
 
 
 def open_store(declaration: Declaration) -> StreamStore:
-    """The store of a declared stream; one of another kind than the embedded store is refused."""
+    """Open the store of a declared stream; stores other than the embedded one are refused."""
     if declaration.using != "episode":
         raise EpisodeUnsupportedError(f"The events of {declaration.name} are in {declaration.using}: Spark reads them.")
     return StreamStore(declaration)
 
 
-@in_words
+@translate_method_errors
 class StreamStore:
-    """Appends to a stream, reads from any position, archives. Several may be open on one stream, in any process.
+    """Appends to a stream, reads from any position, archives. Several processes may open stores of one stream.
 
     Positions are numbers of commits: a reader at position n has seen the commits 1 to n. 0 is before the first.
     """
@@ -91,8 +91,8 @@ class StreamStore:
         self.archived = Archive(declaration)
         self.log = Log(declaration, lambda: self.archived.manifest().archived_to)
         self.skipped: set[Path] = set()
-        """Corrupt segments that readers with skip_corrupt=True have left out, or some lanes of."""
-        self._said: set[str] = set()
+        """Corrupt segments of which readers with skip_corrupt=True have left out some lanes or all."""
+        self._warned: set[str] = set()
 
     @property
     def schema(self) -> pa.Schema:
@@ -102,15 +102,15 @@ class StreamStore:
     # ---- appending --------------------------------------------------------------------------------
 
     def append(self, table: pa.Table, origin: Origin | None = None, first_row: int = 1) -> int:
-        """Store rows, all or none; the position after them. Errors count rows from first_row on."""
+        """Store rows, all or none; return the position after them. Errors count rows from first_row on."""
         return self.commit([self.stage(table, first_row)], origin)
 
     def stage(self, table: pa.Table, first_row: int = 1) -> Staged:
-        """Check rows and write them aside; `commit`, here or in another process, makes them visible."""
+        """Check rows and write them to a temporary file; `commit`, here or in another process, makes them visible."""
         return self.log.stage(conform(table, self.declaration, first_row))
 
     def commit(self, staged: Sequence[Staged], origin: Origin | None = None) -> int:
-        """Make staged rows visible, all at once; the position after them."""
+        """Make staged rows visible, all at once; return the position after them."""
         return self.log.commit(staged, origin)
 
     def discard(self, staged: Sequence[Staged]) -> None:
@@ -118,17 +118,17 @@ class StreamStore:
         self.log.discard(staged)
 
     def last(self, producer: str) -> LastBatch | None:
-        """The last batch that a producer has stored, with its note; None if it has stored none."""
+        """Return the last batch that a producer has stored, with its note, or None."""
         return self.log.last_batch(producer)
 
     # ---- reading ----------------------------------------------------------------------------------
 
     def head(self) -> int:
-        """The position after the last commit."""
+        """Return the position after the last commit."""
         return self.log.head()
 
     def check(self, position: int) -> int:
-        """The position after the last commit; an error if a reader says that it is at a later one."""
+        """Return the position after the last commit; raise an error if a reader's position is later."""
         check_number(position, "A position")
         head = self.head()
         if position > head:
@@ -139,7 +139,7 @@ class StreamStore:
         return head
 
     def advance(self, after: int, rows: int | None = None) -> int:
-        """How far a reader at a position goes on if it takes this many rows: at least one commit, or to the end."""
+        """Return the position of a reader after this many more rows: at least one commit further, or the end."""
         head = self.check(after)
         rows = None if rows is None else check_number(rows, "A limit")
         if rows is None or after == head:
@@ -151,7 +151,7 @@ class StreamStore:
             except FileNotFoundError:
                 return position if position > after else self._advance_before_log(after, rows)
             except CorruptSegment:
-                taken += 0  # whoever reads it learns of it
+                taken += 0  # reading it raises the error
             if taken > rows and position > after:
                 break
             position += 1
@@ -164,14 +164,14 @@ class StreamStore:
         return self.first_after(after) - 1
 
     def first_after(self, after: int) -> int:
-        """The first commit after a position that has not expired; an error if the next one is lost."""
-        expired = self.expired().to
+        """Return the first commit after a position that has not expired; raise an error if the next one is lost."""
+        expired = self.expiry().to
         if expired <= after:
             raise self.log.lost(after + 1)
         return expired + 1
 
     def back(self, rows: int) -> int:
-        """A position before the last so many rows, as far as the log has them."""
+        """Return the position before the last `rows` rows, or the first one in the log."""
         position = self.head()
         while position > 0 and rows > 0:
             try:
@@ -179,7 +179,7 @@ class StreamStore:
             except FileNotFoundError:
                 break
             except CorruptSegment:
-                rows -= 0  # whoever reads it learns of it
+                rows -= 0  # reading it raises the error
             position -= 1
         return position
 
@@ -192,10 +192,10 @@ class StreamStore:
         columns: Sequence[str] | None = None,
         skip_corrupt: bool = False,
     ) -> tuple[pa.Table, int]:
-        """The rows of the commits after a position, and the position after them. A key's rows come in order."""
+        """Return the rows of the commits after a position, and the position after them. A key's rows are in order."""
         head = self.check(after)
         until = head if until is None else min(check_number(until, "A position"), head)
-        schema = self.selected(columns)
+        schema = self.schema_of(columns)
         found = list(self.batches(after, until, lanes=lanes, columns=schema.names, skip_corrupt=skip_corrupt))
         return pa.Table.from_batches(found, schema), max(after, until)
 
@@ -208,7 +208,7 @@ class StreamStore:
         columns: Sequence[str] | None = None,
         skip_corrupt: bool = False,
     ) -> Iterator[pa.RecordBatch]:
-        """As `read`, batch by batch."""
+        """Yield the rows of `read` batch by batch."""
         for _, batches in self.pages(after, until, lanes=lanes, columns=columns, skip_corrupt=skip_corrupt):
             yield from batches
 
@@ -221,12 +221,12 @@ class StreamStore:
         columns: Sequence[str] | None = None,
         skip_corrupt: bool = False,
     ) -> Iterator[tuple[int, list[pa.RecordBatch]]]:
-        """As `read`, commit by commit: (position after it, its rows). What has left the log is read from the archive,
-        then several commits at a time."""
-        names = self.selected(columns).names
+        """Yield the rows of `read` commit by commit: (position after it, its rows). Commits that have left the log are
+        read from the archive, several at a time."""
+        names = self.schema_of(columns).names
         lanes = None if lanes is None else frozenset(check_number(lane, "A lane") for lane in lanes)
         position, until = after, min(until, self.check(after))
-        expired = self.expired().to
+        expired = self.expiry().to
         while position < until:
             found = None if position < expired else self._rows_in_log(position + 1, lanes, names, skip_corrupt)
             if found is not None:
@@ -239,8 +239,8 @@ class StreamStore:
     def _rows_in_log(
         self, number: int, lanes: Collection[int] | None, names: Sequence[str] | None, skip_corrupt: bool
     ) -> list[pa.RecordBatch] | None:
-        """The rows of a commit; None if its segment has left the log. skip_corrupt: without the lanes that are damaged,
-        or without any if that cannot be known."""
+        """Return the rows of a commit; None if its segment has left the log. skip_corrupt: leave out damaged lanes, or
+        all if it is unknown which are damaged."""
         skip = self._skip if skip_corrupt else None
         try:
             return list(self.log.batches(number, lanes, names, skip))
@@ -253,14 +253,14 @@ class StreamStore:
             return None
 
     def before_log(self, manifest: Manifest, after: int, until: int) -> int:
-        """Up to which commit what has left the log after a position is in the archive."""
-        following = self.log.next_after(max(after, self.expired().to))
+        """Return the last commit up to which the archive must replace the log after a position."""
+        following = self.log.next_after(max(after, self.expiry().to))
         return min(until, manifest.archived_to, until if following is None else following - 1)
 
     def _before_log(
         self, after: int, until: int, lanes: Collection[int] | None, names: Sequence[str]
     ) -> Iterator[tuple[int, list[pa.RecordBatch]]]:
-        """Commits that have left the log, as far as they go: (position after them, their rows)."""
+        """Yield commits that have left the log: (position after them, their rows)."""
         for attempt in range(ATTEMPTS):
             manifest = self.archived.manifest()
             if manifest.archived_to <= after:
@@ -272,17 +272,17 @@ class StreamStore:
                     yield reached, found
                     after = reached
                 return
-            except MissingFile:  # replaced between two looks, by a store that keeps nothing for readers
+            except MissingFile:  # replaced meanwhile by a store that keeps no old files
                 if attempt + 1 == ATTEMPTS:
                     raise
 
-    def snapshot(self) -> Snapshot:
-        """The whole stream as of now: the archive, and what is not archived yet."""
+    def snapshot(self) -> StreamSnapshot:
+        """Return the whole stream as of now: the archive, and commits that are not archived yet."""
         manifest = self.archived.manifest()
-        return Snapshot(manifest.files, manifest.archived_to, max(self.head(), manifest.archived_to))
+        return StreamSnapshot(manifest.files, manifest.archived_to, max(self.head(), manifest.archived_to))
 
-    def parts(self, snapshot: Snapshot, most_rows: int = 1 << 20) -> list[Part]:
-        """The parts of a snapshot, with the log cut into parts of about this many rows."""
+    def parts(self, snapshot: StreamSnapshot, most_rows: int = 1 << 20) -> list[Part]:
+        """Return the parts of a snapshot, with the log cut into parts of about this many rows."""
         parts: list[Part] = [FilePart(file) for file in snapshot.files]
         position = snapshot.archived_to
         while position < snapshot.head:
@@ -294,16 +294,16 @@ class StreamStore:
     def read_part(
         self, part: Part, columns: Sequence[str] | None = None, *, skip_corrupt: bool = False
     ) -> Iterator[pa.RecordBatch]:
-        """The events of a part of a snapshot."""
-        names = self.selected(columns).names
+        """Yield the events of a part of a snapshot."""
+        names = self.schema_of(columns).names
         if isinstance(part, LogPart):
             yield from self.batches(part.after, part.until, columns=names, skip_corrupt=skip_corrupt)
         else:
             yield from self.archived.read(part.file, names).to_batches()
 
     def table(self, columns: Sequence[str] | None = None, *, skip_corrupt: bool = False) -> pa.Table:
-        """All events, archived or not, each once."""
-        schema = self.selected(columns)
+        """Return all events, archived or not, each once."""
+        schema = self.schema_of(columns)
         for attempt in range(ATTEMPTS):
             parts = self.snapshot().parts
             try:
@@ -315,19 +315,19 @@ class StreamStore:
         raise AssertionError
 
     def history(self, until: int | None = None) -> StoreHistory:
-        """What correlation reads of the past: rows of keys between two times, of commits up to one (None: of all)."""
+        """Return the past for correlation: rows of keys between two times, of commits up to `until` (None: of all)."""
         return StoreHistory(self.declaration, until)
 
     def by_time(self, batches: Sequence[pa.RecordBatch]) -> pa.Table:
-        """A batch whose lanes are put together again: in order of time, and where times are equal by lane."""
+        """Return the rows of all lanes in order of time; equal times in order of lanes."""
         from episode.matchers.columns import take
         from episode.store.lanes import event_times
 
         table = pa.Table.from_batches(batches)
         return take(table, np.argsort(event_times(table, self.declaration.time), kind="stable"))
 
-    def selected(self, columns: Sequence[str] | None) -> pa.Schema:
-        """The schema of some columns, whose names may be in large or small letters."""
+    def schema_of(self, columns: Sequence[str] | None) -> pa.Schema:
+        """Return the schema of some columns (case-insensitive; None: all)."""
         if columns is None:
             return self.schema
         found = [find_column(self.declaration.columns, name) for name in columns]
@@ -338,14 +338,15 @@ class StreamStore:
         return pa.schema([self.schema.field(column[0]) for column in found if column is not None])
 
     def count(self) -> int:
-        """How many events the stream holds, archived or not."""
+        """Return the number of events in the stream, archived or not."""
         manifest = self.archived.manifest()
-        return manifest.rows + self.log.tally().rows - max(manifest.logged, self.expired().rows)
+        return manifest.rows + self.log.tally().rows - max(manifest.logged, self.expiry().rows)
 
     # ---- archiving --------------------------------------------------------------------------------
 
     def archive(self, *, skip_corrupt: bool = False) -> int:
-        """Move what has come into the archive; how many events. Segments go once they have been archived a while."""
+        """Move new events into the archive; return how many. Segments are removed some time after they were
+        archived."""
         self._check_archive()
         added = self.archived.extend(lambda manifest: self._arrivals(manifest, skip_corrupt), self._partitioning)
         self.archived.compact()
@@ -354,12 +355,13 @@ class StreamStore:
         return added
 
     def compact(self) -> int:
-        """Join small files of the archive to large ones; how many files were replaced."""
+        """Join small files of the archive to large ones; return how many files were replaced."""
         self._check_archive()
         return self.archived.compact(whole=True)
 
     def expire(self) -> int:
-        """Let go events that are older than RETAIN says; how many. Those in one file, or one batch, go together."""
+        """Remove events older than RETAIN; return how many. Events of one file, or of one batch, are removed
+        together."""
         retain = self.declaration.retain
         limit = None if retain is None else self.archived.limit(retain, self.log.tally().greatest)
         if limit is None:
@@ -368,12 +370,12 @@ class StreamStore:
             return self.archived.expire(limit)
         return expire_log(self.log, limit)
 
-    def expired(self) -> Expired:
-        """What has left a log that has no archive."""
-        return read_expired(self.log)
+    def expiry(self) -> Expiry:
+        """Return how much has expired from a log without an archive."""
+        return read_expiry(self.log)
 
     def tidy(self) -> None:
-        """Remove what killed processes have left, and what nobody can want any more."""
+        """Remove files of killed processes, and files that nobody needs any more."""
         self.log.tidy()
         self.archived.tidy()
 
@@ -385,14 +387,14 @@ class StreamStore:
             )
 
     def _arrivals(self, manifest: Manifest, skip_corrupt: bool) -> Iterator[Arrival]:
-        expired = self.expired()
+        expired = self.expiry()
         logged = max(manifest.logged, expired.rows)
         for number in range(max(manifest.archived_to, expired.to) + 1, self.head() + 1):
             batches = self._rows_in_log(number, None, None, skip_corrupt)
             if batches is None:
                 raise self.log.lost(number)
             skipped = True
-            with suppress(CorruptSegment):  # then it is left out as a whole, and counts nothing
+            with suppress(CorruptSegment):  # then it is skipped as a whole and counts no rows
                 footer = self.log.footer(number)
                 logged, skipped = footer.tally.rows, sum(batch.num_rows for batch in batches) < footer.rows
             for batch in batches[:-1]:
@@ -401,26 +403,26 @@ class StreamStore:
             yield Arrival(number, last, True, logged, skipped)
 
     def _partitioning(self) -> Partitioning:
-        """By the rate of the first commits."""
+        """Choose the partitioning by the rate of the first commits."""
         footers = []
         for number in self.log.numbers()[:RATED]:
             with suppress(CorruptSegment, FileNotFoundError):
                 footers.append(self.log.footer(number))
         least = min((footer.least for footer in footers if footer.least is not None), default=0)
         greatest = max((footer.greatest for footer in footers if footer.greatest is not None), default=0)
-        return chosen(self.declaration, sum(footer.rows for footer in footers), least, greatest)
+        return choose_partitioning(self.declaration, sum(footer.rows for footer in footers), least, greatest)
 
     def _skip(self, error: CorruptSegment, number: int | None = None) -> None:
-        """Leave out a lane, or a whole segment, and say so once."""
+        """Record that a lane, or a whole segment, is left out, and warn once."""
         self.skipped.add(error.path)
-        if error.message not in self._said:
-            self._said.add(error.message)
+        if error.message not in self._warned:
+            self._warned.add(error.message)
             what = "This lane" if number is None else "The segment"
             warnings.warn(f"{error.message} {what} is left out.", EpisodeWarning, stacklevel=3)
 
 
 def check_number(number: int, what: str) -> int:
-    """The number, if it is one; what: what it is, for the error."""
+    """Return a number if it is a whole number from 0 on; what: its name in the error."""
     try:
         if operator.index(number) >= 0:
             return number

@@ -1,4 +1,4 @@
-"""Spark's types, as a declaration writes them, and the Arrow types that stores hold their values in."""
+"""Spark's types, as declarations write them, and the Arrow types that hold their values in stores."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ _KNOWN = (
 
 
 def spark_type(text: str) -> str:
-    """The simple name of a type that is written in SQL: `LONG` is `bigint`."""
+    """Return the simple name of a type that is written in SQL: `LONG` is `bigint`."""
     return spark_name(arrow_type(text))
 
 
 def arrow_type(text: str) -> pa.DataType:
-    """The Arrow type that holds the values of a Spark type."""
+    """Return the Arrow type that holds the values of a Spark type."""
     name = re.sub(r"\s+", " ", text.strip()).lower()
     name = _ALIASES.get(name, name)
     if name in _ATOMS:
@@ -45,7 +45,7 @@ def arrow_type(text: str) -> pa.DataType:
         return _decimal(text, int(decimal.group(1)), int(decimal.group(2) or 0))
     nested = re.fullmatch(r"\s*(array|map|struct)\s*<(.*)>\s*", text, re.IGNORECASE | re.DOTALL)
     if nested:
-        return _nested(text, nested.group(1).lower(), nested.group(2))
+        return _nested_type(text, nested.group(1).lower(), nested.group(2))
     raise EpisodeAnalysisError(f"{text.strip()} is not a type.", hint=_KNOWN)
 
 
@@ -55,7 +55,7 @@ def _decimal(text: str, precision: int, scale: int) -> pa.DataType:
     return pa.decimal128(precision, scale)
 
 
-def _nested(text: str, kind: str, inside: str) -> pa.DataType:
+def _nested_type(text: str, kind: str, inside: str) -> pa.DataType:
     parts = list(split(inside))
     if kind == "array" and len(parts) == 1:
         return pa.list_(arrow_type(parts[0]))
@@ -68,7 +68,7 @@ def _nested(text: str, kind: str, inside: str) -> pa.DataType:
 
 
 def _field(text: str) -> tuple[str, str]:
-    """`name: type` or `name type`; a name of other signs stands in back quotes."""
+    """Split `name: type` or `name type`; a name with other characters is quoted with backticks."""
     found = re.fullmatch(r"\s*(`(?:[^`]|``)+`|[^\W\d]\w*)\s*:?\s*(.+?)\s*", text, re.DOTALL)
     if found is None or (not found.group(1).startswith("`") and not re.match(r"\s*\w+[\s:`]", text)):
         raise EpisodeAnalysisError(
@@ -79,7 +79,7 @@ def _field(text: str) -> tuple[str, str]:
 
 
 def split(text: str) -> Iterator[str]:
-    """The parts of a list, at the commas outside brackets and back quotes."""
+    """Split a list at the commas outside brackets and back quotes."""
     depth, quoted, start = 0, False, 0
     for i, sign in enumerate(text):
         if sign == "`":
@@ -98,7 +98,8 @@ def split(text: str) -> Iterator[str]:
 
 
 def _column_type(text: str) -> str:
-    """The simple name of a column's type, or `varchar(n)`. The width of INT(11) is how MySQL shows it, and no limit."""
+    """Return the simple name of a column's type, or `varchar(n)`. The width in INT(11) only affects how MySQL shows
+    it."""
     name = re.sub(r"\s+", "", text).lower()
     limited = re.fullmatch(r"(?:var)?char(?:acter)?\((\d+)\)", name)
     if limited and int(limited.group(1)) > 0:
@@ -114,11 +115,11 @@ def without_lengths(columns: Sequence[tuple[str, str]]) -> tuple[tuple[tuple[str
 
 
 def columns_of(columns: Columns) -> tuple[tuple[str, str], ...]:
-    """Columns as names with simple Spark types, or `varchar(n)`; nothing but their types is checked."""
+    """Return columns as names with simple Spark types, or `varchar(n)`; only the types are checked."""
     if isinstance(columns, str):
         pairs: Iterable[tuple[str, str]] = [_field(part) for part in split(columns)]
     elif isinstance(columns, pa.Schema):
-        return tuple((field.name, _declared(field)) for field in columns)
+        return tuple((field.name, _declared_type(field)) for field in columns)
     elif isinstance(columns, Mapping):
         pairs = columns.items()
     else:
@@ -134,7 +135,7 @@ def columns_of(columns: Columns) -> tuple[tuple[str, str], ...]:
     return tuple(found)
 
 
-def _declared(field: pa.Field) -> str:
+def _declared_type(field: pa.Field) -> str:
     try:
         return spark_type(spark_name(held_as(field.type)))
     except (EpisodeUnsupportedError, EpisodeAnalysisError):

@@ -1,4 +1,4 @@
-"""Upkeep of stores: small files of an archive are joined, and old segments leave a log by RETAIN."""
+"""Upkeep of stores: joins small files of an archive, and removes old segments of a log by RETAIN."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from episode.store.files import aside, locked, sealed, sync_directory, unseal
+from episode.store.files import lock_file, seal, sync_directory, temporary_path, unseal
 from episode.store.log import Log
 from episode.store.manifest import ArchivedFile
 from episode.store.segment import CorruptSegment
 
-# Which small files of an archive are joined: neighbours in order of arrival, so that this order stays.
+# Choosing small files to join: neighbours in order of arrival, so that this order stays.
 
 
 TARGET_ROWS = 1 << 22
 TARGET_BYTES = 1 << 28
 """Files of half as many rows, or bytes, are large enough."""
 FEWEST = 4
-"""Files that are worth joining while more come."""
+"""Files that are worth joining while more arrive."""
 RATIO = 2
-"""An older file is joined if it has at most so many times the rows of all newer ones together."""
+"""An older file is joined if it has at most RATIO times the rows of all newer ones together."""
 
 
 def runs_of(files: Sequence[ArchivedFile], *, whole: bool = False) -> Iterator[list[ArchivedFile]]:
-    """Files to be joined, partition by partition, each time in order of arrival."""
+    """Yield files to join, partition by partition, in order of arrival."""
     partitions: dict[str, list[ArchivedFile]] = {}
     for file in files:
         partitions.setdefault(file.partition, []).append(file)
@@ -34,8 +34,8 @@ def runs_of(files: Sequence[ArchivedFile], *, whole: bool = False) -> Iterator[l
 
 
 def _newest(files: Sequence[ArchivedFile]) -> Iterator[list[ArchivedFile]]:
-    """The newest files, as far back as each is not much larger than those after it: so an event is copied again only
-    when the file it is in has grown by a part."""
+    """Yield the newest files, back to the first that is much larger than those after it: an event is copied again only
+    once its file has grown by a part."""
     run: list[ArchivedFile] = []
     for file in reversed(files):
         if run and (file.rows > RATIO * _rows(run) or not _fit([file, *run])):
@@ -64,33 +64,34 @@ def _rows(files: Sequence[ArchivedFile]) -> int:
 
 
 def _fit(files: Sequence[ArchivedFile]) -> bool:
-    """Whether they may be one file."""
+    """Whether files are small enough for one."""
     return _rows(files) <= TARGET_ROWS and sum(file.bytes for file in files) <= TARGET_BYTES
 
 
-# RETAIN of a stream without an archive: old segments leave the log, and a note says up to which.
+# RETAIN of a stream without an archive: old segments leave the log, and a note holds the last one that did.
 
 
 @dataclass(frozen=True)
-class Expired:
-    """Commits up to `to`, with so many rows in all, have expired."""
+class Expiry:
+    """Commits up to `to`, with `rows` rows in all, have expired."""
 
     to: int = 0
     rows: int = 0
 
 
-def read_expired(log: Log) -> Expired:
-    """What the note says."""
+def read_expiry(log: Log) -> Expiry:
+    """Read the note."""
     try:
-        return unseal(_note(log), "The note of what has expired,", lambda found: Expired(**found))
+        return unseal(_note(log), "The note of what has expired,", lambda found: Expiry(**found))
     except FileNotFoundError:
-        return Expired()
+        return Expiry()
 
 
 def expire_log(log: Log, before: int) -> int:
-    """Remove segments, from the oldest on, whose events are all before a time; how many events. The last one stays."""
-    with locked(log.directory.parent / "expiry.lock"):
-        found = read_expired(log)
+    """Remove segments, from the oldest on, whose events are all before a time; return the number of events. The last
+    segment stays."""
+    with lock_file(log.directory.parent / "expiry.lock"):
+        found = read_expiry(log)
         expired = found
         for number in log.numbers()[:-1]:
             try:
@@ -99,7 +100,7 @@ def expire_log(log: Log, before: int) -> int:
                 break
             if footer.greatest is not None and footer.greatest >= before:
                 break
-            expired = Expired(number, footer.tally.rows)
+            expired = Expiry(number, footer.tally.rows)
         if expired.to > found.to:
             _write(log, expired)
         log.remove_to(expired.to)
@@ -110,11 +111,11 @@ def _note(log: Log) -> Path:
     return log.directory.parent / "expired.json"
 
 
-def _write(log: Log, expired: Expired) -> None:
-    """The note comes first: a killed process leaves segments that are noted, and the next one removes them."""
-    temporary = aside(log.temporary, ".json")
+def _write(log: Log, expired: Expiry) -> None:
+    """Write the note, before segments are removed: if the process is killed, the next one removes those noted."""
+    temporary = temporary_path(log.temporary, ".json")
     with open(temporary, "xb") as file:
-        file.write(sealed(asdict(expired)))
+        file.write(seal(asdict(expired)))
         file.flush()
         os.fsync(file.fileno())
     os.rename(temporary, _note(log))

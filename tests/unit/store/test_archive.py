@@ -17,7 +17,7 @@ import pytest
 from episode.errors import EpisodeAnalysisError, EpisodeDataError
 from episode.store import archive as archive_module
 from episode.store.archive import Archive
-from episode.store.manifest import DAY, HOUR, ArchivedFile, Manifests, chosen
+from episode.store.manifest import DAY, HOUR, ArchivedFile, Manifests, choose_partitioning
 from episode.store.stream import StreamStore
 from episode.store.upkeep import TARGET_ROWS, runs_of
 from tests.support.stores import Row, events, in_plain_files, make_store, rows_of
@@ -103,19 +103,19 @@ def test_row_groups_have_statistics_of_key_and_time(tmp_path: Path, monkeypatch:
 )
 def test_partitions_by_rate(tmp_path: Path, rows: int, span: int, unit: str, width: int) -> None:
     store = make_store(tmp_path, "k STRING, t TIMESTAMP")
-    scheme = chosen(store.declaration, rows, 0, span)
+    scheme = choose_partitioning(store.declaration, rows, 0, span)
     assert (scheme.unit, scheme.column, scheme.width) == (unit, unit, width)
 
 
 def test_names_of_partitions(tmp_path: Path) -> None:
     by_day = make_store(tmp_path / "1", "k STRING, t DATE, day INT")
-    assert chosen(by_day.declaration, 1, 0, 0).directory(-1) == "archive_day=1969-12-31"
+    assert choose_partitioning(by_day.declaration, 1, 0, 0).directory(-1) == "archive_day=1969-12-31"
     by_hour = make_store(tmp_path / "2", "k STRING, t TIMESTAMP_NTZ", options={"partition": "hour"})
-    assert chosen(by_hour.declaration, 1, 0, 0).directory(25) == "hour=1970-01-02-01"
+    assert choose_partitioning(by_hour.declaration, 1, 0, 0).directory(25) == "hour=1970-01-02-01"
     by_range = make_store(tmp_path / "3")
-    scheme = chosen(by_range.declaration, 4_000_000, 0, 1_000)
+    scheme = choose_partitioning(by_range.declaration, 4_000_000, 0, 1_000)
     assert scheme.directory(int(scheme.places(np.array([-1]))[0])) == f"range={-scheme.width}"
-    assert chosen(by_range.declaration, 10**9, 0, 2**63 - 1).width <= 10**18
+    assert choose_partitioning(by_range.declaration, 10**9, 0, 2**63 - 1).width <= 10**18
 
 
 def test_late_events_go_to_their_partition(tmp_path: Path) -> None:
@@ -400,12 +400,12 @@ def test_two_archivers_take_turns(tmp_path: Path) -> None:
 
 def test_a_manifest_is_published_once(tmp_path: Path) -> None:
     one, other = Manifests(tmp_path), Manifests(tmp_path)
-    made = one.current().changed(archived_to=3)
+    made = one.current().next_version(archived_to=3)
     assert one.publish(made)
     assert not other.publish(made)
     assert other.current() == made
     for _ in range(40):
-        one.publish(one.current().changed())
+        one.publish(one.current().next_version())
     assert other.current().version == 41
     assert len(list(tmp_path.iterdir())) < 20
 

@@ -26,7 +26,7 @@ from episode.spark.tables import no_connector
 from episode.store.archive import Arrival
 from episode.store.conforming import conform
 from episode.store.declaration import Declaration
-from episode.store.manifest import chosen
+from episode.store.manifest import choose_partitioning
 from episode.store.stream import StreamStore
 
 TOPIC = "topic"
@@ -177,7 +177,7 @@ class _Archiver:
 
         times = event_times(events, self.declaration.time)
         least, greatest = (int(times.min()), int(times.max())) if len(times) else (0, 0)
-        return chosen(self.declaration, len(times), least, greatest)
+        return choose_partitioning(self.declaration, len(times), least, greatest)
 
     def expire(self) -> None:
         """Let go what RETAIN no longer keeps."""
