@@ -16,7 +16,7 @@ from episode.matchers import codes as oc
 from episode.matchers.code.aggregates import AggregateShape
 from episode.matchers.user_aggregates import TracedAggregate, trace_aggregate
 from tests.property.traced_functions import BOOLEAN, REAL, WHOLE, Draw, Oracle, draw_value
-from tests.unit.matchers.test_aggregate_code import program
+from tests.unit.matchers.code.test_aggregates import program
 from tests.unit.native.runs import run_all_ways
 
 

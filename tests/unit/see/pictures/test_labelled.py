@@ -12,7 +12,7 @@ from episode.lang.rows.parser import parse_clause
 from episode.lang.situations.parser import parse_situation_query
 from episode.see.pictures.labelled import Labelling
 from episode.see.pictures.situations import SituationLabelling
-from tests.unit.pictures.local_input import local_input
+from tests.unit.see.pictures.local_input import local_input
 
 CLAUSES = (
     ("", "PATTERN (A B+)", "B AS B.v < PREV(B.v)"),

@@ -13,7 +13,7 @@ import episode
 from episode.see.pictures.charts.parts import COLOURS, SHAPES, names_scale
 from episode.see.pictures.look import Look
 from episode.see.pictures.plotting import chart_of, spec_of
-from tests.unit.pictures.test_looks import fall, hot, job
+from tests.unit.see.pictures.test_look import fall, hot, job
 
 LOOKS = {
     "rows": lambda: fall(key="x"),

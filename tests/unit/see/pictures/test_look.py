@@ -18,7 +18,7 @@ from episode.see.pictures.events import look_at_events
 from episode.see.pictures.look import Look
 from episode.see.pictures.rows import look_at_rows
 from episode.see.pictures.situations import look_at_situations
-from tests.unit.pictures.local_input import local_input
+from tests.unit.see.pictures.local_input import local_input
 
 FALL = "PARTITION BY k ORDER BY ts MEASURES A.v AS a PATTERN (A B+) DEFINE B AS B.v < PREV(B.v)"
 ROWS = pa.table(
