@@ -61,6 +61,7 @@ test-see: setup  ## what people look at: notebooks that are executed, reports an
 coverage: setup  ## which lines the tests without Spark reach
 	$(BIN)/coverage run --source=src/episode -m pytest -q $(COVERED) $(PYTEST_ARGS)
 	$(BIN)/coverage report --skip-covered --sort=cover
+	$(BIN)/coverage json -q -o build/coverage.json && $(BIN)/python scripts/untested.py
 
 test-long: setup  ## fuzzing, the laws, and the cases as streams, at full size
 	$(RUN) EPISODE_TEST_PROFILE=long $(BIN)/pytest -m slow $(PYTEST_ARGS)

@@ -6,9 +6,10 @@ import base64
 import os
 import socket
 import subprocess
-import time
 import uuid
 from pathlib import Path
+
+from tests.support.waiting import wait_until
 
 JARS = Path(__file__).parent / "jars" / "broker"
 PATIENCE = 60.0
@@ -56,11 +57,10 @@ class Broker:
             self.process = subprocess.Popen(
                 [*java(), "kafka.Kafka", str(self.settings)], stdout=log, stderr=subprocess.STDOUT
             )
-        deadline = time.monotonic() + PATIENCE
-        while not self._listens():
-            assert self.process.poll() is None, f"the broker has ended:\n{self._said()}"
-            assert time.monotonic() < deadline, f"the broker does not listen:\n{self._said()}"
-            time.sleep(0.2)
+        process = self.process
+        wait_until(
+            self._listens, lambda: process.poll() is None, lambda: f"the broker does not listen:\n{self._said()}"
+        )
 
     def stop(self) -> None:
         """Ask the node to end, and wait until it has; one that does not is killed."""

@@ -42,6 +42,7 @@ from episode.queries.options import Options
 from episode.store.declaration import Declaration, declare
 from episode.store.stream import StreamStore
 from tests.kafka.broker import Broker
+from tests.support.waiting import wait_until
 
 START = datetime(2026, 11, 1, tzinfo=timezone.utc)
 END = START + timedelta(hours=1)
@@ -335,15 +336,17 @@ def test_a_killed_worker(spark: SparkSession, live: Live, tmp_path: Path, monkey
     )
     arrivals.start()
     killed: set[int] = set()
-    deadline = time.monotonic() + 240
-    while kills and time.monotonic() < deadline:
-        tasks = [] if query.lastProgress is None else query.lastProgress["tasks"]
-        for task in tasks:
+
+    def all_killed() -> bool:
+        nonlocal kills
+        for task in [] if query.lastProgress is None else query.lastProgress["tasks"]:
             if task["pid"] not in killed and task["matches"] > 10 * len(killed) and task["snapshots"]:
                 killed.add(task["pid"])
                 os.kill(task["pid"], signal.SIGKILL)
                 kills -= 1
-        time.sleep(0.1)
+        return kills == 0
+
+    wait_until(all_killed, lambda: query.isActive, lambda: query.exception())
     arrivals.join()
     assert query.awaitTermination(120)
     assert query.exception() is None

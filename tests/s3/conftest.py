@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 import socket
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -15,6 +14,7 @@ from pyarrow import fs
 from pyspark.sql import SparkSession
 
 from episode.spark.startup.session import local_session
+from tests.support.waiting import wait_until
 
 JARS = Path(__file__).parent / "jars"
 KEYS = ("tester", "secret")
@@ -44,15 +44,14 @@ def endpoint() -> Iterator[str]:
 
 
 def wait_for(port: int, server: subprocess.Popen[bytes]) -> None:
-    until = time.monotonic() + 60
-    while time.monotonic() < until and server.poll() is None:
+    def answers() -> bool:
         try:
             socket.create_connection(("127.0.0.1", port), 1).close()
         except OSError:
-            time.sleep(0.2)
-        else:
-            return
-    raise RuntimeError("the S3 server does not answer")
+            return False
+        return True
+
+    wait_until(answers, lambda: server.poll() is None, lambda: "the S3 server does not answer")
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -18,6 +17,7 @@ import pyarrow.csv
 import pyarrow.dataset
 import pyarrow.parquet
 import pytest
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.spark
 
@@ -196,9 +196,8 @@ def test_rules_are_followed_and_may_change(tmp_path: Path) -> None:
         first = run.next_match()
         assert (first["rule"], first["k"], first["match_start"], first["match_end"]) == ("one", 1, 10, 20)
         (rules / "two.pattern").write_text(RULE)
-        while not any((place.checkpoint / "rules" / "effects").glob("*00000002.json")):
-            assert run.process.poll() is None  # it is killed where it takes too long
-            time.sleep(0.05)
+        effects = place.checkpoint / "rules" / "effects"
+        wait_until(lambda: any(effects.glob("*00000002.json")), lambda: run.process.poll() is None)
         place.add(2)
         second = run.next_match()
         assert (second["rule"], second["match_start"], second["match_end"]) == ("one", 30, 100)

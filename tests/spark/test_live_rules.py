@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +11,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 from tests.support.changing_rules import SCHEMA, TEXTS, Row, Version, alone, as_rows
+from tests.support.waiting import wait_until
 
 import episode
 from episode import Options, streams
@@ -29,11 +29,7 @@ def events(first: int, count: int) -> list[dict[str, Any]]:
 
 
 def until(holds: Callable[[], Any], query: LiveQuery) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not holds():
-        assert query.isActive, query.exception()
-        assert time.monotonic() < deadline, query.status
-        time.sleep(0.02)
+    wait_until(holds, lambda: query.isActive, lambda: query.exception() or query.status)
 
 
 def test_rules_change_while_live_tasks_run(

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 import urllib.request
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -20,6 +19,7 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.conformance.cases import comparable
 from tests.conformance.test_conformance_live import lives
+from tests.support.waiting import wait_until
 
 import episode
 from episode import Options, streams
@@ -89,11 +89,7 @@ def reported(name: str = "Alerts") -> Counter[tuple]:
 
 def until(holds: Callable[[], Any], query: LiveQuery) -> None:
     """Wait for something, as long as the query runs."""
-    deadline = time.monotonic() + PATIENCE
-    while not holds():
-        assert query.isActive, query.exception()
-        assert time.monotonic() < deadline, query.status
-        time.sleep(0.02)
+    wait_until(holds, lambda: query.isActive, lambda: query.exception() or query.status)
 
 
 def has_read(query: LiveQuery, count: int) -> Callable[[], bool]:
@@ -207,11 +203,7 @@ def test_a_driver_that_is_killed(ticks: str, started: Callable[..., LiveQuery], 
     command = [sys.executable, "-c", DRIVER, RISES, checkpoint, str(END)]
     streams.append("Ticks", events(0, 300))
     driver = subprocess.Popen(command, start_new_session=True, stderr=subprocess.DEVNULL)
-    deadline = time.monotonic() + PATIENCE
-    while "Alerts" not in streams.names() or streams.count("Alerts") < 10:
-        assert driver.poll() is None
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    wait_until(lambda: "Alerts" in streams.names() and streams.count("Alerts") >= 10, lambda: driver.poll() is None)
     streams.append("Ticks", events(300, 300))
     driver.send_signal(signal.SIGKILL)
     driver.wait()

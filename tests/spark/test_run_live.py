@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from io import StringIO
 from pathlib import Path
 from threading import Thread
@@ -17,6 +16,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 from rich.console import Console
+from tests.support.waiting import wait_until
 
 from episode import demo_live, streams
 
@@ -90,14 +90,20 @@ def test_matches_to_the_screen_and_an_interrupt(catalog: Path) -> None:
     assert "stopped: 5 events, 2 matches, 0 late" in run.notes
 
 
+def await_pairs(run: Run, wanted: int) -> None:
+    wait_until(
+        lambda: "Pairs" in streams.names() and streams.count("Pairs") >= wanted,
+        lambda: run.process.poll() is None,
+        lambda: run.notes,
+    )
+
+
 def test_an_interrupted_query_goes_on_with_the_same_command(catalog: Path) -> None:
     for number in range(2):
         append((10 * number + 1, 1), (10 * number + 2, 2))
         run = Run(PAIRS, "--live", "--into", "Pairs", "--input", "pull")
         wanted = 1 if number == 0 else 2
-        while "Pairs" not in streams.names() or streams.count("Pairs") < wanted:
-            assert run.process.poll() is None, run.notes
-            time.sleep(0.05)
+        await_pairs(run, wanted)
         assert run.interrupted() == 0, run.notes
     found, _ = streams.read("Pairs")
     assert sorted(found.column("match_end").to_pylist()) == [2, 12]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 from starlette.testclient import TestClient
+from tests.support.waiting import wait_until
 
 from episode.see.studio import tables as gallery
 from episode.see.studio.app import Access, application
@@ -50,11 +50,9 @@ def ended(client: TestClient, text: str) -> dict[str, Any]:
 
 
 def waited(client: TestClient, name: str) -> dict[str, Any]:
-    while True:
-        run = client.get(f"/api/runs/{name}").json()
-        if run["state"] != "running":
-            return run
-        time.sleep(0.05)
+    wait_until(lambda: client.get(f"/api/runs/{name}").json()["state"] != "running")
+    run: dict[str, Any] = client.get(f"/api/runs/{name}").json()
+    return run
 
 
 def test_tables_and_their_columns(client: TestClient) -> None:
@@ -133,8 +131,7 @@ def test_more_rows_than_are_kept(client: TestClient) -> None:
 @pytest.mark.parametrize("at_once", [True, False])
 def test_a_run_is_cancelled(client: TestClient, at_once: bool) -> None:
     name = client.post("/api/runs", json={"text": LONG}).json()["id"]
-    while not at_once and not (client.get(f"/api/runs/{name}").json()["progress"] or {"total": 1})["total"]:
-        time.sleep(0.05)
+    wait_until(lambda: at_once or (client.get(f"/api/runs/{name}").json()["progress"] or {"total": 1})["total"])
     client.post(f"/api/runs/{name}/cancel")
     run = waited(client, name)
     assert run["state"] == "cancelled"

@@ -6,10 +6,11 @@ import os
 import re
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import pyspark
+
+from tests.support.waiting import wait_until
 
 PATIENCE = 60.0
 ENVIRONMENT = {"SPARK_LOCAL_IP": "127.0.0.1", "SPARK_DAEMON_MEMORY": "256m"}
@@ -75,13 +76,12 @@ class Cluster:
 
 
 def _found(log: Path, pattern: str) -> str:
-    deadline = time.monotonic() + PATIENCE
-    while time.monotonic() < deadline:
-        found = re.search(pattern, log.read_text(errors="replace"))
-        if found:
-            return found.group(1)
-        time.sleep(0.1)
-    raise AssertionError(f"{pattern} is not in {log}:\n{log.read_text(errors='replace')[-2000:]}")
+    def look() -> re.Match[str] | None:
+        return re.search(pattern, log.read_text(errors="replace"))
+
+    found = wait_until(look, story=lambda: f"{pattern} is not in {log}:\n{log.read_text(errors='replace')[-2000:]}")
+    assert found is not None
+    return found.group(1)
 
 
 def _parents() -> dict[int, int]:

@@ -14,7 +14,7 @@ from tests.support.correlation import correlation
 from tests.support.events import spec_of as events_spec_of
 from tests.support.rows import spec_of
 from tests.support.situations import spec_of as situations_spec_of
-from tests.unit.matchers.correlation.test_adaptation import FALL, TICK
+from tests.unit.matchers.correlation.test_strategies import FALL, TICK
 
 CLAUSE = "PARTITION BY k ORDER BY ts MEASURES count(*) AS n {skip} PATTERN (A B+ C) DEFINE B AS v > 1"
 
