@@ -82,14 +82,14 @@ def run(task: Task, table: pa.Table) -> Result | None:
     """One run of a query; None where it ends in an error that says it is too much."""
     query = parse_event_query(task.text)
     schema = InputSchema({one.name: spark_name(one.type) for one in table.schema})
-    bound = language_of(query).bind(query, Input(schema), task.given, task.options.run())
-    spec = bound.spec(table.schema)
+    plan = language_of(query).bind(query, Input(schema), task.given, task.options.run())
+    spec = language_of(query).spec(plan, table.schema)
     running = LocalRun(spec)
     events = running.events(table)
     gc.collect()
     begin = time.process_time()
     rows, value = 0, 0.0
-    names = {one.name: one.sql.strip(" `") for one in bound.result.columns if one.name in ("matches", "trends")}
+    names = {one.name: one.sql.strip(" `") for one in plan.result.columns if one.name in ("matches", "trends")}
     try:
         for part in (running.matcher.feed, None):
             for out in running.matcher.finish() if part is None else part(events, int(events.time.max())):

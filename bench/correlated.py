@@ -26,7 +26,7 @@ from episode.plan.output import MATCH_END, MATCH_START
 from episode.plan.pattern import RunOptions
 from episode.plan.schema import InputSchema
 from episode.queries.language import Given, Input
-from episode.queries.languages.rows import BoundRowPattern, RowPatterns
+from episode.queries.languages.rows import RowPatterns
 from episode.store.history import StoreHistory
 
 TYPES = {"symbol": "int", "ts": "bigint", "price": "double", "volume": "double"}
@@ -73,12 +73,11 @@ class Correlation:
 
 def _side(pattern: tuple[str, str], mode: str) -> SidePlan:
     clause = CLAUSE.format(mode=mode, pattern=pattern[0], define=pattern[1])
-    bound = RowPatterns().bind(parse_clause(clause), Input(InputSchema(TYPES)), Given(), RunOptions(match_times=True))
-    assert isinstance(bound, BoundRowPattern)
-    measures = bound.plan.measures
+    plan = RowPatterns().bind(parse_clause(clause), Input(InputSchema(TYPES)), Given(), RunOptions(match_times=True))
+    measures = plan.measures
     times = {name: measures.atoms[atom] for name, atom in plain_values(measures)}
-    columns = tuple((name, name) for name in bound.input_columns)
-    return SidePlan(bound.spec(SCHEMA), columns, times[MATCH_START], times[MATCH_END])
+    columns = tuple((name, name) for name in plan.input_columns)
+    return SidePlan(RowPatterns().spec(plan, SCHEMA), columns, times[MATCH_START], times[MATCH_END])
 
 
 # ---- ways to run ------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ import pytest
 from episode.lang.statement import parse_statement
 from episode.live.handling import HANDLINGS, open_source
 from episode.live.protocol import Handling, Position, Slice, TaskOptions
+from episode.matchers.engines import matcher_spec
 from episode.matchers.ordering import order_image
 from episode.matchers.projection import Projection
 from episode.matchers.protocol import MatcherSpec
@@ -84,7 +85,7 @@ def test_by_every_way_of_input(case: Case, spec: RowPatternSpec) -> None:
 @pytest.mark.filterwarnings("ignore:The state of this stream is not bounded")
 @pytest.mark.parametrize("bound", [pytest.param(bound, id=bound.case.id) for bound in BOUND])
 def test_patterns_by_every_way_of_input(bound: Bound) -> None:
-    spec = bound.pattern.spec(bound.table.schema)
+    spec = matcher_spec(bound.pattern, bound.table.schema)
     for handling in HANDLINGS:
         output = pa.concat_tables(matched(spec, bound.table, handling))
         check(bound.case, Projection.of(bound.pattern.result, spec.output_schema)(output).to_pylist())

@@ -17,13 +17,14 @@ import pytest
 import episode
 from episode.errors import EpisodeError
 from episode.lang.statement import parse_statement
-from episode.matchers.bound import BoundPattern
+from episode.matchers.engines import matcher_spec
 from episode.matchers.envelope import Packing, opened, pack
 from episode.matchers.ordering import order_image
 from episode.matchers.projection import Projection
 from episode.matchers.protocol import MatcherSpec, StateChunk
 from episode.matchers.rows.spec import RowPatternSpec
 from episode.matchers.stream_shard import NO_WATERMARK, LiveRules, LiveShard
+from episode.plan.pattern import PatternPlan
 from episode.plan.rows.plan import plan_row_pattern
 from episode.plan.rows.stream import event_time_of
 from episode.plan.schema import InputSchema
@@ -44,7 +45,7 @@ def spec_of(case: Case) -> RowPatternSpec | None:
     names = tuple(name for name in (pattern.alias or pattern.name,) if name)
     try:
         plan = plan_row_pattern(pattern.clause, InputSchema(table.types), names)
-        time = event_time_of(plan, dict(table.types))
+        time = event_time_of(plan)
     except EpisodeError:
         return None
     if table.arrow.column(time.column).null_count:
@@ -139,7 +140,7 @@ class Bound:
     """A case, its pattern, and its table."""
 
     case: Case
-    pattern: BoundPattern
+    pattern: PatternPlan
     table: pa.Table
 
 
@@ -169,7 +170,7 @@ BOUND = [
 @pytest.mark.parametrize(("pieces", "shuffled"), [(1, False), (7, True)])
 @pytest.mark.parametrize("bound", [pytest.param(bound, id=bound.case.id) for bound in BOUND])
 def test_pattern_as_a_stream(bound: Bound, pieces: int, shuffled: bool) -> None:
-    spec = bound.pattern.spec(bound.table.schema)
+    spec = matcher_spec(bound.pattern, bound.table.schema)
     output = through_a_stream(spec, bound.table, pieces, shuffled)
     check(bound.case, Projection.of(bound.pattern.result, spec.output_schema)(output).to_pylist())
 

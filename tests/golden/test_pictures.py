@@ -30,19 +30,12 @@ from tests.golden.test_trees import type_of
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-class Planned:
-    """A plan, where a bound pattern is asked for."""
-
-    def __init__(self, plan: Any) -> None:
-        self.plan = plan
-
-
 def explained(text: str) -> ExplainedPattern:
     """A pattern of any language over SCHEMA, as `explain` knows it."""
     if not text.startswith("FROM"):
         clause = parse_clause(text)
         plan: Any = plan_row_pattern(clause, InputSchema(SCHEMA))
-        return ExplainedPattern(clause, Planned(plan), tuple(explain_row_pattern(plan)), ("scan: rows", "shards: 2"))  # type: ignore[arg-type]
+        return ExplainedPattern(clause, plan, tuple(explain_row_pattern(plan)), ("scan: rows", "shards: 2"))
     query = parse_statement(text).whole
     if isinstance(query, SituationQuery):
         plan = plan_situations(query)
@@ -51,7 +44,7 @@ def explained(text: str) -> ExplainedPattern:
         assert isinstance(query, EventQuery)
         plan = plan_events(query) if query.aggregate is None else plan_aggregates(query)
         lines = explain_event_pattern(plan) if query.aggregate is None else explain_aggregated(plan)
-    return ExplainedPattern(query, Planned(plan), tuple(lines), ("scan: rows", "shards: 2"))  # type: ignore[arg-type]
+    return ExplainedPattern(query, plan, tuple(lines), ("scan: rows", "shards: 2"))
 
 
 def contents(section: Section) -> list[str]:
@@ -170,14 +163,14 @@ def test_every_plan_of_row_patterns(case: Case) -> None:
     if not case.expected.startswith("Traceback"):
         clause = parse_clause(case.text)
         plan = plan_row_pattern(clause, InputSchema(SCHEMA, type_of))
-        drawn(ExplainedPattern(clause, Planned(plan), tuple(explain_row_pattern(plan))))  # type: ignore[arg-type]
+        drawn(ExplainedPattern(clause, plan, tuple(explain_row_pattern(plan))))
 
 
 @parametrized("window_plan")
 def test_every_plan_of_windows(case: Case) -> None:
     (select,) = parse_statement(case.text).windowed
     plan = plan_window(select.windows[0], InputSchema(SCHEMA, type_of))
-    drawn(ExplainedPattern(select.windows[0], Planned(plan), tuple(explain_window(plan))))  # type: ignore[arg-type]
+    drawn(ExplainedPattern(select.windows[0], plan, tuple(explain_window(plan))))
 
 
 @parametrized("event_plan")
@@ -185,7 +178,7 @@ def test_every_plan_of_event_patterns(case: Case) -> None:
     query = parse_event_query(case.text)
     plan: Any = plan_events(query) if query.aggregate is None else plan_aggregates(query)
     lines = explain_event_pattern(plan) if query.aggregate is None else explain_aggregated(plan)
-    drawn(ExplainedPattern(query, Planned(plan), tuple(lines)))  # type: ignore[arg-type]
+    drawn(ExplainedPattern(query, plan, tuple(lines)))
 
 
 @parametrized("situation_plan")
@@ -193,7 +186,7 @@ def test_every_plan_of_situation_patterns(case: Case) -> None:
     query = parse_statement(case.text).whole
     assert isinstance(query, SituationQuery)
     plan = plan_situations(query)
-    drawn(ExplainedPattern(query, Planned(plan), tuple(explain_situation_pattern(plan))))  # type: ignore[arg-type]
+    drawn(ExplainedPattern(query, plan, tuple(explain_situation_pattern(plan))))
 
 
 def drawn(one: ExplainedPattern) -> None:

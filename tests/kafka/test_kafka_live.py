@@ -141,13 +141,13 @@ class Live:
         query = selection_of(parse_statement(RISES)).pattern.query
         language = language_of(query)
         schema = local_schema(self.ticks.schema, language.source(query), {})
-        bound = language.bind(query, Input(schema, ("Ticks",)), Given(), Options().run(1, {}))
-        spec = bound.spec(self.ticks.schema)
+        plan = language.bind(query, Input(schema, ("Ticks",)), Given(), Options().run(1, {}))
+        spec = language.spec(plan, self.ticks.schema)
         checkpoint = str(self.place / "checkpoint")
         return TaskDescription(
             spec=spec,
             rules=LiveRules(end=round(END.timestamp() * 1_000_000)),
-            finish=Projection.of(bound.result, spec.output_schema),
+            finish=Projection.of(plan.result, spec.output_schema),
             input=KafkaInputs(StreamRead(self.ticks, tuple(spec.input_columns)), idle_after=self.idle_after),
             sink=sink,
             checkpoint=checkpoint,

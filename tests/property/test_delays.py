@@ -15,11 +15,9 @@ from episode.lang.rows.parser import parse_clause
 from episode.matchers.rows.spec import RowPatternSpec
 from episode.matchers.stream_shard import LiveRules, LiveShard
 from episode.plan.event_time import Delays
-from episode.plan.events.plan import event_pattern_delays
 from episode.plan.rows.plan import plan_row_pattern
-from episode.plan.rows.stream import row_pattern_delays, with_match_times
+from episode.plan.rows.stream import with_match_times
 from episode.plan.schema import InputSchema
-from episode.plan.situations.plan import situation_pattern_delays
 from tests.reference.generate import clauses, tables
 from tests.support import events as event_support
 from tests.support import situations as situation_support
@@ -64,7 +62,7 @@ def test_row_patterns(text: str, rows: list[dict[str, Any]], pieces: list[int]) 
     spec = RowPatternSpec(plan, pa.schema(list(ARROW_TYPES.items())))
     table = pa.Table.from_pylist(rows, schema=spec.input_schema)
     try:
-        check(spec, row_pattern_delays(plan), table, sums(0, pieces))
+        check(spec, plan.delays(), table, sums(0, pieces))
     except EpisodeError:
         assume(False)
 
@@ -86,7 +84,7 @@ def test_row_patterns(text: str, rows: list[dict[str, Any]], pieces: list[int]) 
 )
 def test_event_patterns(text: str, ends_at_once: bool, kinds: list[int], pieces: list[int]) -> None:
     spec = event_support.spec_of(text)
-    delays = event_pattern_delays(spec.plan)
+    delays = spec.plan.delays()
     assert delays["match_end"] == (0 if ends_at_once else spec.plan.within)
     assert delays["match_start"] == spec.plan.within
     rows = [
@@ -105,7 +103,7 @@ def test_situation_patterns(text: str, detect: str, holds: list[tuple[bool, bool
     spec = situation_support.spec_of(
         f"FROM s DEFINE A AS a, B AS b PATTERN {text} WITHIN 12 RETURN A.start AS sa, A.end AS ea", detect
     )
-    delays = situation_pattern_delays(spec.plan)
+    delays = spec.plan.delays()
     assert delays == {"sa": 12, "ea": 12, "match_start": 12, "detected_at": 0}
     rows = [{"k": "x", "t": 2 * at + 1, "a": a, "b": b} for at, (a, b) in enumerate(holds)]
     table = pa.Table.from_pylist(rows, schema=spec.input_schema)

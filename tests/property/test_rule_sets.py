@@ -158,8 +158,8 @@ def spec_of(text: str, said: dict[str, Any]) -> MatcherSpec | None:
     query = pattern_of(text, strategy_of(said.get("strategy")))
     language = language_of(query)
     own = Given(**said, **({"type_column": "kind"} if language.name == "event pattern" else {}))
-    bound = language.bind(query, Input(InputSchema(TYPES, shared=True)), own, RunOptions())
-    return language.with_extent(bound)[0].spec(SCHEMA)
+    plan = language.bind(query, Input(InputSchema(TYPES, shared=True)), own, RunOptions())
+    return language.spec(language.with_extent(plan)[0], SCHEMA)
 
 
 @SETTINGS

@@ -40,7 +40,7 @@ def question_of(case: Case, lasting: bool = False) -> EventQuestion:
         note(str(error))
         assume(False)
         raise
-    assume(question.bound.plan.keeps == 0)  # what only Spark evaluates
+    assume(question.plan.keeps == 0)  # what only Spark evaluates
     return question
 
 
@@ -50,7 +50,7 @@ class Asking:
     def __init__(self, case: Case, lasting: bool, data: st.DataObject) -> None:
         self.case = case
         self.question = question_of(case, lasting)
-        keys = self.question.bound.plan.keys
+        keys = self.question.plan.keys
         groups = list(dict.fromkeys(tuple(event.values[name] for name in keys) for event in case.events))
         key = data.draw(st.sampled_from(groups)) if groups else (1,) * len(keys)
         chosen = [one for one in case.events if tuple(one.values[name] for name in keys) == key]
@@ -133,7 +133,7 @@ def _among(asking: Asking, query: EventQuery, match: Match, others: set[Event]) 
 
 def _check_missing(asking: Asking, finding: Finding) -> None:
     """There are fewer events that qualify by themselves than are needed, from the range to a window after it."""
-    query, within = asking.question.query, asking.question.bound.plan.within
+    query, within = asking.question.query, asking.question.plan.within
     place, needed = (finding.data["variable"], finding.data["class"]), finding.data["needed"]
     (one, *_) = (one for one in classes_of(query.pattern) if (one.variable, one.name) == place)
     conditions = tuple(own_conditions(query, one.variable))

@@ -22,10 +22,11 @@ from episode.matchers.rows.trial import UNKNOWN
 from episode.plan.pattern import RunOptions
 from episode.plan.rows.conditions import plan_conjuncts
 from episode.plan.rows.inputs import known_names
+from episode.plan.rows.plan import RowPatternPlan
 from episode.plan.schema import InputSchema
 from episode.queries.language import Given as NothingGiven
 from episode.queries.language import Input
-from episode.queries.languages.rows import BoundRowPattern, RowPatterns
+from episode.queries.languages.rows import RowPatterns
 from episode.see.reasons.finding import Expectation
 from episode.see.reasons.rows import RowAttempt, RowAttempts, reasons_over
 from tests.reference.generate import COLUMNS, Given, clauses, tables
@@ -88,16 +89,16 @@ class Case:
         self.rows = _ordered(self.clause, rows, table)
         self.oracle = _Attempts(self.clause, self.rows, table, _Budget(BUDGET))
         schema = InputSchema(SPARK_TYPES)
-        bound = RowPatterns().bind(self.clause, Input(schema), NothingGiven(), RunOptions())
-        assert isinstance(bound, BoundRowPattern)
-        self.bound, self.table = bound, table_in(spec, rows)
-        self.conjuncts = plan_conjuncts(self.clause, schema, bound.plan)
+        plan = RowPatterns().bind(self.clause, Input(schema), NothingGiven(), RunOptions())
+        assert isinstance(plan, RowPatternPlan)
+        self.plan, self.table = plan, table_in(spec, rows)
+        self.conjuncts = plan_conjuncts(self.clause, schema, plan)
         try:
             self.expected = [one for one in self.oracle.findings() if isinstance(one, Found)]
         except EpisodeDataError:
             assume(False)
         events = events_of(self.table, spec.input_order, KeyCoder(()))
-        self.attempts = RowAttempts.of(spec, bound.plan, events, self.conjuncts)
+        self.attempts = RowAttempts.of(spec, plan, events, self.conjuncts)
 
     def traced(self, attempt: RowAttempt, windowed: bool = True, forced: tuple[str, int] | None = None) -> Traced:
         incremental = self.clause.match_mode is MatchMode.INCREMENTAL
@@ -227,7 +228,7 @@ def test_findings_can_be_said(text: str, rows: list[dict[str, Any]]) -> None:
     except (Exploded, NotImplementedError, ArithmeticError, RecursionError):
         assume(False)
         raise
-    findings = reasons_over(case.clause, case.bound, case.conjuncts, case.table, Expectation({}, None, None))
+    findings = reasons_over(case.clause, case.plan, case.conjuncts, case.table, Expectation({}, None, None))
     assert findings
     source: Source = case.clause.source
     for finding in findings:

@@ -164,7 +164,7 @@ def _planned(case: Case, schema: InputSchema, rows: DataFrame | pa.Table) -> lis
     if isinstance(rows, DataFrame):
         rows = rows.selectExpr("*", *(f"{sql} AS {name}" for sql, name in plan.derived)).toArrow()
     try:
-        time = event_time_of(plan, dict(schema.columns))
+        time = event_time_of(plan)
     except EpisodeAnalysisError:
         return []
     spec = RowPatternSpec(plan, rows.schema)

@@ -1,25 +1,39 @@
-"""The matchers of all languages, for processes that are to find them loaded."""
+"""From a planned pattern to the spec of its matchers, whatever its language."""
 
 from __future__ import annotations
 
-from episode.matchers.correlation.spec import CorrelationSpec
-from episode.matchers.events.spec import EventPatternSpec
-from episode.matchers.protocol import MatcherSpec
-from episode.matchers.rows.spec import RowPatternSpec
-from episode.matchers.rows.windows import WindowSpec
-from episode.matchers.situations.spec import SituationPatternSpec
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
-ENGINES: tuple[type[MatcherSpec], ...] = (
-    RowPatternSpec,
-    WindowSpec,
-    EventPatternSpec,
-    SituationPatternSpec,
-    CorrelationSpec,
-)
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from episode.matchers.protocol import MatcherSpec, StateLimit
+    from episode.plan.correlation.pairs import PairPlan
+    from episode.plan.pattern import PatternPlan
+
+ENGINES: dict[type, Callable[[Any, pa.Schema, StateLimit | None], MatcherSpec]] = {}
+"""What makes a spec of a plan, by the plan's class: each language registers its own (`queries.languages.register`)."""
+
+
+def matcher_spec(plan: PatternPlan | PairPlan, schema: pa.Schema, limit: StateLimit | None = None) -> MatcherSpec:
+    """Return what workers open matchers from, for input columns of an Arrow schema. limit: of the rows held for a
+    key."""
+    return ENGINES[type(plan)](plan, schema, limit)
+
+
+def load_matchers() -> None:
+    """Load the matchers of all languages."""
+    import episode.matchers.correlation.spec
+    import episode.matchers.events.spec
+    import episode.matchers.rows.spec
+    import episode.matchers.rows.windows
+    import episode.matchers.situations.spec  # noqa: F401
 
 
 def load() -> None:
-    """Load the compiler, too: with this module, all that a query needs in a process that matches."""
+    """Load the compiler, too: all that a query needs in a process that matches."""
     from episode.native.llvm import identity
 
+    load_matchers()
     identity()

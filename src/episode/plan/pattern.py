@@ -15,7 +15,8 @@ from episode.lang.syntax import NOWHERE, Source, Span
 from episode.plan.expressions import Condition
 
 if TYPE_CHECKING:
-    from episode.plan.output import Labels, MeasurePlan, Output
+    from episode.plan.event_time import Delays, EventTime
+    from episode.plan.output import Labels, MeasurePlan, Output, Result
 
 
 # Reports of matchers: what they did, as data. Workers write them as JSON; the driver reads them by the types of their
@@ -162,7 +163,7 @@ class PatternPlan:
     keys, order: input columns; where there is event time, it is the first of the order. input_columns: columns to move,
     derived ones too. derived: (sql, name) that Spark adds. within: the longest match in units of event time
     (microseconds, or the integer itself); window: where the query says so. conditions: by label, in languages that
-    test rows one by one.
+    test rows one by one. step_budget: steps of matching from one start, in languages whose search needs a limit.
     """
 
     source: Source
@@ -175,6 +176,7 @@ class PatternPlan:
     within: int | None
     window: Span | None = None
     conditions: dict[str, Condition] = field(default_factory=dict)
+    step_budget: int = STEP_BUDGET
 
     @property
     def labels(self) -> Labels:
@@ -188,6 +190,24 @@ class PatternPlan:
     def named_keys(self) -> tuple[tuple[str, str], ...]:
         """Key columns with their names in the output."""
         return tuple((key, key) for key in self.keys)
+
+    @property
+    def result(self) -> Result:
+        """The columns of the output: here all measures."""
+        from episode.plan.output import Result
+
+        return Result(self.source, self.measures, tuple(self.measures.measures))
+
+    def event_time(self, limited: bool) -> EventTime:
+        """Return the column that orders the events of a stream; an error, or a warning, if the pattern cannot run over
+        one. limited: is the number of rows that a key may hold limited?"""
+        from episode.plan.event_time import EventTime
+
+        return EventTime(self.order[0].column, self.types[self.order[0].column])
+
+    def delays(self) -> Delays:
+        """Return how long after their times matches may be reported: for patterns over the matches of a stream."""
+        return {}
 
     def for_workers(self: Plan) -> Plan:
         """The plan without what only the driver needs, the Spark expressions before and after matching.

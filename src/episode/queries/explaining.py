@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from episode.errors import EpisodeAnalysisError
-from episode.matchers.bound import Bound
 from episode.matchers.code.listing import code_lines
+from episode.plan.correlation.pairs import PairPlan
+from episode.plan.pattern import PatternPlan
 from episode.queries.language import Language
 from episode.queries.languages import language_of
 from episode.queries.origins import PlacedPattern
@@ -26,7 +27,7 @@ class ExplainedPattern:
     """
 
     query: Any
-    pattern: Bound
+    pattern: PatternPlan | PairPlan
     lines: tuple[str, ...]
     reasons: tuple[str, ...] = ()
     reports: tuple[str, ...] | None = None
@@ -40,8 +41,10 @@ class ExplainedPattern:
 
 def explained(placed: PlacedPattern, analyze: bool, format: str = TEXT) -> ExplainedPattern:
     """A planned pattern, as `explain` shows it. analyze: run it, or compile it for the format NATIVE."""
-    planned = placed.planned
-    found = ExplainedPattern(placed.query, planned.pattern, tuple(planned.explain()), tuple(planned.reasons))
+    planned, language = placed.planned, placed.language
+    reasons = tuple(planned.reasons)
+    words = (*language.explain(planned.pattern), *(f"  {reason}" for reason in reasons))
+    found = ExplainedPattern(placed.query, planned.pattern, words, reasons)
     if format == NATIVE:
         return replace(found, code=tuple(code_lines(planned.run.spec, analyze)))
     if not analyze:
@@ -50,7 +53,7 @@ def explained(placed: PlacedPattern, analyze: bool, format: str = TEXT) -> Expla
     lines = (
         *found.lines,
         f"  analyzed: the whole run, with its scan and its shuffle, took {done.seconds:,.2f} s",
-        *planned.pattern.explain_reports(list(done.reports)),
+        *language.explain_reports(planned.pattern, list(done.reports)),
     )
     return ExplainedPattern(found.query, found.pattern, lines, found.reasons, done.reports, done.seconds)
 

@@ -15,7 +15,11 @@ from episode.plan.pattern import RunOptions
 from episode.plan.schema import EventTable, InputSchema
 
 if TYPE_CHECKING:
-    from episode.matchers.bound import BoundPattern
+    import pyarrow as pa
+
+    from episode.matchers.protocol import MatcherSpec, StateLimit
+    from episode.plan.correlation.pairs import PairPlan
+    from episode.plan.pattern import PatternPlan
     from episode.queries.class_names import Rows
 
 Query = TypeVar("Query")
@@ -53,13 +57,16 @@ class Input:
 
 
 class Language(ABC, Generic[Query]):
-    """One kind of patterns.
+    """One kind of patterns: what code that is for all languages asks of each.
 
-    name: what patterns of it are. called: how a message speaks of the one in the query. options: names of public
-    options that it uses and other languages may not. arguments: those of `match` that it uses. times: the measures that
-    hold the start and the end of a match that is correlated with others.
+    syntax, plans: the classes of its parsed queries and of their plans. name: what patterns of it are. called: how a
+    message speaks of the one in the query. options: names of public options that it uses and other languages may not.
+    arguments: those of `match` that it uses. times: the measures that hold the start and the end of a match that is
+    correlated with others.
     """
 
+    syntax: ClassVar[type]
+    plans: ClassVar[tuple[type[PatternPlan | PairPlan], ...]]
     name: ClassVar[str]
     called: ClassVar[str]
     options: ClassVar[frozenset[str]] = frozenset()
@@ -76,8 +83,21 @@ class Language(ABC, Generic[Query]):
         """The text that the query is in, and its place there."""
 
     @abstractmethod
-    def bind(self, query: Query, events: Input, given: Given, run: RunOptions) -> BoundPattern:
+    def bind(self, query: Query, events: Input, given: Given, run: RunOptions) -> PatternPlan:
         """Bind a query to its input, check it, choose how it is evaluated."""
+
+    @abstractmethod
+    def spec(self, plan: Any, schema: pa.Schema, limit: StateLimit | None = None) -> MatcherSpec:
+        """Return what workers open matchers from, for input columns of an Arrow schema. limit: of the rows held for a
+        key."""
+
+    @abstractmethod
+    def explain(self, plan: Any) -> list[str]:
+        """Return the plan in words."""
+
+    @abstractmethod
+    def explain_reports(self, plan: Any, reports: list[str]) -> list[str]:
+        """Return what the matchers of a run did, in words, from their reports (JSON)."""
 
     def table(self, query: Query) -> tuple[str, Span] | None:
         """The table of all events that the query itself names, and where it does."""
@@ -99,8 +119,8 @@ class Language(ABC, Generic[Query]):
         """Warn of names in the query that do not fit the values of its input."""
         return
 
-    def with_extent(self, bound: Any) -> tuple[BoundPattern, Extent]:
-        """A pattern of it that also delivers keys and times of matches, and where: for one among many rules."""
+    def with_extent(self, plan: Any) -> tuple[PatternPlan, Extent]:
+        """Return a plan that also delivers keys and times of matches, and where: for one among many rules."""
         raise NotImplementedError  # asked only of a language of rules
 
     def role(self, query: Query) -> str | None:

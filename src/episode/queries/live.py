@@ -18,15 +18,17 @@ from episode.lang.statement import Statement, parse_statement
 from episode.lang.syntax import Source, Span
 from episode.lang.table_patterns import TableQuery
 from episode.live.inputs import StreamRead
-from episode.matchers.bound import Bound, BoundPattern
+from episode.matchers.engines import matcher_spec
 from episode.matchers.projection import Copied, Projection, Projections, Same, Value
 from episode.matchers.protocol import StateLimit
 from episode.matchers.quarantine import check_skips_keys
 from episode.matchers.state import fingerprint, one_line
 from episode.matchers.stream_shard import LiveRules
 from episode.plan.compilable import NeedsSpark
+from episode.plan.correlation.pairs import PairPlan
 from episode.plan.output import Computed
 from episode.plan.parameters import check_arguments, shown
+from episode.plan.pattern import PatternPlan
 from episode.plan.schema import CLASS_COLUMN, InputSchema
 from episode.queries.language import Given, Input, Language
 from episode.queries.languages import language_of
@@ -131,7 +133,7 @@ class Planner:
         else:
             bound, reads = self._classes(language, query)
         streams, schema = self.prepare(reads)
-        finish = Projection.of(bound.result, bound.spec(schema).output_schema, self.arguments, self.utc)
+        finish = Projection.of(bound.result, matcher_spec(bound, schema).output_schema, self.arguments, self.utc)
         return Matched(bound, reads, streams, schema, Projections((finish,)), source, source.span.beginning)
 
     def _table(self, language: Language[Any], query: object) -> tuple[str, Span] | None:
@@ -145,7 +147,7 @@ class Planner:
             raise self._no_stream(written, span)
         return parts[0].identifier, span
 
-    def _classes(self, language: Language[Any], query: object) -> tuple[BoundPattern, tuple[Read, ...]]:
+    def _classes(self, language: Language[Any], query: object) -> tuple[PatternPlan, tuple[Read, ...]]:
         """A stream per class, as one input."""
         classes = language.classes(query)
         source = language.source(query)
@@ -184,7 +186,7 @@ class Planner:
             )
         return bound, tuple(reads)
 
-    def _input(self, bound: Bound, own: Sequence[str]) -> Values:
+    def _input(self, bound: PatternPlan | PairPlan, own: Sequence[str]) -> Values:
         """The input columns of a pattern over the columns of its events."""
         derived = {name: Computed.of(sql) for sql, name in bound.derived}
         columns: list[tuple[str, Value]] = []
@@ -220,7 +222,7 @@ class Planner:
 
     def _planned(self, matched: Matched, plain: Mapping[str, str]) -> LivePlan:
         """plain: columns of the output that are columns of the pattern's, as they are."""
-        bound: BoundPattern = matched.bound  # type: ignore[assignment]  # one pattern, not a pair
+        bound: PatternPlan = matched.bound  # type: ignore[assignment]  # one pattern, not a pair
         delays = bound.delays()
         keys = partition_columns(bound)
         return self.planned(
@@ -234,7 +236,7 @@ class Planner:
         limit = StateLimit.of(options.max_state_rows, options.when_full == "drop")
         time = bound.event_time(limit is not None)
         check_time(matched, time)
-        spec = bound.spec(matched.schema, limit)
+        spec = matcher_spec(bound, matched.schema, limit)
         lanes, reason = lanes_of(matched, spec)
         output = self._output(matched)
         skips = options.on_error == SKIP_KEY

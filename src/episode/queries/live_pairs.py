@@ -12,12 +12,14 @@ from episode.lang.correlation.syntax import Correlation
 from episode.lang.syntax import Source
 from episode.lang.table_patterns import TableQuery
 from episode.matchers.correlation.spec import ARCHIVE_ROW, LIVE_ROW, SIDE_COLUMN
+from episode.matchers.engines import matcher_spec
 from episode.matchers.projection import Copied, NamedValues, Projection, Projections, Same, Value, value_of
+from episode.plan.correlation.pairs import PairPlan
 from episode.plan.correlation.plan import ARCHIVE_PREFIX, LIVE_PREFIX
 from episode.plan.output import Computed
 from episode.queries.language import Given, Input
 from episode.queries.languages import LANGUAGES, language_of
-from episode.queries.languages.correlation import CorrelatedPatterns, Correlations, correlation_of
+from episode.queries.languages.correlation import Correlations, correlation_of
 from episode.queries.live_plan import LivePlan, Matched, Read, Values
 from episode.queries.local_pairs import pair_names, pair_projection
 from episode.queries.local_statement import AnyPattern, items_around
@@ -50,7 +52,7 @@ def plan_pairs(planner: Planner) -> LivePlan:
     bound.check_buffer()
     reads = _reads(planner, bound, live_stream, archive_stream)
     streams, schema = planner.prepare(reads)
-    pairs = pair_projection(bound, bound.spec(schema).output_schema, planner.arguments, planner.utc)
+    pairs = pair_projection(bound, matcher_spec(bound, schema).output_schema, planner.arguments, planner.utc)
     named = [names, archive_names] if live_first else [archive_names, names]
     aliases = [
         ((table.alias,) if table.alias else own, table.columns)
@@ -84,7 +86,7 @@ def _stream(planner: Planner, pattern: AnyPattern, archived: bool = False) -> tu
     return planner.stream(pattern.name, pattern.input, archived=archived), names
 
 
-def _reads(planner: Planner, bound: CorrelatedPatterns, live: Declaration, archive: Declaration) -> tuple[Read, ...]:
+def _reads(planner: Planner, bound: PairPlan, live: Declaration, archive: Declaration) -> tuple[Read, ...]:
     """The streams as one input: each row is an event of both patterns, or says of which."""
     if bound.shared:
         columns = _values(bound.inputs.selections)
@@ -117,7 +119,7 @@ def _handed(columns: tuple[tuple[str, Value], ...]) -> dict[str, str]:
     return {value.column: name for name, value in columns if isinstance(value, Copied)}
 
 
-def _planned(planner: Planner, bound: CorrelatedPatterns, matched: Matched, columns: NamedValues) -> LivePlan:
+def _planned(planner: Planner, bound: PairPlan, matched: Matched, columns: NamedValues) -> LivePlan:
     """columns: of the result, over those of the pairs."""
     delays = bound.delays()
     plain = {name: value.column for name, value in columns if isinstance(value, Copied)}

@@ -11,12 +11,13 @@ import pyarrow as pa
 from episode.errors import EpisodeAnalysisError, EpisodeError, EpisodeUnsupportedError
 from episode.lang.syntax import Source, Span
 from episode.live.inputs import StreamRead
-from episode.matchers.bound import Bound, BoundPattern
 from episode.matchers.projection import Projection, Projections, Value
 from episode.matchers.protocol import MatcherSpec
 from episode.matchers.stream_shard import LiveRules
+from episode.plan.correlation.pairs import PairPlan
 from episode.plan.event_time import EventTime, end_of_stream, plain_values
 from episode.plan.output import ColumnAtPlace
+from episode.plan.pattern import PatternPlan
 from episode.queries.local import Arguments
 from episode.store.declaration import MOST_LANES, Declaration
 
@@ -107,7 +108,7 @@ class Matched:
     """What is matched, over streams that are prepared to input columns of a schema, and how it is finished. source,
     span: what an error without a place shows."""
 
-    bound: Bound
+    bound: PatternPlan | PairPlan
     reads: tuple[Read, ...]
     streams: tuple[StreamRead, ...]
     schema: pa.Schema
@@ -174,10 +175,9 @@ def _apart(matched: Matched, what: str) -> EpisodeError:
     )
 
 
-def partition_columns(bound: BoundPattern) -> set[str]:
+def partition_columns(plan: PatternPlan) -> set[str]:
     """Columns of a pattern's output that have the value of a partition column."""
-    plan = bound.plan
-    found = {name for _, name in plan.named_keys if name in bound.result.before}
+    found = {name for _, name in plan.named_keys if name in plan.result.before}
     found |= {name for column, name in plan.output.leading if column in plan.keys}
     for name, atom in plain_values(plan.measures):
         if isinstance(atom, ColumnAtPlace) and atom.column in plan.keys:

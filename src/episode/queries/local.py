@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from episode.errors import EpisodeAnalysisError
 from episode.lang.syntax import Source
+from episode.matchers.engines import matcher_spec
 from episode.matchers.projection import Derivation, NamedValues, Projection, Projections
 from episode.matchers.running import run
 from episode.matchers.spark_types import retyped, spark_name
@@ -55,11 +56,11 @@ def run_local(
     check_local(options, [language])
     table = retyped(table)
     schema = local_schema(table.schema, language.source(query), arguments)
-    bound = language.bind(query, Input(schema, names), given, options.run(1, arguments))
+    plan = language.bind(query, Input(schema, names), given, options.run(1, arguments))
     language.warn_of_rows(query, given, rows_of_table(table))
-    table = Derivation.compile(bound.derived, table.schema, arguments)(table)
-    spec = bound.spec(table.schema)
-    finish = Projections((Projection.of(bound.result, spec.output_schema, arguments),))
+    table = Derivation.compile(plan.derived, table.schema, arguments)(table)
+    spec = matcher_spec(plan, table.schema)
+    finish = Projections((Projection.of(plan.result, spec.output_schema, arguments),))
     if select is not None:
         finish = finish.then(select(finish.schema.names), arguments)
     return finish(run(spec, table))

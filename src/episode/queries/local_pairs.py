@@ -11,17 +11,19 @@ from sqlglot import exp
 from episode.errors import EpisodeAnalysisError
 from episode.lang.correlation.syntax import Correlation
 from episode.lang.syntax import Source, Span
-from episode.matchers.bound import BoundPattern
 from episode.matchers.correlation.spec import ARCHIVE_ROW, LIVE_ROW, SIDE_COLUMN
+from episode.matchers.engines import matcher_spec
 from episode.matchers.projection import Copied, Projection, Projections, Value, value_of
 from episode.matchers.running import run
 from episode.matchers.spark_types import retyped
+from episode.plan.correlation.pairs import PairPlan
 from episode.plan.correlation.plan import ARCHIVE_PREFIX, LIVE_PREFIX
 from episode.plan.output import MATCH_END, MATCH_START, Computed
+from episode.plan.pattern import PatternPlan
 from episode.queries.class_names import rows_of_table
 from episode.queries.language import Given, Input
 from episode.queries.languages import LANGUAGES, language_of
-from episode.queries.languages.correlation import CorrelatedPatterns, Correlations
+from episode.queries.languages.correlation import Correlations
 from episode.queries.local import Arguments, check_local, local_schema
 from episode.queries.options import Options
 
@@ -59,13 +61,13 @@ def run_pairs(
     for pattern, table in zip((query.live, query.archive), tables, strict=True):
         language_of(pattern).warn_of_rows(pattern, Given(), rows_of_table(table))
     events = _events(bound, tables, arguments)
-    spec = bound.spec(events.schema)
+    spec = matcher_spec(bound, events.schema)
     pairs = pair_projection(bound, spec.output_schema, arguments)
     finish = Projections((pairs, select(pairs.schema)))
     return finish(run(spec, events))
 
 
-def _events(bound: CorrelatedPatterns, tables: list[pa.Table], arguments: Arguments) -> pa.Table:
+def _events(bound: PairPlan, tables: list[pa.Table], arguments: Arguments) -> pa.Table:
     """The events of both patterns as one table."""
     if bound.shared:
         return _selected(tables[0], bound.inputs.selections, arguments)
@@ -81,11 +83,11 @@ def _selected(table: pa.Table, selections: Sequence[tuple[str, str]], arguments:
     return Projection.compile(columns, table.schema, (), arguments)(table)
 
 
-def pair_projection(bound: CorrelatedPatterns, schema: pa.Schema, arguments: Arguments, utc: bool = True) -> Projection:
+def pair_projection(bound: PairPlan, schema: pa.Schema, arguments: Arguments, utc: bool = True) -> Projection:
     """The columns of both patterns' outputs from those of their matchers, which have this schema."""
     columns: list[tuple[str, Value]] = []
     conditions: list[Computed] = []
-    patterns: tuple[tuple[str, BoundPattern], ...] = ((LIVE_PREFIX, bound.live), (ARCHIVE_PREFIX, bound.archive))
+    patterns: tuple[tuple[str, PatternPlan], ...] = ((LIVE_PREFIX, bound.live), (ARCHIVE_PREFIX, bound.archive))
     for prefix, pattern in patterns:
         result = pattern.result
         columns += [(f"{prefix}{one.name}", _prefixed(result.computed(one), prefix)) for one in result.outputs]

@@ -12,12 +12,13 @@ from episode.lang.correlation.syntax import Correlation
 from episode.queries.class_names import Rows
 from episode.queries.language import ARCHIVE, LIVE, Given, Input
 from episode.queries.languages import LANGUAGES, language_of
-from episode.queries.languages.correlation import CorrelatedPatterns, Correlations
+from episode.queries.languages.correlation import Correlations
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from episode.matchers.correlation.archive import History
+    from episode.plan.correlation.pairs import PairPlan
     from episode.plan.pattern import RunOptions
     from episode.plan.schema import EventTable
     from episode.spark.correlation import PlannedCorrelation
@@ -51,8 +52,8 @@ def plan_over(spark: SparkSession, query: object, events: PatternEvents, run: Ru
     """One pattern over its events."""
     from episode.spark.query import plan_query
 
-    bound = language_of(query).bind(query, events.input(spark, query, run), events.given, run)
-    return plan_query(spark, events.frame, bound, run)
+    plan = language_of(query).bind(query, events.input(spark, query, run), events.given, run)
+    return plan_query(spark, events.frame, plan, run)
 
 
 def warn_of_input(query: object, events: PatternEvents, planned: PlannedQuery) -> None:
@@ -61,7 +62,7 @@ def warn_of_input(query: object, events: PatternEvents, planned: PlannedQuery) -
     if planned.is_stream:
         return
     language = language_of(query)
-    if not planned.pattern.plan.order:
+    if not planned.pattern.order:
         warn(
             f"{language.called[0].upper()}{language.called[1:]} has no ORDER BY: the rows of a table have no certain "
             "order on Spark, and matches may differ from run to run. Add ORDER BY with the columns that order the rows."
@@ -131,11 +132,11 @@ def _check_watermarks(query: Correlation, live: DataFrame, archive: DataFrame) -
         )
 
 
-def _with_history(
-    query: Correlation, bound: CorrelatedPatterns, opened: Opened | str, what: str, closed: bool
-) -> CorrelatedPatterns:
+def _with_history(query: Correlation, bound: PairPlan, opened: Opened | str, what: str, closed: bool) -> PairPlan:
     """With events of the archive pattern that workers read as live matches ask for them. opened: or why they cannot.
     what: in words, for that."""
+    from episode.matchers.correlation.spec import with_history
+
     computed = [sql for sql, _ in bound.archive.derived]
     reason = opened if isinstance(opened, str) else f"Spark computes {computed[0]} of it" if computed else None
     if isinstance(opened, str) or reason is not None:
@@ -145,7 +146,7 @@ def _with_history(
             query.duration.span,
             "Give the archive as a path, or by spark.read.parquet(…), with nothing done to it; or read it as a stream.",
         )
-    return bound.with_history(opened, closed)
+    return with_history(bound, opened, closed)
 
 
 def events_of_classes(

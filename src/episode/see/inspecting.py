@@ -15,7 +15,7 @@ from episode.queries.origins import PlacedPattern
 from episode.queries.planning import PatternEvents
 
 if TYPE_CHECKING:
-    from episode.matchers.bound import BoundPattern
+    from episode.plan.pattern import PatternPlan
 
 
 @dataclass(frozen=True)
@@ -23,23 +23,23 @@ class Inspected:
     """A pattern that is bound to its input.
 
     events: as it was planned over, or where that is a declared stream, all that it has had so far, as a table; live: is
-    it? bound: the pattern over them.
+    it? plan: of the pattern over them.
     """
 
     placed: PlacedPattern
     events: PatternEvents
-    bound: BoundPattern
+    plan: PatternPlan
     live: bool = field(default=False, kw_only=True)
 
     @property
     def keys(self) -> tuple[str, ...]:
         """The columns that partition the events."""
-        return self.bound.plan.keys
+        return self.plan.keys
 
     @property
     def time(self) -> str | None:
         """The column that orders the events of a key."""
-        order = self.bound.plan.order
+        order = self.plan.order
         return order[0].column if order else None
 
     def rows(
@@ -54,11 +54,11 @@ class Inspected:
         from episode.spark.inspection import rows_of_key
 
         self._check_table()
-        read = self.bound.input_columns
+        read = self.plan.input_columns
         columns = [*read, *(name for name in further if name not in read)]
         bounds = {} if self.time is None else {self.time: between}
         arguments = self.placed.run.arguments
-        return rows_of_key(self.events.frame, columns, self.bound.derived, arguments, key, bounds, most)
+        return rows_of_key(self.events.frame, columns, self.plan.derived, arguments, key, bounds, most)
 
     def keep(self, matched: pa.Table, conditions: Sequence[str]) -> np.ndarray:
         """Tell for which rows of a matcher's output conditions hold that only Spark evaluates."""
@@ -120,19 +120,19 @@ class Inspected:
 def inspected(placed: PlacedPattern) -> tuple[Inspected, ...]:
     """The pattern, or the live and the archive pattern of a correlation."""
     pattern: Any = placed.planned.pattern
-    bounds = (pattern.live, pattern.archive) if len(placed.events) == 2 else (pattern,)
-    return tuple(_inspected(placed, events, bound) for events, bound in zip(placed.events, bounds, strict=True))
+    plans = (pattern.live, pattern.archive) if len(placed.events) == 2 else (pattern,)
+    return tuple(_inspected(placed, events, plan) for events, plan in zip(placed.events, plans, strict=True))
 
 
-def _inspected(placed: PlacedPattern, events: PatternEvents, bound: BoundPattern) -> Inspected:
+def _inspected(placed: PlacedPattern, events: PatternEvents, plan: PatternPlan) -> Inspected:
     from episode.spark.packing import columns_of
     from episode.spark.stores.catalog import past_of
 
     past = past_of(events.frame) if events.frame.isStreaming else None
     frame = events.frame if past is None else past
-    ordering = {*bound.plan.keys, *(one.column for one in bound.plan.order)}
-    computed = tuple((sql, name) for sql, name in bound.derived if name in ordering)
+    ordering = {*plan.keys, *(one.column for one in plan.order)}
+    computed = tuple((sql, name) for sql, name in plan.derived if name in ordering)
     if computed:
         names = (*frame.columns, *(name for _, name in computed))
         frame = columns_of(frame, names, computed, placed.run.arguments)
-    return Inspected(placed, replace(events, frame=frame), bound, live=past is not None)
+    return Inspected(placed, replace(events, frame=frame), plan, live=past is not None)

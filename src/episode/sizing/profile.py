@@ -10,6 +10,7 @@ import pyarrow as pa
 from episode.errors import EpisodeUnsupportedError
 from episode.lang.statement import TablePattern, parse_statement
 from episode.lang.table_patterns import TableQuery
+from episode.matchers.engines import matcher_spec
 from episode.matchers.projection import Derivation
 from episode.matchers.protocol import MatcherSpec
 from episode.matchers.spark_types import retyped
@@ -81,13 +82,12 @@ def bound_to(
     values = dict(arguments or {})
     schema = local_schema(table.schema, language.source(query.query), values)
     try:
-        bound = language.bind(query.query, Input(schema, query.names), given, Options().run(1, values))
+        plan = language.bind(query.query, Input(schema, query.names), given, Options().run(1, values))
     except EpisodeUnsupportedError as error:
         error.hint = f"{error.hint or ''} {WITHOUT}".strip()
         raise
-    table = Derivation.compile(bound.derived, table.schema, values)(table)
-    spec = bound.spec(table.schema)
-    plan = bound.plan
+    table = Derivation.compile(plan.derived, table.schema, values)(table)
+    spec = matcher_spec(plan, table.schema)
     types = {**schema.columns, **plan.types}
     times = [one for one in plan.order[:1] if one.ascending and is_event_time(types[one.column])]
     time = EventTime(times[0].column, types[times[0].column]) if times else None

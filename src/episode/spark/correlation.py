@@ -11,15 +11,16 @@ from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from episode.matchers.bound import BoundPair
 from episode.matchers.correlation.spec import (
     ARCHIVE_ROW,
     LIVE_ROW,
     SIDE_COLUMN,
     CorrelationSpec,
+    correlation_spec,
 )
 from episode.matchers.correlation.strategies import unavailable
-from episode.matchers.protocol import MatcherSpec, StateLimit
+from episode.matchers.protocol import StateLimit
+from episode.plan.correlation.pairs import PairPlan
 from episode.plan.correlation.plan import ARCHIVE_PREFIX, LIVE_PREFIX
 from episode.plan.event_time import counted_in
 from episode.plan.output import HIDDEN_END, HIDDEN_START, MATCH_END, MATCH_START, Result
@@ -43,7 +44,7 @@ _TIMES = {MATCH_START: HIDDEN_START, MATCH_END: HIDDEN_END}
 class PlannedCorrelation(Planned):
     """Two patterns on their inputs: lazily a DataFrame of pairs."""
 
-    pattern: BoundPair
+    pattern: PairPlan
 
     @property
     def reasons(self) -> list[str]:
@@ -76,7 +77,7 @@ class PlannedCorrelation(Planned):
         )
 
 
-def _both_finished(matched: DataFrame, pattern: BoundPair, arguments: Arguments) -> DataFrame:
+def _both_finished(matched: DataFrame, pattern: PairPlan, arguments: Arguments) -> DataFrame:
     """The pairs with the columns of both patterns' outputs in place of their matchers' columns."""
     names = list(matched.columns)
     for time, hidden in _TIMES.items():
@@ -87,7 +88,7 @@ def _both_finished(matched: DataFrame, pattern: BoundPair, arguments: Arguments)
     return _finished(half, pattern.archive.result, ARCHIVE_PREFIX, archive, arguments)
 
 
-def finished_pairs(spark: SparkSession, matched: pa.Table, pattern: BoundPair, arguments: Arguments) -> DataFrame:
+def finished_pairs(spark: SparkSession, matched: pa.Table, pattern: PairPlan, arguments: Arguments) -> DataFrame:
     """Pairs that were matched in this process, finished by Spark: the columns of both patterns, and any others."""
     return _both_finished(spark.createDataFrame(matched), pattern, arguments)
 
@@ -109,7 +110,7 @@ def plan_correlation(
     spark: SparkSession,
     live: DataFrame,
     archive: DataFrame,
-    pattern: BoundPair,
+    pattern: PairPlan,
     run: RunOptions,
     wanted: Collection[str] | None = None,
 ) -> PlannedCorrelation:
@@ -128,15 +129,15 @@ def plan_correlation(
         parts = [_with_columns_of(*parts)]
     elif len(parts) > 1:
         parts, watermark = own_watermarks(parts, time, run.live.watermark)
-    spec_of, delays = partial(pattern.spec, limit=limit), pattern.delays()
+    spec_of, delays = partial(correlation_spec, pattern, limit=limit), pattern.delays()
     stream = plan_stream(spark, _united(parts), columns, derived, spec_of, time, delays, run, watermark)
     return PlannedCorrelation(pattern, stream, run.arguments)
 
 
-def _narrow_spec(pattern: BoundPair, wanted: Collection[str] | None, schema: pa.Schema) -> MatcherSpec:
+def _narrow_spec(pattern: PairPlan, wanted: Collection[str] | None, schema: pa.Schema) -> CorrelationSpec:
     """With those columns of the pairs alone that are wanted."""
-    spec = pattern.spec(schema)
-    if wanted is None or not isinstance(spec, CorrelationSpec):
+    spec = correlation_spec(pattern, schema)
+    if wanted is None:
         return spec
     sides = ((LIVE_PREFIX, pattern.live.result), (ARCHIVE_PREFIX, pattern.archive.result))
     columns = {f"{prefix}{name}" for prefix, result in sides for name in result.values(wanted)}
@@ -145,7 +146,7 @@ def _narrow_spec(pattern: BoundPair, wanted: Collection[str] | None, schema: pa.
     return replace(spec, wanted=frozenset(names or {MATCH_END}))
 
 
-def _parts(live: DataFrame, archive: DataFrame, pattern: BoundPair, run: RunOptions) -> list[DataFrame]:
+def _parts(live: DataFrame, archive: DataFrame, pattern: PairPlan, run: RunOptions) -> list[DataFrame]:
     """The rows of both tables, each with whose event it is; where events are told apart by an id, with that, too."""
     event_id = run.live.event_id
     identified = [] if event_id is None else [(quote(event_id), event_id)]

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -13,8 +14,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from episode.matchers.bound import BoundPattern
-from episode.plan.pattern import RunOptions
+from episode.matchers.engines import matcher_spec
+from episode.plan.pattern import PatternPlan, RunOptions
 from episode.plan.schema import quote
 from episode.plan.types import is_numeric
 from episode.spark import types as carry
@@ -363,10 +364,10 @@ def rows_at_most(
     return count, found.column("until")[0].as_py()
 
 
-def first_matches(frame: DataFrame, pattern: BoundPattern, run: RunOptions, most: int) -> pa.Table:
+def first_matches(frame: DataFrame, pattern: PatternPlan, run: RunOptions, most: int) -> pa.Table:
     """The matcher's columns of so many matches, the first that are found: Spark stops when it has them."""
     spark = frame.sparkSession
-    batch = plan_batch(spark, frame, pattern.input_columns, pattern.derived, pattern.spec, run)
+    batch = plan_batch(spark, frame, pattern.input_columns, pattern.derived, partial(matcher_spec, pattern), run)
     matched = batch.frame()
     for condition in pattern.result.conditions:
         matched = where(matched, condition.sql, run.arguments)

@@ -5,17 +5,18 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from time import perf_counter
 from typing import ClassVar
 
-import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from episode.errors import EpisodeAnalysisError
-from episode.matchers.bound import Bound, BoundPattern
+from episode.matchers.engines import matcher_spec
 from episode.matchers.protocol import MatcherSpec, StateLimit
-from episode.plan.pattern import RunOptions
+from episode.plan.correlation.pairs import PairPlan
+from episode.plan.pattern import PatternPlan, RunOptions
 from episode.plan.schema import quote
 from episode.spark import types as carry
 from episode.spark.batch.expanding import Expansion
@@ -36,9 +37,9 @@ class Analysis:
 
 @dataclass(frozen=True)
 class Planned(ABC):
-    """What is matched on its input: lazily a DataFrame, and in words for `explain`."""
+    """What is matched on its input: lazily a DataFrame."""
 
-    pattern: Bound
+    pattern: PatternPlan | PairPlan
     run: Batch | Stream | Expansion
     arguments: Mapping[str, object] = field(default_factory=dict)
 
@@ -68,10 +69,6 @@ class Planned(ABC):
         """Why it runs as it does."""
         return self.run.reasons
 
-    def explain(self) -> list[str]:
-        """Its plan in words, and why it runs as it does."""
-        return [*self.pattern.explain(), *(f"  {reason}" for reason in self.reasons)]
-
     def analyzed(self) -> Analysis:
         """Run it over its table, keeping no match, and ask the matchers what they did."""
         if isinstance(self.run, Stream):
@@ -94,7 +91,7 @@ class Planned(ABC):
 class PlannedQuery(Planned):
     """One pattern on its input."""
 
-    pattern: BoundPattern
+    pattern: PatternPlan
 
     def frame(self) -> DataFrame:
         """The columns of the output: those of the matcher, and around them what Spark computes from its values."""
@@ -110,18 +107,15 @@ class PlannedQuery(Planned):
         return matched.select(*(self._column(expr(sql), name) for sql, name in columns))
 
 
-def plan_query(spark: SparkSession, frame: DataFrame, pattern: BoundPattern, run: RunOptions) -> PlannedQuery:
+def plan_query(spark: SparkSession, frame: DataFrame, pattern: PatternPlan, run: RunOptions) -> PlannedQuery:
     """Plan a run of a pattern over the DataFrame that it was bound to: of a table, or of a stream."""
     if not frame.isStreaming:
-        batch = plan_batch(spark, frame, pattern.input_columns, pattern.derived, pattern.spec, run)
+        spec = partial(matcher_spec, pattern)
+        batch = plan_batch(spark, frame, pattern.input_columns, pattern.derived, spec, run)
         return PlannedQuery(pattern, batch, run.arguments)
     limit = StateLimit.of(run.live.max_state_rows, run.live.gives_up)
-    time = pattern.event_time(limit is not None)
-
-    def spec_of(schema: pa.Schema) -> MatcherSpec:
-        return pattern.spec(schema, limit)
-
-    stream = plan_stream(spark, frame, pattern.input_columns, pattern.derived, spec_of, time, pattern.delays(), run)
+    time, spec = pattern.event_time(limit is not None), partial(matcher_spec, pattern, limit=limit)
+    stream = plan_stream(spark, frame, pattern.input_columns, pattern.derived, spec, time, pattern.delays(), run)
     return PlannedQuery(pattern, stream, run.arguments)
 
 

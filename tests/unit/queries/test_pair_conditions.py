@@ -17,11 +17,12 @@ from episode.matchers.correlation.conditions import RecencyTests
 from episode.matchers.correlation.matches import SideMatches
 from episode.matchers.running import run
 from episode.plan.correlation.conditions import PairTest
+from episode.plan.correlation.pairs import PairPlan
 from episode.plan.correlation.plan import CorrelationPlan, Strategy
 from episode.plan.pattern import RunOptions
 from episode.plan.schema import InputSchema
 from episode.queries.language import Given, Input
-from episode.queries.languages.correlation import CorrelatedPatterns, Correlations, correlation_of
+from episode.queries.languages.correlation import Correlations, correlation_of
 
 TYPES = {"symbol": "string", "ts": "bigint", "price": "double", "volume": "int", "at": "timestamp"}
 STATEMENT = """
@@ -60,7 +61,7 @@ AFTER = [
 ]
 
 
-def bound(conditions: str) -> CorrelatedPatterns:
+def bound(conditions: str) -> PairPlan:
     statement = parse_statement(STATEMENT + conditions)
     query, _ = correlation_of(statement, statement.recencies[0])
     assert isinstance(query, Correlation)
@@ -69,7 +70,7 @@ def bound(conditions: str) -> CorrelatedPatterns:
 
 @pytest.mark.parametrize("condition", INSIDE)
 def test_tested_in_the_join(condition: str) -> None:
-    lines = bound(f"AND {condition}").explain()
+    lines = Correlations().explain(bound(f"AND {condition}"))
     assert f"  tested in the join: {condition}" in lines
     assert not any("after the join" in line for line in lines)
 
@@ -77,13 +78,13 @@ def test_tested_in_the_join(condition: str) -> None:
 @pytest.mark.parametrize("condition", AFTER)
 def test_tested_after_the_join(condition: str) -> None:
     written = f"({condition})" if " OR " in condition else condition
-    lines = bound(f"AND {written}").explain()
+    lines = Correlations().explain(bound(f"AND {written}"))
     assert f"  tested after the join: {written}" in lines
     assert not any("in the join" in line for line in lines)
 
 
 def test_both() -> None:
-    lines = bound("AND a.high < l.low AND l.top > 3 AND l.sold >= 2").explain()
+    lines = Correlations().explain(bound("AND a.high < l.low AND l.top > 3 AND l.sold >= 2"))
     assert "  tested in the join: a.high < l.low AND l.sold >= 2" in lines
     assert "  tested after the join: l.top > 3" in lines
 
@@ -118,7 +119,7 @@ def test_pieces_and_restarts(strategy: Strategy | None, ordered: bool, restore: 
     table = ticks(2)
     planned = bound("AND a.high < l.low AND l.sold >= 1")
     planned = replace(planned, plan=CorrelationPlan(strategy, ordered=ordered))
-    spec = planned.spec(table.select(list(planned.input_columns)).schema)
+    spec = Correlations().spec(planned, table.select(list(planned.input_columns)).schema)
     whole = run(replace(spec, tests=()), table)
     names = {name.lower(): f"{prefix}{column}" for prefix, name, column in columns_of(planned)}
     high, low, sold = (whole.column(names[name]).to_pylist() for name in ("high", "low", "sold"))
@@ -134,7 +135,7 @@ def test_pieces_and_restarts(strategy: Strategy | None, ordered: bool, restore: 
         assert times == sorted(times)
 
 
-def columns_of(planned: CorrelatedPatterns) -> list[tuple[str, str, str]]:
+def columns_of(planned: PairPlan) -> list[tuple[str, str, str]]:
     sides = (("__live_", planned.live_side), ("__archive_", planned.archive_side))
     return [(prefix, name, column) for prefix, side in sides for name, (column, _) in side.pair_columns.values.items()]
 

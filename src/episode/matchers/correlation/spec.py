@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import cast
 
 import pyarrow as pa
 
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
-from episode.matchers.correlation.archive import History
+from episode.matchers.correlation.archive import History, MappedHistory
 from episode.matchers.correlation.matcher import ARCHIVE_ROW, LIVE_ROW, ROW_OF_BOTH, CorrelationMatcher
 from episode.matchers.correlation.side import SideEvents
 from episode.matchers.correlation.strategies import unavailable
-from episode.matchers.protocol import InputOrder, MatcherSpec, OrderKey, Traits
+from episode.matchers.engines import matcher_spec
+from episode.matchers.protocol import InputOrder, MatcherSpec, OrderKey, StateLimit, Traits
 from episode.matchers.slices.slicing import Overlap, Sliceable, SliceBounds, Slicing, Unsliced
 from episode.matchers.state import column_types, fingerprint
 from episode.plan.correlation.conditions import PairTest
+from episode.plan.correlation.pairs import SIDE_COLUMN, PairPlan, PairSide
 from episode.plan.correlation.plan import ARCHIVE_PREFIX, LIVE_PREFIX, CorrelationPlan
 from episode.plan.output import MATCH_END, MATCH_START
-
-SIDE_COLUMN = "__episode_side"
 
 
 @dataclass(frozen=True)
@@ -124,7 +126,38 @@ class CorrelationSpec:
         return CorrelationMatcher(self, bounds)
 
 
-__all__ = ["ARCHIVE_ROW", "LIVE_ROW", "ROW_OF_BOTH", "CorrelationSpec", "SidePlan"]
+def correlation_spec(pair: PairPlan, schema: pa.Schema, limit: StateLimit | None = None) -> CorrelationSpec:
+    """The spec of two planned patterns for columns of their joint input."""
+
+    def side(one: PairSide, columns: tuple[tuple[str, str], ...]) -> SidePlan:
+        own = pa.schema([schema.field(outer).with_name(name) for name, outer in columns])
+        return SidePlan(matcher_spec(one.plan, own, limit), columns, one.start[1], one.end[1])
+
+    inputs = pair.inputs
+    return CorrelationSpec(
+        live=side(pair.live_side, inputs.live.columns),
+        archive=side(pair.archive_side, inputs.archive.columns),
+        recency=pair.recency,
+        keys=inputs.keys,
+        order=tuple(OrderKey(one.column, one.ascending, one.nulls_first) for one in inputs.order),
+        input_schema=schema,
+        plan=pair.plan,
+        side=None if inputs.shared else SIDE_COLUMN,
+        history=cast("History | None", pair.history),
+        closed=pair.closed,
+        tests=tuple(one for one in pair.conditions if isinstance(one, PairTest)),
+    )
+
+
+def with_history(pair: PairPlan, opened: Callable[[str, tuple[str, ...]], History], closed: bool) -> PairPlan:
+    """Add events of the archive pattern that are read as they are needed. opened: by its own columns of time and keys.
+    closed: are these all of them?"""
+    own = pair.archive_columns
+    history = opened(own[pair.inputs.time], tuple(own[key] for key in pair.inputs.keys))
+    return replace(pair, history=MappedHistory(history, tuple(own.items())), closed=closed)
+
+
+__all__ = ["ARCHIVE_ROW", "LIVE_ROW", "ROW_OF_BOTH", "SIDE_COLUMN", "CorrelationSpec", "SidePlan"]
 
 
 # Correlations in slices of time: a slice owns the pairs whose live matches end in it.

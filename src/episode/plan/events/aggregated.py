@@ -26,7 +26,7 @@ from episode.lang.events.syntax import (
 )
 from episode.lang.syntax import ReturnItem, Span
 from episode.plan.compilable import to_float
-from episode.plan.event_time import in_units_of_time
+from episode.plan.event_time import Delays, EventTime, in_units_of_time
 from episode.plan.events.aggregated_conditions import FirstTest, Link, LinkTest, Place, Tested, related_tests
 from episode.plan.events.automaton import Loop, Step, Take, linear, variables_in
 from episode.plan.events.binding import BoundQuery, check_size, members, pull_local
@@ -37,7 +37,7 @@ from episode.plan.events.postponed import RUNS
 from episode.plan.events.returns import EventTimes
 from episode.plan.events.tree import simplify
 from episode.plan.expressions import Condition, Expression, Load, walk
-from episode.plan.output import ATOM_PREFIX, MeasurePlan, Output, OutputAtom, PlannedMeasure
+from episode.plan.output import ATOM_PREFIX, MeasurePlan, Output, OutputAtom, PlannedMeasure, Result
 from episode.plan.parameters import bound_duration
 from episode.plan.pattern import OrderColumn, PatternPlan
 from episode.plan.places import substitute
@@ -140,6 +140,33 @@ class AggregatedPlan(PatternPlan):
         named = tuple(name for _, name in self.named_keys)
         grouped = tuple(group.name for group in self.groups if group.of is not GroupedBy.KEY)
         return (*named, *grouped, *((BUCKET_START, BUCKET_END) if self.every is not None else ()))
+
+    @property
+    def result(self) -> Result:
+        """Keys, groups and buckets, then AGGREGATE's columns."""
+        return Result(self.source, self.measures, tuple(self.measures.measures), before=self.before)
+
+    def event_time(self, limited: bool) -> EventTime:
+        """A stream needs buckets, which are over at some time, and a window, which bounds what is held."""
+        if self.every is None:
+            raise self.source.error(
+                EpisodeAnalysisError,
+                "AGGREGATE over a stream needs EVERY: without it the result is there only at the end of the stream.",
+                self.clause,
+                "Write for example EVERY 10 minutes after the aggregates (and GROUP BY).",
+            )
+        if self.within is None:
+            raise self.source.error(
+                EpisodeAnalysisError,
+                "An event pattern over a stream needs WITHIN: without it every event is held forever.",
+                self.source.pattern,
+                "Write for example WITHIN 10 minutes after the conditions.",
+            )
+        return EventTime(self.times.end, self.times.type)
+
+    def delays(self) -> Delays:
+        """A row is reported when its bucket is over."""
+        return {} if self.every is None else {BUCKET_START: self.every, BUCKET_END: 0}
 
 
 def _link_tests(alternative: Alternative) -> tuple[LinkTest, ...]:

@@ -21,10 +21,10 @@ from episode.plan.events.counting import Collapse, Collapsed
 from episode.plan.events.engines import choose_engines
 from episode.plan.events.imprecise import WIDER, ImprecisePlan
 from episode.plan.events.postponed import AUTO, Construction
-from episode.plan.events.returns import EventTimes, Returns
+from episode.plan.events.returns import KEEP, EventTimes, Returns
 from episode.plan.events.tree import Group, InSequence, Leaf, Node, OneOf, is_open_ended, simplify
 from episode.plan.expressions import Expression
-from episode.plan.output import MATCH_END, Extreme, MeasurePlan, Output, columns_read, expressions_of
+from episode.plan.output import MATCH_END, Extreme, MeasurePlan, Output, Result, columns_read, expressions_of
 from episode.plan.pattern import CarriedReport, OrderColumn, PatternPlan
 
 if TYPE_CHECKING:
@@ -89,48 +89,6 @@ class AggregatedReport(CarriedReport):
         return AggregatedReport(*(sum(counts) for counts in zip(*map(astuple, reports), strict=True)))
 
 
-# Event patterns over streams: what they need, checked at plan time, and how long after its times a match may be
-# reported.
-
-
-def event_time_of(plan: EventPlan) -> EventTime:
-    """The event time of a stream of events; a clear error where every event would be held forever."""
-    if plan.within is None:
-        raise plan.source.error(
-            EpisodeAnalysisError,
-            "An event pattern over a stream needs WITHIN: without it every event is held forever.",
-            plan.source.pattern,
-            "Write for example WITHIN 10 minutes after the conditions.",
-        )
-    if plan.times.imprecise is not None and plan.times.imprecise.width is None:
-        raise plan.source.error(
-            EpisodeAnalysisError,
-            "Imprecise time over a stream needs WIDTH: without it every event is held forever.",
-            plan.source.pattern,
-            WIDER,
-        )
-    return EventTime(plan.times.end, plan.times.type)
-
-
-def event_pattern_delays(plan: EventPlan) -> Delays:
-    """The delay of every output column that holds times of the match's events.
-
-    A match is reported with its last event; where the pattern waits, when its window has passed. Where time is
-    imprecise, intervals reach beyond the window by their width, at either end.
-    """
-    longest = plan.within
-    if plan.times.imprecise is not None and longest is not None:
-        width = plan.times.imprecise.width
-        longest = UNBOUNDED if width is None else longest + 2 * width
-    times = {plan.times.end} if plan.times.start is None else {plan.times.end, plan.times.start}
-    delays: Delays = {}
-    for name, atom in plain_values(plan.measures):
-        if column_at_event(atom) in times:
-            of_match = name == MATCH_END and isinstance(atom, Extreme) and atom.labels is None
-            delays[name] = 0 if of_match and not plan.waits else longest
-    return delays
-
-
 @dataclass(frozen=True, kw_only=True)
 class EventPlan(PatternPlan):
     """One event pattern over one input.
@@ -163,6 +121,52 @@ class EventPlan(PatternPlan):
     why_runs: str | None = None
     predicates: tuple[ClosurePredicate, ...] = ()
     collapse: Collapse | None = None
+
+    @property
+    def result(self) -> Result:
+        """RETURN's columns, then the times of the match."""
+        every = self.measures.measures
+        return Result(
+            source=self.source,
+            measures=self.measures,
+            columns=tuple(one for one in every if not one.name.startswith(KEEP)),
+            conditions=tuple(one for one in every if one.name.startswith(KEEP)),
+        )
+
+    def event_time(self, limited: bool) -> EventTime:
+        """Refuse a pattern of which every event would be held forever."""
+        if self.within is None:
+            raise self.source.error(
+                EpisodeAnalysisError,
+                "An event pattern over a stream needs WITHIN: without it every event is held forever.",
+                self.source.pattern,
+                "Write for example WITHIN 10 minutes after the conditions.",
+            )
+        if self.times.imprecise is not None and self.times.imprecise.width is None:
+            raise self.source.error(
+                EpisodeAnalysisError,
+                "Imprecise time over a stream needs WIDTH: without it every event is held forever.",
+                self.source.pattern,
+                WIDER,
+            )
+        return EventTime(self.times.end, self.times.type)
+
+    def delays(self) -> Delays:
+        """The delay of every output column that holds times of the match's events.
+
+        A match is reported with its last event; if the pattern waits, when its window has passed. If time is
+        imprecise, intervals reach beyond the window by their width, at either end.
+        """
+        longest, imprecise = self.within, self.times.imprecise
+        if imprecise is not None and longest is not None:
+            longest = UNBOUNDED if imprecise.width is None else longest + 2 * imprecise.width
+        times = {self.times.end} if self.times.start is None else {self.times.end, self.times.start}
+        delays: Delays = {}
+        for name, atom in plain_values(self.measures):
+            if column_at_event(atom) in times:
+                of_match = name == MATCH_END and isinstance(atom, Extreme) and atom.labels is None
+                delays[name] = 0 if of_match and not self.waits else longest
+        return delays
 
     @property
     def waits(self) -> bool:

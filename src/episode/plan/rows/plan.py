@@ -13,8 +13,9 @@ from episode.lang.rows.syntax import (
     RowsPerMatch,
     SkipTo,
 )
-from episode.lang.syntax import Aggregate, Span
+from episode.lang.syntax import NOWHERE, Aggregate, Span
 from episode.plan.arrays import Collected
+from episode.plan.event_time import Delays, EventTime
 from episode.plan.expressions import (
     Condition,
     Current,
@@ -28,6 +29,8 @@ from episode.plan.expressions import (
     walk,
 )
 from episode.plan.output import (
+    HIDDEN_END,
+    HIDDEN_START,
     TIMED_OUT_COLUMN,
     ColumnAtPlace,
     LabelAtPlace,
@@ -36,6 +39,8 @@ from episode.plan.output import (
     NumberOfMatch,
     Output,
     PlaceExists,
+    PlannedMeasure,
+    Result,
     RowMode,
     columns_read,
     expressions_of,
@@ -46,7 +51,7 @@ from episode.plan.rows.inputs import Inputs, check_subqueries, labels_in, pinned
 from episode.plan.rows.measures import check_output_names, plan_measures
 from episode.plan.rows.program import PatternProgram, compile_pattern, length_bounds
 from episode.plan.scalars import DerivedColumns
-from episode.plan.schema import InputSchema
+from episode.plan.schema import InputSchema, quote
 
 MAXIMUM_LABELS = 64
 NO_MEMORY, ATTEMPT_MEMORY, PARTITION_MEMORY = "none", "attempt", "partition"
@@ -76,6 +81,34 @@ class RowPatternPlan(PatternPlan):
     memory: str
     lookback: int
     lookahead: int
+
+    @property
+    def result(self) -> Result:
+        """The clause's own columns, then or around them the measures."""
+        output = self.output
+        flag = (TIMED_OUT_COLUMN,) if output.timed_out else ()
+        renamed = [PlannedMeasure(name, quote(column), name, NOWHERE) for column, name in output.leading]
+        measures = [one for one in self.measures.measures if one.name not in (HIDDEN_START, HIDDEN_END)]
+        return Result(
+            source=self.source,
+            measures=self.measures,
+            columns=(*renamed, *measures),
+            before=() if renamed else output.columns[: output.before],
+            after=(*output.columns[output.before :], *flag),
+            what="The measure ",
+        )
+
+    def event_time(self, limited: bool) -> EventTime:
+        from episode.plan.rows.stream import event_time_of, warn_if_unbounded
+
+        time = event_time_of(self)
+        warn_if_unbounded(self, limited)
+        return time
+
+    def delays(self) -> Delays:
+        from episode.plan.rows.stream import row_pattern_delays
+
+        return row_pattern_delays(self)
 
 
 def plan_row_pattern(clause: MatchRecognize, schema: InputSchema, table_names: tuple[str, ...] = ()) -> RowPatternPlan:

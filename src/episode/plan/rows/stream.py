@@ -30,7 +30,7 @@ from episode.plan.types import is_event_time
 ORDER_RULE = "In a stream, ORDER BY begins with the event time, ascending."
 
 
-def event_time_of(plan: RowPatternPlan, types: dict[str, str]) -> EventTime:
+def event_time_of(plan: RowPatternPlan) -> EventTime:
     """The event time of a stream; a clear error where the query has none."""
     if not plan.order:
         raise plan.source.error(
@@ -43,10 +43,10 @@ def event_time_of(plan: RowPatternPlan, types: dict[str, str]) -> EventTime:
     if not first.ascending:
         message = f"The events of a stream do not come ordered by {first.column} DESC."
         raise plan.source.error(EpisodeAnalysisError, message, first.span, ORDER_RULE)
-    if first.column not in types:
+    if any(name == first.column for _, name in plan.derived):
         message = f"{plan.source.written(first.span)} is an expression; the event time of a stream is a column."
         raise plan.source.error(EpisodeAnalysisError, message, first.span, ORDER_RULE)
-    type_ = types[first.column]
+    type_ = plan.types[first.column]
     if not is_event_time(type_):
         message = f"{first.column} is of type {type_} and cannot be the event time of a stream."
         raise plan.source.error(

@@ -6,7 +6,7 @@ import operator
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from episode.errors import EpisodeAnalysisError
+from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
 from episode.lang.rows.syntax import (
     FunctionCall,
     MatchRecognize,
@@ -20,12 +20,14 @@ from episode.lang.rows.windows import refuse_match_number
 from episode.lang.syntax import Aggregate, ColumnRef, Scalar, Span
 from episode.lang.trees import exp
 from episode.plan.compilable import Mistake, NativeCompiler, NotCompilable
+from episode.plan.event_time import EventTime
 from episode.plan.expressions import Apply, Condition, Constant, Expression
 from episode.plan.output import (
     MATCHED_COLUMN,
     MeasurePlan,
     Output,
     PlannedMeasure,
+    Result,
     RowMode,
     columns_read,
     expressions_of,
@@ -66,6 +68,20 @@ class WindowPlan(RowPatternPlan):
     """One window with a row pattern: every row comes out, with the values of its match."""
 
     frame: WindowFrame
+
+    @property
+    def result(self) -> Result:
+        """The columns of the rows, and a column for each call over the window."""
+        return Result(self.source, self.measures, tuple(self.measures.measures), before=self.output.columns)
+
+    def event_time(self, limited: bool) -> EventTime:
+        raise self.source.error(
+            EpisodeUnsupportedError,
+            "Row patterns in windows are evaluated over tables (batch), not over streams: the match of a row may lie "
+            "in rows that are still to come.",
+            self.source.pattern,
+            "Over a stream, use MATCH_RECOGNIZE with ALL ROWS PER MATCH.",
+        )
 
 
 def plan_window(window: PatternWindow, schema: InputSchema, table_names: tuple[str, ...] = ()) -> WindowPlan:

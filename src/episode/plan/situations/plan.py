@@ -91,50 +91,6 @@ class SituationReport(CarriedReport):
     selectivities: tuple[tuple[float, ...], ...] = ()
 
 
-# Situation patterns over streams: what they need, checked at plan time, and how long after its times a match may be
-# reported.
-
-
-def event_time_of(plan: SituationPlan, limited: bool) -> EventTime:
-    """The event time of a stream of events. limited: is the number of rows that a key may hold?"""
-    if plan.within is None:
-        _check_unbounded(plan, limited)
-    return EventTime(plan.time, plan.time_type)
-
-
-def _check_unbounded(plan: SituationPlan, limited: bool) -> None:
-    """Without WITHIN every finished situation is held: refused where situations are not even related."""
-    parts = plan.components
-    if len(parts) > 1:
-        groups = " and ".join("{" + ", ".join(part) + "}" for part in parts)
-        raise plan.source.error(
-            EpisodeAnalysisError,
-            f"The pattern is not connected ({groups}), and over a stream it needs WITHIN: without it every situation "
-            "is paired with all that come after it.",
-            plan.source.pattern,
-            "Write for example WITHIN 10 minutes after the pattern, or relate the situations.",
-        )
-    if not limited:
-        warn(
-            "The state of this stream is not bounded: every finished situation is held. "
-            "Add WITHIN, or set Options(max_state_rows=…)."
-        )
-
-
-def situation_pattern_delays(plan: SituationPlan) -> Delays:
-    """The delay of every output column that holds times of the match.
-
-    A match is reported at the instant `detected_at`, which WITHIN relates to its earliest time.
-    """
-    delays: Delays = {}
-    for name, atom in plain_values(plan.measures):
-        if isinstance(atom, MatchMoment):
-            delays[name] = 0 if atom.name == DETECTED_AT else plan.within
-        elif isinstance(atom, SituationMoment) or column_at_event(atom) == plan.time:
-            delays[name] = plan.within
-    return delays
-
-
 EARLIEST, COMPLETE = "earliest", "complete"
 
 
@@ -162,6 +118,42 @@ class SituationPlan(PatternPlan):
     @property
     def detect(self) -> str:
         return EARLIEST if self.eager else COMPLETE
+
+    def event_time(self, limited: bool) -> EventTime:
+        if self.within is None:
+            self._check_unbounded(limited)
+        return EventTime(self.time, self.time_type)
+
+    def _check_unbounded(self, limited: bool) -> None:
+        """Without WITHIN every finished situation is held: refused if situations are not even related."""
+        parts = self.components
+        if len(parts) > 1:
+            groups = " and ".join("{" + ", ".join(part) + "}" for part in parts)
+            raise self.source.error(
+                EpisodeAnalysisError,
+                f"The pattern is not connected ({groups}), and over a stream it needs WITHIN: without it every "
+                "situation is paired with all that come after it.",
+                self.source.pattern,
+                "Write for example WITHIN 10 minutes after the pattern, or relate the situations.",
+            )
+        if not limited:
+            warn(
+                "The state of this stream is not bounded: every finished situation is held. "
+                "Add WITHIN, or set Options(max_state_rows=…)."
+            )
+
+    def delays(self) -> Delays:
+        """The delay of every output column that holds times of the match.
+
+        A match is reported at the instant `detected_at`, which WITHIN relates to its earliest time.
+        """
+        delays: Delays = {}
+        for name, atom in plain_values(self.measures):
+            if isinstance(atom, MatchMoment):
+                delays[name] = 0 if atom.name == DETECTED_AT else self.within
+            elif isinstance(atom, SituationMoment) or column_at_event(atom) == self.time:
+                delays[name] = self.within
+        return delays
 
 
 def plan_situation_pattern(

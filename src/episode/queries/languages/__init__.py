@@ -7,10 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from episode.lang.correlation.syntax import Correlation
-from episode.lang.events.syntax import EventQuery
-from episode.lang.rows.syntax import MatchRecognize, PatternWindow
-from episode.lang.situations.syntax import SituationQuery
+from episode.matchers.engines import ENGINES
 from episode.queries.language import Language
 from episode.queries.languages.correlation import Correlations
 from episode.queries.languages.events import EventPatterns
@@ -18,16 +15,25 @@ from episode.queries.languages.rows import RowPatterns
 from episode.queries.languages.situations import SituationPatterns
 from episode.queries.languages.windows import RowPatternsInWindows
 
-LANGUAGES: dict[type, Language[Any]] = {
-    MatchRecognize: RowPatterns(),
-    EventQuery: EventPatterns(),
-    SituationQuery: SituationPatterns(),
-    Correlation: Correlations(),
-    PatternWindow: RowPatternsInWindows(),
-}
+LANGUAGES: dict[type, Language[Any]] = {}
 """Each language by the class of its parsed queries."""
+
+
+def register(language: Language[Any]) -> None:
+    """Add a language."""
+    LANGUAGES[language.syntax] = language
+    ENGINES.update(dict.fromkeys(language.plans, language.spec))
 
 
 def language_of(query: object) -> Language[Any]:
     """The language that a parsed query is written in."""
     return LANGUAGES[type(query)]
+
+
+def language_of_plan(plan: object) -> Language[Any]:
+    """The language of a planned query."""
+    return next(language for language in LANGUAGES.values() if type(plan) in language.plans)
+
+
+for one in (RowPatterns(), EventPatterns(), SituationPatterns(), Correlations(), RowPatternsInWindows()):
+    register(one)

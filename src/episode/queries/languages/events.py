@@ -3,39 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
 from episode.lang.events.syntax import EventQuery, Interval, Strategy, classes_of
 from episode.lang.syntax import Source, Span
-from episode.plan.event_time import Delays, EventTime, time_column
-from episode.plan.events.aggregated import BUCKET_END, BUCKET_START, plan_aggregated
+from episode.plan.event_time import time_column
+from episode.plan.events.aggregated import BUCKET_END, BUCKET_START, AggregatedPlan, plan_aggregated
+from episode.plan.events.aggregated_explain import explain_aggregated, explain_aggregated_reports
 from episode.plan.events.classes import EventClasses, declared_time, one_stream_of
 from episode.plan.events.counting import Collapsed
 from episode.plan.events.explain import explain_event_pattern, explain_reports
 from episode.plan.events.imprecise import check_aggregated, duration_of, imprecise_times
-from episode.plan.events.plan import EventPlan, EventReport, event_pattern_delays, event_time_of, plan_event_pattern
+from episode.plan.events.plan import EventPlan, EventReport, plan_event_pattern
 from episode.plan.events.postponed import AUTO
-from episode.plan.events.returns import KEEP, MATCH_END, MATCH_START, EventTimes
-from episode.plan.output import COUNT, FIRST, Extent, Result, key_at, measure_named, with_atoms
-from episode.plan.pattern import STEP_BUDGET, RunOptions
+from episode.plan.events.returns import MATCH_END, MATCH_START, EventTimes
+from episode.plan.output import COUNT, FIRST, Extent, key_at, measure_named, with_atoms
+from episode.plan.pattern import STEP_BUDGET, PatternPlan, RunOptions
 from episode.plan.schema import EventTable, InputSchema, key_columns, quote
 from episode.queries.language import Given, Input, Language
-from episode.queries.languages.aggregated import BoundAggregatedPattern
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from episode.matchers.bound import BoundPattern
-    from episode.matchers.events.spec import EventPatternSpec
-    from episode.matchers.protocol import StateLimit
+    from episode.matchers.protocol import MatcherSpec, StateLimit
     from episode.queries.class_names import Rows
 
 SAY_WHICH = "Say time='ts' (in SQL: ORDER BY ts before PATTERN)."
 
 
 class EventPatterns(Language[EventQuery]):
+    syntax = EventQuery
+    plans = (EventPlan, AggregatedPlan)
     name = "event pattern"
     times = (MATCH_START, MATCH_END)
     called = "the event pattern"
@@ -83,7 +83,7 @@ class EventPatterns(Language[EventQuery]):
             time, start = interval.hi, interval.lo
         return one_stream_of(query, schemas, time, start, given.key or query.input.partition_by)
 
-    def bind(self, query: EventQuery, events: Input, given: Given, run: RunOptions) -> BoundPattern:
+    def bind(self, query: EventQuery, events: Input, given: Given, run: RunOptions) -> PatternPlan:
         schema = events.schema
         times = self._times(query, schema, given)
         keys = key_columns(schema, given.key or query.input.partition_by)
@@ -97,7 +97,7 @@ class EventPatterns(Language[EventQuery]):
             self._check_aggregated(query, run)
             check_aggregated(query, times)
             option = strategy_of(given.strategy)
-            return BoundAggregatedPattern(plan_aggregated(query, classes, times, keys, option, not run.exact))
+            return plan_aggregated(query, classes, times, keys, option, not run.exact)
         collapsed = Collapsed(run.collapsed, run.exact)
         plan = plan_event_pattern(query, classes, times, keys, strategy_of(given.strategy), run.closure, collapsed)
         if not run.exact and plan.collapse is None:
@@ -105,24 +105,40 @@ class EventPatterns(Language[EventQuery]):
                 "Options(counts='double') says how matches are counted, and this query does not count them.",
                 hint="RETURN COLLAPSED and AGGREGATE count them.",
             )
-        return BoundEventPattern(plan, run.step_budget)
+        return replace(plan, step_budget=run.step_budget)
+
+    def spec(self, plan: EventPlan | AggregatedPlan, schema: pa.Schema, limit: StateLimit | None = None) -> MatcherSpec:
+        from episode.matchers.events.aggregated import AggregatedSpec
+        from episode.matchers.events.spec import EventPatternSpec
+
+        if isinstance(plan, AggregatedPlan):
+            return AggregatedSpec(plan.for_workers(), schema, limit)
+        return EventPatternSpec(plan.for_workers(), schema, plan.step_budget, limit)
+
+    def explain(self, plan: EventPlan | AggregatedPlan) -> list[str]:
+        return explain_aggregated(plan) if isinstance(plan, AggregatedPlan) else explain_event_pattern(plan)
+
+    def explain_reports(self, plan: EventPlan | AggregatedPlan, reports: list[str]) -> list[str]:
+        if isinstance(plan, AggregatedPlan):
+            return explain_aggregated_reports(plan, reports)
+        return explain_reports(plan, [EventReport.from_json(one) for one in reports])
 
     def warn_of_rows(self, query: EventQuery, given: Given, rows: Rows) -> None:
         from episode.queries.class_names import warn_of_class_names
 
         warn_of_class_names(query, given, rows)
 
-    def with_extent(self, bound: BoundEventPattern | BoundAggregatedPattern) -> tuple[BoundPattern, Extent]:
-        """A match has its times anyway. Aggregates are by key and bucket, which come out with them."""
-        if isinstance(bound, BoundAggregatedPattern):
-            keys = {column: quote(name) for column, name in bound.plan.named_keys}
-            if bound.plan.every is None:
-                return bound, Extent(keys)
-            return bound, Extent(keys, quote(BUCKET_START), quote(BUCKET_END), bound.plan.times.type)
-        plan, places = with_atoms(bound.plan, key_at(bound.plan, FIRST))
-        start, end = (measure_named(plan, name) for name in (MATCH_START, MATCH_END))
+    def with_extent(self, plan: EventPlan | AggregatedPlan) -> tuple[PatternPlan, Extent]:
+        """A match has its times anyway. Aggregates are by key and bucket, which are returned with them."""
+        if isinstance(plan, AggregatedPlan):
+            keys = {column: quote(name) for column, name in plan.named_keys}
+            if plan.every is None:
+                return plan, Extent(keys)
+            return plan, Extent(keys, quote(BUCKET_START), quote(BUCKET_END), plan.times.type)
         count = COUNT if plan.collapse is None else None
-        return replace(bound, plan=plan), Extent(places, start, end, plan.times.type, count)
+        plan, places = with_atoms(plan, key_at(plan, FIRST))
+        start, end = (measure_named(plan, name) for name in (MATCH_START, MATCH_END))
+        return plan, Extent(places, start, end, plan.times.type, count)
 
     def _check_correlated(self, query: EventQuery, times: EventTimes) -> None:
         """A correlation joins matches by their times."""
@@ -200,50 +216,6 @@ class EventPatterns(Language[EventQuery]):
                 hint="Start and end of an event must be of one type: cast one of them.",
             )
         return start
-
-
-@dataclass(frozen=True)
-class BoundEventPattern:
-    """One event pattern over one stream of events."""
-
-    plan: EventPlan
-    step_budget: int
-
-    @property
-    def input_columns(self) -> tuple[str, ...]:
-        return self.plan.input_columns
-
-    @property
-    def derived(self) -> tuple[tuple[str, str], ...]:
-        return self.plan.derived
-
-    @property
-    def result(self) -> Result:
-        """RETURN's columns, then the times of the match."""
-        measures = self.plan.measures
-        return Result(
-            source=self.plan.source,
-            measures=measures,
-            columns=tuple(one for one in measures.measures if not one.name.startswith(KEEP)),
-            conditions=tuple(one for one in measures.measures if one.name.startswith(KEEP)),
-        )
-
-    def spec(self, schema: pa.Schema, limit: StateLimit | None = None) -> EventPatternSpec:
-        from episode.matchers.events.spec import EventPatternSpec
-
-        return EventPatternSpec(self.plan.for_workers(), schema, self.step_budget, limit)
-
-    def event_time(self, limited: bool) -> EventTime:
-        return event_time_of(self.plan)
-
-    def delays(self) -> Delays:
-        return event_pattern_delays(self.plan)
-
-    def explain(self) -> list[str]:
-        return explain_event_pattern(self.plan)
-
-    def explain_reports(self, reports: list[str]) -> list[str]:
-        return explain_reports(self.plan, [EventReport.from_json(one) for one in reports])
 
 
 def strategy_of(name: str | None) -> Strategy | None:

@@ -24,7 +24,7 @@ from episode.queries.rules.parsing import ParsedRule, check_table, parse_rule
 from episode.queries.rules.rule import Rule
 
 if TYPE_CHECKING:
-    from episode.matchers.bound import BoundPattern
+    from episode.plan.pattern import PatternPlan
 
 Made = TypeVar("Made")
 RULE, MATCH_START, MATCH_END, RESULT = "rule", "match_start", "match_end", "result"
@@ -87,10 +87,10 @@ class RuleSet:
         given = Given(**{name: getattr(self.given, name) for name in language.arguments})
         options = self.options if given.detect is None else replace(self.options, detect=given.detect)
         schema = replace(schema, arguments=parsed.arguments)
-        bound = language.bind(
+        plan = language.bind(
             parsed.query, Input(schema, parsed.names), given, options.run(1, parsed.arguments)
         )  # fmt: skip
-        return BoundRule(parsed, *language.with_extent(bound))
+        return BoundRule(parsed, *language.with_extent(plan))
 
     def each(self, named: Iterable[tuple[str, Any]], make: Callable[[Any], Made]) -> list[Made]:
         """What is made of each rule; the errors of all of them together."""
@@ -111,7 +111,7 @@ class BoundRule:
     """A rule over its input."""
 
     parsed: ParsedRule
-    bound: BoundPattern
+    plan: PatternPlan
     extent: Extent
 
     @property
@@ -125,7 +125,7 @@ class BoundRule:
 
     def over(self, names: Mapping[str, str]) -> Expressions:
         """What is computed of what its matcher delivers, whose columns have other names."""
-        result, extent = self.bound.result, self.extent
+        result, extent = self.plan.result, self.extent
         columns = tuple((one.name, renamed(one.sql, names)) for one in result.outputs)
         if self.parsed.selection is not None:
             columns = selected(self.parsed.selection, columns)
@@ -147,7 +147,7 @@ class RuleProjection:
         cls, rule: BoundRule, around: Iterable[tuple[str, str]], schema: pa.Schema, utc: bool = True
     ) -> RuleProjection:
         """Compile the columns of a rule's result. around: (name, SQL). schema: of what the rule's matcher delivers."""
-        result, arguments = rule.bound.result, rule.parsed.arguments
+        result, arguments = rule.plan.result, rule.parsed.arguments
         own = Projections((Projection.of(result, schema, arguments, utc),))
         if rule.parsed.selection is not None:
             own = own.then(rule.parsed.selection.values(own.schema.names), arguments, utc)

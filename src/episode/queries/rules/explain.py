@@ -39,7 +39,7 @@ def explain_rules(
     if reports is not None:
         lines += [f"  {line}" for line in _ran([RuleSetReport.from_json(one) for one in reports])]
     for rule in rules:
-        lines += [f"  rule {rule.name}:", *(f"    {line}" for line in rule.bound.explain())]
+        lines += [f"  rule {rule.name}:", *(f"    {line}" for line in rule.parsed.language.explain(rule.plan))]
     return lines
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from episode.matchers.engines import matcher_spec
 from episode.matchers.json_text import json_objects
 from episode.matchers.projection import Derivation
 from episode.matchers.protocol import END_OF_TIME, MatcherSpec
@@ -100,13 +101,13 @@ class LocalRules:
         """The table, with what is computed before matching."""
         table = self.table
         for rule in self.bound:
-            derived = [(sql, name) for sql, name in rule.bound.derived if name not in table.column_names]
+            derived = [(sql, name) for sql, name in rule.plan.derived if name not in table.column_names]
             table = Derivation.compile(derived, table.schema, rule.parsed.arguments)(table)
         return table
 
     @cached_property
     def specs(self) -> list[tuple[str, MatcherSpec]]:
-        return [(rule.name, rule.bound.spec(self.input.schema)) for rule in self.bound]
+        return [(rule.name, matcher_spec(rule.plan, self.input.schema)) for rule in self.bound]
 
     @cached_property
     def groups(self) -> tuple[RuleSetSpec, ...]:

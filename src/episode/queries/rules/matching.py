@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from episode.errors import EpisodeUnsupportedError
 from episode.lang.lexer import Kind, tokenize
+from episode.matchers.engines import matcher_spec
 from episode.queries.inputs import Table, one_table
 from episode.queries.language import Given
 from episode.queries.match import MatchQuery
@@ -130,8 +131,8 @@ class TableMatches(RuleMatches):
     def _run(self) -> Batch:
         from episode.spark.batch.runtime import plan_batches
 
-        columns = dict.fromkeys(name for rule in self.bound for name in rule.bound.input_columns)
-        derived = {name: sql for rule in self.bound for sql, name in rule.bound.derived}
+        columns = dict.fromkeys(name for rule in self.bound for name in rule.plan.input_columns)
+        derived = {name: sql for rule in self.bound for sql, name in rule.plan.derived}
         run = self.rules.options.run(1, self.rules.arguments)
         pairs = tuple((sql, name) for name, sql in derived.items())
         return plan_batches(self.spark, self.events, tuple(columns), pairs, self._groups_over, run)
@@ -144,7 +145,7 @@ class TableMatches(RuleMatches):
     def _groups_over(self, schema: pa.Schema) -> tuple[RuleSetSpec, ...]:
         from episode.matchers.rules.spec import rule_groups
 
-        specs = [(rule.name, rule.bound.spec(schema)) for rule in self.bound]
+        specs = [(rule.name, matcher_spec(rule.plan, schema)) for rule in self.bound]
         return rule_groups(specs, schema, {rule.name: _leading(rule) for rule in self.bound})
 
     def _matched(self) -> DataFrame:

@@ -19,6 +19,7 @@ from episode.lang.events.syntax import EventQuery
 from episode.lang.rows.syntax import MatchRecognize
 from episode.lang.situations.syntax import SituationQuery
 from episode.lang.syntax import Source
+from episode.matchers.engines import matcher_spec
 from episode.matchers.json_text import FORM, JsonForm, json_objects
 from episode.matchers.projection import Derivation
 from episode.matchers.protocol import InputOrder, StateLimit
@@ -79,15 +80,15 @@ class StreamPlanner:
         source = parsed.source
         with _needing_spark(source):
             rule = self._bound(parsed)
-            bound = rule.bound
-            derive = Derivation.compile(bound.derived, self.schema, parsed.arguments, self.utc)
-            spec = bound.spec(derive.schema, self.limit)
+            plan = rule.plan
+            derive = Derivation.compile(plan.derived, self.schema, parsed.arguments, self.utc)
+            spec = matcher_spec(plan, derive.schema, self.limit)
             self._check_order(source, spec.input_order)
-            bound.event_time(self.limit is not None)
+            plan.event_time(self.limit is not None)
             output = output_of_rules(self.schema, self.keys, self.time)
             projection = self._projection(rule, spec.output_schema)
         finish = Finished(projection, output, self.form)
-        derives = tuple(name for _, name in bound.derived)
+        derives = tuple(name for _, name in plan.derived)
         return RuleSpec(spec, derives, derive, finish, output, projection.result.schema)
 
     def _bound(self, parsed: ParsedRule) -> BoundRule:
@@ -95,8 +96,8 @@ class StreamPlanner:
         known = local_schema(self.schema, parsed.source, parsed.arguments, self.utc)
         events = Input(replace(known, shared=True), parsed.names)
         run = replace(self.run, arguments=parsed.arguments)
-        bound, extent = language.with_extent(language.bind(parsed.query, events, self._given(parsed.query), run))
-        return BoundRule(parsed, bound, extent)
+        plan, extent = language.with_extent(language.bind(parsed.query, events, self._given(parsed.query), run))
+        return BoundRule(parsed, plan, extent)
 
     def _given(self, query: object) -> Given:
         """What is said for all rules, where this one does not say it itself."""

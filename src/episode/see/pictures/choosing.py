@@ -349,7 +349,7 @@ def title_of(what: str, found_key: Mapping[str, object], total: int) -> str:
 
 def written_pattern(inspected: Inspected, longest: int = 70) -> str:
     """The pattern as it was written, on one line."""
-    source: Any = inspected.bound.plan.source
+    source: Any = inspected.plan.source
     text = " ".join(source.written(source.pattern).split())
     if text.startswith("(") and text.endswith(")"):
         text = text[1:-1].strip()

@@ -53,7 +53,7 @@ class Lane:
 def look_at_events(inspected: Inspected, wish: Wish, zone: str) -> Look:
     """The key and the match that are asked for, and the events around them."""
     query: EventQuery = inspected.placed.query
-    plan = inspected.bound.plan
+    plan = inspected.plan
     if not isinstance(plan, EventPlan):
         raise query.source.error(
             EpisodeAnalysisError,

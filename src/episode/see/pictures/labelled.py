@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from episode.matchers.engines import matcher_spec
 from episode.matchers.keys import KeyCoder
 from episode.matchers.ordering import events_of
 from episode.matchers.projection import Projection
@@ -39,9 +40,6 @@ from episode.plan.pattern import PatternPlan
 from episode.plan.rows.plan import RowPatternPlan, parts_of_conditions
 from episode.plan.schema import OWN
 from episode.see.inspecting import Inspected
-
-if TYPE_CHECKING:
-    from episode.matchers.bound import BoundPattern
 
 PLACE = f"{OWN}place"
 """The column with the place of a row among those that are looked at."""
@@ -112,24 +110,23 @@ class Labelling:
 
     @staticmethod
     def of(inspected: Inspected) -> Labelling:
-        bound: Any = inspected.bound
-        return Labelling(replace(inspected, bound=replace(bound, plan=_narrow(bound.plan))))
+        return Labelling(replace(inspected, plan=_narrow(inspected.plan)))
 
     @property
     def plan(self) -> PatternPlan:
-        return self.inspected.bound.plan
+        return self.inspected.plan
 
     def order_rows(self, table: pa.Table) -> OrderedRows:
         """Put rows from Spark in order, by key."""
-        spec = self.inspected.bound.spec(table.schema)
+        spec = matcher_spec(self.plan, table.schema)
         events = events_of(table, spec.input_order, KeyCoder(spec.input_order.keys))
         return OrderedRows(events.table, events.key, events.time)
 
     def extents(self, rows: OrderedRows) -> MatchExtents:
         """Return all matches of the rows."""
         atoms = {**EXTENT, **_values_of_matches(self.plan)}
-        bound = self.with_output(atoms, (PLACE,))
-        nothing = rename_atoms(bound.spec(_with_places(rows).schema).output_schema.empty_table(), bound, atoms)
+        plan = self.with_output(atoms, (PLACE,))
+        nothing = rename_atoms(matcher_spec(plan, _with_places(rows).schema).output_schema.empty_table(), plan, atoms)
         table = pa.concat_tables([nothing, *self._match_rows(rows, atoms)])
         first = _ints(table.column(FIRST))
         there = np.asarray(table.column(COUNT).combine_chunks().fill_null(0)) > 0
@@ -180,39 +177,38 @@ class Labelling:
         from episode.spark.inspection import first_matches
 
         atoms = self.keys_and_times()
-        bound = self.with_output(atoms)
+        plan = self.with_output(atoms)
         return rename_atoms(
-            first_matches(self.inspected.events.frame, bound, self.inspected.placed.run, most), bound, atoms
+            first_matches(self.inspected.events.frame, plan, self.inspected.placed.run, most), plan, atoms
         )
 
-    def with_output(self, atoms: dict[OutputAtom, str], further: tuple[str, ...] = ()) -> BoundPattern:
+    def with_output(self, atoms: dict[OutputAtom, str], further: tuple[str, ...] = ()) -> PatternPlan:
         """The pattern with these values as its output, and what its conditions on whole matches need. further: columns
         (bigint) of the input."""
-        bound: Any = self.inspected.bound
         plan = self.plan
-        every = {**atoms, **(plan.measures.atoms if bound.result.conditions else {})}
+        every = {**atoms, **(plan.measures.atoms if plan.result.conditions else {})}
         measures = MeasurePlan(plan.measures.measures, every)
         output = replace(plan.output, measures=measures, columns=(), before=0, rows=RowMode.ONE_ROW)
         columns = (*plan.input_columns, *further)
         types = {**plan.types, **dict.fromkeys(further, "bigint")}
-        return replace(bound, plan=replace(plan, output=output, input_columns=columns, types=types))
+        return replace(plan, output=output, input_columns=columns, types=types)
 
     # ---- matching --------------------------------------------------------------------------------------------------
 
     def _match_rows(self, rows: OrderedRows, atoms: dict[OutputAtom, str]) -> Iterator[pa.Table]:
         """The matches, as tables of bounded size, with these values of each."""
-        bound = self.with_output(atoms, (PLACE,))
+        plan = self.with_output(atoms, (PLACE,))
         table = _with_places(rows)
-        spec = bound.spec(table.schema)
+        spec = matcher_spec(plan, table.schema)
         events = EventBatch(table.select(list(spec.input_columns)), rows.key, rows.time)
         matcher = spec.open()
         for found in (matcher.feed(events, END_OF_TIME), matcher.finish()):
             for one in found:
-                yield rename_atoms(self._keep(bound, one), bound, atoms)
+                yield rename_atoms(self._keep(plan, one), plan, atoms)
 
-    def _keep(self, bound: BoundPattern, matched: pa.Table) -> pa.Table:
+    def _keep(self, plan: PatternPlan, matched: pa.Table) -> pa.Table:
         """Return the matches for which the conditions on whole matches hold."""
-        conditions = bound.result.conditions
+        conditions = plan.result.conditions
         if not conditions or matched.num_rows == 0:
             return matched
         texts = [condition.sql for condition in conditions]
@@ -229,10 +225,10 @@ def key_name(at: int) -> str:
     return f"{OWN}key_{at}"
 
 
-def rename_atoms(table: pa.Table, bound: BoundPattern, atoms: dict[OutputAtom, str]) -> pa.Table:
+def rename_atoms(table: pa.Table, plan: PatternPlan, atoms: dict[OutputAtom, str]) -> pa.Table:
     """Add the values under the names that were asked for: the query itself may return the same under other names."""
     for atom, name in atoms.items():
-        own = bound.plan.measures.atoms[atom]
+        own = plan.measures.atoms[atom]
         if own != name:
             table = table.append_column(name, table.column(own))
     return table

@@ -14,15 +14,16 @@ from episode.lang.correlation.syntax import Correlation
 from episode.lang.rows.syntax import MatchRecognize
 from episode.lang.situations.syntax import SituationQuery
 from episode.matchers.correlation.spec import ARCHIVE_ROW, LIVE_ROW, SIDE_COLUMN
+from episode.matchers.engines import matcher_spec
 from episode.matchers.keys import KeyCoder
 from episode.matchers.ordering import events_of
 from episode.matchers.protocol import END_OF_TIME, EventBatch
 from episode.plan.correlation.inputs import JointInput, SideInput
+from episode.plan.correlation.pairs import PairPlan
 from episode.plan.correlation.plan import ARCHIVE_PREFIX, LIVE_PREFIX
 from episode.plan.output import OutputAtom
 from episode.plan.schema import OWN, quote
 from episode.queries.language import ARCHIVE, LIVE
-from episode.queries.languages.correlation import CorrelatedPatterns
 from episode.queries.pairs import PAIRS, escaped, lateral, tables_text
 from episode.see.inspecting import Inspected
 from episode.see.pictures.axis import Series, chosen_column, columns_in, series_of
@@ -52,7 +53,7 @@ MOST_POINTS = 600
 class PairInput(Inspected):
     """The events of both patterns as one input. archive: those of the archive pattern, where these are others."""
 
-    pair: CorrelatedPatterns
+    pair: PairPlan
     archive: Inspected
 
     @property
@@ -133,7 +134,7 @@ class PairLabelling(Labelling):
         return self.inspected
 
     def order_rows(self, table: pa.Table) -> OrderedRows:
-        order = self.input.pair.spec(table.schema).input_order
+        order = matcher_spec(self.input.pair, table.schema).input_order
         events = events_of(table, order, KeyCoder(order.keys))
         return OrderedRows(events.table, events.key, events.time)
 
@@ -177,20 +178,19 @@ class PairLabelling(Labelling):
         table = rows.table
         for name in dict.fromkeys(outer for _, outer in _place_columns(pair.inputs)):
             table = table.append_column(name, pa.array(np.arange(len(rows), dtype=np.int64)))
-        spec = pair.spec(table.schema)
+        spec = matcher_spec(pair, table.schema)
         events = EventBatch(table.select(list(spec.input_columns)), rows.key, rows.time)
         matcher = spec.open()
         for found in (matcher.feed(events, END_OF_TIME), matcher.finish()):
             for one in found:
                 yield self._held(pair, one)
 
-    def _with_output(self, atoms: dict[OutputAtom, str]) -> CorrelatedPatterns:
+    def _with_output(self, atoms: dict[OutputAtom, str]) -> PairPlan:
         """The correlation with further values of either match, and a number for each row."""
         pair = self.input.pair
         sides = []
         for side in (pair.live_side, pair.archive_side):
             plan: Any = side.plan
-            bound: Any = side.bound
             if not _has_rows(plan):
                 raise plan.source.error(EpisodeAnalysisError, "Correlations of situations cannot be drawn.")
             every = {
@@ -200,7 +200,7 @@ class PairLabelling(Labelling):
             output = replace(plan.output, measures=replace(plan.measures, atoms=every))
             columns, types = (*plan.input_columns, PLACE), {**plan.types, PLACE: "bigint"}
             changed = replace(plan, output=output, input_columns=columns, types=types)
-            sides.append(replace(side, bound=replace(bound, plan=changed), plan=changed))
+            sides.append(replace(side, plan=changed))
         inputs = pair.inputs
         names = (PLACE, PLACE) if inputs.shared else (_PLACES[LIVE], _PLACES[ARCHIVE])
         live, archive = (
@@ -210,7 +210,7 @@ class PairLabelling(Labelling):
             pair, live_side=sides[0], archive_side=sides[1], inputs=replace(inputs, live=live, archive=archive)
         )
 
-    def _held(self, pair: CorrelatedPatterns, matched: pa.Table) -> pa.Table:
+    def _held(self, pair: PairPlan, matched: pa.Table) -> pa.Table:
         """The pairs for which the parts of the condition hold that the join does not test."""
         query: Correlation = self.inspected.placed.query
         after = [one for one in pair.conditions if isinstance(one, str)]
@@ -267,7 +267,7 @@ def look_at_pairs(live: Inspected, archive: Inspected, wish: Wish, zone: str) ->
     """The key and the pair that are asked for: the live match, the archive matches that it has, and the recency."""
     pair: Any = live.placed.planned.pattern
     given = PairInput(
-        placed=live.placed, events=live.events, bound=live.bound, live=live.live, pair=pair, archive=archive
+        placed=live.placed, events=live.events, plan=live.plan, live=live.live, pair=pair, archive=archive
     )
     labelling = PairLabelling(given)
     column = _column(live, wish)
@@ -313,7 +313,7 @@ def _column(live: Inspected, wish: Wish) -> str | None:
             scalars += [definition.condition for definition in one.definitions]
         else:
             scalars += list(one.conditions)
-    plan = live.bound.plan
+    plan = live.plan
     types = {name: type_ for name, type_ in plan.types.items() if name in live.events.frame.columns}
     return chosen_column(types, wish.series, columns_in(scalars), [*plan.keys, *(one.column for one in plan.order)])
 
@@ -397,7 +397,7 @@ def _match_table(found: ChosenKey, drawn: Sequence[int], marks: Sequence[MatchMa
     return tuple(rows)
 
 
-def _recency(found: ChosenKey, marks: Sequence[MatchMark], pair: CorrelatedPatterns) -> Table:
+def _recency(found: ChosenKey, marks: Sequence[MatchMark], pair: PairPlan) -> Table:
     """From when on an archive match may begin, to the end of the live match."""
     chosen = next((mark for mark in marks if mark.chosen), None)
     if chosen is None:

@@ -60,7 +60,7 @@ def series_column(inspected: Inspected, query: MatchRecognize, wish: Wish) -> st
     """The column that the conditions are about, or else the measures."""
     defined = columns_in(definition.condition for definition in query.definitions)
     measured = columns_in(measure.expression for measure in query.measures)
-    plan = inspected.bound.plan
+    plan = inspected.plan
     never = [*plan.keys, *(one.column for one in plan.order)]
     types = {name: type_ for name, type_ in plan.types.items() if name in inspected.events.frame.columns}
     return chosen_column(types, wish.series, [*defined, *measured], never)

@@ -31,7 +31,6 @@ from episode.plan.events.plan import EventPlan
 from episode.plan.events.returns import MATCH_END, MATCH_START
 from episode.plan.expressions import Current, Load
 from episode.plan.output import PlannedMeasure, Result
-from episode.queries.languages.events import BoundEventPattern
 from episode.see.reasons.event_steps import EventStep, parts_of
 from episode.see.reasons.finding import Words, list_values
 from episode.see.reasons.trials import MOST, Candidates, Keep, TimeRange, Trials
@@ -67,7 +66,7 @@ class EventCandidates(Candidates):
 
 
 @dataclass(frozen=True)
-class EventTrials(Trials[EventQuery, BoundEventPattern]):
+class EventTrials(Trials[EventQuery, EventPlan]):
     """Searches for candidates that begin in a range. keep: None without Spark."""
 
     range: TimeRange
@@ -94,15 +93,15 @@ class EventTrials(Trials[EventQuery, BoundEventPattern]):
     def candidates(self, query: EventQuery, most: int = MOST, exact: bool = False) -> EventCandidates:
         """Return the first candidates that the engine finds, at most a number of them. exact: raise the error that the
         query itself has if there is too much to search."""
-        bound = self.bind(replace(query, returns=query.returns or ()))
-        within = bound.plan.within
+        planned = self.bind(replace(query, returns=query.returns or ()))
+        within = planned.within
         rows = self._rows(query, within)
-        plan, table = self._restrict(bound.plan, query, rows)
+        plan, table = self._restrict(planned, query, rows)
         records = MOST_RECORDS if exact else ROUND_RECORDS
-        spec = EventPatternSpec(plan.for_workers(), table.schema, bound.step_budget, most_records=records)
+        spec = EventPatternSpec(plan.for_workers(), table.schema, plan.step_budget, most_records=records)
         batch = self.batch(table, plan.input_columns, rows)
         matcher = spec.open()
-        result = bound.result if query.returns or plan.keeps else None
+        result = planned.result if query.returns or plan.keeps else None
         found: list[EventCandidates] = []
         count, more = 0, False
         try:

@@ -16,9 +16,10 @@ import numpy as np
 from episode.errors import EpisodeError, EpisodeUnsupportedError
 from episode.lang.events.syntax import Closure, EventClass, EventQuery, Strategy
 from episode.plan.events.alternatives import with_groups_between_places
+from episode.plan.events.plan import EventPlan
 from episode.plan.pattern import RunOptions
 from episode.queries.language import Given, Input
-from episode.queries.languages.events import BoundEventPattern, EventPatterns, strategy_of
+from episode.queries.languages.events import EventPatterns, strategy_of
 from episode.see.inspecting import Inspected
 from episode.see.reasons.event_failures import EventFailures
 from episode.see.reasons.event_steps import (
@@ -61,7 +62,7 @@ def reasons(inspected: Inspected, asked: Expectation) -> tuple[Finding, ...]:
 
 
 @dataclass(frozen=True)
-class EventQuestion(Question[EventQuery, BoundEventPattern]):
+class EventQuestion(Question[EventQuery, EventPlan]):
     """An event pattern that is asked about. Its strategy is in the query."""
 
     language = EventPatterns()
@@ -89,10 +90,10 @@ class EventQuestion(Question[EventQuery, BoundEventPattern]):
 
     @property
     def times(self) -> tuple[str, str | None]:
-        return self.bound.plan.times.end, self.bound.plan.times.start
+        return self.plan.times.end, self.plan.times.start
 
     def times_read(self, asked: Expectation) -> tuple[Any, Any]:
-        within = self.bound.plan.within
+        within = self.plan.within
         if within is None:
             return None, None
         least = None if asked.first is None else earlier(asked.first, within * WIDER)
@@ -100,7 +101,7 @@ class EventQuestion(Question[EventQuery, BoundEventPattern]):
 
     def answer(self, events: KeyEvents, place: TimeRange, zone: tzinfo | None, keep: Keep | None) -> Iterable[Finding]:
         tables = {name: one.columns for name, one in self.input.tables.items()}
-        plan = self.bound.plan
+        plan = self.plan
         words = EventWords(events.table, plan.times.end, plan.times.type, zone, self.query, tables, plan.keys)
         trials = EventTrials(self.bind, events, dict(self.run.arguments), place, keep)
         if place.first is not None and place.first == place.last and not trials.in_range.any():
@@ -117,7 +118,7 @@ class EventQuestion(Question[EventQuery, BoundEventPattern]):
         if len(found):
             return [_report_match(found, words)]
         whole, trials = trials.range, trials.beginning(FURTHER)
-        failures = EventFailures(trials, words, self.bound.plan.within, self.strategy)
+        failures = EventFailures(trials, words, self.plan.within, self.strategy)
         answers: list[Finding] = []
         pattern = self.query.pattern
         if self.strategy is not Strategy.NEXT:

@@ -27,7 +27,6 @@ from episode.plan.rows.conditions import Conjunct, plan_conjuncts
 from episode.plan.rows.plan import RowPatternPlan
 from episode.plan.rows.program import END
 from episode.plan.types import is_event_time
-from episode.queries.languages.rows import BoundRowPattern
 from episode.see.inspecting import Inspected
 from episode.see.reasons.finding import Expectation, Finding, later
 from episode.see.reasons.row_words import RowWords
@@ -181,13 +180,15 @@ MOST_STEPS = 80_000
 
 def reasons(inspected: Inspected, asked: Expectation) -> tuple[Finding, ...]:
     """Find out how far the attempts that begin at the asked place came, and what ended them."""
-    bound, clause = inspected.bound, inspected.placed.query
-    assert isinstance(bound, BoundRowPattern)
-    conjuncts = plan_conjuncts(clause, bound.schema, bound.plan)
-    between = (None, _read_until(bound.plan, asked))
-    table = inspected.rows(asked.key, between, reported_columns(conjuncts, bound.schema.columns))
-    zone = inspected.events.frame.sparkSession.conf.get("spark.sql.session.timeZone")
-    return reasons_over(clause, bound, conjuncts, table, asked, zone, live=inspected.live)
+    plan: Any = inspected.plan
+    clause, events = inspected.placed.query, inspected.events
+    spark = events.frame.sparkSession
+    schema = replace(events.input(spark, clause, inspected.placed.run).schema, names=events.names)
+    conjuncts = plan_conjuncts(clause, schema, plan)
+    between = (None, _read_until(plan, asked))
+    table = inspected.rows(asked.key, between, reported_columns(conjuncts, schema.columns))
+    zone = spark.conf.get("spark.sql.session.timeZone")
+    return reasons_over(clause, plan, conjuncts, table, asked, zone, live=inspected.live)
 
 
 def reported_columns(conjuncts: dict[str, tuple[Conjunct, ...]], columns: Collection[str]) -> list[str]:
@@ -207,7 +208,7 @@ def _read_until(plan: RowPatternPlan, asked: Expectation) -> Any:
 
 def reasons_over(
     clause: MatchRecognize,
-    bound: BoundRowPattern,
+    plan: RowPatternPlan,
     conjuncts: dict[str, tuple[Conjunct, ...]],
     table: pa.Table,
     asked: Expectation,
@@ -219,13 +220,13 @@ def reasons_over(
 ) -> tuple[Finding, ...]:
     """Answer over the rows of one key. zone: of the clock that times are shown by. live: may further rows come?
     most_starts, most_steps: of the attempts; the answer tells if they are not enough."""
-    spec = bound.spec(table.schema)
+    spec = RowPatternSpec(plan.for_workers(), table.schema, plan.step_budget)
     events = events_of(table, spec.input_order, KeyCoder(spec.input_order.keys))
-    words = RowWords(clause, bound.plan, events, asked, zone, live)
+    words = RowWords(clause, plan, events, asked, zone, live)
     if len(events) == 0:
         return (words.no_rows(),)
-    starts, notes = _starts(bound.plan, events, asked, words)
-    attempts = RowAttempts.of(spec, bound.plan, events, conjuncts)
+    starts, notes = _starts(plan, events, asked, words)
+    attempts = RowAttempts.of(spec, plan, events, conjuncts)
     return (*notes, *_findings(attempts, starts, words, most_starts, most_steps))
 
 

@@ -11,8 +11,8 @@ from episode.errors import EpisodeDataError
 from episode.lang.situations.syntax import Constraint, SituationQuery
 from episode.matchers.prepare import needs_of, prepare
 from episode.matchers.protocol import END_OF_TIME, EventBatch
+from episode.matchers.situations.spec import SituationPatternSpec
 from episode.plan.situations.plan import SituationPlan
-from episode.queries.languages.situations import BoundSituationPattern
 from episode.see.reasons.finding import Finding, Words, plain
 from episode.see.reasons.trials import MOST, Candidates, TimeRange, Trials
 from episode.words import join_words
@@ -86,18 +86,17 @@ class SituationCandidates(Candidates):
 
 
 @dataclass(frozen=True)
-class SituationTrials(Trials[SituationQuery, BoundSituationPattern]):
+class SituationTrials(Trials[SituationQuery, SituationPlan]):
     """Searches for matches at a place. runs: the situations of all symbols of the query that is asked about."""
 
     runs: tuple[SituationRuns, ...]
 
     def candidates(self, query: SituationQuery, place: TimeRange, whole: bool, most: int = MOST) -> SituationCandidates:
         """Return at most a number of matches of a query. whole: only those that are at the place as a whole."""
-        bound = self.bind(query)
-        plan = bound.plan
+        plan = self.bind(query)
         rows = self._rows(place if whole else place.wider(plan.within))
         table = self.columns(plan.derived, rows)
-        spec = bound.spec(table.schema)
+        spec = SituationPatternSpec(plan.for_workers(), table.schema)
         batch = self.batch(table, plan.input_columns, rows)
         width = len(plan.symbols)
         nothing = [np.zeros((0, width), np.int64)] * 2 + [np.zeros((0, width), np.bool_), np.zeros(0, np.int64)]

@@ -24,7 +24,7 @@ from episode.plan.output import Computed
 from episode.plan.pattern import RunOptions
 from episode.plan.situations.plan import SituationPlan
 from episode.queries.language import Given, Input
-from episode.queries.languages.situations import BoundSituationPattern, SituationPatterns
+from episode.queries.languages.situations import SituationPatterns
 from episode.see.inspecting import Inspected
 from episode.see.reasons.finding import Expectation, Finding, list_values
 from episode.see.reasons.situation_trials import (
@@ -368,7 +368,7 @@ def steps_of(query: SituationQuery) -> Iterator[ConstraintStep]:
 
 
 @dataclass(frozen=True)
-class SituationQuestion(Question[SituationQuery, BoundSituationPattern]):
+class SituationQuestion(Question[SituationQuery, SituationPlan]):
     """A situation pattern that is asked about."""
 
     language = SituationPatterns()
@@ -380,10 +380,10 @@ class SituationQuestion(Question[SituationQuery, BoundSituationPattern]):
 
     @property
     def times(self) -> tuple[str, str | None]:
-        return self.bound.plan.time, None
+        return self.plan.time, None
 
     def answer(self, events: KeyEvents, place: TimeRange, zone: tzinfo | None, keep: Keep | None) -> Iterator[Finding]:
-        plan = self.bound.plan
+        plan = self.plan
         words = SituationWords(events.table, plan.time, plan.time_type, zone, self.query, events.end)
         trials = SituationTrials(self.bind, events, dict(self.run.arguments), ())
         every = slice(0, len(events.end))

@@ -43,7 +43,7 @@ Keep = Callable[[pa.Table, Sequence[str]], np.ndarray]
 
 
 Query = TypeVar("Query")
-Bound = TypeVar("Bound")
+Plan = TypeVar("Plan")
 StepT = TypeVar("StepT", bound=Any)
 """A part of a query, with what it adds to the part before: its `query` is searched by itself."""
 Found = TypeVar("Found", bound="Candidates")
@@ -131,10 +131,10 @@ class Candidates:
 
 
 @dataclass(frozen=True)
-class Trials(Generic[Query, Bound]):
+class Trials(Generic[Query, Plan]):
     """Searches of the events of one key. bind: plans a query over the input of the query that is asked about."""
 
-    bind: Callable[[Query], Bound]
+    bind: Callable[[Query], Plan]
     events: KeyEvents
     arguments: Mapping[str, object]
 
@@ -235,23 +235,23 @@ class Failures(Generic[TrialsT, WordsT]):
 
 
 @dataclass(frozen=True)
-class Question(ABC, Generic[Query, Bound]):
-    """A pattern that is asked about, with nothing to return. bound: the query over its input."""
+class Question(ABC, Generic[Query, Plan]):
+    """A pattern that is asked about, with nothing to return. plan: of the query over its input."""
 
     language: ClassVar[Language[Any]]
     query: Query
     input: Input
     given: Given
     run: RunOptions
-    bound: Bound = field(init=False)
+    plan: Plan = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "bound", self.bind(self.query))
+        object.__setattr__(self, "plan", self.bind(self.query))
 
-    def bind(self, query: Query) -> Bound:
+    def bind(self, query: Query) -> Plan:
         """Plan a query over the same input."""
-        bound: Any = self.language.bind(query, self.input, self.given, self.run)
-        return bound
+        plan: Any = self.language.bind(query, self.input, self.given, self.run)
+        return plan
 
     @property
     @abstractmethod
@@ -302,4 +302,4 @@ def ask(question_of: Ask, inspected: Inspected, asked: Expectation) -> tuple[Fin
     events = given.input(given.frame.sparkSession, placed.query, placed.run)
     question = question_of(placed.query, events, given.given, placed.run)
     table = inspected.rows(asked.key, question.times_read(asked))
-    return question.findings(table, dict(inspected.bound.derived), asked, inspected.keep)
+    return question.findings(table, dict(inspected.plan.derived), asked, inspected.keep)

@@ -139,7 +139,7 @@ def _expectation(one: Inspected, key: object, at: object, between: object, zone:
         if bounds[0] is not None or bounds[1] is not None:
             raise EpisodeAnalysisError(f"{name}={bounds[0]!r}: the events of this pattern have no order of time.")
         return Expectation(one.key_of(key), None, None)
-    type_ = one.bound.plan.types[one.time]
+    type_ = one.plan.types[one.time]
     first, last = (None if value is None else time_value(name, value, one.time, type_, zone) for value in bounds)
     if first is not None and last is not None and last < first:
         raise EpisodeAnalysisError(f"between={between!r}: the last time comes before the first.")

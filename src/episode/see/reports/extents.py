@@ -16,19 +16,17 @@ from episode.lang.rows.syntax import MatchRecognize
 from episode.lang.situations.syntax import SituationQuery
 from episode.lang.syntax import NOWHERE
 from episode.plan.correlation.plan import ARCHIVE_PREFIX, LIVE_PREFIX
+from episode.plan.events.aggregated import AggregatedPlan
 from episode.plan.events.returns import KEEP
 from episode.plan.output import MATCH_END, MATCH_START, MeasurePlan, Output, PlannedMeasure, with_atoms
 from episode.plan.pattern import PatternPlan
 from episode.plan.schema import quote
-from episode.queries.languages.aggregated import BoundAggregatedPattern
 from episode.queries.origins import Origin, PlacedPattern
 from episode.queries.pairs import PAIRS, escaped, lateral, mentioned_names, tables_text
 from episode.queries.planning import plan_pair
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-    from episode.matchers.bound import BoundPattern
 
 START, END, ROWS = "__extent_start", "__extent_end", "__extent_rows"
 _KEY = "__extent_key_"
@@ -60,29 +58,29 @@ def extents_of(origin: Origin, placed: PlacedPattern) -> Extents | NoExtents:
 
     if isinstance(placed.query, Correlation):
         return _of_pairs(origin, placed)
-    bound: Any = placed.planned.pattern
-    if isinstance(bound, BoundAggregatedPattern):
+    plan: Any = placed.planned.pattern
+    if isinstance(plan, AggregatedPlan):
         return NoExtents("AGGREGATE counts matches without making any, so that there is none to place in time.")
     if not isinstance(placed.query, (MatchRecognize, EventQuery, SituationQuery)):
         return NoExtents("A row pattern in a window gives each row a value, and puts out no match of its own.")
-    measured = _with_extents(placed, bound)
+    measured = _with_extents(placed, plan)
     frame = plan_query(origin.spark, placed.events[0].frame, measured, placed.run).frame()
-    return _named(frame, bound.plan)
+    return _named(frame, plan)
 
 
 def _of_pairs(origin: Origin, placed: PlacedPattern) -> Extents:
     """Pairs of matches: the keys are those of the live match, as far as its output has them."""
     correlated: Any = placed.planned.pattern
-    live: BoundPattern = correlated.live
-    before = [name for name in live.result.before if name in live.plan.keys]
-    before += [name for column, name in live.plan.output.leading if column in live.plan.keys]
+    live: PatternPlan = correlated.live
+    before = [name for name in live.result.before if name in live.keys]
+    before += [name for column, name in live.output.leading if column in live.keys]
     later = [one for one in correlated.conditions if isinstance(one, str)]
     mentioned = mentioned_names([token for text in later for token in tokenize(text)])
     names = (*(name.lower() for name in before), MATCH_START, MATCH_END)
     wanted = None if mentioned is None else mentioned | frozenset(names)
     pairs = plan_pair(origin.spark, placed.query, placed.events[0], placed.events[1], placed.run, wanted).frame()
     frame = _tested(origin, placed, pairs, later) if later else pairs
-    time = live.plan.order[0].column
+    time = live.order[0].column
     return Extents(frame, {name: f"{LIVE_PREFIX}{name}" for name in before}, MATCH_START, MATCH_END, None, time)
 
 
@@ -112,10 +110,9 @@ def _named(frame: DataFrame, plan: PatternPlan) -> Extents:
     return Extents(frame, keys, start, end, rows, plan.order[0].column if plan.order else None)
 
 
-def _with_extents(placed: PlacedPattern, bound: Any) -> BoundPattern:
+def _with_extents(placed: PlacedPattern, plan: PatternPlan) -> PatternPlan:
     """Replace the measures of a pattern by its extents, and the conditions that Spark tests on matches."""
-    bound, extent = placed.language.with_extent(bound)
-    plan: PatternPlan = bound.plan
+    plan, extent = placed.language.with_extent(plan)
     rows: dict[str, str] = {}
     if extent.count is not None:
         plan, rows = with_atoms(plan, {ROWS: extent.count})
@@ -130,4 +127,4 @@ def _with_extents(placed: PlacedPattern, bound: Any) -> BoundPattern:
     }
     found = MeasurePlan(measures, atoms)
     output = Output(plan.labels, found, handed, len(handed), timed_out=plan.output.timed_out)
-    return replace(bound, plan=replace(plan, output=output))
+    return replace(plan, output=output)

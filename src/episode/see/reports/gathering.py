@@ -242,7 +242,7 @@ def _pattern(
     with step("the plan"):
         plan = _plan(placed)
     extents = extents_of(origin, placed)
-    labels = tuple(dict.fromkeys(name for side in sides for name in side.bound.plan.labels.names))
+    labels = tuple(dict.fromkeys(name for side in sides for name in side.plan.labels.names))
     text = placed.source.written(placed.source.span)
     if isinstance(extents, NoExtents):
         return PatternPart(placed.language.name, text, labels, None, extents.reason, inputs, plan)
@@ -285,8 +285,8 @@ def _input(side: Inspected, title: str, readers: tuple[Inspected, ...]) -> Input
     from episode.spark.inspection import input_numbers
 
     frame = side.events.frame
-    derived = {name for reader in readers for _, name in reader.bound.derived}
-    read = dict.fromkeys(name for reader in readers for name in reader.bound.input_columns)
+    derived = {name for reader in readers for _, name in reader.plan.derived}
+    read = dict.fromkeys(name for reader in readers for name in reader.plan.input_columns)
     columns = [name for name in read if name not in derived and name in frame.columns]
     numbers = input_numbers(frame, side.keys, columns)
     roles = {**dict.fromkeys(side.keys, "key"), **({side.time: "time"} if side.time else {})}

@@ -15,10 +15,10 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, StructType
 
 from episode.errors import EpisodeAnalysisError
-from episode.matchers.bound import BoundPattern
+from episode.matchers.engines import matcher_spec
 from episode.matchers.protocol import MatcherSpec
 from episode.matchers.running import match_partitions
-from episode.plan.pattern import RunOptions, Source
+from episode.plan.pattern import PatternPlan, RunOptions, Source
 from episode.plan.schema import CLASS_COLUMN, PARTITION_COLUMN, EventTable, InputSchema, quote
 from episode.spark import types as carry
 from episode.spark.confinement import expr
@@ -121,11 +121,11 @@ def _text(name: str) -> str:
     return "'" + name.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
-def plan_expansion(frame: DataFrame, pattern: BoundPattern, run: RunOptions) -> Expansion:
+def plan_expansion(frame: DataFrame, pattern: PatternPlan, run: RunOptions) -> Expansion:
     """A run of a pattern over the rows of `events_of_variables`."""
     selected = columns_of(frame, pattern.input_columns, pattern.derived, run.arguments)
     schema = carry.arrow_schema(selected.schema)
-    spec = pattern.spec(schema)
+    spec = matcher_spec(pattern, schema)
     carry.check_order(selected.schema, spec.input_order)
     return Expansion(selected, schema, spec, frame.isStreaming)
 

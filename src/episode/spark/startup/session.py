@@ -196,7 +196,10 @@ def _load_matchers() -> None:
     """What planning needs beside Spark, loaded while Java starts. Nothing of pyspark: that is loaded by the thread that
     starts it, at the same time, and two threads in a cycle of modules would see half of one."""
     with suppress(ImportError):  # the query says it
-        from episode.matchers import engines, running  # noqa: F401
+        from episode.matchers import running  # noqa: F401
+        from episode.matchers.engines import load_matchers
+
+        load_matchers()
 
 
 def _driver_memory() -> str:

@@ -13,7 +13,7 @@ from episode.errors import EpisodeAnalysisError, EpisodeDataError, EpisodeError
 from episode.lang.events.parser import parse_event_query
 from episode.matchers.running import LocalRun
 from episode.plan.events.classes import EventClasses
-from episode.plan.events.plan import event_pattern_delays, event_time_of, plan_event_pattern
+from episode.plan.events.plan import plan_event_pattern
 from episode.plan.events.returns import EventTimes, Imprecision
 from episode.plan.schema import InputSchema
 from tests.support.imprecise import found_in, spec_of_text
@@ -212,10 +212,10 @@ def test_streams_need_a_width() -> None:
     classes = EventClasses(query, InputSchema({"lo": "bigint", "hi": "bigint"}))
     times = EventTimes("hi", "lo", "bigint", Imprecision(1))
     with pytest.raises(EpisodeAnalysisError, match="needs WIDTH"):
-        event_time_of(plan_event_pattern(query, classes, times))
+        plan_event_pattern(query, classes, times).event_time(False)
     bounded = plan_event_pattern(query, classes, EventTimes("hi", "lo", "bigint", Imprecision(1, None, 5)))
-    assert event_time_of(bounded).column == "hi"
-    assert event_pattern_delays(bounded) == {"match_start": 20, "match_end": 0}
+    assert bounded.event_time(False).column == "hi"
+    assert bounded.delays() == {"match_start": 20, "match_end": 0}
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,8 @@ def spec_of(text: str, **said: object) -> object:
     language = language_of(query)
     kind = {"type_column": "kind"} if language.name == "event pattern" else {}
     given = {"time": "ts", "key": ("k",), **kind} if language.arguments else {}
-    return language.bind(query, Input(InputSchema(TYPES)), Given(**{**given, **said}), RunOptions()).spec(SCHEMA)
+    plan = language.bind(query, Input(InputSchema(TYPES)), Given(**{**given, **said}), RunOptions())
+    return language.spec(plan, SCHEMA)
 
 
 def one_group(rules: dict[str, str]) -> RuleSetSpec:

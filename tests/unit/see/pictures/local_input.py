@@ -36,8 +36,8 @@ class LocalInput(Inspected):
         for name, value in key.items():
             column = table.column(name)
             table = table.filter(pc.is_null(column) if value is None else pc.equal(column, value))
-        table = Derivation.compile(self.bound.derived, table.schema)(table)
-        read = self.bound.input_columns
+        table = Derivation.compile(self.plan.derived, table.schema)(table)
+        read = self.plan.input_columns
         table = table.select([*read, *(name for name in further if name not in read)])
         return table if most is None else table.slice(0, most)
 
@@ -55,8 +55,8 @@ def local_input(query: Any, table: pa.Table, **given: Any) -> LocalInput:
     language = language_of(query)
     said = Given(**given)
     run = RunOptions(eager=said.detect != "complete")
-    bound = language.bind(query, Input(local_schema(table.schema, language.source(query), {})), said, run)
+    plan = language.bind(query, Input(local_schema(table.schema, language.source(query), {})), said, run)
     frame: Any = SimpleNamespace(columns=table.column_names, isStreaming=False, count=lambda: table.num_rows)
     events = PatternEvents(frame, said)
-    planned: Any = SimpleNamespace(pattern=bound)
-    return LocalInput(PlacedPattern(query, (events,), planned, run), events, bound, table=table)
+    planned: Any = SimpleNamespace(pattern=plan)
+    return LocalInput(PlacedPattern(query, (events,), planned, run), events, plan, table=table)

@@ -12,9 +12,10 @@ import pytest
 from episode.lang.rows.parser import parse_clause
 from episode.plan.pattern import RunOptions
 from episode.plan.rows.conditions import plan_conjuncts
+from episode.plan.rows.plan import RowPatternPlan
 from episode.plan.schema import InputSchema
 from episode.queries.language import Given, Input
-from episode.queries.languages.rows import BoundRowPattern, RowPatterns
+from episode.queries.languages.rows import RowPatterns
 from episode.see.reasons.finding import Expectation, Finding
 from episode.see.reasons.rows import reasons_over
 
@@ -43,14 +44,14 @@ def ask(
     """The findings for rows that come every second. more: other columns, and limits."""
     clause = parse_clause(text)
     columns = {name: more.pop(name, [None] * len(prices)) for name in ("note", "paid")}
-    bound = RowPatterns().bind(clause, Input(InputSchema(TYPES)), Given(), RunOptions())
-    assert isinstance(bound, BoundRowPattern)
+    plan = RowPatterns().bind(clause, Input(InputSchema(TYPES)), Given(), RunOptions())
+    assert isinstance(plan, RowPatternPlan)
     table = pa.table(
         {"k": ["x"] * len(prices), "ts": [at(n) for n in range(len(prices))], "price": prices, **columns}, schema=SCHEMA
     )
     asked = Expectation({"k": "x"}, None if first is None else at(first), None if last is None else at(last))
-    conjuncts = plan_conjuncts(clause, bound.schema, bound.plan)
-    return list(reasons_over(clause, bound, conjuncts, table, asked, **more))
+    conjuncts = plan_conjuncts(clause, InputSchema(TYPES), plan)
+    return list(reasons_over(clause, plan, conjuncts, table, asked, **more))
 
 
 def test_the_condition_that_failed_with_its_values() -> None:

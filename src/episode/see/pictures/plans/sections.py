@@ -10,6 +10,7 @@ from episode.plan.events.plan import EventPlan
 from episode.plan.rows.plan import RowPatternPlan
 from episode.plan.situations.plan import SituationPlan
 from episode.queries.explaining import ExplainedPattern
+from episode.queries.languages import language_of
 from episode.see.pictures.plans.aggregated import aggregated_section
 from episode.see.pictures.plans.blocks import Section
 from episode.see.pictures.plans.correlation import correlation_section
@@ -25,8 +26,7 @@ def sections_of(patterns: Sequence[ExplainedPattern], text: str = "") -> list[Se
 
 def section_of(explained: ExplainedPattern) -> Section:
     """The section of one pattern."""
-    pattern: Any = explained.pattern
-    plan = pattern.plan
+    plan: Any = explained.pattern
     if isinstance(plan, RowPatternPlan):
         return row_section(explained, plan)
     if isinstance(plan, EventPlan):
@@ -36,7 +36,7 @@ def section_of(explained: ExplainedPattern) -> Section:
     if isinstance(plan, SituationPlan):
         return situation_section(explained, plan)
     sides = [
-        section_of(ExplainedPattern(query, bound, tuple(bound.explain())))
-        for query, bound in ((explained.query.live, pattern.live), (explained.query.archive, pattern.archive))
+        section_of(ExplainedPattern(query, side, tuple(language_of(query).explain(side))))
+        for query, side in ((explained.query.live, plan.live), (explained.query.archive, plan.archive))
     ]
-    return correlation_section(explained, plan, sides)
+    return correlation_section(explained, plan.plan, sides)

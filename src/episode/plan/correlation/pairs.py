@@ -1,0 +1,168 @@
+"""The plan of a correlation: two planned patterns, their joint input, and the conditions on pairs of matches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from episode.errors import EpisodeAnalysisError
+from episode.lang.correlation.syntax import Correlation, Equality
+from episode.lang.syntax import Duration, Source
+from episode.plan.correlation.conditions import PairColumns, PairTest, named
+from episode.plan.correlation.inputs import JointInput
+from episode.plan.correlation.plan import CorrelationPlan
+from episode.plan.event_time import UNBOUNDED, Delays, EventTime, plain_values, widest
+from episode.plan.output import MATCH_END, MATCH_START, ColumnAtPlace
+from episode.plan.pattern import PatternPlan
+from episode.plan.schema import OWN, quote
+
+SIDE_COLUMN = f"{OWN}side"
+"""The input column that says whose event a row is."""
+
+
+@dataclass(frozen=True)
+class PairSide:
+    """One of the patterns. start, end: measures that hold the times of a match, and the matcher's columns of them."""
+
+    plan: PatternPlan
+    start: tuple[str, str]
+    end: tuple[str, str]
+
+    @staticmethod
+    def of(plan: PatternPlan, times: tuple[str, str]) -> PairSide:
+        """A planned pattern. times: the measures with the start and the end of a match."""
+        columns = {name: plan.measures.atoms[atom] for name, atom in plain_values(plan.measures)}
+        start, end = times
+        return PairSide(plan, (start, columns[start]), (end, columns[end]))
+
+    @property
+    def names(self) -> list[str]:
+        """The columns of its output."""
+        return [one.name for one in self.plan.result.outputs]
+
+    @property
+    def partition_columns(self) -> dict[str, str]:
+        """Columns of its output that have the value of a partition column, by lower-cased name."""
+        found = {name.lower(): name for name in self.plan.result.before if name in self.plan.keys}
+        found |= {name.lower(): column for column, name in self.plan.output.leading if column in self.plan.keys}
+        for name, atom in plain_values(self.plan.measures):
+            if isinstance(atom, ColumnAtPlace) and atom.column in self.plan.keys:
+                found[name.lower()] = atom.column
+        return found
+
+    @property
+    def pair_columns(self) -> PairColumns:
+        """Its columns as conditions on pairs see them."""
+        atoms = self.plan.measures.atoms
+        values = {
+            name.lower(): (atoms[atom], self.plan.types[atom.column])
+            for name, atom in plain_values(self.plan.measures)
+            if isinstance(atom, ColumnAtPlace)
+        }
+        return PairColumns(tuple(self.names), values)
+
+    def delay(self, which: tuple[str, str]) -> int | None:
+        """Return how long after its start or its end a match may be reported."""
+        return self.plan.delays().get(which[0], UNBOUNDED)
+
+
+@dataclass(frozen=True)
+class PairPlan:
+    """Two patterns over their inputs, and their correlation. conditions: on pairs: those that the join tests, and
+    those, as written, that are tested after it. history: what workers read of the archive's events as they need them;
+    closed: are these all of them?"""
+
+    live_side: PairSide
+    archive_side: PairSide
+    inputs: JointInput
+    recency: int
+    duration: Duration
+    source: Source
+    plan: CorrelationPlan
+    conditions: tuple[PairTest | str, ...] = ()
+    history: object | None = None
+    closed: bool = False
+
+    def check_buffer(self) -> PairPlan:
+        """Refuse a recent buffer if what it does not hold cannot be read again."""
+        if self.plan.recent_buffer is not None and (self.history is None or self.closed):
+            raise EpisodeAnalysisError(
+                f"Options(recent_buffer={self.plan.recent_buffer}): older rows are read from the archive, and here is "
+                "none to read from.",
+                hint="It is for a declared stream with its archive. Leave it out: what recency needs is kept.",
+            )
+        return self
+
+    @property
+    def archive_columns(self) -> dict[str, str]:
+        """The columns of the archive's table by those of the input; not those that are computed."""
+        quoted = {quote(name): name for name, _ in self.inputs.archive.columns}
+        return {outer: quoted[sql] for sql, outer in self.inputs.archive.selections if sql in quoted}
+
+    @property
+    def live(self) -> PatternPlan:
+        return self.live_side.plan
+
+    @property
+    def archive(self) -> PatternPlan:
+        return self.archive_side.plan
+
+    @property
+    def shared(self) -> bool:
+        """Is every row of the input an event of both?"""
+        return self.inputs.shared
+
+    @property
+    def selections(self) -> tuple[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]]:
+        """(SQL, column of the input) over the table of either pattern, if rows are events of one of them."""
+        return self.inputs.live.selections, self.inputs.archive.selections
+
+    @property
+    def input_columns(self) -> tuple[str, ...]:
+        return (*self.inputs.columns, *(() if self.inputs.shared else (SIDE_COLUMN,)))
+
+    @property
+    def derived(self) -> tuple[tuple[str, str], ...]:
+        """(SQL, name) of input columns that are computed before matching."""
+        if not self.inputs.shared:
+            return ()
+        return tuple((sql, name) for sql, name in self.inputs.selections if sql != quote(name))
+
+    def event_time(self, limited: bool) -> EventTime:
+        """See `PatternPlan.event_time`."""
+        for plan in (self.live, self.archive):
+            plan.event_time(limited)
+        return EventTime(self.inputs.time, self.live.types[self.live.order[0].column])
+
+    def delays(self) -> Delays:
+        """A pair is reported when both matches are certain, and the archive's ends before the live one. In order, it
+        also waits for all matches that come before it."""
+        live, archive = self.live_side, self.archive_side
+        ends = [live.delay(live.end), archive.delay(archive.end)]
+        waited = widest([*ends, archive.delay(archive.start)] if self.plan.ordered else ends)
+        if waited is UNBOUNDED:
+            return {MATCH_START: UNBOUNDED, MATCH_END: UNBOUNDED}
+        late = waited + (self.recency if self.plan.ordered else 0)
+        return {MATCH_START: late + self.recency, MATCH_END: late}
+
+
+def equal_keys(query: Correlation, sides: tuple[PairSide, PairSide]) -> dict[Equality, tuple[str, str]]:
+    """Conjuncts that make partition columns equal, and these, of the live and the archive pattern."""
+    found: dict[Equality, tuple[str, str]] = {}
+    for equality in query.equalities:
+        one, other = (_resolve(query, path, sides) for path in (equality.left, equality.right))
+        if one is not None and other is not None and one[0] != other[0]:
+            pair = sorted((one, other))
+            found[equality] = pair[0][1], pair[1][1]
+    return found
+
+
+def _resolve(query: Correlation, path: tuple[str, ...], sides: tuple[PairSide, PairSide]) -> tuple[int, str] | None:
+    """The side and the partition column of it that a name in the condition means, if it means one for sure."""
+    meant = []
+    for number, side in enumerate(sides):
+        name = named(path, query, number, side.names)
+        if name is not None:
+            meant.append((number, side.partition_columns.get(name)))
+    if len(meant) != 1 or meant[0][1] is None:
+        return None
+    return meant[0][0], meant[0][1]
