@@ -123,7 +123,7 @@ def why_not(page: Report, spark: object, rows: int, runs: int, folder: Path) -> 
             waited = []
             for _ in range(runs + 1):
                 begin = time.perf_counter()
-                answer = episode.why_not(result, key="ACME", **place)
+                answer = episode.why_not(result, of="ACME", **place)
                 waited.append(time.perf_counter() - begin)
             read = _reading(result)
             first, (least, *_, most) = waited[0], sorted(waited[1:])

@@ -21,11 +21,11 @@ FOLDERS = {
     "examples": ("*.py", "*.md", "notebooks/*.ipynb"),
 }
 SECTIONS = {
-    "Queries": ("sql", "match", "explain", "explain_match", "expand", "Options"),
+    "Queries": ("sql", "match", "query", "Query", "Events", "Options", "explain", "expand"),
     "Looking at matches": ("plot", "why_not", "report"),
     "Many rules": ("match_all",),
     "Without Spark": ("sql_local", "match_local", "match_all_local"),
-    "Live queries and correlation": ("start", "pattern", "correlate", "explain_correlate"),
+    "Live queries": ("start", "start_rules"),
     "Declared streams": ("streams",),
     "Aggregates of your own": ("aggregate",),
 }

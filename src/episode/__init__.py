@@ -1,6 +1,6 @@
 """episode: complex event processing on Apache Spark.
 
-What stands here is loaded when it is first used: Spark's workers, which need the matchers alone, load no parsers.
+Public names are loaded when they are first used: Spark's workers, which need the matchers alone, load no parsers.
 """
 
 from __future__ import annotations
@@ -22,19 +22,18 @@ from episode.interrupts import load_libraries_whole
 if TYPE_CHECKING:
     from episode import streams
     from episode.api import (
+        Events,
         Options,
+        Query,
         aggregate,
-        correlate,
         expand,
         explain,
-        explain_correlate,
-        explain_match,
         match,
         match_all,
         match_all_local,
         match_local,
-        pattern,
         plot,
+        query,
         report,
         sql,
         sql_local,
@@ -58,14 +57,13 @@ __all__ = [
     "EpisodeSyntaxError",
     "EpisodeUnsupportedError",
     "EpisodeWarning",
+    "Events",
     "Options",
+    "Query",
     "__version__",
     "aggregate",
-    "correlate",
     "expand",
     "explain",
-    "explain_correlate",
-    "explain_match",
     "greatest",
     "install",
     "least",
@@ -74,8 +72,8 @@ __all__ = [
     "match_all_local",
     "match_local",
     "matching",
-    "pattern",
     "plot",
+    "query",
     "report",
     "sql",
     "sql_local",
@@ -90,7 +88,7 @@ _LATER = frozenset(__all__).difference(globals())
 
 
 def __getattr__(name: str) -> object:
-    """A public name, when it is first asked for."""
+    """Load a public name when it is first used."""
     if name not in _LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     if name == "streams":

@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from episode.errors import EpisodeAnalysisError, EpisodeError
@@ -18,36 +18,30 @@ from episode.lang.events.syntax import EventQuery, Strategy
 from episode.lang.rows.syntax import MatchRecognize
 from episode.lang.situations.syntax import SituationQuery
 from episode.lang.table_patterns import PatternQuery, clause_of, pattern_of
+from episode.queries.events import EventColumns, events_of
 from episode.queries.inputs import arguments_of, session_of, text_of
-from episode.queries.language import Given, Length
-from episode.queries.match import MatchQuery, Reader, given_of
+from episode.queries.language import Given
+from episode.queries.match import MatchQuery, Reader
 from episode.queries.options import Options, options_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from typing_extensions import Unpack
 
 
 def matching(
     text: str,
     args: Mapping[str, object] | None = None,
     *,
-    time: str | tuple[str, str] | None = None,
-    start: str | None = None,
-    key: str | Sequence[str] = (),
-    type_column: str | None = None,
-    strategy: str | None = None,
-    detect: str | None = None,
-    granularity: Length | None = None,
-    probabilities: str | None = None,
-    width: Length | None = None,
     options: Options | None = None,
+    **columns: Unpack[EventColumns],
 ) -> Callable[[DataFrame], DataFrame]:
     """A function from a DataFrame to its matches, for `DataFrame.transform`: `df.transform(matching(text, time='ts'))`.
 
     text: an event pattern, a situation pattern, or MATCH_RECOGNIZE ( … ), which has its order and its partitions
-    inside. The other arguments are those of `match`. What is wrong with the text itself is an error here.
+    inside. By keyword, the arguments of `Events`. Mistakes in the text itself are errors here.
     """
-    given = given_of(time, start, key, type_column, strategy, detect, granularity, probabilities, width)
+    given = events_of("matching", None, columns).given
     chosen, arguments = options_of(options), arguments_of(args)
 
     def matches(events: DataFrame) -> DataFrame:
@@ -95,19 +89,12 @@ def match_events(
     text: str,
     args: Mapping[str, object] | None = None,
     *,
-    time: str | tuple[str, str] | None = None,
-    start: str | None = None,
-    key: str | Sequence[str] = (),
-    type_column: str | None = None,
-    strategy: str | None = None,
-    granularity: Length | None = None,
-    probabilities: str | None = None,
-    width: Length | None = None,
     options: Options | None = None,
+    **columns: Unpack[EventColumns],
 ) -> DataFrame:
-    """The matches of an event pattern (`PATTERN … WHERE … WITHIN … RETURN …`) in the rows of this DataFrame; lazy. The
-    arguments are those of `episode.match`."""
-    given = given_of(time, start, key, type_column, strategy, None, granularity, probabilities, width)
+    """The matches of an event pattern (`PATTERN … WHERE … WITHIN … RETURN …`) in the rows of this DataFrame; lazy.
+    By keyword, the arguments of `Events`."""
+    given = events_of("match_events", None, columns).given
     return _matched(self, text, args, given, options, _event_pattern)
 
 
@@ -116,14 +103,12 @@ def match_situations(
     text: str,
     args: Mapping[str, object] | None = None,
     *,
-    time: str | None = None,
-    key: str | Sequence[str] = (),
-    detect: str | None = None,
     options: Options | None = None,
+    **columns: Unpack[EventColumns],
 ) -> DataFrame:
     """The matches of a situation pattern (`DEFINE … PATTERN … WITHIN … RETURN …`) in the rows of this DataFrame; lazy.
-    The arguments are those of `episode.match`."""
-    given = given_of(time, None, key, None, None, detect, None, None, None)
+    By keyword, the arguments of `Events`."""
+    given = events_of("match_situations", None, columns).given
     return _matched(self, text, args, given, options, _situation_pattern)
 
 

@@ -170,8 +170,8 @@ def test_inside_a_larger_statement(spark: SparkSession) -> None:
 
 def test_correlate(spark: SparkSession) -> None:
     table = frame(spark, both())
-    live, archive = episode.pattern(table, FALL), episode.pattern(table, TICK)
-    found = episode.correlate(live, archive, {"least": 3}, recency="7 seconds", on="symbol", where="low > :least")
+    live, archive = episode.query(FALL, episode.Events(table)), episode.query(TICK, episode.Events(table))
+    found = live.correlate(archive, {"least": 3}, recency="7 seconds", on="symbol", where="low > :least").run()
     assert found.columns == [
         "live_symbol", "live_price", "low", "archive_symbol", "archive_price", "high", "match_start", "match_end",
     ]  # fmt: skip
@@ -185,9 +185,9 @@ def test_patterns_of_other_languages(spark: SparkSession) -> None:
     renamed = frame(spark, both()).withColumnsRenamed({"symbol": "s", "ts": "at"})
     events = "PATTERN A; B WHERE A.price > B.price AND B.price < 7 WITHIN 2 seconds RETURN A.symbol, B.price AS low"
     situations = "DEFINE H AS price > 6, L AS price <= 6 PATTERN L meets H WITHIN 9 seconds RETURN first(L.s) AS s"
-    live = episode.pattern(frame(spark, both()), events, time="ts", key="symbol")
-    archive = episode.pattern(renamed, situations, time="at", key="s")
-    found = episode.correlate(live, archive, recency=timedelta(seconds=6), on={"symbol": "s"})
+    live = episode.query(events, episode.Events(frame(spark, both()), time="ts", key="symbol"))
+    archive = episode.query(situations, episode.Events(renamed, time="at", key="s"))
+    found = live.correlate(archive, recency=timedelta(seconds=6), on={"symbol": "s"}).run()
     assert found.columns == [
         "symbol", "low", "live_match_start", "live_match_end", "s", "archive_match_start", "detected_at", "match_start",
         "match_end",
@@ -210,8 +210,8 @@ def test_patterns_of_other_languages(spark: SparkSession) -> None:
 def test_explain_of_a_run(spark: SparkSession) -> None:
     """With the factors that were measured, estimates and what it took."""
     table = frame(spark, both())
-    live, archive = episode.pattern(table, FALL), episode.pattern(table, TICK)
-    shown = episode.explain_correlate(live, archive, recency="7 seconds", on="symbol", analyze=True)
+    live, archive = episode.query(FALL, episode.Events(table)), episode.query(TICK, episode.Events(table))
+    shown = live.correlate(archive, recency="7 seconds", on="symbol").explain(analyze=True)
     assert "strategy: chosen by cost while running" in shown
     for part in ("what the matchers did:", "factors over", "M_l = ", "estimated eager", "actual, last round"):
         assert part in shown
@@ -408,18 +408,18 @@ def test_a_pattern_over_a_table_for_each_class(spark: SparkSession) -> None:
 )
 def test_what_correlate_refuses(spark: SparkSession, given: dict[str, Any], message: str) -> None:
     table = frame(spark, both())
-    live, archive = episode.pattern(table, FALL), episode.pattern(table, TICK)
+    live, archive = episode.query(FALL, episode.Events(table)), episode.query(TICK, episode.Events(table))
     with pytest.raises(EpisodeError, match=message):
-        episode.correlate(live, archive, **{"recency": "7 seconds", "on": "symbol", **given})
+        live.correlate(archive, **{"recency": "7 seconds", "on": "symbol", **given}).run()
 
 
 def test_correlate_takes_patterns_in_their_roles(spark: SparkSession) -> None:
     table = frame(spark, both())
-    live, archive = episode.pattern(table, FALL), episode.pattern(table, TICK)
+    live, archive = episode.query(FALL, episode.Events(table)), episode.query(TICK, episode.Events(table))
     with pytest.raises(EpisodeAnalysisError, match="The live pattern of a correlation must be INCREMENTAL MATCH"):
-        episode.correlate(archive, live, recency="7 seconds")
-    with pytest.raises(EpisodeAnalysisError, match="live= is a DataFrame"):
-        episode.correlate(table, archive, recency="7 seconds")  # type: ignore[arg-type]
+        archive.correlate(live, recency="7 seconds").run()
+    with pytest.raises(EpisodeAnalysisError, match="The archive side of a correlation is not a pattern"):
+        live.correlate(table, recency="7 seconds")
 
 
 def test_columns_that_nobody_asks_for_are_not_built(spark: SparkSession) -> None:

@@ -276,6 +276,8 @@ def test_a_stream_without_a_window_is_refused(spark: SparkSession) -> None:
 
 def test_explain_says_what_the_plans_did(spark: SparkSession) -> None:
     listing = LISTINGS["ZStream 6"]
-    text = episode.explain_match(frame_of(spark, "stocks"), listing.text, analyze=True, **listing.options)
+    text = episode.query(listing.text, episode.Events(frame_of(spark, "stocks"), **listing.options)).explain(
+        analyze=True
+    )
     assert "SEQ" in text
     assert "matches" in text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -65,14 +66,16 @@ def test_an_analysis_of_a_window(spark: SparkSession) -> None:
 def test_all_languages_as_pictures(spark: SparkSession, analyze: bool) -> None:
     event = "PATTERN A; B; C WHERE A.v < B.v WITHIN 300"
     situation = "DEFINE A AS v > 50, B AS v < 40 PATTERN A before B; A meets B WITHIN 30"
-    live, archive = (episode.pattern(EVENTS, text, spark=spark) for text in (LIVE, ARCHIVE))
+    live, archive = (episode.query(text, episode.Events(EVENTS), spark=spark) for text in (LIVE, ARCHIVE))
     pictures = [
         episode.explain(ROWS, spark=spark, t=EVENTS, analyze=analyze, format="svg"),
-        episode.explain_match(
-            EVENTS, event, time="ts", key="k", type_column="kind", spark=spark, analyze=analyze, format="svg"
+        episode.query(event, episode.Events(EVENTS, time="ts", key="k", type_column="kind"), spark=spark).explain(
+            analyze=analyze, format="svg"
         ),
-        episode.explain_match(EVENTS, situation, time="ts", key="k", spark=spark, analyze=analyze, format="svg"),
-        episode.explain_correlate(live, archive, recency=9, on="k", analyze=analyze, format="svg"),
+        episode.query(situation, episode.Events(EVENTS, time="ts", key="k"), spark=spark).explain(
+            analyze=analyze, format="svg"
+        ),
+        live.correlate(archive, recency=9, on="k").explain(analyze=analyze, format="svg"),
     ]
     expected = [
         ("rows in matches", "Time in tasks") if analyze else ("row-local",),
@@ -89,13 +92,14 @@ def test_all_languages_as_pictures(spark: SparkSession, analyze: bool) -> None:
 def test_the_code_of_all_languages(spark: SparkSession) -> None:
     event = "PATTERN A; B WHERE A.v < B.v WITHIN 300"
     situation = "DEFINE A AS v > 50, B AS v < 40 PATTERN A before B WITHIN 30"
-    given = {"time": "ts", "key": "k", "spark": spark, "analyze": True, "format": "native"}
-    live, archive = (episode.pattern(EVENTS, text, spark=spark) for text in (LIVE, ARCHIVE))
+    events = episode.Events(EVENTS, time="ts", key="k")
+    native = {"analyze": True, "format": "native"}
+    live, archive = (episode.query(text, episode.Events(EVENTS), spark=spark) for text in (LIVE, ARCHIVE))
     for text in (
-        episode.explain(ROWS, spark=spark, t=EVENTS, analyze=True, format="native"),
-        episode.explain_match(EVENTS, event, type_column="kind", **given),
-        episode.explain_match(EVENTS, situation, **given),
-        episode.explain_correlate(live, archive, recency=9, on="k", analyze=True, format="native"),
+        episode.explain(ROWS, spark=spark, t=EVENTS, **native),
+        episode.query(event, replace(events, type_column="kind"), spark=spark).explain(**native),
+        episode.query(situation, events, spark=spark).explain(**native),
+        live.correlate(archive, recency=9, on="k").explain(**native),
     ):
         assert "function run(" in text
         assert " ms to " in text

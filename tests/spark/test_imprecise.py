@@ -76,7 +76,7 @@ def test_a_stream(spark: SparkSession, tmp_path: Path) -> None:
         time=("lo", "hi"),
         type_column="kind",
         probabilities="p",
-        width=10,
+        interval_width=10,
         options=Options(watermark=10, end=100, shards=1),
     )
     files.add(pa.table({"kind": ["Z"], "lo": [500], "hi": [500], "x": [0], "p": [[1.0]]}))

@@ -123,7 +123,9 @@ def test_options_for_matches_are_refused(ticks: DataFrame) -> None:
 
 
 def test_explain(ticks: DataFrame) -> None:
-    text = episode.explain_match(ticks, f"{PATTERN} {CLAUSE}", time="ts", type_column="type", analyze=True)
+    text = episode.query(f"{PATTERN} {CLAUSE}", episode.Events(ticks, time="ts", type_column="type")).explain(
+        analyze=True
+    )
     assert "engine: by start" in text
     assert "b[i].price > b[i-1].price: between neighbours (Fenwick tree, n log n)" in text
     assert "passes over" in text

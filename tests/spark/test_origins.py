@@ -30,8 +30,8 @@ def test_a_statement_knows_its_patterns(spark) -> None:
 def test_calls_of_match_and_correlate_know_theirs(spark) -> None:
     found = episode.match(T, "PATTERN A; B WHERE A.v > B.v WITHIN 5", time="ts", key="k", spark=spark)
     assert origin_of(found).pattern().language.name == "event pattern"
-    live = episode.pattern(T, "PATTERN A; B WHERE A.v > B.v WITHIN 5", time="ts", key="k", spark=spark)
-    pairs = episode.correlate(live, live, recency=5)
+    live = episode.query("PATTERN A; B WHERE A.v > B.v WITHIN 5", episode.Events(T, time="ts", key="k"), spark=spark)
+    pairs = live.correlate(live, recency=5).run()
     both = inspected(origin_of(pairs).pattern())
     assert [one.keys for one in both] == [("k",), ("k",)]
 

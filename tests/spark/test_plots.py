@@ -30,8 +30,8 @@ def test_a_row_pattern_that_puts_out_no_labels(spark) -> None:
     rows = spec["datasets"]["rows"]
     assert [(row["x"], row["y"], row["label"]) for row in rows] == [(1, 3, "A"), (2, 2, "B"), (3, 1, "B")]
     assert len(spec["datasets"]["line"]) == 4
-    assert look(result, key={"k": None}).title == "k null: no match of A B+"
-    assert look(result, key="y").chosen is not None
+    assert look(result, of={"k": None}).title == "k null: no match of A B+"
+    assert look(result, of="y").chosen is not None
 
 
 def test_tables_that_are_too_large_to_choose_from(spark, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -47,10 +47,10 @@ def test_tables_that_are_too_large_to_choose_from(spark, monkeypatch: pytest.Mon
 
 def test_keys_that_are_too_long_are_cut(spark, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(choosing, "MOST_ROWS", 3)
-    found = look(episode.sql(FALL, spark=spark, t=T), key="x")
+    found = look(episode.sql(FALL, spark=spark, t=T), of="x")
     assert len(found.tables["line"]) == 3
     assert found.notes == ("Only the first 3 of 4 rows are looked at; between=… shows others.",)
-    later = look(episode.sql(FALL, spark=spark, t=T), key="x", between=(2, None))
+    later = look(episode.sql(FALL, spark=spark, t=T), of="x", between=(2, None))
     assert [row["x"] for row in later.tables["line"]] == [2, 3, 9]
 
 
@@ -58,7 +58,7 @@ def test_one_of_several_patterns(spark) -> None:
     result = episode.sql(f"{FALL} UNION ALL {FALL.replace('B+', 'B')}", spark=spark, t=T)
     with pytest.raises(episode.EpisodeAnalysisError, match="2 patterns"):
         episode.plot(result)
-    assert look(result, pattern=2, key="x").title == "x: 1 match of A B"
+    assert look(result, pattern=2, of="x").title == "x: 1 match of A B"
 
 
 def test_an_event_pattern_with_conditions_that_spark_tests(spark) -> None:
@@ -122,15 +122,15 @@ def test_correlated_patterns(spark) -> None:
 def test_correlated_tables(spark) -> None:
     falls = "PATTERN A; B WHERE A.v > B.v WITHIN 1 RETURN A.k AS k, B.v AS low"
     rises = "PATTERN C; D WHERE C.v < D.v WITHIN 1 RETURN C.key AS key, D.v AS high"
-    live = episode.pattern(WAVES, falls, time="ts", key="k", spark=spark)
+    live = episode.query(falls, episode.Events(WAVES, time="ts", key="k"), spark=spark)
     other = WAVES.rename_columns(["key", "at", "v"])
-    archive = episode.pattern(other, rises, time="at", key="key", spark=spark)
-    result = episode.correlate(live, archive, recency=5, on={"k": "key"}, where="high > low")
+    archive = episode.query(rises, episode.Events(other, time="at", key="key"), spark=spark)
+    result = live.correlate(archive, recency=5, on={"k": "key"}, where="high > low").run()
     assert result.count() == 1
-    for found in (look(result), look(result, key="x")):
+    for found in (look(result), look(result, of="x")):
         bars = [(row["lane"], row["x"], row["x2"]) for row in found.tables["matches"]]
         assert bars == [("archive", 1, 2), ("live", 4, 5)]
-    assert look(episode.correlate(live, archive, recency=1, on={"k": "key"})).total == 0
+    assert look(live.correlate(archive, recency=1, on={"k": "key"}).run()).total == 0
 
 
 def test_what_is_not_drawn(spark) -> None:

@@ -250,7 +250,7 @@ def test_matches_are_events_of_the_next_query(car_events: DataFrame) -> None:
 
 
 def test_explain(car_events: DataFrame) -> None:
-    reported = episode.explain_match(car_events, LISTING_1, time="ts", analyze=True)
+    reported = episode.query(LISTING_1, episode.Events(car_events, time="ts")).explain(analyze=True)
     for words in (
         "A: (accel > 8.0), at least 5s",
         "B to C: meets; overlaps; finishes; contains",

@@ -238,7 +238,7 @@ def test_options_of_streams_without_a_stream(spark: SparkSession, tmp_path: Path
         with pytest.raises(episode.EpisodeAnalysisError, match=complaint):
             episode.match(table, text, time="ts", options=options)
         with pytest.raises(episode.EpisodeAnalysisError, match=complaint):
-            episode.explain_match(table, text, time="ts", options=options)
+            episode.query(text, episode.Events(table, time="ts"), options=options).explain()
     bounded = RISING.replace("DEFINE", "WITHIN 5 DEFINE")
     both = f"{bounded} UNION ALL {bounded.replace('events', 'past')}"
     assert episode.sql(both, events=stream, past=table, options=options).isStreaming

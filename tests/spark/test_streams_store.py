@@ -126,7 +126,7 @@ def test_a_pattern_over_a_stream_by_its_name(spark: SparkSession, ticks: StreamS
     options = Options(end=END, shards=4)
     query = RISES.format(table="Ticks", order="")
     assert "envelopes of the stream store Ticks" in episode.explain(query, spark=spark, options=options)
-    classes = episode.explain_match("PATTERN SEQ(B b, S s) WITHIN 20", spark=spark, B="Ticks", S="Ticks")
+    classes = episode.query("PATTERN SEQ(B b, S s) WITHIN 20", spark=spark, B="Ticks", S="Ticks").explain()
     assert "101 ms behind ts (as its stream declares)" in classes
     ticks.append(events(0, 200))
     first = results.run(episode.sql(query, spark=spark, options=options))

@@ -161,7 +161,7 @@ def test_a_query_without_a_pattern_has_nothing_to_look_at(client: TestClient) ->
 
 def test_a_plot(client: TestClient) -> None:
     run = ended(client, FALLS)
-    found = client.post(f"/api/runs/{run['id']}/plot", json={"key": {"k": "y"}, "width": 500}).json()
+    found = client.post(f"/api/runs/{run['id']}/plot", json={"of": {"k": "y"}, "width": 500}).json()
     assert found["key"] == {"k": "y"}
     assert found["asks"] == "number"
     assert found["spec"]["vconcat"]
@@ -180,7 +180,7 @@ def test_a_report(client: TestClient) -> None:
 
 def test_why_not(client: TestClient) -> None:
     run = ended(client, FALLS)
-    answer = client.post(f"/api/runs/{run['id']}/why-not", json={"key": {"k": "x"}, "at": 3, "pattern": 1}).json()
+    answer = client.post(f"/api/runs/{run['id']}/why-not", json={"of": {"k": "x"}, "at": 3, "pattern": 1}).json()
     assert answer["answers"][0]["findings"]
     assert "k = " in answer["text"]
 

@@ -56,7 +56,7 @@ def test_instants_keep_their_moment(spark: SparkSession) -> None:
 def test_values_by_patterns_and_plans(spark: SparkSession) -> None:
     table = pa.table(COLUMNS)
     pattern = "PATTERN A; B WHERE A.v = 2 AND B.v = 5 WITHIN 5 minutes RETURN A.v AS low"
-    assert rows(episode.pattern(table, pattern, time="ts").matches().select("low")) == [(2,)]
+    assert rows(episode.query(pattern, episode.Events(table, time="ts")).run().select("low")) == [(2,)]
     classes = {"A": table.slice(0, 3), "B": pl.DataFrame(COLUMNS)}
     text = "PATTERN A; B WHERE A.v = 2 AND B.v = 5 RETURN A.v AS low, B.v AS high"
     assert rows(episode.match(text, time="ts", tables=classes).select("low", "high")) == [(2, 5)]

@@ -38,9 +38,9 @@ def test_a_dataframe_and_its_text_are_asked_alike(spark: SparkSession) -> None:
         if isinstance(time, str) and zone not in ("UTC", "Etc/UTC"):
             continue
         for answer in (
-            episode.why_not(frame, key="x", at=time),
-            episode.why_not(FALLS, WORD, key={"K": "x"}, at=time, spark=spark, t=T),
-            episode.why_not(frame, key=["x"], between=(time, time), pattern=1),
+            episode.why_not(frame, of="x", at=time),
+            episode.query(FALLS, args=WORD, spark=spark, t=T).why_not(of={"K": "x"}, at=time),
+            episode.why_not(frame, of=["x"], between=(time, time), pattern=1),
         ):
             (finding,) = answer.findings
             assert finding.values == {"B.v": 5, "PREV(B.v)": 2}
@@ -50,12 +50,12 @@ def test_a_dataframe_and_its_text_are_asked_alike(spark: SparkSession) -> None:
 
 
 def test_what_spark_computes_has_values_too(spark: SparkSession) -> None:
-    answer = episode.why_not(FALLS, {"word": "C"}, key="x", at=BEGIN + timedelta(seconds=1), spark=spark, t=T)
+    answer = episode.query(FALLS, args={"word": "C"}, spark=spark, t=T).why_not(of="x", at=BEGIN + timedelta(seconds=1))
     assert "upper(note 'c') <> :word is false" in answer.findings[0].message
 
 
 def test_the_forms_of_an_answer(spark: SparkSession) -> None:
-    answer = episode.why_not(FALLS, WORD, key="x", spark=spark, t=T)
+    answer = episode.query(FALLS, args=WORD, spark=spark, t=T).why_not(of="x")
     lines = str(answer).splitlines()
     marked = next(at for at, line in enumerate(lines) if "PATTERN (A B B) DEFINE" in line)
     assert lines[marked + 1].strip() == "^" * len("B.v < PREV(B.v)")
@@ -69,23 +69,21 @@ def test_the_forms_of_an_answer(spark: SparkSession) -> None:
 
 def test_a_null_key_and_keys_without_rows(spark: SparkSession) -> None:
     frame = episode.sql(FALLS, WORD, spark=spark, t=T)
-    assert episode.why_not(frame, key={"k": None}).findings[0].kind == "end of rows"
-    assert episode.why_not(frame, key="z").findings[0].message == "There are no rows with k = 'z'."
+    assert episode.why_not(frame, of={"k": None}).findings[0].kind == "end of rows"
+    assert episode.why_not(frame, of="z").findings[0].message == "There are no rows with k = 'z'."
 
 
 @pytest.mark.parametrize(
     ("given", "said"),
     [
         ({}, r"Which key\? The events are partitioned by k"),
-        ({"key": "x", "at": 5}, "at=5 does not fit the column ts of type timestamp"),
-        ({"key": "x", "at": "soon"}, "at='soon' does not fit"),
-        ({"key": "x", "between": 5}, "between=5: two times are needed"),
-        ({"key": "x", "at": BEGIN, "between": (BEGIN, None)}, "at= and between= are both given"),
-        ({"key": "x", "between": (BEGIN, BEGIN - timedelta(1))}, "the last time comes before the first"),
-        ({"key": "x", "pattern": 2}, "the query has 1 pattern"),
-        ({"key": "x", "args": WORD}, "args= has no meaning here"),
-        ({"key": "x", "t": T}, "t= has no meaning here"),
-        ({"key": {"q": 1}}, "partitioned by k"),
+        ({"of": "x", "at": 5}, "at=5 does not fit the column ts of type timestamp"),
+        ({"of": "x", "at": "soon"}, "at='soon' does not fit"),
+        ({"of": "x", "between": 5}, "between=5: two times are needed"),
+        ({"of": "x", "at": BEGIN, "between": (BEGIN, None)}, "at= and between= are both given"),
+        ({"of": "x", "between": (BEGIN, BEGIN - timedelta(1))}, "the last time comes before the first"),
+        ({"of": "x", "pattern": 2}, "the query has 1 pattern"),
+        ({"of": {"q": 1}}, "partitioned by k"),
     ],
 )
 def test_what_cannot_be_asked(spark: SparkSession, given: dict[str, object], said: str) -> None:
@@ -98,7 +96,7 @@ def test_row_patterns_in_windows_are_refused(spark: SparkSession) -> None:
     text = """SELECT k, first(v) OVER w FROM t WINDOW w AS (PARTITION BY k ORDER BY ts
               ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING PATTERN (A B) DEFINE B AS B.v < A.v)"""
     with pytest.raises(episode.EpisodeUnsupportedError, match="why_not cannot answer for"):
-        episode.why_not(text, key="x", spark=spark, t=T)
+        episode.query(text, spark=spark, t=T).why_not(of="x")
 
 
 def test_both_patterns_of_a_correlation_are_asked(spark: SparkSession) -> None:
@@ -106,15 +104,15 @@ def test_both_patterns_of_a_correlation_are_asked(spark: SparkSession) -> None:
     clause = (
         "MATCH_RECOGNIZE (PARTITION BY k ORDER BY ts MEASURES A.v AS a {} MATCH PATTERN (A B) DEFINE B AS B.v {} A.v)"
     )
-    live = episode.pattern(table, clause.format("INCREMENTAL", ">"), spark=spark)
-    archive = episode.pattern(table, clause.format("MAXIMAL", "<"), spark=spark)
-    pairs = episode.correlate(live, archive, recency=2)
-    one, other = episode.why_not(pairs, key="x", at=3).answers
+    live = episode.query(clause.format("INCREMENTAL", ">"), episode.Events(table), spark=spark)
+    archive = episode.query(clause.format("MAXIMAL", "<"), episode.Events(table), spark=spark)
+    pairs = live.correlate(archive, recency=2).run()
+    one, other = episode.why_not(pairs, of="x", at=3).answers
     assert (one.role, one.asked.first, one.asked.last) == ("live", 3, 3)
     assert (other.role, other.asked.first, other.asked.last) == ("archive", 1, 3)
     assert one.findings[0].kind == "found"
     assert [finding.kind for finding in other.findings] == ["found", "condition"]
-    (one, _) = episode.why_not(pairs, key={"live": "x", "archive": "z"}, at=1).answers
+    (one, _) = episode.why_not(pairs, of={"live": "x", "archive": "z"}, at=1).answers
     assert "B.v 3 > A.v 4 is false" in one.findings[0].message
 
 
@@ -124,10 +122,10 @@ def test_times_without_a_zone_and_long_windows(spark: SparkSession) -> None:
     table = pa.table({"ts": times, "v": [5, 4, 3, 2, 9]})
     text = """SELECT * FROM t MATCH_RECOGNIZE (ORDER BY ts MEASURES A.v AS a PATTERN (A B+ C) WITHIN 2 seconds
               DEFINE B AS B.v < PREV(B.v), C AS C.v > A.v)"""
-    answer = episode.why_not(text, at="2026-01-05 10:00:00", spark=spark, t=table)
+    answer = episode.query(text, spark=spark, t=table).why_not(at="2026-01-05 10:00:00")
     assert answer.findings[0].message.startswith("WITHIN 2 seconds had ended at 2026-01-05 10:00:03")
     longer = text.replace("2 seconds", "10 minutes")
-    answer = episode.why_not(longer, at="2026-01-05 10:00:00", spark=spark, t=table)
+    answer = episode.query(longer, spark=spark, t=table).why_not(at="2026-01-05 10:00:00")
     assert "outside WITHIN 10 minutes by 5 min." in answer.findings[0].message
 
 
@@ -146,10 +144,9 @@ def test_declared_streams_are_asked_in_their_past(
     if archived:
         store.archive()
     store.append(pa.table({"k": ["x", "y"], "ts": [3, 3], "v": pa.array([3, 1], pa.int32())}))
-    query = """SELECT * FROM Ticks MATCH_RECOGNIZE (
+    text = """SELECT * FROM Ticks MATCH_RECOGNIZE (
         PARTITION BY k MEASURES A.v AS a PATTERN (A B B) WITHIN 100 DEFINE B AS B.v < PREV(B.v))"""
-    answer = episode.why_not(query, key="x", at=1, spark=spark)
+    query = episode.query(text, spark=spark)
+    answer = query.why_not(of="x", at=1)
     assert "B failed at 3: B.v 3 < PREV(B.v) 3 is false." in answer.findings[0].message
-    assert (
-        "The rows of the key so far end at 3" in episode.why_not(query, key="x", at=3, spark=spark).findings[0].message
-    )
+    assert "The rows of the key so far end at 3" in query.why_not(of="x", at=3).findings[0].message

@@ -25,7 +25,7 @@ T = pa.table(
 
 def asked(spark: SparkSession, pattern: str, **place: object) -> episode.WhyNot:
     found = episode.match(T, pattern, time="ts", key="k", type_column="type", spark=spark)
-    return episode.why_not(found, key="x", **place)  # type: ignore[arg-type]
+    return episode.why_not(found, of="x", **place)  # type: ignore[arg-type]
 
 
 def test_times_have_a_zone_and_durations_units(spark: SparkSession) -> None:
@@ -66,7 +66,7 @@ def test_a_table_for_each_class(spark: SparkSession) -> None:
 def test_situations(spark: SparkSession) -> None:
     text = "DEFINE hot AS v > 2 AT LEAST 9 seconds, calm AS v < 2 PATTERN hot before calm WITHIN 1 minute"
     found = episode.match(T, text, time="ts", key="k", spark=spark)
-    finding = episode.why_not(found, key="x", at=BEGIN + timedelta(seconds=3)).findings[0]
+    finding = episode.why_not(found, of="x", at=BEGIN + timedelta(seconds=3)).findings[0]
     assert finding.kind == "too short"
     assert "is too short by 5 s (AT LEAST 9 s)" in finding.message
     assert finding.at == BEGIN
@@ -79,4 +79,4 @@ def test_a_key_without_events(spark: SparkSession, pattern: str) -> None:
     found = episode.match(
         T, pattern, time="ts", key="k", spark=spark, **({"type_column": "type"} if "DEFINE" not in pattern else {})
     )
-    assert episode.why_not(found, key="z").findings[0].message == "There are no events with k = 'z'."
+    assert episode.why_not(found, of="z").findings[0].message == "There are no events with k = 'z'."

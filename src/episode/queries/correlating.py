@@ -1,12 +1,12 @@
-"""Two patterns given by calls of `pattern`, and their correlation by a call of `correlate`."""
+"""Two patterns given with their events, and their correlation by recency."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Union
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Union
 
-from episode.errors import EpisodeAnalysisError
+from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
 from episode.lang.correlation.parser import comparisons, equalities
 from episode.lang.correlation.syntax import Comparison, Correlation, Equality
 from episode.lang.cursor import Cursor, closest, top_words
@@ -27,52 +27,52 @@ from episode.queries.pairs import PAIRS, escaped, lateral, tables_text
 from episode.queries.planning import plan_pair
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
+
+    from episode.queries.live_output import Into
+    from episode.queries.starting import Wishes
+    from episode.spark.live import LiveQuery
 
 On = Union[str, Sequence[str], Mapping[str, str]]
 """Columns that are equal: of both by one name, or those of the live pattern with those of the archive pattern."""
 
 
 @dataclass(frozen=True)
-class Pattern:
-    """A pattern with its events: by itself, or one of two that are correlated. Nothing is planned before it is used."""
-
-    call: MatchQuery
-
-    def matches(self, options: Options | None = None) -> DataFrame:
-        """Its matches alone, as `match` gives them."""
-        return replace(self.call, options=options or Options()).frame()
-
-
-@dataclass(frozen=True)
 class CorrelateQuery:
-    """A call of `correlate`, whose arguments these are."""
+    """Two patterns with their events, correlated by recency; nothing is planned yet."""
 
-    live: Pattern
-    archive: Pattern
+    live: MatchQuery
+    archive: MatchQuery
     recency: Length
     on: On
     where: str | None
     ordered: bool
     options: Options
-    spark: SparkSession | None = None
     arguments: Mapping[str, object] = field(default_factory=dict)
 
-    def placed(self) -> PlacedPattern:
-        """The correlation, planned over the events of both patterns."""
+    def __post_init__(self) -> None:
         for name, one in ((LIVE, self.live), (ARCHIVE, self.archive)):
-            if not isinstance(one, Pattern):
+            if not isinstance(one, MatchQuery):
                 raise EpisodeAnalysisError(
-                    f"{name}= is a {type(one).__name__}.", hint="Give it by episode.pattern(events, text, …)."
+                    f"The {name} side of a correlation is not a pattern with its events.",
+                    hint="Make it with episode.query(pattern, Events(table, …)), or write the correlation in SQL.",
                 )
+            if one.options != Options():
+                raise EpisodeAnalysisError(
+                    f"The {name} pattern has options, which are for the whole correlation.",
+                    hint="Write live.correlate(archive, options=Options(…), …).",
+                )
+
+    def query(self) -> Correlation:
+        """The correlation of both patterns, parsed and checked."""
         if not isinstance(self.ordered, bool):
             raise EpisodeAnalysisError(f"ordered={self.ordered!r}: True or False is needed.")
-        queries = [one.call.query() for one in (self.live, self.archive)]
+        queries = [one.query() for one in (self.live, self.archive)]
         self.options.check_use([*(language_of(query) for query in queries), LANGUAGES[Correlation]])
         where = self._where()
         check_arguments(where, tokenize(where), self.arguments)
         found = [*self._on(), *_equalities(where)]
-        query = Correlation(
+        return Correlation(
             live=queries[0],
             archive=queries[1],
             duration=duration_of("recency", self.recency),
@@ -82,20 +82,25 @@ class CorrelateQuery:
             source=Source(str(self.recency)),
             names=(LIVE, ARCHIVE),
         )
-        session, live = self.live.call.events_of(queries[0])
-        _, archive = self.archive.call.events_of(queries[1])
+
+    def origin(self) -> Origin:
+        """The correlation, planned over the events of both patterns."""
+        query = self.query()
+        session, live = self.live.events_of(query.live)
+        _, archive = self.archive.events_of(query.archive)
         run = self.options.run(1, self._all_arguments())
-        planned = plan_pair(self.spark or session, query, live, archive, run)
+        planned = plan_pair(session, query, live, archive, run)
         self.options.check_streams([planned])
-        return PlacedPattern(query, (live, archive), planned, run)
+        text = "\n\n".join(language_of(one).source(one).text for one in (query.live, query.archive))
+        return Origin(text, session, (PlacedPattern(query, (live, archive), planned, run),))
 
     def frame(self) -> DataFrame:
         """The pairs: columns of the live match, of the archive match, and when the pair begins and ends."""
         from episode.spark.errors import Copies
         from episode.spark.tables import run_sql
 
-        placed = self.placed()
-        pairs = placed.planned.frame()
+        origin = self.origin()
+        pairs = origin.pattern().planned.frame()
         columns = pairs.columns
         self._check_on(columns)
         items = [f"{PAIRS}.{escaped(quote(name))} AS {escaped(quote(new))}" for name, new in _new_names(columns)]
@@ -106,8 +111,14 @@ class CorrelateQuery:
         copies = Copies(self._where(), {(0, len(self._where()))})
         spark = pairs.sparkSession
         found = run_sql(spark, text, {"pairs": pairs}, self.arguments, copies)
-        texts = (one.call.query().source.text for one in (self.live, self.archive))
-        return remember(found, Origin("\n\n".join(texts), spark, (placed,)))
+        return remember(found, origin)
+
+    def local(self) -> Any:
+        raise EpisodeUnsupportedError("TODO")
+
+    def start(self, into: Into, wishes: Wishes) -> LiveQuery:
+        """Refuse: live tasks read a declared stream, which a statement names."""
+        return self.live.start(into, wishes)
 
     def _where(self) -> str:
         return "" if self.where is None else text_of(self.where)
@@ -138,7 +149,7 @@ class CorrelateQuery:
 
     def _all_arguments(self) -> dict[str, object]:
         merged: dict[str, object] = {}
-        for given in (self.live.call.arguments, self.archive.call.arguments, self.arguments):
+        for given in (self.live.arguments, self.archive.arguments, self.arguments):
             for name, value in given.items():
                 if name in merged and merged[name] != value:
                     raise EpisodeAnalysisError(

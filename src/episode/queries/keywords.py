@@ -1,4 +1,4 @@
-"""Keyword arguments that are neither options nor tables of a query: typing mistakes, which are named.
+"""Keyword arguments that are neither options nor tables of a query: mistakes, which are named.
 
 The public functions take tables by keyword, so that Python lets a misspelt option through as a table.
 """
@@ -11,14 +11,17 @@ from typing import Any
 from episode.errors import EpisodeAnalysisError
 from episode.lang.cursor import closest
 from episode.lang.lexer import Kind, Token
+from episode.queries.events import EVENT_COLUMNS
 
-OF_STATEMENTS = ("args", "spark", "options", "tables", "analyze", "format")
-"""The options of `sql` and `explain`."""
-OF_PATTERNS = (
-    "events", "text", "args", "time", "start", "key", "type_column", "strategy", "detect", "granularity",
-    "probabilities", "width", "spark", "options", "tables", "analyze", "format",
-)  # fmt: skip
-"""Those of `match` and the functions beside it."""
+OPTIONS = {
+    "query": ("events", "args", "spark", "options", "tables"),
+    "sql": ("args", "spark", "options", "tables"),
+    "sql_local": ("args", "options", "tables"),
+    "explain": ("args", "spark", "options", "analyze", "format", "tables"),
+    "match": ("events", "text", "args", *EVENT_COLUMNS, "spark", "options", "tables"),
+}
+"""Arguments of the public functions that take tables by keyword."""
+WRITTEN = {"key": "PARTITION BY", "time": "ORDER BY", "type_column": "TYPE BY"}
 
 
 def check_statement_tables(function: str, tables: Mapping[str, Any], tokens: Iterable[Token]) -> None:
@@ -27,8 +30,13 @@ def check_statement_tables(function: str, tables: Mapping[str, Any], tokens: Ite
     mentioned = {name.lower() for name in names}
     for name in tables:
         if not isinstance(name, str) or not name or name.lower() in mentioned:
-            continue  # what is no name is refused with the tables
-        _check_option(function, name, OF_STATEMENTS)
+            continue  # what is not a name is refused with the tables
+        _check_option(function, name)
+        if name in EVENT_COLUMNS:
+            raise EpisodeAnalysisError(
+                f"{name} is about events, and {function} runs a statement, which has its columns inside.",
+                hint=f"Write {WRITTEN.get(name, 'it')} there, or give a pattern alone, and Events(table, {name}=…).",
+            )
         guess = closest(name, names)
         raise EpisodeAnalysisError(
             f"The table {name} is given, but the statement does not use it.",
@@ -41,11 +49,11 @@ def _is_name(token: Token) -> bool:
 
 
 def check_pattern_tables(function: str, tables: Mapping[str, Any], classes: Iterable[str] | None) -> None:
-    """Every table that is given must be that of a class. classes: None where all events are in one table."""
+    """Every table that is given must be that of a class. classes: None if all events are in one table."""
     known = None if classes is None else list(classes)
     for name in tables:
         if known is None or name not in known:
-            _check_option(function, name, OF_PATTERNS)
+            _check_option(function, name)
     unknown = [] if known is None else [name for name in tables if name not in known]
     if known is not None and unknown:
         guess = closest(unknown[0], [name for name in known if name not in tables])
@@ -55,8 +63,8 @@ def check_pattern_tables(function: str, tables: Mapping[str, Any], classes: Iter
         )
 
 
-def _check_option(function: str, name: str, options: Iterable[str]) -> None:
-    """An error where a name is nearly that of an option."""
-    guess = closest(name, options)
+def _check_option(function: str, name: str) -> None:
+    """Raise an error if a name is nearly that of an option."""
+    guess = closest(name, OPTIONS[function])
     if guess is not None:
         raise EpisodeAnalysisError(f"{name} is not an option of {function}; did you mean {guess}?")

@@ -43,7 +43,7 @@ class Given:
     interval: tuple[str, str] | None = None
     granularity: Length | None = None
     probabilities: str | None = None
-    width: Length | None = None
+    interval_width: Length | None = None
 
 
 @dataclass(frozen=True)

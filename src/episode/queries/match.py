@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from episode.errors import EpisodeAnalysisError
+from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
 from episode.lang.lexer import tokenize
 from episode.lang.table_patterns import pattern_of
-from episode.plan.events.imprecise import NO_TIE_BREAKER
 from episode.plan.parameters import check_arguments
 from episode.queries.inputs import Table, checked_tables, keyword_tables, one_table, session_of, text_of
 from episode.queries.keywords import check_pattern_tables
-from episode.queries.language import Given, Length
+from episode.queries.language import Given
 from episode.queries.languages import language_of
 from episode.queries.languages.events import strategy_of
 from episode.queries.options import Options
@@ -27,6 +26,9 @@ if TYPE_CHECKING:
     from episode.lang.rows.syntax import MatchRecognize
     from episode.lang.table_patterns import PatternQuery
     from episode.plan.pattern import RunOptions
+    from episode.queries.live_output import Into
+    from episode.queries.starting import Wishes
+    from episode.spark.live import LiveQuery
     from episode.spark.query import PlannedQuery
 
 
@@ -35,62 +37,82 @@ Reader = Callable[[str, "Strategy | None"], "PatternQuery | MatchRecognize"]
 
 @dataclass(frozen=True)
 class MatchQuery:
-    """A call of `match`, whose arguments these are: events and a pattern, or a pattern and a table per class.
+    """A pattern over one table of events, or over one table per class; nothing is planned yet.
 
-    read: what reads the pattern, where not every language will do.
+    events: None if there is a table per class. read: what reads the pattern, if not every language will do. function:
+    the public function that was called.
     """
 
-    events: Table
-    text: str | None
+    events: Table | None
+    text: str
     given: Given
     spark: SparkSession | None
     options: Options
     tables: dict[str, Table]
     arguments: Mapping[str, object] = field(default_factory=dict)
     read: Reader = pattern_of
+    function: str = "match"
 
     def query(self) -> Any:
         """The pattern, parsed; its arguments are checked."""
-        if self.text is None and (not isinstance(self.events, str) or not self.tables):
+        if self.events is None and (not isinstance(self.text, str) or not self.tables):
             raise EpisodeAnalysisError(
-                "match needs events and a pattern.",
+                f"{self.function} needs events and a pattern.",
                 hint="Write match(df, 'PATTERN …', time='ts') or match('PATTERN …', time='ts', A=df_a, B=df_b).",
             )
-        if self.text is not None and self.tables:
-            check_pattern_tables("match", self.tables, None)
+        if self.events is not None and self.tables:
+            check_pattern_tables(self.function, self.tables, None)
             raise EpisodeAnalysisError(
-                f"match has one DataFrame of all events, and tables besides: {', '.join(self.tables)}.",
+                f"{self.function} has one table of all events, and further tables: {', '.join(self.tables)}.",
                 hint="Give one of the two.",
             )
-        text = text_of(self.events if self.text is None else self.text)
+        text = text_of(self.text)
         query = self.read(text, strategy_of(self.given.strategy))
         check_arguments(text, tokenize(text), self.arguments)
         language = language_of(query)
         language.check_arguments(self.given)
         language.check_given_events(query)
-        if self.text is None and language.classes(query):
-            check_pattern_tables("match", self.tables, language.classes(query))
+        if self.events is None and language.classes(query):
+            check_pattern_tables(self.function, self.tables, language.classes(query))
         return query
 
-    def placed(self) -> PlacedPattern:
+    def origin(self) -> Origin:
         """The pattern, planned over its events."""
         query = self.query()
-        events, planned = self._planned(query)
+        session, events, planned = self._planned(query)
         warn_of_input(query, events, planned)
-        return PlacedPattern(query, (events,), planned, self._run)
+        return Origin(text_of(self.text), session, (PlacedPattern(query, (events,), planned, self._run),))
 
     def frame(self) -> DataFrame:
         """The matches, lazily, with a note of this call."""
-        placed = self.placed()
-        frame = placed.planned.frame()
-        return remember(frame, Origin(placed.source.text, frame.sparkSession, (placed,)))
+        origin = self.origin()
+        return remember(origin.pattern().planned.frame(), origin)
 
-    def _planned(self, query: object) -> tuple[PatternEvents, PlannedQuery]:
+    def local(self) -> Any:
+        """The matches in this process."""
+        from episode.queries.local_statement import match_local
+
+        self.query()
+        if self.events is None:
+            raise EpisodeUnsupportedError(
+                "In process, a pattern is over one table of all events.",
+                hint="Put the events into one table with a type column: Events(table, type_column=…), or use Spark.",
+            )
+        return match_local(self.events, text_of(self.text), self.given, self.options, self.arguments)
+
+    def start(self, into: Into, wishes: Wishes) -> LiveQuery:
+        """Refuse: live tasks read a declared stream, which a statement names."""
+        raise EpisodeUnsupportedError(
+            "A live query is a statement over a declared stream.",
+            hint="Name the stream in the pattern: episode.query('FROM stream PATTERN …').",
+        )
+
+    def _planned(self, query: object) -> tuple[SparkSession, PatternEvents, PlannedQuery]:
         self.options.check_use([language_of(query)])
         session, events = self.events_of(query)
         planned = plan_over(session, query, events, self._run)
         self.options.check_streams([planned])
-        return events, planned
+        return session, events, planned
 
     @property
     def _run(self) -> RunOptions:
@@ -99,7 +121,7 @@ class MatchQuery:
 
     def events_of(self, query: object) -> tuple[SparkSession, PatternEvents]:
         """The session, and the events of the pattern in it."""
-        if self.text is not None:
+        if self.events is not None:
             session, frame = one_table(self.spark, self.events)
             return session, PatternEvents(frame, self.given)
         language = language_of(query)
@@ -112,50 +134,3 @@ class MatchQuery:
         session = session_of(self.spark, tables)
         frames = keyword_tables(session, tables)
         return session, events_of_classes(session, query, frames, self.given)
-
-
-def given_of(
-    time: str | tuple[str, str] | None,
-    start: str | None,
-    key: str | Sequence[str],
-    type_column: str | None,
-    strategy: str | None,
-    detect: str | None,
-    granularity: Length | None,
-    probabilities: str | None,
-    width: Length | None,
-) -> Given:
-    """The arguments of `match`, whose time is a column, or the two between which it lies."""
-    names_given = {"start": start, "type_column": type_column, "probabilities": probabilities}
-    for name, value in {**names_given, "strategy": strategy, "detect": detect}.items():
-        if value is not None and not isinstance(value, str):
-            what = "the name of a column" if name in names_given else "a text"
-            raise EpisodeAnalysisError(f"{name}={value!r}: {what} is needed.")
-    interval = None
-    if time is not None and not isinstance(time, str):
-        if not isinstance(time, tuple) or len(time) != 2 or not all(isinstance(name, str) for name in time):
-            raise EpisodeAnalysisError(
-                f"time={time!r}: the name of one column is needed, or a tuple of two names.",
-                hint="Write time='ts', or time=('lo', 'hi') if the time of an event is imprecise, between two columns. "
-                + NO_TIE_BREAKER,
-            )
-        time, interval = None, time
-    elif granularity is not None or probabilities is not None or width is not None:
-        raise EpisodeAnalysisError(
-            "granularity, probabilities and width are for imprecise time.",
-            hint="Say between which columns time lies: time=('lo', 'hi').",
-        )
-    return Given(
-        time, start, keys_of(key), type_column, strategy, detect, interval, granularity, probabilities, width
-    )  # fmt: skip
-
-
-def keys_of(key: str | Sequence[str]) -> tuple[str, ...]:
-    """The names of partition columns: one, or several."""
-    names = (key,) if isinstance(key, str) else tuple(key) if isinstance(key, Sequence) else (key,)
-    wrong = [name for name in names if not isinstance(name, str)]
-    if wrong:
-        raise EpisodeAnalysisError(
-            f"key={key!r}: {wrong[0]!r} is no name of a column.", hint="Write for example key='id' or key=['a', 'b']."
-        )
-    return names

@@ -45,11 +45,13 @@ class PlacedPattern:
 
 @dataclass(frozen=True)
 class Origin:
-    """A query that was planned. text: as it was written. patterns: those in it, in the order of their places."""
+    """A query that was planned. text: as it was written. patterns: those in it, in the order of their places.
+    no_patterns: why there are none, if there are none."""
 
     text: str
     spark: SparkSession
     patterns: tuple[PlacedPattern, ...]
+    no_patterns: str = ""
 
     def pattern(self, number: int | None = None) -> PlacedPattern:
         """The pattern that is meant: the only one, or by its number from 1 on."""
@@ -73,7 +75,9 @@ def remember(frame: DataFrame, origin: Origin) -> DataFrame:
 
 
 def origin_of(frame: object) -> Origin:
-    """Where a DataFrame comes from, or an error that says what to give."""
+    """Where a DataFrame comes from, or an error that says what to give. An origin is its own."""
+    if isinstance(frame, Origin):
+        return frame
     found = getattr(frame, "__dict__", {}).get(_NOTE)
     if not isinstance(found, Origin):
         what = "this DataFrame" if hasattr(frame, "sparkSession") else f"a {type(frame).__name__}"

@@ -123,7 +123,8 @@ class StatementQuery:
     def origin(self) -> Origin:
         """What the result comes from."""
         patterns = tuple(placed for _, placed in sorted(self.placed.items()))
-        return Origin(self.statement.source, self.spark, patterns)
+        why = "it is about streams." if self.statement.streams is not None else "Spark evaluates all of it."
+        return Origin(self.statement.source, self.spark, patterns, f"No pattern in this statement: {why}")
 
     def plan(self) -> None:
         """Plan the patterns; what the statement changes or makes (CREATE, INSERT) is not done."""

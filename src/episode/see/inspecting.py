@@ -84,7 +84,7 @@ class Inspected:
         """The values of the key columns from what a caller gives: one value, several in order, or a mapping by name."""
         if not self.keys:
             if given is not None:
-                raise EpisodeAnalysisError(f"key={given!r}: the events of this pattern are not partitioned.")
+                raise EpisodeAnalysisError(f"of={given!r}: the events of this pattern are not partitioned.")
             return {}
         if isinstance(given, Mapping):
             values = dict(given)
@@ -105,8 +105,8 @@ class Inspected:
         names = ", ".join(f"{name!r}: …" for name in self.keys)
         guess = "" if meant is None else f"Did you mean {meant}? "
         return EpisodeAnalysisError(
-            f"key={given!r}: the events are partitioned by {', '.join(self.keys)}.",
-            hint=f"{guess}Write key={{{names}}}.",
+            f"of={given!r}: the events are partitioned by {', '.join(self.keys)}.",
+            hint=f"{guess}Write of={{{names}}}.",
         )
 
     def _check_table(self) -> None:

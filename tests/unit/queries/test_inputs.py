@@ -21,7 +21,7 @@ def test_a_query_is_a_text() -> None:
 
 @pytest.mark.parametrize("key", [5, [5], ("a", None)])
 def test_keys_are_names(key: Any) -> None:
-    with pytest.raises(EpisodeAnalysisError, match="is no name of a column"):
+    with pytest.raises(EpisodeAnalysisError, match="is not the name of a column"):
         episode.match("events.parquet", "PATTERN A; B", key=key)
 
 

@@ -9,7 +9,8 @@ import pytest
 
 import episode
 from episode.errors import EpisodeAnalysisError
-from episode.queries.keywords import OF_PATTERNS, OF_STATEMENTS
+from episode.queries.events import EVENT_COLUMNS
+from episode.queries.keywords import OPTIONS
 
 AB = "PATTERN A; B"
 STATEMENT = "SELECT * FROM trades MATCH_RECOGNIZE (ORDER BY ts MEASURES 1 AS one PATTERN (A))"
@@ -23,8 +24,9 @@ def options_of(*functions: Any) -> set[str]:
 
 
 def test_the_known_options_are_those_of_the_functions() -> None:
-    assert set(OF_STATEMENTS) == options_of(episode.sql, episode.explain)
-    assert set(OF_PATTERNS) == options_of(episode.match, episode.explain_match, episode.pattern)
+    for name, known in OPTIONS.items():
+        named = set(EVENT_COLUMNS) if name == "match" else set()
+        assert set(known) == (options_of(getattr(episode, name)) | named) - {"text"} | {"text"} & set(known)
 
 
 @pytest.mark.parametrize(
@@ -47,7 +49,10 @@ def test_the_known_options_are_those_of_the_functions() -> None:
             lambda: episode.sql(STATEMENT, trades=1, option=None),
             "option is not an option of sql; did you mean option",
         ),
-        (lambda: episode.explain(STATEMENT, trades=1, analyse=True), "analyse is not an option of sql; did you mean"),
+        (
+            lambda: episode.explain(STATEMENT, trades=1, analyse=True),
+            "analyse is not an option of explain; did you mean",
+        ),
         (
             lambda: episode.sql(STATEMENT, trade=1),
             "The table trade is given, but the statement does not use it.\n  Did you mean trades?",
@@ -58,7 +63,7 @@ def test_the_known_options_are_those_of_the_functions() -> None:
         ),
         (lambda: episode.sql_local(STATEMENT, trades=1, customers=1), "The table customers is given"),
         (lambda: episode.sql(None), "A query is a text, not a NoneType."),
-        (lambda: episode.match(object(), AB, key=5), "key=5: 5 is no name of a column."),
+        (lambda: episode.match(object(), AB, key=5), "key=5: 5 is not the name of a column."),
         (
             lambda: episode.match(object(), AB, type_column=5),
             "type_column=5: the name of a column is needed",

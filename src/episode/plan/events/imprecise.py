@@ -46,7 +46,7 @@ NO_TIE_BREAKER = (
     "Events of equal time have no order, and a second column does not give them one: make the times unique, as by "
     "ts * 1000 + seq, or use MATCH_RECOGNIZE with ORDER BY ts, seq."
 )
-WIDER = "Write TIME BETWEEN lo AND hi WIDTH 20 seconds (in match: width='20 seconds')."
+WIDER = "Write TIME BETWEEN lo AND hi WIDTH 20 seconds (in Python: interval_width='20 seconds')."
 
 
 @dataclass(frozen=True)

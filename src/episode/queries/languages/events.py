@@ -41,7 +41,17 @@ class EventPatterns(Language[EventQuery]):
     called = "the event pattern"
     options = frozenset({"step_budget", "match_times", "closure", "results", "counts"})
     arguments = frozenset(
-        {"time", "start", "key", "type_column", "strategy", "interval", "granularity", "probabilities", "width"}
+        {
+            "time",
+            "start",
+            "key",
+            "type_column",
+            "strategy",
+            "interval",
+            "granularity",
+            "probabilities",
+            "interval_width",
+        }
     )
 
     def source(self, query: EventQuery) -> Source:
@@ -191,7 +201,7 @@ class EventPatterns(Language[EventQuery]):
                 )
             granularity, width = (
                 None if value is None else duration_of(name, value)
-                for name, value in (("granularity", given.granularity), ("width", given.width))
+                for name, value in (("granularity", given.granularity), ("interval_width", given.interval_width))
             )
             written = Interval(*given.interval, given.probabilities, granularity, width, query.source.pattern)
         others = given.time or query.input.time or given.start or query.input.start

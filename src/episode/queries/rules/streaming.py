@@ -274,7 +274,7 @@ def over_stream(
     from episode.queries.inputs import session_of
 
     spark = session_of(None, {"events": frame})
-    for name in ("detect", "interval", "granularity", "probabilities", "width"):
+    for name in ("detect", "interval", "granularity", "probabilities", "interval_width"):
         if getattr(given, name) is not None:
             said = "time=(…, …)" if name == "interval" else f"{name}={getattr(given, name)!r}"
             raise EpisodeUnsupportedError(

@@ -33,9 +33,9 @@ AROUND = 12
 
 @dataclass(frozen=True)
 class Wish:
-    """Arguments of `plot`. width: of the picture in pixels."""
+    """Arguments of `plot`. of: the value of the key. width: of the picture in pixels."""
 
-    key: object = None
+    of: object = None
     between: tuple[object, object] | None = None
     match: int | None = None
     choose: str = LONGEST
@@ -96,8 +96,8 @@ class KeyChoice:
 
     def choose(self) -> ChosenKey:
         inspected = self.labelling.inspected
-        if self.wish.key is not None or not inspected.keys:
-            return self._in_key(inspected.key_of(self.wish.key))
+        if self.wish.of is not None or not inspected.keys:
+            return self._in_key(inspected.key_of(self.wish.of))
         if inspected.events.frame.isStreaming or inspected.events.frame.count() <= ALL_KEYS:
             return self._in_all_keys()
         key = self._key_by_spark()
@@ -205,7 +205,7 @@ class KeyChoice:
             there = np.isin(part, part[extents.number == self.wish.match])
             if not there.any():
                 raise EpisodeAnalysisError(
-                    f"match={self.wish.match}: no key has so many matches.", hint="Choose the key: key=…"
+                    f"match={self.wish.match}: no key has so many matches.", hint="Choose the key: of=…"
                 )
             lengths = np.where(there, lengths, np.nan)
         best = _best(lengths, extents.count, self.wish.choose)

@@ -41,7 +41,7 @@ _CHARTS: dict[str, Callable[[Look, int, int | None], Spec]] = {
 
 
 def plot(result: object, *, width: int = WIDTH, height: int | None = None, **wish: Any) -> Picture:
-    """Draw the matches of a result; see `episode.plot`."""
+    """Draw the matches of a query; see `Query.plot`."""
     check_installed()
     if height is not None and (isinstance(height, bool) or not isinstance(height, int) or height < 40):
         raise EpisodeAnalysisError(f"height={height!r}: a number of pixels from 40 on is needed.")
@@ -64,7 +64,7 @@ def look(
     result: object,
     *,
     pattern: int | None = None,
-    key: object = None,
+    of: object = None,
     between: tuple[object, object] | None = None,
     match: int | None = None,
     choose: str = LONGEST,
@@ -72,9 +72,12 @@ def look(
     most: int = MOST,
     width: int = WIDTH,
 ) -> Look:
-    """Return what `plot` draws, as data, for those who draw it themselves. The arguments are those of `plot`."""
+    """Return what `plot` draws, as data, for those who draw it themselves. The arguments are those of `plot`.
+
+    result: a DataFrame that `sql` or `match` returned, or the origin of one.
+    """
     origin = origin_of(result)
-    wish = Wish(key, between, match, choose, series, most, width)
+    wish = Wish(of, between, match, choose, series, most, width)
     zone = origin.spark.conf.get("spark.sql.session.timeZone") or "UTC"
     return look_at(origin.pattern(pattern), wish, zone)
 

@@ -86,14 +86,14 @@ class WhyNot:
         return "".join(html_of(answer.title, answer.findings, answer.source) for answer in self.answers)
 
 
-def why_not(origin: Origin, key: object, at: object, between: object, number: int | None) -> WhyNot:
+def why_not(origin: Origin, of: object, at: object, between: object, number: int | None) -> WhyNot:
     """Ask one pattern of a query, or both patterns of a correlation."""
     placed = origin.pattern(number)
     sides = _sides(placed)
     zone = origin.spark.conf.get("spark.sql.session.timeZone")
     answers = []
     for role, one in sides:
-        asked = _expectation(one, _of_role(key, role), at, between, zone)
+        asked = _expectation(one, _of_role(of, role), at, between, zone)
         if role == ARCHIVE and asked.first is not None:
             asked = replace(asked, first=earlier(asked.first, placed.query.duration.amount))
         language = one.placed.language
@@ -114,7 +114,7 @@ def _sides(placed: PlacedPattern) -> list[tuple[str | None, Inspected]]:
 
 
 def _of_role(key: object, role: str | None) -> object:
-    """Return the key of one side of a correlation, if keys are given for both: key={'live': …, 'archive': …}."""
+    """Return the key of one side of a correlation, if keys are given for both: of={'live': …, 'archive': …}."""
     if role is not None and isinstance(key, Mapping) and set(key) == {LIVE, ARCHIVE}:
         return key[role]
     return key
@@ -125,7 +125,7 @@ def _expectation(one: Inspected, key: object, at: object, between: object, zone:
         names = ", ".join(f"{name!r}: …" for name in one.keys)
         raise EpisodeAnalysisError(
             f"Which key? The events are partitioned by {', '.join(one.keys)}.",
-            hint=f"Write key={{{names}}}. The value of a null key is None.",
+            hint=f"Write of={{{names}}}. The value of a null key is None.",
         )
     if at is not None and between is not None:
         raise EpisodeAnalysisError("at= and between= are both given.", hint="Give one of them.")

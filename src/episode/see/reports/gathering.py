@@ -135,7 +135,7 @@ class Drawing:
         key = dict(zip(self.keys, match.key, strict=True)) if self.keys else None
         choose = "shortest" if chosen.why == _SPECIAL["shortest"] else "longest"
         try:
-            return look(self.result, pattern=self.pattern, key=key, between=between, choose=choose, width=WIDTH)
+            return look(self.result, pattern=self.pattern, of=key, between=between, choose=choose, width=WIDTH)
         except EpisodeError as error:
             return error
 

@@ -132,7 +132,7 @@ MOST_BYTES = 1_000_000
 MOST_ROWS = 500
 """Rows in one answer."""
 MOST_DIGITS = 15
-WISHES = ("pattern", "key", "between", "match", "choose", "series")
+WISHES = ("pattern", "of", "between", "match", "choose", "series")
 """What a page may say of a plot."""
 PAGE_FILES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 
@@ -336,7 +336,7 @@ def _text(body: dict[str, Any]) -> str:
 def _place(body: dict[str, Any]) -> looking.Place:
     between = body.get("between")
     both = tuple(between) if isinstance(between, list) and len(between) == 2 else None
-    return looking.Place(body.get("pattern"), body.get("key"), body.get("at"), both)
+    return looking.Place(body.get("pattern"), body.get("of"), body.get("at"), both)
 
 
 def _number(request: Request, name: str, otherwise: int) -> int:

@@ -99,10 +99,10 @@ MOST_KEYS = 200
 
 @dataclass(frozen=True)
 class Place:
-    """Where somebody looks: a pattern of the query by its number, a key by its columns, a time or two."""
+    """Where somebody looks: a pattern of the query by its number, the value of a key by column, a time or two."""
 
     pattern: int | None = None
-    key: Mapping[str, Any] | None = None
+    of: Mapping[str, Any] | None = None
     at: Any = None
     between: tuple[Any, Any] | None = None
 
@@ -124,7 +124,7 @@ def why_not(runs: Runs, run: Run, place: Place) -> dict[str, Any]:
 
     frame = _planned(run)
     with runs.jobs(run):
-        found = asked(frame, key=place.key, at=place.at, between=place.between, pattern=_number(run, place.pattern))
+        found = asked(frame, of=place.of, at=place.at, between=place.between, pattern=_number(run, place.pattern))
     return {**found.to_dict(), "text": str(found)}
 
 

@@ -16,9 +16,9 @@ from episode.see.pictures.plotting import chart_of, spec_of
 from tests.unit.see.pictures.test_look import fall, hot, job
 
 LOOKS = {
-    "rows": lambda: fall(key="x"),
-    "categories": lambda: fall(key="x", series="note"),
-    "nothing": lambda: fall(key="x", between=(7, 8)),
+    "rows": lambda: fall(of="x"),
+    "categories": lambda: fall(of="x", series="note"),
+    "nothing": lambda: fall(of="x", between=(7, 8)),
     "events": lambda: job(match=1),
     "situations": hot,
 }
@@ -46,14 +46,14 @@ def test_a_chart_is_valid_and_says_what_is_in_it(name: str) -> None:
 
 
 def test_rows_are_marked_by_colour_shape_and_name() -> None:
-    spec = spec_of(fall(key="x"), 600)
+    spec = spec_of(fall(of="x"), 600)
     (points,) = [one for one in spec["vconcat"][1]["layer"] if one["data"].get("name") == "rows"]
     for channel in ("color", "shape"):
         assert points["encoding"][channel]["field"] == "label"
         assert points["encoding"][channel]["scale"]["domain"] == ["A", "B"]
     runs = spec["datasets"]["runs"]
     assert [(row["x"], row["x2"], row["text"]) for row in runs] == [(1, 2, "A"), (2, 3, "B ×2")]
-    narrow = spec_of(fall(key="x"), 200)["datasets"]["runs"]
+    narrow = spec_of(fall(of="x"), 200)["datasets"]["runs"]
     assert [(row["text"], row["tip"]) for row in narrow] == [("A", "A"), ("B", "B ×2")]
     assert [row["text"] for row in spec["datasets"]["matches"]] == ["match 1", "match 2"]
     assert spec["vconcat"][1]["width"] == 600
@@ -97,7 +97,7 @@ def test_saved_without_the_network(tmp_path: Path) -> None:
 
 
 def test_shown_in_notebooks() -> None:
-    chart = chart_of(fall(key="x"))
+    chart = chart_of(fall(of="x"))
     shown = chart._repr_mimebundle_()
     assert shown["image/svg+xml"].startswith("<svg")
     assert "Match 1 lasts from 1 to 3" in shown["text/plain"]
@@ -107,7 +107,7 @@ def test_shown_in_notebooks() -> None:
 
 @pytest.mark.parametrize("missing", ["altair", "vl_convert"])
 def test_a_missing_package_is_named(missing: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    look = fall(key="x")
+    look = fall(of="x")
     monkeypatch.setitem(sys.modules, missing, None)
     with pytest.raises(episode.EpisodeError, match=rf"Plots need the package {missing}") as error:
         chart_of(look)

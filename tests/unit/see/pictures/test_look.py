@@ -46,7 +46,7 @@ def test_the_longest_match_of_all_keys() -> None:
 
 
 def test_one_key_and_its_matches() -> None:
-    look = fall(key="x")
+    look = fall(of="x")
     assert look.total == 2
     assert [(match.number, match.first, match.last, match.chosen) for match in look.matches] == [
         (1, 1, 3, True),
@@ -60,27 +60,27 @@ def test_one_key_and_its_matches() -> None:
 
 
 def test_other_choices() -> None:
-    assert fall(choose="shortest").chosen == fall(key="x", match=2).chosen
+    assert fall(choose="shortest").chosen == fall(of="x", match=2).chosen
     assert fall(choose="rarest key").key == {"k": "y"}
     assert fall(match=2).key == {"k": "x"}
-    assert fall(key="x", between=(4, 8)).view == (4, 8)
-    chosen = fall(key="x", between=(4, 8)).chosen
+    assert fall(of="x", between=(4, 8)).view == (4, 8)
+    chosen = fall(of="x", between=(4, 8)).chosen
     assert chosen is not None
     assert chosen.number == 2
-    assert fall(key="x", most=1).notes == ("1 of the 2 matches in this range are drawn.",)
-    assert fall(key="x", series="note").categories == tuple("abcdefgh")
+    assert fall(of="x", most=1).notes == ("1 of the 2 matches in this range are drawn.",)
+    assert fall(of="x", series="note").categories == tuple("abcdefgh")
 
 
 @pytest.mark.parametrize(
     ("wish", "message"),
     [
-        ({"key": "z"}, "The key z has no rows"),
-        ({"key": {"q": 1}}, "partitioned by k"),
-        ({"key": "x", "match": 3}, "match=3: the key has 2 matches"),
+        ({"of": "z"}, "The key z has no rows"),
+        ({"of": {"q": 1}}, "partitioned by k"),
+        ({"of": "x", "match": 3}, "match=3: the key has 2 matches"),
         ({"match": 7}, "no key has so many matches"),
         ({"choose": "best"}, "choose='best' is unknown"),
         ({"between": 5}, "two times are needed"),
-        ({"key": "x", "between": (8, 4)}, "the first is after the last"),
+        ({"of": "x", "between": (8, 4)}, "the first is after the last"),
         ({"most": 0}, "most=0: a number from 1 on"),
         ({"series": "w"}, "series='w': a column of numbers or texts is needed"),
         ({"series": 5}, "series=5: the name of a column"),
@@ -135,7 +135,7 @@ def test_a_key_that_is_too_long_is_looked_at_in_part(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(
         choosing.KeyChoice, "_first_rows", lambda self, inspected, key, axis: inspected.rows(key).slice(0, 4)
     )
-    assert len(fall(key="x").tables["line"]) == 4
+    assert len(fall(of="x").tables["line"]) == 4
 
 
 LOG = pa.table(

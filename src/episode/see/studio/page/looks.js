@@ -81,12 +81,12 @@ export class Looks {
     const chart = make("div", { class: "chart" });
     const choices = make("div", { class: "choices" });
     fill(panel, choices, chart);
-    const asked = { pattern, key: null, choose: "longest", match: null };
+    const asked = { pattern, of: null, choose: "longest", match: null };
     const draw = () => this.attempt(chart, "Drawing …", () => this.draw(chart, asked));
     const drawn = draw();
     const keys = await this.keys(pattern);
     fill(choices, this.patternChoice((number) => this.plot(number)),
-      this.keyChoice(keys, "the most telling one", (key) => { asked.key = key; asked.match = null; draw(); }),
+      this.keyChoice(keys, "the most telling one", (key) => { asked.of = key; asked.match = null; draw(); }),
       make("label", {}, "Match", make("select", { onchange: (event) => { asked.choose = event.target.value; asked.match = null; draw(); } },
         ...["longest", "shortest", "rarest key"].map((one) => make("option", { value: one }, one)))),
       make("label", {}, "or its number", make("input", { type: "number", min: 1, step: 1, size: 6, placeholder: "any",
@@ -106,7 +106,7 @@ export class Looks {
     if (!found.asks) return;
     view.addEventListener("click", (event) => {
       const around = placesAround(view, event);
-      if (around) this.ask({ pattern: asked.pattern, key: found.key, between: around.map((one, at) => written(one, found.asks, at === 1)) });
+      if (around) this.ask({ pattern: asked.pattern, of: found.key, between: around.map((one, at) => written(one, found.asks, at === 1)) });
     });
   }
 
@@ -120,13 +120,13 @@ export class Looks {
     fill(panel, make("p", { class: "busy" }, "Looking for keys …"), answer);
     const keys = await this.keys(given.pattern);
     const [at, until] = given.between ?? [null, null];
-    const asked = { pattern: given.pattern, key: given.key ?? keys.keys[0]?.key ?? null, at, until };
-    const choice = this.keyChoice(keys, null, (key) => { asked.key = key; });
-    if (choice && given.key) {
-      const at = keys.keys.findIndex((one) => named(one.key) === named(given.key));
+    const asked = { pattern: given.pattern, of: given.of ?? keys.keys[0]?.key ?? null, at, until };
+    const choice = this.keyChoice(keys, null, (key) => { asked.of = key; });
+    if (choice && given.of) {
+      const at = keys.keys.findIndex((one) => named(one.key) === named(given.of));
       const select = choice.querySelector("select");
       if (at >= 0) select.value = String(at);
-      else select.prepend(make("option", { value: "", selected: true }, named(given.key)));
+      else select.prepend(make("option", { value: "", selected: true }, named(given.of)));
     }
     const ask = () => this.attempt(answer, "Looking …", () => this.answer(answer, asked));
     const time = (name, label, value, hint) => make("label", {}, label, make("input", { id: `why-${name}`, type: "text", value: value ?? "",
@@ -142,7 +142,7 @@ export class Looks {
   }
 
   async answer(target, asked) {
-    const place = { pattern: asked.pattern, key: asked.key };
+    const place = { pattern: asked.pattern, of: asked.of };
     if (asked.at !== null && asked.until === null) place.at = asked.at;
     else if (asked.at !== null || asked.until !== null) place.between = [asked.at, asked.until];
     const found = await post(`/api/runs/${this.run.id}/why-not`, place);
