@@ -15,7 +15,7 @@ from bench.phases import Phases, Places
 from episode import Options
 from episode.lang.events.parser import parse_event_query
 from episode.matchers import envelope, shard
-from episode.matchers.envelope import Packing, in_groups, pack, unpack
+from episode.matchers.envelope import Packing, group_shards, pack, unpack
 from episode.matchers.events import aggregated as aggregated_matcher
 from episode.matchers.events import aggregated as aggregated_output
 from episode.matchers.events import matcher, output
@@ -77,7 +77,7 @@ def stages_of(batch: Batch, *, screened: bool = True) -> Stages:
         envelopes = pa.Table.from_batches(packed).sort_by([("shard", "ascending"), ("origin", "ascending")])
         moved = matches = 0
         with phases.phase(UNPACK):
-            for group in in_groups(unpack(envelopes.to_batches(max_chunksize=1)), GROUP_BYTES):
+            for group in group_shards(unpack(envelopes.to_batches(max_chunksize=1)), GROUP_BYTES):
                 tables = list(group)
                 moved += sum(table.num_rows for table in tables)
                 matches += sum(found.num_rows for found in shard.run_shard(spec, tables, batch.budget_bytes))

@@ -85,8 +85,8 @@ def is_participle(name: str) -> bool:
 
 def _is_value(node: Function) -> bool:
     """Whether a function is read like an attribute: a property."""
-    names = {decorator.id for decorator in node.decorator_list if isinstance(decorator, ast.Name)}
-    return bool(names & {"property", "cached_property"})
+    names = {ast.unparse(decorator).rpartition(".")[2] for decorator in node.decorator_list}
+    return bool(names & {"property", "cached_property", "setter"})
 
 
 def _docstrings(tree: ast.Module) -> Iterator[tuple[int, str]]:

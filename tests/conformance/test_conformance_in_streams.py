@@ -18,7 +18,7 @@ import episode
 from episode.errors import EpisodeError
 from episode.lang.statement import parse_statement
 from episode.matchers.engines import matcher_spec
-from episode.matchers.envelope import Packing, opened, pack
+from episode.matchers.envelope import Packing, open_envelope, pack
 from episode.matchers.ordering import order_image
 from episode.matchers.projection import Projection
 from episode.matchers.protocol import MatcherSpec, StateChunk
@@ -85,7 +85,7 @@ class Runtime:
                 greatest = max(greatest, row["last_time"] - self.delay)
         for number in sorted({*arrived, *self.shards}):
             shard = self._shard(number)
-            step = shard.step([(blob, opened(blob)) for blob in arrived.get(number, [])], self.watermark)
+            step = shard.step([(blob, open_envelope(blob)) for blob in arrived.get(number, [])], self.watermark)
             shard.snapshot().apply(self.chunks[number])
             self.outputs.append(step.matches)
             assert step.counters.late == 0
@@ -98,7 +98,9 @@ class Runtime:
         elif self.draw.random() < 0.3:
             before = self.shards[number]
             self.shards[number] = LiveShard(self.spec, rules)
-            self.shards[number].restore(list(self.chunks[number].values()), before.watermark, before.ended, opened)
+            self.shards[number].restore(
+                list(self.chunks[number].values()), before.watermark, before.ended, open_envelope
+            )
         return self.shards[number]
 
 

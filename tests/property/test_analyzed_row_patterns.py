@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from episode.errors import EpisodeAnalysisError, EpisodeDataError, EpisodeUnsupportedError
 from episode.matchers.protocol import END_OF_TIME
 from episode.matchers.running import LocalRun
-from episode.matchers.stages import STAGES, StageClock
+from episode.matchers.stage_clock import STAGES, StageClock
 from episode.plan.rows.program import MATCH
 from episode.plan.rows.report import RowReport
 from tests.property.test_row_pattern_laws import SETTINGS, expectation

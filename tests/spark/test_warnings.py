@@ -14,7 +14,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import episode
-from episode.matchers.spark_types import retyped
+from episode.matchers.spark_types import to_spark_types
 from episode.spark.scan import sketch
 
 pytestmark = pytest.mark.spark
@@ -44,7 +44,7 @@ def test_rows_without_order(spark: SparkSession) -> None:
 @pytest.mark.parametrize("form", ["value", "path", "frame"])
 def test_classes_that_no_event_has(spark: SparkSession, tmp_path: Path, form: str) -> None:
     path = str(tmp_path / "events.parquet")
-    pq.write_table(retyped(EVENTS), path, row_group_size=2)
+    pq.write_table(to_spark_types(EVENTS), path, row_group_size=2)
     table = {"value": EVENTS, "path": path, "frame": spark.read.parquet(path)}[form]
 
     def run(pattern: str, **how: Any) -> list[str]:
@@ -64,7 +64,7 @@ def test_classes_that_no_event_has(spark: SparkSession, tmp_path: Path, form: st
 def test_a_sample_of_many_rows(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A rare class is not reported."""
     path = str(tmp_path / "events.parquet")
-    pq.write_table(retyped(EVENTS), path, row_group_size=2)
+    pq.write_table(to_spark_types(EVENTS), path, row_group_size=2)
     monkeypatch.setattr(sketch, "READ_WHOLE", 4)
 
     def run(pattern: str) -> list[str]:

@@ -1,12 +1,13 @@
 """Tables in fewer bytes on their way through Spark, where every byte of a row is copied a dozen times.
 
 1. Doubles that are decimal numbers (prices, readings) become whole numbers of hundredths or so, if every one of them
-   comes back with the very same bits.
+   can be restored with the very same bits.
 2. Whole numbers become distances from the smallest, in units of 1, 1,000 or 1,000,000, in 1, 2 or 4 bytes.
-3. Once rows are grouped into slices: distances that only grow within a slice (times) become steps.
-4. Codes of dictionaries take 1 or 2 bytes where the dictionary is small.
+3. Once rows are grouped into parts (one for each envelope): distances that only grow within a part (times) become
+   steps.
+4. Codes of dictionaries take 1 or 2 bytes if the dictionary is small.
 
-A slimmed table's schema remembers how its columns were; the first distance of a slice is distinguished for each slice.
+The schema of a compact table remembers the original columns; the first distance is stored for each part.
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ from episode.native.builder import Program
 from episode.native.ir import I64
 from episode.native.running import compiled_for
 
-# Numbers in fewer bytes: distances from a base in units, as wide as needed; and steps, where distances only grow.
+# Numbers in fewer bytes: distances from a base in units, as wide as needed; and steps, if distances only grow.
 #
-# Arrays are worked through in blocks that fit a cache, and no further than needed to know that something does not hold.
+# Arrays are processed in blocks that fit a cache, and only until the answer is known.
 #
-# Shapes: values int64[n]; valid bool[n], or empty where nothing is null; distances and steps unsigned[n]; starts
-# int64[m + 1], where the slices of a batch begin.
+# Shapes: values int64[n]; valid bool[n], or empty without nulls; distances and steps unsigned[n]; starts int64[m + 1],
+# the starts of the parts of a batch.
 
 
 _EXACT = 2.0**52
@@ -45,7 +46,7 @@ def _blocks(n: int, first: int = _BLOCK) -> Iterator[slice]:
 
 
 def whole_numbers(values: np.ndarray, valid: np.ndarray, scale: float) -> np.ndarray | None:
-    """Values (float64) times scale (int64), if all are whole then and dividing gives the very same bits back."""
+    """Return values (float64) times scale (int64), if all are whole then and dividing gives the very same bits back."""
     result = np.empty(len(values), np.int64)
     for block in _blocks(len(values), _FIRST_BLOCK):
         own = values[block]
@@ -64,7 +65,8 @@ def whole_numbers(values: np.ndarray, valid: np.ndarray, scale: float) -> np.nda
 
 
 def common_unit(values: np.ndarray, valid: np.ndarray, base: int) -> int:
-    """The largest of 1,000,000, 1,000 and 1 of which all distances from the base are multiples (of whole units)."""
+    """Return the largest of 1,000,000, 1,000 and 1 of which all distances from the base are multiples (of whole
+    units)."""
     unit = 1_000_000
     for block in _blocks(len(values), _FIRST_BLOCK):
         distances = _distances(values[block], base)
@@ -84,12 +86,12 @@ def _are_multiples(distances: np.ndarray, unit: int) -> bool:
 
 
 def _distances(values: np.ndarray, base: int) -> np.ndarray:
-    """Differences of int64 wrap around to the right distance (uint64)."""
+    """Return distances from the base (uint64); differences of int64 wrap around to them."""
     return values.view(np.uint64) - np.uint64(base % 2**64)
 
 
 def narrow(values: np.ndarray, base: int, unit: int, kind: str) -> np.ndarray:
-    """(values - base) / unit as unsigned numbers of a type; what does not fit, under nulls, is cut off."""
+    """Return (values - base) / unit as unsigned numbers of a type; values under nulls that do not fit are cut off."""
     result = np.empty(len(values), kind)
     for block in _blocks(len(values)):
         distances = _distances(values[block], base)
@@ -100,19 +102,19 @@ def narrow(values: np.ndarray, base: int, unit: int, kind: str) -> np.ndarray:
 
 
 def largest_step(distances: np.ndarray, starts: np.ndarray) -> int:
-    """The largest step between neighbours of a slice; -1 if a slice goes down, or up by more than 32 bits."""
+    """Return the largest step between neighbours of a part; -1 if a part goes down, or up by more than 32 bits."""
     largest = 0
     for block in _blocks(len(distances) - 1, _FIRST_BLOCK):
         before, now = distances[block], distances[1:][block]
-        inside = _inside_slices(starts, block)
+        inside = _inside_parts(starts, block)
         if ((now < before) & inside).any():
             return -1
         largest = max(largest, int(((now - before) * inside).max()))
     return largest if largest < 1 << 32 else -1
 
 
-def _inside_slices(starts: np.ndarray, block: slice) -> np.ndarray:
-    """bool: is the row after each row of a block in the same slice?"""
+def _inside_parts(starts: np.ndarray, block: slice) -> np.ndarray:
+    """Return, for each row of a block, whether the next row is in the same part."""
     inside = np.ones(block.stop - block.start, np.bool_)
     first, last = np.searchsorted(starts, (block.start + 1, block.stop + 1))
     inside[starts[first:last] - 1 - block.start] = False
@@ -120,7 +122,7 @@ def _inside_slices(starts: np.ndarray, block: slice) -> np.ndarray:
 
 
 def steps_of(distances: np.ndarray, starts: np.ndarray, kind: str) -> np.ndarray:
-    """Steps between neighbours, as unsigned numbers of a type; 0 at the start of each slice."""
+    """Return steps between neighbours, as unsigned numbers of a type; 0 at the start of each part."""
     steps = np.empty(len(distances), kind)
     np.subtract(distances[1:], distances[:-1], out=steps[1:], casting="unsafe")
     steps[starts[:-1][np.diff(starts) > 0]] = 0
@@ -128,7 +130,7 @@ def steps_of(distances: np.ndarray, starts: np.ndarray, kind: str) -> np.ndarray
 
 
 def widen(distances: np.ndarray, base: int, unit: int) -> np.ndarray:
-    """base + unit * distances."""
+    """Return base + unit * distances."""
     values = np.empty(len(distances), np.int64)
     for block in _blocks(len(values)):
         part = values[block]
@@ -141,14 +143,14 @@ def widen(distances: np.ndarray, base: int, unit: int) -> np.ndarray:
 
 
 def widen_steps(steps: np.ndarray, base: int, unit: int) -> np.ndarray:
-    """base + unit * running sum of the steps."""
+    """Return base + unit * running sum of the steps."""
     values = steps.astype(np.int64)
     compiled_for(running_sum_program)([values], base, unit)
     return values
 
 
 def running_sum_program() -> Program:
-    """NumPy's running sums take ten times as long."""
+    """Compile running sums, for which NumPy takes ten times as long."""
     program = Program("running_sum")
     f = program.function("run")
     values, base, unit = f.array("values", I64, writable=True), f.scalar("base"), f.scalar("unit")
@@ -168,7 +170,7 @@ _FAR = 1000
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a column was slimmed: value = (base + unit * distance) / scale, without scale (0) a whole number.
+    """The encoding of a compact column: value = (base + unit * distance) / scale, without scale (0) a whole number.
 
     steps: the column has the steps from distance to distance.
     """
@@ -180,29 +182,30 @@ class Recipe:
 
 
 @dataclass(frozen=True)
-class SlimTable:
-    """A table whose columns, where they have a recipe, are slimmed; `wide` has the fields as they were."""
+class CompactTable:
+    """A table whose columns with a recipe are compact; `wide` has the original fields."""
 
     table: pa.Table
     wide: pa.Schema
     recipes: tuple[Recipe | None, ...]
 
     def schema(self) -> pa.Schema:
-        """The slim schema; it remembers the wide fields with their recipes."""
+        """Return the compact schema; it remembers the original fields with their recipes."""
         pairs = zip(self.wide, self.recipes, strict=True)
         kept = [f.with_metadata({_RECIPE: json.dumps(asdict(r))}) for f, r in pairs if r is not None]
         return self.table.schema.with_metadata({_REMEMBERED: pa.schema(kept).serialize().to_pybytes()})
 
 
-def slim(table: pa.Table) -> SlimTable:
-    """Slim the columns of a table (of one chunk each), whatever the order of its rows."""
-    pairs = [_slim_column(column.chunk(0)) for column in table.columns]
-    return SlimTable(_with_columns(table, [column for column, _ in pairs]), table.schema, tuple(r for _, r in pairs))
+def compact_table(table: pa.Table) -> CompactTable:
+    """Compact the columns of a table (of one chunk each), whatever the order of its rows."""
+    pairs = [_compact_column(column.chunk(0)) for column in table.columns]
+    return CompactTable(_with_columns(table, [column for column, _ in pairs]), table.schema, tuple(r for _, r in pairs))
 
 
-def slim_slices(slimmed: SlimTable, starts: np.ndarray) -> tuple[SlimTable, list[dict[str, str]]]:
-    """Steps for distances where they are narrower; and for each slice the first distances of such columns."""
-    columns, recipes = [column.chunk(0) for column in slimmed.table.columns], list(slimmed.recipes)
+def compact_parts(compacted: CompactTable, starts: np.ndarray) -> tuple[CompactTable, list[dict[str, str]]]:
+    """Replace distances by steps if those are narrower; also return the first distances of such columns for each
+    part."""
+    columns, recipes = [column.chunk(0) for column in compacted.table.columns], list(compacted.recipes)
     firsts: list[dict[str, str]] = [{} for _ in starts[1:]]
     for i, recipe in enumerate(recipes):
         if recipe is None or columns[i].null_count or columns[i].type.bit_width < 32:
@@ -213,12 +216,12 @@ def slim_slices(slimmed: SlimTable, starts: np.ndarray) -> tuple[SlimTable, list
             steps = steps_of(distances, starts, f"uint{bits}")
             columns[i], recipes[i] = pa.array(steps), replace(recipe, steps=True)
             for s, first in enumerate(firsts):
-                first[slimmed.table.schema.names[i]] = str(distances[starts[s]])
-    return SlimTable(_with_columns(slimmed.table, columns), slimmed.wide, tuple(recipes)), firsts
+                first[compacted.table.schema.names[i]] = str(distances[starts[s]])
+    return CompactTable(_with_columns(compacted.table, columns), compacted.wide, tuple(recipes)), firsts
 
 
 def restore(batch: pa.RecordBatch, first: dict[bytes, bytes]) -> pa.Table:
-    """A slice as it was; `first` are the first distances of its columns of steps."""
+    """Restore a part; `first` are the first distances of its columns of steps."""
     metadata = batch.schema.metadata or {}
     table = pa.Table.from_batches([batch.replace_schema_metadata()])
     for field in pa.ipc.read_schema(pa.py_buffer(metadata[_REMEMBERED])):
@@ -238,7 +241,7 @@ def _with_columns(table: pa.Table, columns: list[pa.Array]) -> pa.Table:
     return pa.Table.from_arrays(columns, schema=pa.schema(fields))
 
 
-def _slim_column(array: pa.Array) -> tuple[pa.Array, Recipe | None]:
+def _compact_column(array: pa.Array) -> tuple[pa.Array, Recipe | None]:
     kind = array.type
     if pa.types.is_dictionary(kind):
         index = next(i for i in (pa.int8(), pa.int16(), pa.int32()) if len(array.dictionary) < 2 ** (i.bit_width - 1))
@@ -256,7 +259,7 @@ def _slim_column(array: pa.Array) -> tuple[pa.Array, Recipe | None]:
     unit = common_unit(values, valid, base) if largest - base > _FAR else 1
     bits = _bits((largest - base) // unit)
     if bits >= 64 and scale == 0 and valid is ALL_VALID:
-        return pa.array(values), Recipe(0, 1)  # perhaps its steps are narrower
+        return pa.array(values), Recipe(0, 1)  # its steps may be narrower
     if bits >= kind.bit_width:
         return array, None
     distances = narrow(values, base, unit, f"uint{bits}")
@@ -264,12 +267,12 @@ def _slim_column(array: pa.Array) -> tuple[pa.Array, Recipe | None]:
 
 
 def _bits(largest: int) -> int:
-    """How wide an unsigned integer must be; 64 for what cannot be known."""
+    """Return the width of the unsigned integers needed; 64 if unknown."""
     return next((bits for bits in (8, 16, 32) if 0 <= largest < 2**bits), 64) if largest != -1 else 64
 
 
 def _decimals(values: np.ndarray, valid: np.ndarray) -> tuple[int, np.ndarray | None]:
-    """(scale, whole numbers) of doubles that are decimal numbers of few digits; (0, None) if they are not."""
+    """Return (scale, whole numbers) of doubles that are decimal numbers of few digits; (0, None) if they are not."""
     for digits in range(_MOST_DIGITS + 1):
         whole = whole_numbers(values, valid, 10.0**digits)
         if whole is not None:
@@ -278,17 +281,17 @@ def _decimals(values: np.ndarray, valid: np.ndarray) -> tuple[int, np.ndarray | 
 
 
 def _restore_column(array: pa.Array, recipe: Recipe, first: int, kind: pa.DataType) -> pa.Array:
-    slimmed = raw_values(array, array.type.to_pandas_dtype())
+    compacted = raw_values(array, array.type.to_pandas_dtype())
     if recipe.steps:
-        values = widen_steps(slimmed, recipe.base + recipe.unit * first, recipe.unit)
+        values = widen_steps(compacted, recipe.base + recipe.unit * first, recipe.unit)
     else:
-        values = widen(slimmed, recipe.base, recipe.unit)
+        values = widen(compacted, recipe.base, recipe.unit)
     if recipe.scale:
         return _like(array, kind, values / float(recipe.scale))
     return _like(array, kind, values.astype(f"int{kind.bit_width}", copy=False))
 
 
 def _like(array: pa.Array, kind: pa.DataType, values: np.ndarray) -> pa.Array:
-    """An array of other values with the nulls of the given one."""
+    """Return an array of other values with the nulls of the given one."""
     mask = None if array.null_count == 0 else array.is_valid().buffers()[1]
     return pa.Array.from_buffers(kind, len(values), [mask, pa.py_buffer(values)])

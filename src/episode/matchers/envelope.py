@@ -1,8 +1,7 @@
-"""Envelopes: how events cross Spark. Slices of batches by shard, each one row with an Arrow IPC blob.
+"""Envelopes: how events cross Spark. Batches are split by shard; each part is one row with an Arrow IPC blob.
 
 Rows are what costs in Spark; an envelope holds thousands of events and is shuffled, sorted and spilled as one row.
-Columns travel slimmed (`slim.py`): fewer bytes to gather and move. Compressing is left to Spark's shuffle, which does
-it anyway.
+Columns travel in compact form (`compact.py`): fewer bytes to gather and move. Spark's shuffle compresses anyway.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ import pyarrow.compute as pc
 
 from episode.errors import EpisodeAnalysisError
 from episode.matchers.columns import key_hashes, plain, take
-from episode.matchers.compact import SlimTable, restore, slim, slim_slices
+from episode.matchers.compact import CompactTable, compact_parts, compact_table, restore
 from episode.matchers.grouping import group, spans_of
 from episode.matchers.hashing import shards_of
 from episode.matchers.ordering import has_lasting_image, order_image
@@ -35,11 +34,11 @@ from episode.matchers.slices.slicing import Overlap
 from episode.plan import arrays, expressions
 
 SCHEMA = "shard int, first_time long, last_time long, origin long, blob binary"
-"""An envelope's row. Times: the least and the greatest of its events, null where the order has no lasting image, or
-keys are sliced. Origin: grows in order of arrival."""
+"""The row of an envelope. Times: the least and the greatest of its events, null if the order has no lasting image, or
+if keys are sliced. Origin: grows in order of arrival."""
 
 FLUSH_BYTES = 32 * 2**20
-"""Events are gathered up to this size before they are split, so that slices are worth a row each."""
+"""Events are gathered up to this size before they are split, so that envelopes stay large."""
 
 _ARROW_SCHEMA = pa.schema(
     [
@@ -56,10 +55,10 @@ _DICTIONARY_SHARE = 4
 
 @dataclass(frozen=True)
 class Packing:
-    """How events are packed: in which order they will be matched, and into how many shards they are spread.
+    """Settings of packing: the order in which events will be matched, and the number of shards.
 
-    screen: leaves out rows that no match can have. sliced: keys whose rows go to slices of time, which have the numbers
-    after those of the shards.
+    screen: leaves out rows that cannot be in a match. sliced: keys whose rows go to slices of time, which are numbered
+    after the shards.
     """
 
     input_order: InputOrder
@@ -70,12 +69,12 @@ class Packing:
 
     @property
     def units(self) -> int:
-        """How many numbers there are: of shards, and of slices."""
+        """The number of shards and slices."""
         return self.shards if self.sliced is None else self.sliced.units
 
 
 def pack(tables: Iterable[pa.Table], packing: Packing, partition_index: int) -> Iterator[pa.RecordBatch]:
-    """The events of one Spark partition as batches of envelopes."""
+    """Yield the events of one Spark partition as batches of envelopes."""
     screen = packing.screen
     wanted = tables if screen is None else (screen.passing(table) for table in tables)
     routing = None if packing.sliced is None else SliceRouting(packing.sliced, packing.input_order)
@@ -93,9 +92,11 @@ def pack(tables: Iterable[pa.Table], packing: Packing, partition_index: int) -> 
 def pack_for_all(
     tables: Iterable[pa.Table], packings: Sequence[tuple[Packing, Sequence[str]]], partition_index: int
 ) -> Iterator[pa.RecordBatch]:
-    """The events of one Spark partition packed in several ways, for matchers that read other columns in another order.
+    """Yield the events of one Spark partition packed in several ways, for matchers that read other columns in another
+    order.
 
-    The shards of each way come after those of the ways before it."""
+    The shards of each way are numbered after those of the ways before it.
+    """
     flush_bytes = max(packing.flush_bytes for packing, _ in packings)
     for count, chunk in enumerate(rechunk(tables, flush_bytes)):
         base = 0
@@ -112,7 +113,7 @@ def pack_for_all(
 
 
 def _has_large_dictionary(table: pa.Table, shards: int) -> bool:
-    """Whether writing a dictionary once for each shard is too much for the rows there are."""
+    """Whether writing a dictionary once for each shard is too expensive for these rows."""
     columns = (column.chunk(0) for column in table.columns if pa.types.is_dictionary(column.type))
     return any(len(column.dictionary) * shards * _DICTIONARY_SHARE > table.num_rows for column in columns)
 
@@ -125,7 +126,7 @@ def _by_shard(table: pa.Table, packing: Packing, origin: int) -> pa.RecordBatch:
 
 
 def _by_unit(table: pa.Table, packing: Packing, routing: SliceRouting, origin: int) -> pa.RecordBatch:
-    """Rows of sliced keys to their slices, all others to their shards."""
+    """Pack rows of sliced keys for their slices, all others for their shards."""
     keys = packing.input_order.keys
     hashes = key_hashes(table, keys) if keys else None
     numbers = np.zeros(len(table), np.int32) if hashes is None else shards_of(hashes, packing.shards)
@@ -142,14 +143,14 @@ def _envelopes(
     rows: np.ndarray | None = None,
     spans: tuple[pa.Array, pa.Array] | None = None,
 ) -> pa.RecordBatch:
-    """An envelope for each of the numbers 0 .. n - 1 that is given to a row. rows: those of the table to which the
-    numbers are given, where it is not each of them once. spans: the times of each number's rows."""
-    slimmed = slim(table)
+    """Return an envelope for each of the numbers 0 .. n - 1 that is given to a row. rows: the row of each number,
+    unless each row has one. spans: the times of each number's rows."""
+    compacted = compact_table(table)
     order, starts = group(numbers, n)
     used = np.flatnonzero(np.diff(starts))
     if len(used) > 1 or rows is not None:
-        slimmed = replace(slimmed, table=take(slimmed.table, order if rows is None else rows.take(order)))
-    blobs = _blobs(slimmed, np.append(starts[used], len(numbers)))
+        compacted = replace(compacted, table=take(compacted.table, order if rows is None else rows.take(order)))
+    blobs = _blobs(compacted, np.append(starts[used], len(numbers)))
     first, last = (pa.nulls(n, pa.int64()), pa.nulls(n, pa.int64())) if spans is None else spans
     columns = [pa.array(used.astype(np.int32)), first.take(pa.array(used)), last.take(pa.array(used))]
     columns += [pa.array(np.full(len(used), origin)), blobs]
@@ -157,7 +158,7 @@ def _envelopes(
 
 
 def _time_spans(table: pa.Table, input_order: InputOrder, numbers: np.ndarray, n: int) -> tuple[pa.Array, pa.Array]:
-    """The least and the greatest time of each shard's slice."""
+    """Return the least and the greatest time of each shard's rows."""
     order = input_order.order
     if not order or not has_lasting_image(table.schema.field(order[0].column).type):
         return pa.nulls(n, pa.int64()), pa.nulls(n, pa.int64())
@@ -165,11 +166,11 @@ def _time_spans(table: pa.Table, input_order: InputOrder, numbers: np.ndarray, n
     return pa.array(first), pa.array(last)
 
 
-def _blobs(slimmed: SlimTable, starts: np.ndarray) -> pa.Array:
-    """The slices of a table as Arrow IPC streams, written one after the other into one binary column."""
-    slimmed, firsts = slim_slices(slimmed, starts)
-    schema = slimmed.schema()
-    batch = pa.RecordBatch.from_arrays([column.chunk(0) for column in slimmed.table.columns], schema=schema)
+def _blobs(compacted: CompactTable, starts: np.ndarray) -> pa.Array:
+    """Return the parts of a table as Arrow IPC streams, written one after the other into one binary column."""
+    compacted, firsts = compact_parts(compacted, starts)
+    schema = compacted.schema()
+    batch = pa.RecordBatch.from_arrays([column.chunk(0) for column in compacted.table.columns], schema=schema)
     sink = pa.BufferOutputStream()
     offsets = np.zeros(len(starts), np.int32)
     for i, first in enumerate(firsts):
@@ -179,8 +180,8 @@ def _blobs(slimmed: SlimTable, starts: np.ndarray) -> pa.Array:
     return pa.BinaryArray.from_buffers(pa.binary(), len(firsts), [None, pa.py_buffer(offsets), sink.getvalue()])
 
 
-def call(shard: int) -> pa.RecordBatch:
-    """An envelope without events: whoever runs the shard is called."""
+def empty_envelope(shard: int) -> pa.RecordBatch:
+    """Return an envelope without events, which makes the shard run."""
     values = [shard, None, None, 0, b""]
     columns = [pa.array([value], field.type) for value, field in zip(values, _ARROW_SCHEMA, strict=True)]
     return pa.RecordBatch.from_arrays(columns, schema=_ARROW_SCHEMA)
@@ -190,36 +191,36 @@ _ORDERS = -(1 << 62)
 """Origins of orders begin here; those of events are not negative."""
 
 
-def orders(shards: Sequence[int], number: int, blob: bytes) -> pa.RecordBatch:
-    """An order for each of these shards: what it says is in the bytes. Orders go by their numbers, before events."""
+def order_envelopes(shards: Sequence[int], number: int, blob: bytes) -> pa.RecordBatch:
+    """Return an order (given in bytes) for each of these shards. Orders are handled by number, before events."""
     count = len(shards)
     values = [list(shards), [None] * count, [None] * count, [_ORDERS + number] * count, [blob] * count]
     columns = [pa.array(value, field.type) for value, field in zip(values, _ARROW_SCHEMA, strict=True)]
     return pa.RecordBatch.from_arrays(columns, schema=_ARROW_SCHEMA)
 
 
-def are_orders(origins: np.ndarray) -> np.ndarray:
-    """bool: which envelopes are orders, by their origins."""
+def is_order(origins: np.ndarray) -> np.ndarray:
+    """Return which envelopes (bool) are orders, by their origins."""
     return origins < 0
 
 
 def unpack(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, pa.Table]]:
-    """(shard, events) of each envelope."""
+    """Yield (shard, events) of each envelope."""
     for batch in batches:
         shards, blobs = batch.column("shard"), batch.column("blob")
         for i in range(batch.num_rows):
-            yield shards[i].as_py(), opened(blobs[i].as_buffer())
+            yield shards[i].as_py(), open_envelope(blobs[i].as_buffer())
 
 
-def opened(blob: pa.Buffer | bytes) -> pa.Table:
-    """The events in an envelope."""
+def open_envelope(blob: pa.Buffer | bytes) -> pa.Table:
+    """Return the events in an envelope."""
     with pa.ipc.open_stream(blob) as reader:
         slice_, first = reader.read_next_batch_with_custom_metadata()
     return restore(slice_, dict(first or {}))
 
 
-def in_groups(envelopes: Iterable[tuple[int, pa.Table]], group_bytes: int) -> Iterator[Iterator[pa.Table]]:
-    """Events of whole shards, and of several small ones together; each group must be read to its end.
+def group_shards(envelopes: Iterable[tuple[int, pa.Table]], group_bytes: int) -> Iterator[Iterator[pa.Table]]:
+    """Yield groups of events: of whole shards, small ones together; each group must be read to its end.
 
     Envelopes come sorted by shard. A group ends with the shard in which it reaches group_bytes.
     """
@@ -241,21 +242,21 @@ def in_groups(envelopes: Iterable[tuple[int, pa.Table]], group_bytes: int) -> It
         yield group()
 
 
-# How events are packed, as JSON: the options of a data source hold values, never a program, whoever writes them.
+# The packing as JSON: options of a data source hold only values, never code.
 
 
 KIND, REAL, BYTES, SET = "kind", "real", "bytes", "set"
 
 
 def write_packing(packing: Packing) -> str:
-    """The JSON of a packing."""
-    return json.dumps(_written(packing))
+    """Return the JSON of a packing."""
+    return json.dumps(_to_json(packing))
 
 
 def read_packing(text: str) -> Packing:
-    """The packing that a JSON text describes; any other text is an error."""
+    """Read a packing from JSON; any other text is an error."""
     try:
-        found = _read(json.loads(text))
+        found = _from_json(json.loads(text))
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         found = None
     if not isinstance(found, Packing):
@@ -278,7 +279,7 @@ def _classes(module: ModuleType) -> list[type]:
     return [one for one in found if one.__module__ == module.__name__]
 
 
-def _written(value: Any) -> Any:
+def _to_json(value: Any) -> Any:
     if value is None or isinstance(value, (bool, str)):
         return value
     if isinstance(value, Integral):
@@ -288,18 +289,18 @@ def _written(value: Any) -> Any:
     if isinstance(value, bytes):
         return {BYTES: base64.b64encode(value).decode()}
     if isinstance(value, tuple):
-        return [_written(one) for one in value]
+        return [_to_json(one) for one in value]
     if isinstance(value, frozenset):
-        return {SET: sorted(_written(one) for one in value)}
+        return {SET: sorted(_to_json(one) for one in value)}
     name = type(value).__name__
     if _kinds().get(name) is not type(value):
         raise TypeError(f"{name} cannot be sent to readers of a stream")
-    return {KIND: name, **{field.name: _written(getattr(value, field.name)) for field in fields(_kinds()[name])}}
+    return {KIND: name, **{field.name: _to_json(getattr(value, field.name)) for field in fields(_kinds()[name])}}
 
 
-def _read(value: Any) -> Any:
+def _from_json(value: Any) -> Any:
     if isinstance(value, list):
-        return tuple(_read(one) for one in value)
+        return tuple(_from_json(one) for one in value)
     if not isinstance(value, dict):
         return value
     if REAL in value:
@@ -307,6 +308,6 @@ def _read(value: Any) -> Any:
     if BYTES in value:
         return base64.b64decode(value[BYTES], validate=True)
     if SET in value:
-        return frozenset(_read(one) for one in value[SET])
+        return frozenset(_from_json(one) for one in value[SET])
     kind = _kinds()[value[KIND]]
-    return kind(**{name: _read(one) for name, one in value.items() if name != KIND})
+    return kind(**{name: _from_json(one) for name, one in value.items() if name != KIND})

@@ -18,7 +18,7 @@ from episode.native.running import compiled_for
 SMALL = 32
 """Rows of a key that are sorted by insertion."""
 WIDE = 1 << 16
-"""Rows of a key from which on digits have 11 bits, and not 8."""
+"""Rows of a key from which on digits have 11 bits instead of 8."""
 _DIGITS = 1 << 11
 WIDTHS = {1: U8, 4: I32, 8: I64}
 """Types by their bytes: values that can be spread."""
@@ -30,14 +30,14 @@ _TYPES: ArrayTypes = {
 
 
 def group(codes: np.ndarray, n_keys: int) -> tuple[np.ndarray, np.ndarray]:
-    """Stable counting sort by code: (order, starts)."""
+    """Sort by code (stable counting sort): return (order, starts)."""
     starts, order = np.zeros(n_keys + 1, np.int64), np.empty(len(codes), np.int64)
     compiled_for(grouping_program)([codes, starts, np.empty(n_keys, np.int64), order])
     return order, starts
 
 
 class Grouped(NamedTuple):
-    """Rows by code, those of a key in order. as_arrived: are the rows of every key in their order of arrival?"""
+    """Rows by code, those of a key in order. as_arrived: whether the rows of every key are in order of arrival."""
 
     order: np.ndarray
     starts: np.ndarray
@@ -45,7 +45,7 @@ class Grouped(NamedTuple):
 
 
 def order_rows(codes: np.ndarray, n_keys: int, images: np.ndarray) -> Grouped | None:
-    """Rows by code, those of a key by their images, equal ones as they came; None: they are in this order already."""
+    """Order rows by code, then by their images, equal ones by arrival; None if they are in this order."""
     n, flat = len(codes), images.reshape(-1)
     if compiled_for(checking_program, len(images))([codes, flat]):
         return None
@@ -57,15 +57,15 @@ def order_rows(codes: np.ndarray, n_keys: int, images: np.ndarray) -> Grouped | 
 
 
 def spread(codes: np.ndarray, starts: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """The values by code, those of a key as they came: rows are read one after the other, which is faster than to look
-    up each in its order. values: integers of 8, 32 or 64 bits."""
+    """Return the values by code, those of a key in order of arrival: reading rows one after the other is faster than
+    looking up each in its order. values: integers of 8, 32 or 64 bits."""
     out = np.empty_like(values)
     compiled_for(spreading_program, values.dtype.itemsize)([codes, starts[:-1].copy(), values, out])
     return out
 
 
 def spans_of(times: np.ndarray, groups: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """The least and the greatest time of each of n groups (int64[n]); of groups without rows, the extremes.
+    """Return the least and the greatest time of each of n groups (int64[n]); of groups without rows, the extremes.
 
     times int64[rows]; groups int32[rows].
     """
@@ -85,7 +85,7 @@ def grouping_program() -> Program:
 
 
 def checking_program(columns: int) -> Program:
-    """Are the rows contiguous by ascending code, and each key's rows in order of so many columns?"""
+    """Check that rows are contiguous by ascending code, and each key's rows in order of `columns` columns."""
     s = entry_scope("is_ordered", _TYPES, "codes", "images")
     f = s.f
     with f.loop(1, s.codes.length) as row:
@@ -96,7 +96,7 @@ def checking_program(columns: int) -> Program:
 
 
 def ordering_program(columns: int) -> Program:
-    """Group rows by code, and sort those of a key by so many columns, unless they are in order."""
+    """Group rows by code, and sort those of a key by `columns` columns, unless they are in order."""
     s = entry_scope(
         "order", _TYPES, "codes", "images", "starts", "place", "order", "disordered", "digits", "rows", "counts"
     )
@@ -151,7 +151,7 @@ def spans_program() -> Program:
 
 
 def _is_after(s: Scope, one: Value, other: Value, columns: int) -> Value:
-    """Is the image of a row after that of another?"""
+    """Whether the image of a row is after that of another."""
     f = s.f
     n = s.codes.length
     after = f.constant(False, BOOL)
@@ -162,7 +162,7 @@ def _is_after(s: Scope, one: Value, other: Value, columns: int) -> Value:
 
 
 def _count(s: Scope) -> None:
-    """Where each key begins once rows are grouped (`starts` and `place`): the running sum of the counts per code."""
+    """Compute the start of each key's rows (`starts` and `place`): the running sum of the counts per code."""
     f = s.f
     with f.loop(0, s.codes.length) as row:
         after = s.codes[row].to(I64) + 1
@@ -175,7 +175,7 @@ def _count(s: Scope) -> None:
 
 
 def _put(s: Scope, row: Value) -> Value:
-    """Put a row behind those of its key that came before it; its place."""
+    """Put a row behind those of its key that came before it; return its place."""
     key = s.codes[row].to(I64)
     at = s.place[key]
     s.order[at] = row
@@ -200,7 +200,7 @@ def _emit_insertion_sort(s: Scope, low: Value, high: Value, image: Value) -> Non
 
 
 def _emit_radix_sort(s: Scope, low: Value, high: Value, image: Value) -> None:
-    """Stable LSD radix sort of order[low:high]; only as many digits as the range of the values needs.
+    """Sort order[low:high] by LSD radix sort (stable), with only the digits that the range of the values needs.
 
     digits, rows: two halves, which change roles with every digit.
     """
@@ -236,7 +236,7 @@ def _emit_radix_sort(s: Scope, low: Value, high: Value, image: Value) -> None:
 
 
 def _spread_by_digit(s: Scope, source: Value, target: Value, n: Value, by: Value, mask: Value, size: Value) -> None:
-    """One round of the radix sort: from `source` to `target`, by the digit at a shift."""
+    """Do one round of the radix sort: from `source` to `target`, by the digit at a shift."""
     f = s.f
     with f.loop(0, size + 1) as digit:
         s.counts[digit] = 0

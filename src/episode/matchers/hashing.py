@@ -21,7 +21,7 @@ _MIX = (0xFF51AFD7ED558CCD, 0xC4CEB9FE1A85EC53)
 
 
 def start(n: int, salt: int = 0) -> np.ndarray:
-    """Hashes of n rows before the first column; different salts give unrelated hashes."""
+    """Return hashes of n rows before the first column; different salts give unrelated hashes."""
     return np.full(n, (_SEED + salt * _STEP) % 2**64, np.uint64)
 
 
@@ -37,21 +37,21 @@ def combine_bytes(hashes: np.ndarray, offsets: np.ndarray, data: np.ndarray, val
 
 
 def words_of_bytes(offsets: np.ndarray, data: np.ndarray) -> np.ndarray:
-    """Byte strings as int64 words: `combine_int64` of a word is `combine_bytes` of its string."""
+    """Return byte strings as int64 words: `combine_int64` of a word is `combine_bytes` of its string."""
     words = np.empty(len(offsets) - 1, np.int64)
     compiled_for(words_program, _type_of(offsets))([words, offsets, data])
     return words
 
 
 def shards_of(hashes: np.ndarray, n_shards: int) -> np.ndarray:
-    """The shard of each hash, 0 .. n_shards - 1 (int32), from the hash's upper half."""
+    """Return the shard of each hash, 0 .. n_shards - 1 (int32), from the hash's upper half."""
     shards = np.empty(len(hashes), np.int32)
     compiled_for(shards_program)([hashes, shards], n_shards)
     return shards
 
 
 def normalize_floats(bits: np.ndarray) -> np.ndarray:
-    """Bits of float64 values (int64) with one zero and one NaN, so that equal bits are equal values."""
+    """Return bits of float64 values (int64) with one zero and one NaN, so that equal bits are equal values."""
     values = bits.view(np.float64)
     with np.errstate(invalid="ignore"):
         result = values + 0.0  # minus zero becomes zero
@@ -124,7 +124,7 @@ def shards_program() -> Program:
 
 
 def _mix(word: Value) -> Value:
-    """The 64-bit finalizer of MurmurHash3."""
+    """Apply the 64-bit finalizer of MurmurHash3."""
     for factor in _MIX:
         word = (word ^ word >> 33) * factor
     return word ^ word >> 33
@@ -135,7 +135,7 @@ def _word(f: Function, word_of: Function, offsets: Array, data: Array, row: Valu
 
 
 def _word_function(program: Program) -> Function:
-    """A byte string, data[low:high], as one 64-bit word, from little-endian words of 8 bytes."""
+    """Compile a byte string, data[low:high], to one 64-bit word, from little-endian words of 8 bytes."""
     f = program.function("word_of_bytes", U64)
     data, low, high = f.array("data", U8), f.scalar("low"), f.scalar("high")
     value, at = f.variable("value", (high - low).bits_as(U64) * _STEP), f.variable("at", low)

@@ -1,5 +1,5 @@
-"""Rows of a table as JSON texts, column by column, with no Python object for a value: the one form of JSON that episode
-writes, in results of rules and to Kafka.
+"""Rows of a table as JSON texts, column by column, without a Python object for each value: the one form of JSON that
+episode writes, in results of rules and to Kafka.
 
 Numbers are written as Java does (3.0, 1.0E7), those that are not finite as texts; times in full in ISO 8601, instants
 in UTC; bytes in base 64; intervals as Spark's texts; maps as objects. docs/rules.md has the form by type.
@@ -28,42 +28,42 @@ _NOTHING = pa.scalar(None, pa.string())
 
 @dataclass(frozen=True)
 class JsonForm:
-    """nulls: are fields of objects written that are null? exponents: do all DOUBLEs have one? Spark's parse_json takes
-    numbers without an exponent as DECIMAL."""
+    """Options of JSON texts. nulls: whether null fields of objects are written. exponents: whether all DOUBLEs have
+    one; Spark's parse_json takes numbers without an exponent as DECIMAL."""
 
     nulls: bool = True
     exponents: bool = False
 
 
 FORM = JsonForm()
-"""Of results of rules."""
+"""The form of results of rules."""
 
 
 def json_objects(
     names: Sequence[str], columns: Sequence[pa.Array | pa.ChunkedArray], rows: int, form: JsonForm = FORM
 ) -> pa.Array:
-    """An object for each row."""
+    """Return an object for each row."""
     members = []
     for name, column in zip(names, columns, strict=True):
         texts = json_texts(one_chunk(column), form)
         texts = pc.fill_null(texts, "null") if form.nulls else texts
-        members.append(pc.fill_null(_joined(f",{json.dumps(name, ensure_ascii=False)}:", texts), ""))
+        members.append(pc.fill_null(_concat(f",{json.dumps(name, ensure_ascii=False)}:", texts), ""))
     if not members:
         return pa.array(["{}"] * rows, pa.string())
-    return _joined("{", pc.utf8_slice_codeunits(_joined(*members), 1), "}")
+    return _concat("{", pc.utf8_slice_codeunits(_concat(*members), 1), "}")
 
 
 def key_texts(columns: Sequence[pa.Array | pa.ChunkedArray]) -> pa.Array:
-    """Keys of rows: one column as a text, several as a JSON array of texts."""
+    """Return the keys of rows: one column as a text, several as a JSON array of texts."""
     texts = [_plain_texts(one_chunk(column)) for column in columns]
     if len(texts) == 1:
         return texts[0]
-    quoted = [pc.fill_null(_quoted(text), "null") for text in texts]
-    return _joined("[", pc.binary_join_element_wise(*quoted, ","), "]")
+    quoted = [pc.fill_null(_quote(text), "null") for text in texts]
+    return _concat("[", pc.binary_join_element_wise(*quoted, ","), "]")
 
 
 def json_texts(array: pa.Array, form: JsonForm = FORM) -> pa.Array:
-    """The values of an array, each as JSON; null where there is none."""
+    """Return each value of an array as JSON; null stays null."""
     kind = array.type
     if pa.types.is_dictionary(kind):
         return json_texts(array.dictionary, form).take(array.indices)
@@ -71,23 +71,23 @@ def json_texts(array: pa.Array, form: JsonForm = FORM) -> pa.Array:
         objects = json_objects([field.name for field in kind], array.flatten(), len(array), form)
         return pc.if_else(array.is_valid(), objects, _NOTHING)
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        return _bracketed(array, pc.fill_null(json_texts(array.values, form), "null"), "[", "]")
+        return _bracket(array, pc.fill_null(json_texts(array.values, form), "null"), "[", "]")
     if pa.types.is_map(kind):
         values = pc.fill_null(json_texts(array.items, form), "null")
-        members = pc.binary_join_element_wise(_quoted(_plain_texts(array.keys)), values, ":")
-        return _bracketed(array, members, "{", "}")
+        members = pc.binary_join_element_wise(_quote(_plain_texts(array.keys)), values, ":")
+        return _bracket(array, members, "{", "}")
     if pa.types.is_floating(kind):
         finite = pc.is_finite(array)
-        return pc.if_else(finite, _doubles(array, form.exponents), _joined('"', _doubles(array), '"'))
+        return pc.if_else(finite, _doubles(array, form.exponents), _concat('"', _doubles(array), '"'))
     if pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_decimal(kind) or pa.types.is_null(kind):
         return _plain_texts(array)
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        return _quoted(_plain_texts(array))
-    return _joined('"', _plain_texts(array), '"')
+        return _quote(_plain_texts(array))
+    return _concat('"', _plain_texts(array), '"')
 
 
 def _plain_texts(array: pa.Array) -> pa.Array:
-    """Values as texts without quotation marks; those of nested types as JSON."""
+    """Return values as texts without quotation marks; those of nested types as JSON."""
     kind = array.type
     if pa.types.is_dictionary(kind):
         return _plain_texts(array.dictionary).take(array.indices)
@@ -99,7 +99,7 @@ def _plain_texts(array: pa.Array) -> pa.Array:
         return _decimals(array)
     if pa.types.is_timestamp(kind):
         wall = array.cast(pa.timestamp(kind.unit, "UTC")).cast(pa.timestamp(kind.unit)) if kind.tz else array
-        return _joined(pc.strftime(wall, format="%Y-%m-%dT%H:%M:%S"), "Z" if kind.tz else "")
+        return _concat(pc.strftime(wall, format="%Y-%m-%dT%H:%M:%S"), "Z" if kind.tz else "")
     if pa.types.is_duration(kind):
         return _intervals(array.cast(pa.duration("us")).cast(pa.int64()))
     if pa.types.is_time(kind):
@@ -109,23 +109,23 @@ def _plain_texts(array: pa.Array) -> pa.Array:
     return array.cast(pa.string())
 
 
-def _quoted(texts: pa.Array) -> pa.Array:
+def _quote(texts: pa.Array) -> pa.Array:
     if pc.any(pc.match_substring_regex(texts, _SPECIAL)).as_py():
         texts = reduce(lambda text, sign: pc.replace_substring(text, sign, _ESCAPES[sign]), _ESCAPES, texts)
-    return _joined('"', texts, '"')
+    return _concat('"', texts, '"')
 
 
 # ---- numbers ---------------------------------------------------------------------------------------------------
 
 
 def _doubles(array: pa.Array, exponents: bool = False) -> pa.Array:
-    """Numbers as Java writes them: with an exponent below a thousandth and from ten million on."""
+    """Format numbers as Java does: with an exponent below a thousandth and from ten million on."""
     texts = array.cast(pa.string())
     size = pc.abs(array)
     finite = pc.is_finite(array)
     plain = pc.or_(pc.equal(size, 0), pc.and_(pc.greater_equal(size, 1e-3), pc.less(size, 1e7)))
-    whole = pc.if_else(pc.match_substring(texts, "."), texts, _joined(texts, ".0"))
-    found = _joined(whole, "E0") if exponents else whole
+    whole = pc.if_else(pc.match_substring(texts, "."), texts, _concat(texts, ".0"))
+    found = _concat(whole, "E0") if exponents else whole
     far = pc.fill_null(pc.and_not(finite, plain), False)
     if pc.any(far).as_py():
         found = pc.replace_with_mask(found, far, _scientific(texts.filter(far)))
@@ -136,9 +136,9 @@ def _doubles(array: pa.Array, exponents: bool = False) -> pa.Array:
 
 
 def _scientific(texts: pa.Array) -> pa.Array:
-    """Numbers as 1.5E-7: one digit other than zero, a point, further digits, and a power of ten."""
+    """Format numbers as 1.5E-7: one digit other than zero, a point, further digits, and a power of ten."""
     sign, whole, part, power = pc.extract_regex(texts, _NUMBER).flatten()
-    digits = _joined(whole, part)
+    digits = _concat(whole, part)
     significant = pc.utf8_ltrim(digits, "0")
     zeros = pc.subtract(pc.utf8_length(digits), pc.utf8_length(significant))
     power = pc.utf8_ltrim(pc.if_else(pc.equal(power, ""), "0", power), "+").cast(pa.int32())
@@ -146,11 +146,11 @@ def _scientific(texts: pa.Array) -> pa.Array:
     significant = pc.utf8_rtrim(significant, "0")
     rest = pc.utf8_slice_codeunits(significant, 1)
     rest = pc.if_else(pc.equal(rest, ""), "0", rest)
-    return _joined(sign, pc.utf8_slice_codeunits(significant, 0, 1), ".", rest, "E", power.cast(pa.string()))
+    return _concat(sign, pc.utf8_slice_codeunits(significant, 0, 1), ".", rest, "E", power.cast(pa.string()))
 
 
 def _decimals(array: pa.Array) -> pa.Array:
-    """Decimals with all digits of their scale, and no exponent."""
+    """Format decimals with all digits of their scale, without an exponent."""
     scale = array.type.scale
     array = array.cast(pa.decimal128(array.type.precision, scale))
     unscaled = pa.decimal128(array.type.precision, 0)
@@ -159,14 +159,14 @@ def _decimals(array: pa.Array) -> pa.Array:
         return digits
     sign = pc.if_else(pc.starts_with(digits, "-"), "-", "")
     digits = pc.utf8_lpad(pc.utf8_ltrim(digits, "-"), scale + 1, "0")
-    return _joined(sign, pc.utf8_slice_codeunits(digits, 0, -scale), ".", pc.utf8_slice_codeunits(digits, -scale))
+    return _concat(sign, pc.utf8_slice_codeunits(digits, 0, -scale), ".", pc.utf8_slice_codeunits(digits, -scale))
 
 
 # ---- intervals and bytes ---------------------------------------------------------------------------------------
 
 
 def _intervals(micros: pa.Array) -> pa.Array:
-    """Texts as INTERVAL '1 02:03:04.5' DAY TO SECOND."""
+    """Format intervals as INTERVAL '1 02:03:04.5' DAY TO SECOND."""
     size = pc.abs(micros)
     seconds, left = _split(size, 1_000_000)
     minutes, seconds = _split(seconds, 60)
@@ -177,7 +177,7 @@ def _intervals(micros: pa.Array) -> pa.Array:
     point = pc.if_else(pc.equal(fraction, ""), "", ".")
     sign = pc.if_else(pc.less(micros, 0), "-", "")
     day_time = pc.binary_join_element_wise(*clock, ":")
-    return _joined("INTERVAL '", sign, days.cast(pa.string()), " ", day_time, point, fraction, "' DAY TO SECOND")
+    return _concat("INTERVAL '", sign, days.cast(pa.string()), " ", day_time, point, fraction, "' DAY TO SECOND")
 
 
 def _split(counts: pa.Array, unit: int) -> tuple[pa.Array, pa.Array]:
@@ -186,7 +186,7 @@ def _split(counts: pa.Array, unit: int) -> tuple[pa.Array, pa.Array]:
 
 
 def _base64(array: pa.Array) -> pa.Array:
-    """Bytes in base 64: every value is filled up to a multiple of three bytes, and all are encoded at once."""
+    """Encode bytes in base 64: every value is padded to a multiple of three bytes, and all are encoded at once."""
     values = pa.concat_arrays([pc.fill_null(array, b"")])  # without offset
     starts = np.frombuffer(values.buffers()[1], np.int64)[: len(values) + 1]
     given = np.frombuffer(values.buffers()[2] or b"", np.uint8)[starts[0] : starts[-1]]
@@ -209,11 +209,11 @@ def _base64(array: pa.Array) -> pa.Array:
 # ---- joining ---------------------------------------------------------------------------------------------------
 
 
-def _bracketed(array: pa.Array, members: pa.Array, opening: str, closing: str) -> pa.Array:
-    """The members of each list, joined. members: of the array's values, whatever part of them it is."""
+def _bracket(array: pa.Array, members: pa.Array, opening: str, closing: str) -> pa.Array:
+    """Join the members of each list. members: of the array's values, whatever part of them it is."""
     lists = pa.LargeListArray.from_arrays(array.offsets.cast(pa.int64()), members.cast(pa.string()))
-    return pc.if_else(array.is_valid(), _joined(opening, pc.binary_join(lists, ","), closing), _NOTHING)
+    return pc.if_else(array.is_valid(), _concat(opening, pc.binary_join(lists, ","), closing), _NOTHING)
 
 
-def _joined(*parts: pa.Array | str) -> pa.Array:
+def _concat(*parts: pa.Array | str) -> pa.Array:
     return pc.binary_join_element_wise(*parts, "")

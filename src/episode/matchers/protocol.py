@@ -1,7 +1,7 @@
 """The keystone: one Matcher protocol, run by every runtime (batch, stream, live task, in process).
 
-A Matcher lives for one shard (a set of partition keys). It is fed column batches in order and hands back
-finished matches. Its laws (tests/property): chunk invariance, shard invariance, oracle equality, bounded state.
+A Matcher serves one shard (a set of partition keys). It is fed column batches in order and returns finished matches.
+Its laws (tests/property): chunk invariance, shard invariance, oracle equality, bounded state.
 """
 
 from __future__ import annotations
@@ -19,26 +19,23 @@ from episode.matchers.columns import plain, take
 if TYPE_CHECKING:
     from episode.matchers.prepare import Known
     from episode.matchers.screening import ClassDemand, Screen
-    from episode.matchers.stages import StageClock
-
-
-# What a matcher may take: rows held for open matches.
+    from episode.matchers.stage_clock import StageClock
 
 
 @dataclass(frozen=True)
 class StateLimit:
-    """How many rows a key may hold. Beyond: an error, or its open match is given up and its rows are forgotten."""
+    """The limit of rows that a key may hold. Beyond it: an error, or the key's open match is dropped with its rows."""
 
     rows: int
     give_up: bool
 
     @staticmethod
     def of(rows: int | None, give_up: bool) -> StateLimit | None:
-        """The limit that options set; None: there is none."""
+        """Return the limit that options set, or None."""
         return StateLimit(rows, give_up) if rows else None
 
     def keys_beyond(self, key: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Keys that hold too many of the rows with these keys, and how many each of them holds."""
+        """Return the keys that hold too many of the rows with these keys, and how many each of them holds."""
         keys, counts = np.unique(key, return_counts=True)
         over = counts > self.rows
         return keys[over], counts[over]
@@ -61,14 +58,14 @@ class OrderKey:
 
 @dataclass(frozen=True)
 class InputOrder:
-    """How the rows of a shard are grouped and ordered.
+    """Grouping and order of the rows of a shard.
 
-    keys: partition columns (null is a value of its own; none: one partition holds everything).
+    keys: partition columns (null counts as a value; without keys one partition holds everything).
     order: ORDER BY columns; after them, and without any, rows keep their order of arrival.
     needs_time: the first order column is an event time that a query measures: it must not be null.
-    start: where events last until that time, the column of their start: neither null nor after it.
-    imprecise: the two are the earliest and the latest time of events that do not last; width: they are no further apart
-        than this.
+    start: if events last until that time, the column of their start: neither null nor after it.
+    imprecise: the two are the earliest and the latest time of events that do not last; width: the greatest distance
+    between them.
     """
 
     keys: tuple[str, ...]
@@ -85,10 +82,10 @@ class EventBatch:
 
     table: the columns the query reads, one chunk each; row i belongs to key[i].
     key: int64 key codes, equal for equal keys, the same for a key in every feed of a matcher's life.
-    time: int64 order-preserving image of the first order column. Timestamps and dates are microseconds
-        (dates at midnight), integers are themselves; zero where there is no order column.
+    time: int64 order-preserving image of the first order column. Timestamps and dates are microseconds (dates at
+    midnight), integers are themselves; zero without an order column.
     Within a key, the rows of a feed come after all rows of earlier feeds.
-    known: what has been computed of these rows already, for the pattern that they are fed to.
+    known: values of these rows that were computed before, for the pattern that they are fed to.
     """
 
     table: pa.Table
@@ -98,7 +95,7 @@ class EventBatch:
 
     @staticmethod
     def empty(schema: pa.Schema, columns: Iterable[str]) -> EventBatch:
-        """No events, with these columns of a schema."""
+        """Return no events, with these columns of a schema."""
         nothing = np.zeros(0, np.int64)
         return EventBatch(schema.empty_table().select(list(columns)), nothing, nothing)
 
@@ -107,34 +104,34 @@ class EventBatch:
 
     @cached_property
     def bounds(self) -> np.ndarray:
-        """int64: where the partitions begin, and the end: partition g has rows bounds[g]:bounds[g + 1]."""
+        """The starts of the partitions and the end (int64): partition g has rows bounds[g]:bounds[g + 1]."""
         if len(self.key) == 0:
             return np.zeros(1, np.int64)
         return np.concatenate([[0], np.flatnonzero(np.diff(self.key)) + 1, [len(self.key)]]).astype(np.int64)
 
-    def knowing(self, known: Known | None, columns: pa.Table) -> EventBatch:
-        """The same rows, with some of their columns and what is known of them."""
+    def with_known(self, known: Known | None, columns: pa.Table) -> EventBatch:
+        """Return the same rows, with some of their columns and precomputed values."""
         batch = EventBatch(columns, self.key, self.time, known)
         batch.__dict__["bounds"] = self.bounds
         return batch
 
     def select(self, columns: Iterable[str]) -> EventBatch:
-        """The same rows, with some of their columns."""
+        """Return the same rows, with some of their columns."""
         return EventBatch(self.table.select(list(columns)), self.key, self.time, self.known)
 
     def from_row(self, row: int) -> EventBatch:
-        """The events from a row on."""
+        """Return the events from a row on."""
         return EventBatch(self.table.slice(row), self.key[row:], self.time[row:])
 
     def values_at(self, row: int, columns: Iterable[str]) -> str:
-        """A row in words for errors: its values in some columns."""
+        """Describe a row for errors: its values in some columns."""
         return ", ".join(f"{name} = {self.table.column(name)[row].as_py()}" for name in columns)
 
 
 class ChosenBatch(EventBatch):
-    """Some rows of a table as events; its columns are gathered, without dictionaries, when somebody asks for them.
+    """Some rows of a table as events; its columns are gathered, without dictionaries, when first read.
 
-    source: gives the table; rows: int64, in order.
+    source: returns the table; rows: int64, in order.
     """
 
     source: Callable[[], pa.Table]
@@ -165,7 +162,7 @@ class StateChunk:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What has changed since the snapshot before: chunks that are new or rewritten, names of chunks that are gone.
+    """Changes since the previous snapshot: chunks that are new or rewritten, names of chunks that are removed.
 
     All chunks that were put and neither put again nor removed make up the state.
     """
@@ -174,7 +171,7 @@ class Snapshot:
     removed: tuple[str, ...] = ()
 
     def apply(self, chunks: dict[str, StateChunk]) -> None:
-        """Bring a state, by name of chunk, up to date."""
+        """Apply the changes to a state, by name of chunk."""
         for name in self.removed:
             chunks.pop(name, None)
         for chunk in self.put:
@@ -183,28 +180,28 @@ class Snapshot:
 
 @runtime_checkable
 class Matcher(Protocol):
-    """One engine at work on one shard.
+    """A pattern matcher of one shard.
 
-    keyed: do tables of matches have one more column at the end, KEY_COLUMN, the codes (int64) of the matches' keys? It
-    is set before the first feed.
+    keyed: whether tables of matches have KEY_COLUMN as last column, the codes (int64) of the matches' keys. It is set
+    before the first feed.
     """
 
     keyed: bool
 
     def feed(self, events: EventBatch, until: int) -> Iterator[pa.Table]:
-        """Take new events; all events with time <= until are in. Yields the matches that are now certain.
+        """Take new events and yield the matches that are now certain. All events with time <= until are in.
 
-        They come as they are found, in tables of bounded size (none where there are none). All of them must be taken
-        before anything else is asked of the matcher.
+        Matches are yielded as they are found, in tables of bounded size. All of them must be taken before any other
+        call.
         """
         ...
 
     def finish(self) -> Iterator[pa.Table]:
-        """The input has ended: yields all remaining matches, as `feed` does."""
+        """Yield all remaining matches, as `feed` does: the input has ended."""
         ...
 
     def snapshot(self) -> Snapshot:
-        """The state, columnar and versioned: what has changed since the last call (or since restore)."""
+        """Return the changes of the state since the last call (or since restore), columnar and versioned."""
         ...
 
     def restore(self, chunks: Sequence[StateChunk]) -> None:
@@ -213,59 +210,60 @@ class Matcher(Protocol):
 
     @property
     def state_rows(self) -> int:
-        """Events held for matches still to come."""
+        """Events held for future matches."""
         ...
 
     @property
     def given_up(self) -> int:
-        """How many open matches were given up so far, because a limit to the state said so."""
+        """Open matches dropped by the state limit so far."""
         ...
 
     @property
     def live_keys(self) -> np.ndarray:
-        """Codes of the keys of which the matcher still knows something."""
+        """Codes of the keys that the matcher holds something of."""
         ...
 
     @property
     def wakes_at(self) -> int | None:
-        """The least `until` at which a feed without events could give a match; None if none could."""
+        """The least `until` at which a feed without events could yield a match, or None."""
         ...
 
     @property
     def open_from(self) -> tuple[np.ndarray, np.ndarray]:
-        """Of each key (int64 codes, ascending) that holds something: no match to come starts before this time (int64).
+        """The keys that hold something (int64 codes, ascending), each with the earliest start (int64) of its future
+        matches.
 
-        Matches to come of other keys have events to come alone.
+        Future matches of other keys have only future events.
         """
         ...
 
 
-class Report(Protocol):
-    """What a matcher has done: counts of its language, which its words are made of where the query was planned."""
+class MatcherReport(Protocol):
+    """Counts of a matcher's work, defined by its language, which turns them into words when explaining a query."""
 
     def to_json(self) -> str:
-        """For the way from a worker to the driver."""
+        """Encode the counts for the way from a worker to the driver."""
         ...
 
 
 @runtime_checkable
 class Reports(Protocol):
-    """A Matcher that can say what it has done, for explain."""
+    """A Matcher that can report its work, for explain."""
 
-    def report(self) -> Report: ...
+    def report(self) -> MatcherReport: ...
 
 
 @dataclass(frozen=True)
 class Traits:
-    """What is known of the matches of a pattern, whatever the events are.
+    """Properties of a pattern's matches that hold for any events.
 
-    prompt: a match comes with the feed that completes the time of its last event. early: how long before the first of
-    its events that are still to come a match may start, because events last; None: any time. dependent: why a match may
-    depend on other matches, or on rows far from it; None: it depends on its own rows and `lookback` rows before them,
-    and on those after it only as far as they could belong to it. Then `Partial` is there, and: by_end: for each end the
+    prompt: a match is emitted by the feed that completes the time of its last event. early: how long before its first
+    future event a match may start, because events last; None: any time. dependent: why a match may depend on other
+    matches, or on rows far from it; None: it depends on its own rows and `lookback` rows before them, and on those
+    after it only as far as they could belong to it. Then the matcher is `Partial`, and: by_end: for each end the
     longest match is reported, otherwise matches by their start; longest: the most rows that a match can have; within:
-    the longest time; walls: may there be rows that can only be the first of a match? by_start: the matches of a key
-    come in order of their starts. reach: where matches depend on each other, how long before its start an event may
+    the longest time; walls: whether rows may exist that can only be the first of a match. by_start: the matches of a
+    key are in order of their starts. reach: if matches depend on each other, how long before its start an event may
     matter to a match; None: any time.
     """
 
@@ -283,41 +281,42 @@ class Traits:
 
 @runtime_checkable
 class Forgets(Protocol):
-    """A Matcher that can be parted from some of its keys."""
+    """A Matcher that can forget some of its keys."""
 
     def forget(self, keys: np.ndarray) -> None:
-        """Hold nothing more of these keys (codes, ascending)."""
+        """Drop everything held for these keys (codes, ascending)."""
         ...
 
 
 @runtime_checkable
 class Partial(Forgets, Protocol):
-    """A Matcher whose matches can be found in any stretch of a key's rows, apart from the others."""
+    """A Matcher whose matches can be found in any stretch of a key's rows, independently of the others."""
 
     def rename(self, old: np.ndarray, new: np.ndarray) -> None:
-        """Keys (codes, ascending) have other codes from now on, which no key has yet."""
+        """Give keys (codes, ascending) other codes, which no key has yet."""
         ...
 
     def walls(self, events: EventBatch) -> np.ndarray:
-        """bool: the rows that can only be the first of a match; at the beginning of a key some may be left out."""
+        """Return the rows (bool) that can only be the first of a match; at the beginning of a key some may be left
+        out."""
         ...
 
 
 @dataclass(frozen=True)
 class Selectivities:
-    """How often the states of a pattern were entered and left, since the matcher was opened (not kept in snapshots).
+    """Counts of rows that entered and left the states of a pattern, since the matcher was opened (not kept in
+    snapshots).
 
     A state is a place of the pattern that takes rows: one for each time that a label is written, in the order of the
-    pattern (of alternatives, one after the other); `B+` is two, a singleton and a star. The numbers are those of
-    Lau's statistic model (4.3.1), all arrays are by state:
-    labels: of the states. star (bool): may it hold any number of rows, none among them (`B*`, `B?`)? All others hold
-        exactly one.
-    entered (int64): rows that came to the state. left (int64): rows that left it: of a singleton those that met its
-        condition, of a star those that did not, so that the match went on to the next state.
-        A row counts at a state once per window, when the window first reaches the row: rows to which the search comes
-        back to try something else are not counted again. A reluctant star (`B*?`) is asked only where what comes after
-        it did not take the row.
-    windows: start rows at which a match was looked for. matches: how many there were.
+    pattern (of alternatives, one after the other); `B+` is two, a singleton and a star. The numbers are those of Lau's
+    statistic model (4.3.1), all arrays are by state:
+    labels: of the states. star (bool): whether it may hold any number of rows, also none (`B*`, `B?`). All others hold
+    exactly one.
+    entered (int64): rows that reached the state. left (int64): rows that left it: of a singleton those that met its
+    condition, of a star those that did not, so that the match continued with the next state. A row counts at a state
+    once per window, when the window first reaches the row: rows that the search returns to are not counted again. A
+    reluctant star (`B*?`) counts only rows that the states after it did not take.
+    windows: start rows at which a match was searched. matches: the number of matches.
     """
 
     labels: tuple[str, ...]
@@ -330,21 +329,21 @@ class Selectivities:
 
 @runtime_checkable
 class Selective(Protocol):
-    """A Matcher that can count what the states of its pattern let through.
+    """A Matcher that can count the rows that pass the states of its pattern.
 
-    counting: does it count? Off at first, as it costs a little; it may be set at any time.
+    counting: whether it counts. Off at first, as it costs a little; it may be set at any time.
     """
 
     counting: bool
 
     def selectivities(self) -> Selectivities:
-        """What was counted so far."""
+        """Return the counts so far."""
         ...
 
     @property
     def current_states(self) -> tuple[np.ndarray, np.ndarray]:
-        """The keys (int64 codes, ascending) with a window that waits for more rows, and the state (int64: its place in
-        `Selectivities.labels`) at which each of them waits. All other keys are before the first state."""
+        """Return the keys (int64 codes, ascending) with a window that waits for more rows, and the state (int64: its
+        place in `Selectivities.labels`) at which each of them waits. All other keys are before the first state."""
         ...
 
 
@@ -359,7 +358,7 @@ class MatcherSpec(Protocol):
 
     @property
     def input_schema(self) -> pa.Schema:
-        """At least the input columns, as they are fed."""
+        """The types of at least the input columns, as they are fed."""
         ...
 
     @property
@@ -367,46 +366,46 @@ class MatcherSpec(Protocol):
 
     @property
     def fingerprint(self) -> str:
-        """What a state belongs to: equal for specs whose matchers can go on with each other's state."""
+        """The identity of a state: equal for specs whose matchers can resume each other's state."""
         ...
 
     @property
     def traits(self) -> Traits: ...
 
     def open(self) -> Matcher:
-        """A new matcher with empty state."""
+        """Return a new matcher with empty state."""
         ...
 
 
 def keeps_dictionaries(spec: MatcherSpec) -> bool:
-    """May columns of strings be fed as dictionaries? Matchers see plain strings unless their spec says so."""
+    """Whether columns of strings may be fed as dictionaries. Matchers see plain strings unless their spec sets this."""
     return bool(getattr(spec, "keeps_dictionaries", False))
 
 
 @runtime_checkable
 class Screens(Protocol):
-    """A MatcherSpec that can say of single rows that no match has them."""
+    """A MatcherSpec that knows single rows that cannot be in a match."""
 
     @property
     def screen(self) -> Screen | None:
-        """None: any row may count."""
+        """The filter of rows; None: any row may count."""
         ...
 
 
 @runtime_checkable
 class Demands(Protocol):
-    """A MatcherSpec that can say what its pattern asks of single rows."""
+    """A MatcherSpec that knows the conditions of its pattern on single rows."""
 
     @property
     def demand(self) -> ClassDemand | None:
-        """None: nothing can be said."""
+        """The conditions, or None if unknown."""
         ...
 
 
 @runtime_checkable
 class Analyzes(Protocol):
-    """A MatcherSpec whose matchers can count and clock what they do, and report it; that takes time of its own."""
+    """A MatcherSpec whose matchers can count, time and report their work; that costs extra time."""
 
     def open_analyzed(self, clock: StageClock) -> Matcher:
-        """A new matcher with empty state, which says to the clock what it does."""
+        """Return a new matcher with empty state, which reports its stages to the clock."""
         ...

@@ -22,7 +22,7 @@ from episode.matchers.code.rows import compute
 from episode.matchers.columns import one_chunk
 from episode.matchers.encoding import encode, is_float_lane
 from episode.matchers.prepare import loads_in
-from episode.matchers.spark_types import retyped, spark_name
+from episode.matchers.spark_types import spark_name, to_spark_types
 from episode.plan.compilable import NO_ARGUMENTS, NativeCompiler, NeedsSpark, NotCompilable
 from episode.plan.expressions import Apply, Constant, Current, Expression, Load
 from episode.plan.parameters import Arguments
@@ -356,7 +356,7 @@ class Scalars:
         column = self.table.column(at)
         if self.types.get(name, column.type) == column.type:
             return column
-        return retyped(self.table.select([at])).column(0)
+        return to_spark_types(self.table.select([at])).column(0)
 
     def _column(self, name: str) -> pa.Array:
         if name not in self._held:

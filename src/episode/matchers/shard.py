@@ -1,10 +1,10 @@
-"""Run one shard through a matcher, in the memory that it may take; the rest is in local files.
+"""Run one shard through a matcher within a memory budget; larger inputs are spilled to local files.
 
 1. A shard within its budget is ordered in memory and fed at once.
 2. A larger one is spilled and split by key; its parts run one after the other.
 3. A part that cannot be split (one giant key, or no keys at all) is fed piece by piece in order of time: the matcher
-   holds only what a later match can still need. Without ORDER BY the order of arrival is the order. Only where the
-   first order column has no lasting image (strings, decimals of more than 18 digits) must all rows of it be in memory.
+   holds only what a later match can still need. Without ORDER BY the order of arrival is the order. Only if the first
+   order column has no lasting image (strings, decimals of more than 18 digits) must all rows of it be in memory.
 """
 
 from __future__ import annotations
@@ -54,11 +54,11 @@ class Spool:
 
     @property
     def has_one_key(self) -> bool:
-        """Whether all rows have the same key hash, so that no split by key can help."""
+        """Whether all rows have the same key hash, so that splitting by key cannot help."""
         return self._hash is not None and not self._hashes_differ
 
     def tables(self) -> Iterator[pa.Table]:
-        """The rows as mapped tables, one for each append."""
+        """Yield the rows as mapped tables, one for each append."""
         if self._writer is None:
             return
         self._writer.close()
@@ -67,7 +67,7 @@ class Spool:
                 yield pa.Table.from_batches([batch])
 
     def read(self) -> pa.Table:
-        """All rows as one mapped table."""
+        """Return all rows as one mapped table."""
         return pa.concat_tables(self.tables())
 
     def delete(self) -> None:
@@ -77,8 +77,8 @@ class Spool:
         self.path.unlink(missing_ok=True)
 
 
-def gathered(source: Iterator[pa.Table], most_bytes: int) -> tuple[list[pa.Table], bool]:
-    """Tables of a source until they have more than so many bytes, and whether these are all there are."""
+def read_up_to(source: Iterator[pa.Table], most_bytes: int) -> tuple[list[pa.Table], bool]:
+    """Read tables until they exceed `most_bytes`; return them and whether the source is exhausted."""
     held: list[pa.Table] = []
     size = 0
     for table in source:
@@ -89,8 +89,9 @@ def gathered(source: Iterator[pa.Table], most_bytes: int) -> tuple[list[pa.Table
     return held, True
 
 
-def drained(held: list[pa.Table], rest: Iterator[pa.Table]) -> Iterator[pa.Table]:
-    """The tables in hand, let go one by one, then the rest; dictionaries differ from file to file, so without them."""
+def drain(held: list[pa.Table], rest: Iterator[pa.Table]) -> Iterator[pa.Table]:
+    """Yield held tables, releasing them one by one, then the rest; without dictionaries, which differ from file to
+    file."""
     held.reverse()
     while held:
         yield plain(held.pop())
@@ -99,7 +100,7 @@ def drained(held: list[pa.Table], rest: Iterator[pa.Table]) -> Iterator[pa.Table
 
 
 def rechunk(tables: Iterable[pa.Table], chunk_bytes: int) -> Iterator[pa.Table]:
-    """The same rows in tables of at most about the given size, each column in one chunk."""
+    """Yield the same rows in tables of at most about the given size, each column in one chunk."""
     held: list[pa.Table] = []
     size = 0
     for table in tables:
@@ -156,18 +157,19 @@ class SortedRun:
         self._at = 0
 
     def until(self, cut: int) -> pa.Table:
-        """The rows not yet handed out whose time is at most `cut`."""
+        """Return the next rows, whose time is at most `cut`."""
         start, self._at = self._at, int(np.searchsorted(self.times, cut, side="right"))
         return self.table.slice(start, self._at - start)
 
     def between(self, first: int, last: int) -> pa.Table:
-        """The rows of times first <= time <= last."""
+        """Return the rows of times first <= time <= last."""
         begin, end = int(np.searchsorted(self.times, first, "left")), int(np.searchsorted(self.times, last, "right"))
         return self.table.slice(begin, max(0, end - begin))
 
 
 def cuts_of(runs: list[SortedRun], chunk_rows: int) -> np.ndarray:
-    """Ascending times that cut the runs' rows into pieces of about chunk_rows; the last one is the end of time."""
+    """Return ascending times that cut the runs' rows into pieces of about chunk_rows; the last one is the end of
+    time."""
     stride = max(1, chunk_rows // (8 * max(1, len(runs))))
     samples = np.sort(np.concatenate([run.times[stride - 1 :: stride] for run in runs]))
     step = max(1, chunk_rows // stride)
@@ -191,14 +193,14 @@ def run_shard(
     *,
     spill_directory: str | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """The matches in the rows of one shard, whose tables come in order of arrival."""
+    """Yield the matches in the rows of one shard, whose tables come in order of arrival."""
     source = iter(tables)
-    held, whole = gathered(source, budget_bytes)
+    held, whole = read_up_to(source, budget_bytes)
     if whole:
         yield from _run_whole(spec, held)
         return
     with tempfile.TemporaryDirectory(prefix="episode-", dir=spill_directory) as directory:
-        yield from _run_large(spec, drained(held, source), budget_bytes, Path(directory), salt=1)
+        yield from _run_large(spec, drain(held, source), budget_bytes, Path(directory), salt=1)
 
 
 def _run_whole(spec: MatcherSpec, tables: list[pa.Table]) -> Iterator[pa.RecordBatch]:
@@ -245,17 +247,17 @@ def _run_in_pieces(
     first = next(chunks, None)
     if first is None:
         return
-    chunks = drained([first], chunks)
+    chunks = drain([first], chunks)
     if not has_lasting_image(first.schema.field(order[0].column).type):
         yield from _run_whole(spec, list(chunks))
         return
-    yield from _feed_all(spec, _merged(spec, chunks, first.num_rows, directory))
+    yield from _feed_all(spec, _merge_chunks(spec, chunks, first.num_rows, directory))
 
 
-def _merged(
+def _merge_chunks(
     spec: MatcherSpec, chunks: Iterator[pa.Table], chunk_rows: int, directory: Path
 ) -> Iterator[tuple[pa.Table, int]]:
-    """Sorted runs of the chunks, merged: tables with the time up to which they complete the input."""
+    """Sort and merge the chunks; yield tables with the time up to which they complete the input."""
     with tempfile.TemporaryDirectory(prefix="runs-", dir=directory) as place:
         runs = [
             SortedRun(chunk, times_of(chunk, spec.input_order), Path(place) / f"run-{i}")
@@ -278,7 +280,7 @@ def _feed_all(spec: MatcherSpec, pieces: Iterable[tuple[pa.Table, int]]) -> Iter
 
 
 def _batches(matches: pa.Table, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Matches as record batches of the promised schema."""
+    """Yield matches as record batches of the promised schema."""
     if matches.num_rows:
         if matches.schema != schema:
             matches = matches.cast(schema)

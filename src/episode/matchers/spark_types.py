@@ -1,4 +1,4 @@
-"""Arrow types by the names that Spark has for them, and tables in the types that Spark would hold them in."""
+"""Arrow types by Spark's names for them, and tables in the types in which Spark would hold them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _LISTS = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list,
 
 
 def spark_name(kind: pa.DataType) -> str:
-    """The simple name of Spark's type for an Arrow type that `held_as` gives."""
+    """Return the simple name of Spark's type for an Arrow type that `held_as` gives."""
     if kind in _NAMES:
         return _NAMES[kind]
     if pa.types.is_decimal(kind):
@@ -45,7 +45,7 @@ def spark_name(kind: pa.DataType) -> str:
 
 
 def held_as(kind: pa.DataType, zone: str = "UTC") -> pa.DataType:
-    """The Arrow type in which Spark holds values: times in microseconds, an instant in UTC (or in `zone`)."""
+    """Return the Arrow type in which Spark holds values: times in microseconds, instants in UTC (or in `zone`)."""
     if pa.types.is_dictionary(kind):
         return held_as(kind.value_type, zone)
     if any(test(kind) for test in _STRINGS):
@@ -70,25 +70,25 @@ def held_as(kind: pa.DataType, zone: str = "UTC") -> pa.DataType:
 
 
 def zones_of(kind: pa.DataType) -> set[str]:
-    """The time zones of the instants in a type."""
+    """Return the time zones of the instants in a type."""
     if pa.types.is_timestamp(kind):
         return set() if kind.tz is None else {kind.tz}
     return {zone for at in range(kind.num_fields) for zone in zones_of(kind.field(at).type)}
 
 
-def retyped(table: pa.Table, zone: str = "UTC", name: str = "") -> pa.Table:
-    """The table with its columns held as Spark would. A value that would lose digits is an error, with its column and
-    row. name: of the table, for the error."""
+def to_spark_types(table: pa.Table, zone: str = "UTC", name: str = "") -> pa.Table:
+    """Convert columns to the types in which Spark would hold them. A value that would lose digits is an error with its
+    column and row. name: of the table, for the error."""
     arrays, fields = [], []
     for field, column in zip(table.schema, table.columns, strict=True):
         kind = held_as(field.type, zone)
-        arrays.append(column if kind == field.type else _held(column, kind, field, name))
+        arrays.append(column if kind == field.type else _cast_exactly(column, kind, field, name))
         fields.append(pa.field(field.name, kind))
     return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
 
 
-def not_held(column: str, table: str, kind: pa.DataType, row: int) -> EpisodeAnalysisError:
-    """The error of a value that Spark's type for it does not have. row: counted from 0."""
+def lossy_value_error(column: str, table: str, kind: pa.DataType, row: int) -> EpisodeAnalysisError:
+    """Return the error for a value that Spark's type cannot hold. row: counted from 0."""
     what = f"The column {column} of the table {table}" if table else f"The column {column}"
     if not _has_nanoseconds(kind):
         return EpisodeAnalysisError(f"{what}, of type {kind}, has a value in row {row + 1} that no type of Spark has.")
@@ -99,17 +99,17 @@ def not_held(column: str, table: str, kind: pa.DataType, row: int) -> EpisodeAna
     )
 
 
-def _held(column: pa.ChunkedArray, kind: pa.DataType, field: pa.Field, table: str) -> pa.ChunkedArray:
+def _cast_exactly(column: pa.ChunkedArray, kind: pa.DataType, field: pa.Field, table: str) -> pa.ChunkedArray:
     try:
         return column.cast(kind)
     except pa.ArrowInvalid:
         if _fits(column, kind):
             return pa.chunked_array([_visible(chunk).cast(kind) for chunk in column.chunks], kind)
     low, high = 0, len(column)
-    while high - low > 1:  # the first value that is lost lies between them
+    while high - low > 1:  # the first lossy value is between them
         middle = (low + high) // 2
         low, high = (middle, high) if _fits(column.slice(low, middle - low), kind) else (low, middle)
-    raise not_held(field.name, table, field.type, low)
+    raise lossy_value_error(field.name, table, field.type, low)
 
 
 def _fits(column: pa.ChunkedArray, kind: pa.DataType) -> bool:
@@ -122,7 +122,7 @@ def _fits(column: pa.ChunkedArray, kind: pa.DataType) -> bool:
 
 
 def _visible(array: pa.Array) -> pa.Array:
-    """The array without values beneath nulls and outside its slice, at which a cast would look."""
+    """Return the array without values beneath nulls and outside its slice, which a cast would also check."""
     kind = array.type
     if pa.types.is_dictionary(kind):
         return _visible(array.dictionary_decode())

@@ -1,4 +1,4 @@
-"""State of matchers: rows held for matches still to come, written once, in chunks, and which query they belong to."""
+"""State of matchers: rows held for future matches, written once, in chunks, and the query they belong to."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from episode.matchers.columns import from_bytes, one_chunk_each, take, to_bytes
 from episode.matchers.prepare import Known
 from episode.matchers.protocol import END_OF_TIME, ChosenBatch, EventBatch, MatcherSpec, Snapshot, StateChunk
 
-# What a state belongs to. A checkpoint keeps the fingerprint of its query: the values may never change for a query.
+# Fingerprints tie a state to its query. They may never change for a query: checkpoints keep them.
 
 
 def fingerprint(text: str, *details: str) -> str:
-    """Of a query's text (however it is broken into lines) and of what else decides on its matches."""
+    """Hash a query's text (however it is broken into lines) and other details that decide on its matches."""
     return hashlib.sha256("\n".join([one_line(text), *details]).encode()).hexdigest()[:16]
 
 
@@ -31,25 +31,23 @@ _PARTS = re.compile(r"--[^\n]*|/\*.*?\*/|'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|
 
 
 def one_line(text: str) -> str:
-    """A query in one line, single blanks between its words; what stands in quotes stays as it is."""
+    """Put a query on one line, with single blanks between its words; quoted parts stay as they are."""
 
-    def in_line(found: re.Match[str]) -> str:
+    def shorten(found: re.Match[str]) -> str:
         part = found.group()
         return part if part[0] in "'\"`" else " " if part.isspace() else " ".join(part.split())
 
-    return _PARTS.sub(in_line, text).strip()
+    return _PARTS.sub(shorten, text).strip()
 
 
 def column_types(schema: pa.Schema, columns: Iterable[str]) -> list[str]:
-    """The input columns with their types, in the order of the schema."""
+    """Return the input columns with their types, in the order of the schema."""
     read = frozenset(columns)
     return [f"{field.name} {field.type}" for field in schema if field.name in read]
 
 
-# Rows that a matcher holds for matches still to come, and how they are kept in the state: written once, in chunks.
-#
-# `HeldRows` is what every matcher has of it; `KeptRows` remembers which row is in which chunk. `HoldingMatcher` is a
-# Matcher as far as it is its state.
+# Rows held for future matches are written to the state once, in chunks. `HeldRows` are the rows; `RowChunks` knows the
+# chunk of each; `HoldingMatcher` is the part of a Matcher that is its state.
 
 
 STATE_VERSION = 1
@@ -62,7 +60,7 @@ _COMPACTION = 4
 
 
 def by_name(chunks: Sequence[StateChunk]) -> dict[str, StateChunk]:
-    """The chunks of a state, all of them of a format that this version reads."""
+    """Return the chunks of a state by name; raise an error if a chunk has a format that this version does not read."""
     for chunk in chunks:
         if chunk.version != STATE_VERSION:
             raise EpisodeDataError(
@@ -72,7 +70,7 @@ def by_name(chunks: Sequence[StateChunk]) -> dict[str, StateChunk]:
 
 
 def arrays_in(chunks: Sequence[StateChunk], name: str, *columns: str) -> list[np.ndarray] | None:
-    """Columns of the table in the chunk of this name, as arrays of their own; None if there is no such chunk."""
+    """Return columns of the table in the chunk of this name, as new arrays; None without such a chunk."""
     known = by_name([chunk for chunk in chunks if chunk.name == name])
     if not known:
         return None
@@ -81,16 +79,16 @@ def arrays_in(chunks: Sequence[StateChunk], name: str, *columns: str) -> list[np
 
 
 def chunk_of(name: str, table: pa.Table) -> StateChunk:
-    """A table as a chunk of the present format."""
+    """Encode a table as a chunk of the present format."""
     return StateChunk(name, STATE_VERSION, to_bytes(table))
 
 
 @dataclass
-class KeptRows:
-    """Which held rows are in which chunk of the state: a row is written once, and chunks go with their last row.
+class RowChunks:
+    """The chunk of the state that holds each held row: a row is written once, and a chunk is removed with its last row.
 
-    Where few rows of the written ones are still held, they are written anew into one chunk.
-    prefix: of the names of the chunks.
+    Once few of the written rows are still held, they are written anew into one chunk. prefix: of the names of the
+    chunks.
     """
 
     prefix: str = _ROWS
@@ -99,7 +97,7 @@ class KeptRows:
     next_chunk: int = 0
 
     def extend(self, count: int) -> None:
-        """New rows after the held ones."""
+        """Add new rows after the held ones."""
         self.chunk = np.concatenate([self.chunk, np.full(count, NOT_WRITTEN, np.int64)])
 
     def reorder(self, order: np.ndarray) -> None:
@@ -109,23 +107,23 @@ class KeptRows:
 
     @staticmethod
     def most_written(kept: int) -> int:
-        """Where this many written rows are still held, so many may be in their chunks."""
+        """Return how many rows chunks may have of which this many are still held."""
         return _COMPACTION * kept + _LEAST_COMPACTION
 
     def changes(self, held: EventBatch | None) -> tuple[tuple[StateChunk, ...], tuple[str, ...]]:
-        """Chunks to write and names of chunks to forget, so that the state has the held rows."""
+        """Return chunks to write and names of chunks to remove, so that the state has the held rows."""
 
-        def taken(rows: np.ndarray) -> EventBatch:
+        def rows_at(rows: np.ndarray) -> EventBatch:
             assert held is not None
             table = held.table if len(rows) == len(held) else take(held.table, rows)
             return EventBatch(table, held.key[rows], held.time[rows])
 
-        return self.changes_of(0 if held is None else len(held), taken)
+        return self.changes_of(0 if held is None else len(held), rows_at)
 
     def changes_of(
-        self, count: int, taken: Callable[[np.ndarray], EventBatch]
+        self, count: int, rows_at: Callable[[np.ndarray], EventBatch]
     ) -> tuple[tuple[StateChunk, ...], tuple[str, ...]]:
-        """The same of so many held rows, of which `taken` gives those that are to be written."""
+        """Return the same for `count` held rows; `rows_at` returns those that are to be written."""
         if count == 0:
             removed = tuple(f"{self.prefix}{chunk}" for chunk in self.sizes)
             self.sizes.clear()
@@ -145,10 +143,11 @@ class KeptRows:
         self.next_chunk += 1
         self.chunk[rows] = number
         self.sizes[number] = len(rows)
-        return (chunk_of(f"{self.prefix}{number}", with_key_and_time(taken(rows))),), removed
+        return (chunk_of(f"{self.prefix}{number}", with_key_and_time(rows_at(rows))),), removed
 
     def restore(self, chunks: Sequence[StateChunk], key_codes: np.ndarray, held_rows: np.ndarray) -> EventBatch | None:
-        """The held rows: of each key's rows in the chunks the last ones, as many as the key holds (keys in order)."""
+        """Return the held rows: of each key's rows in the chunks the last ones; held_rows: how many, for keys in
+        order."""
         mine = sorted(
             (int(chunk.name[len(self.prefix) :]), from_bytes(chunk.data))
             for chunk in chunks
@@ -173,24 +172,24 @@ class KeptRows:
 
 
 def with_key_and_time(events: EventBatch) -> pa.Table:
-    """Rows as a chunk has them."""
+    """Return rows as a chunk has them."""
     return events.table.append_column(_KEY, pa.array(events.key)).append_column(_TIME, pa.array(events.time))
 
 
 def ranges(starts: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """The numbers starts[i] .. starts[i] + counts[i] - 1, one range after the other."""
+    """Return the numbers starts[i] .. starts[i] + counts[i] - 1, one range after the other."""
     return np.repeat(starts - (np.cumsum(counts) - counts), counts) + np.arange(counts.sum())
 
 
 def least_by_key(key: np.ndarray, time: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The keys, in order, and the least time of each."""
+    """Return the keys, in order, and the least time of each."""
     order = np.argsort(key, kind="stable")
     keys, first = np.unique(key[order], return_index=True)
     return keys, np.minimum.reduceat(time[order], first) if len(keys) else np.zeros(0, np.int64)
 
 
-def renamed(key: np.ndarray, old: np.ndarray, new: np.ndarray) -> np.ndarray:
-    """Keys with other codes in the place of `old` (ascending)."""
+def rename_keys(key: np.ndarray, old: np.ndarray, new: np.ndarray) -> np.ndarray:
+    """Replace the keys `old` (ascending) by `new`."""
     if len(old) == 0:
         return key
     at = np.minimum(np.searchsorted(old, key), len(old) - 1)
@@ -198,9 +197,9 @@ def renamed(key: np.ndarray, old: np.ndarray, new: np.ndarray) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class _Apart:
-    """A feed that looks at some keys alone. key, time: of the held rows, then the new ones; order: those of the keys
-    that have new rows, contiguous by key; others: all others."""
+class _ActiveKeys:
+    """A feed limited to keys that have new rows. key, time: of the held rows, then the new ones; order: rows of these
+    keys, contiguous by key; others: all other rows."""
 
     columns: list[str]
     held: EventBatch
@@ -213,18 +212,18 @@ class _Apart:
     @cached_property
     def table(self) -> pa.Table:
         """The held rows, then the new ones."""
-        return _stacked(self.columns, self.held, self.new)
+        return _stack(self.columns, self.held, self.new)
 
     @property
     def events(self) -> EventBatch:
-        """Those of the keys that have new rows."""
-        known = _known(self.held, self.new)
+        """The events of the keys that have new rows."""
+        known = _join_known(self.held, self.new)
         known = None if known is None else Known(known.bits[self.order])
         return ChosenBatch(lambda: self.table, self.order, self.key[self.order], self.time[self.order], known)
 
 
 class Holder(Protocol):
-    """What is held for matches still to come. See `Matcher` for `live_keys` and `open_from`."""
+    """Rows held for future matches. See `Matcher` for `live_keys` and `open_from`."""
 
     def __len__(self) -> int: ...
 
@@ -240,7 +239,7 @@ class Holder(Protocol):
 
 
 class HeldState(Holder, Protocol):
-    """All that a matcher remembers. given_up: how many open matches a limit to the state has ended."""
+    """The whole state of a matcher. given_up: open matches dropped by the state limit."""
 
     given_up: int
 
@@ -265,7 +264,7 @@ class HoldingMatcher(ABC, Generic[Spec, State, Out]):
 
     @property
     def holder(self) -> Holder:
-        """What holds rows now: the state, unless a matcher keeps them elsewhere between feeds."""
+        """The holder of rows now: the state, unless a matcher keeps them elsewhere between feeds."""
         return self.state
 
     @abstractmethod
@@ -315,8 +314,8 @@ class HeldRows:
     def __init__(self, columns: Sequence[str]) -> None:
         self.columns = list(columns)
         self.rows: EventBatch | None = None
-        self.kept = KeptRows()
-        self._apart: _Apart | None = None
+        self.kept = RowChunks()
+        self._apart: _ActiveKeys | None = None
 
     def __len__(self) -> int:
         return 0 if self.rows is None else len(self.rows)
@@ -325,9 +324,9 @@ class HeldRows:
     def key(self) -> np.ndarray:
         return np.zeros(0, np.int64) if self.rows is None else self.rows.key
 
-    def joined(self, events: EventBatch, last: bool = False) -> EventBatch:
-        """Held rows and new rows together, contiguous by key, held rows first. `keep` or `forget` must follow; last:
-        `forget`."""
+    def join(self, events: EventBatch, last: bool = False) -> EventBatch:
+        """Return held rows and new rows together, contiguous by key, held rows first. `keep` must follow, or `forget`;
+        last: only `forget`."""
         self._apart = None
         if len(self) == 0 and last:
             self.kept.select(np.zeros(0, np.int64))
@@ -343,11 +342,10 @@ class HeldRows:
         key, time = np.concatenate([held.key, events.key]), np.concatenate([held.time, events.time])
         order = np.argsort(key, kind="stable")
         self.kept.reorder(order)
-        return _at(EventBatch(_stacked(self.columns, held, events), key, time, _known(held, events)), order)
+        return _at(EventBatch(_stack(self.columns, held, events), key, time, _join_known(held, events)), order)
 
-    def joined_apart(self, events: EventBatch) -> EventBatch:
-        """As `joined`, of the keys that have new rows; the held rows of other keys stay where they are. `keep_apart`
-        must follow."""
+    def join_active(self, events: EventBatch) -> EventBatch:
+        """Do `join` for the keys that have new rows; the held rows of other keys stay. `keep_active` must follow."""
         held, events = self.rows, _owning(events)
         assert held is not None
         self.kept.extend(len(events))
@@ -355,24 +353,24 @@ class HeldRows:
         key, time = np.concatenate([held.key, events.key]), np.concatenate([held.time, events.time])
         order = np.concatenate([np.flatnonzero(own), np.arange(len(held), len(key))])
         order = order[np.argsort(key[order], kind="stable")]
-        self._apart = _Apart(self.columns, held, events, key, time, order, np.flatnonzero(~own))
+        self._apart = _ActiveKeys(self.columns, held, events, key, time, order, np.flatnonzero(~own))
         return self._apart.events
 
     @property
     def others(self) -> np.ndarray:
-        """The held rows that `joined_apart` has left where they are, by their numbers."""
+        """The numbers of the held rows that `join_active` has left out."""
         assert self._apart is not None
         return self._apart.others
 
     def keep(self, events: EventBatch, rows: np.ndarray, bits: np.ndarray | None = None) -> None:
-        """Of the events that were held or have come, hold these rows from now on. bits: what is known of all events."""
+        """Hold these rows of the events from now on. bits: precomputed, of all events."""
         self.kept.select(rows)
         known = None if bits is None else Known(bits)
         self.rows = _at(EventBatch(events.table.select(self.columns), events.key, events.time, known), rows)
 
-    def keep_apart(self, rows: np.ndarray, bits: np.ndarray, others: np.ndarray) -> None:
-        """Of the events that `joined_apart` gave, hold these rows (bits: what is known of all of them); of the others,
-        these."""
+    def keep_active(self, rows: np.ndarray, bits: np.ndarray, others: np.ndarray) -> None:
+        """Hold these rows of the events that `join_active` returned (bits: precomputed, of all of them), and these of
+        the others."""
         assert self._apart is not None
         assert self.rows is not None
         assert self.rows.known is not None
@@ -387,61 +385,60 @@ class HeldRows:
         self.rows = EventBatch(take(apart.table, chosen), apart.key[chosen], apart.time[chosen], known)
 
     def rename(self, old: np.ndarray, new: np.ndarray) -> None:
-        """The keys `old` (ascending) have other codes from now on."""
+        """Give the keys `old` (ascending) other codes."""
         if self.rows is None or len(self.rows) == 0:
             return
-        key = renamed(self.rows.key, old, new)
+        key = rename_keys(self.rows.key, old, new)
         order = np.argsort(key, kind="stable")
         self.rows = EventBatch(take(self.rows.table, order), key[order], self.rows.time[order])
-        self.kept.chunk = np.full(len(order), NOT_WRITTEN, np.int64)  # they are to be written under the new codes
+        self.kept.chunk = np.full(len(order), NOT_WRITTEN, np.int64)  # to be written under the new codes
 
     def forget_keys(self, keys: np.ndarray) -> None:
-        """Hold nothing more of these keys."""
+        """Drop the rows of these keys."""
         rows = self.rows
         if rows is not None and np.isin(rows.key, keys).any():
             bits = None if rows.known is None else rows.known.bits
             self.keep(rows, np.flatnonzero(~np.isin(rows.key, keys)), bits)
 
     def forget(self) -> None:
-        """Hold nothing."""
+        """Drop all rows."""
         self.kept.select(np.zeros(0, np.int64))
         self.rows = None
 
     def changes(self) -> tuple[tuple[StateChunk, ...], tuple[str, ...]]:
-        """Chunks to write and names of chunks to forget, so that the state has the held rows."""
+        """Return chunks to write and names of chunks to remove, so that the state has the held rows."""
         return self.kept.changes(self.rows)
 
     def restore(self, chunks: Sequence[StateChunk], keys: np.ndarray, counts: np.ndarray) -> None:
-        """Hold what the chunks have: of each key (keys in order) so many rows."""
+        """Restore the held rows from chunks. counts: rows of each key (keys in order)."""
         self.rows = self.kept.restore(chunks, keys, counts)
 
 
-def _stacked(columns: list[str], held: EventBatch, new: EventBatch) -> pa.Table:
-    """Held rows, then new ones."""
+def _stack(columns: list[str], held: EventBatch, new: EventBatch) -> pa.Table:
     return pa.concat_tables([one.table.select(columns) for one in (held, new)])
 
 
-def _known(held: EventBatch, new: EventBatch) -> Known | None:
-    """What is known of the same rows."""
+def _join_known(held: EventBatch, new: EventBatch) -> Known | None:
+    """Return the precomputed values of held rows and new ones, if both have them."""
     if held.known is None or new.known is None:
         return None
     return Known(np.concatenate([held.known.bits, new.known.bits]))
 
 
 def _owning(events: EventBatch) -> EventBatch:
-    """The events with contiguous arrays that may be written to."""
-    key, time = owned(events.key), owned(events.time)
+    """Return the events with contiguous arrays that may be written to."""
+    key, time = writable(events.key), writable(events.time)
     if key is events.key and time is events.time:
         return events
     return EventBatch(events.table, key, time, events.known)
 
 
 def _at(events: EventBatch, rows: np.ndarray) -> EventBatch:
-    """Some rows, with what is known of them."""
+    """Return some rows, with their precomputed values."""
     known = None if events.known is None else Known(events.known.bits[rows])
     return EventBatch(take(events.table, rows), events.key[rows], events.time[rows], known)
 
 
-def owned(array: np.ndarray) -> np.ndarray:
-    """The array, or a copy that is contiguous and may be written to."""
+def writable(array: np.ndarray) -> np.ndarray:
+    """Return the array, or a copy that is contiguous and may be written to."""
     return array if array.flags.writeable and array.flags.c_contiguous else array.copy()

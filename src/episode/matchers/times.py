@@ -1,6 +1,6 @@
-"""Times are int64 of any value: arithmetic with them that never wraps around.
+"""Arithmetic with times (int64 of any value) that never wraps around.
 
-A window of EVER is none. What lies beyond the least or the greatest time is that time: nothing is earlier or later.
+A window of EVER is unlimited. Times beyond the least or the greatest one are that time: nothing is earlier or later.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ NEVER, EVER = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 
 
 def window_starts(ends: np.ndarray, window: int) -> np.ndarray:
-    """The earliest time in each window that ends at one of the times."""
+    """Return the earliest time in each window that ends at one of the times."""
     return np.maximum(ends, NEVER + window) - window if window < EVER else np.full(len(ends), NEVER, np.int64)
 
 
 def window_ends(starts: np.ndarray, window: int) -> np.ndarray:
-    """The latest time in each window that begins at one of the times."""
+    """Return the latest time in each window that begins at one of the times."""
     return np.minimum(starts, EVER - window) + window if window < EVER else np.full(len(starts), EVER, np.int64)
 
 
 def is_after(times: np.ndarray, done: np.ndarray | int) -> np.ndarray:
-    """Is a time later than `done`? NEVER: nothing is done yet, not even what is of that time."""
+    """Whether times are later than `done`. NEVER: nothing is done yet, not even events of that time."""
     return (times > done) | (np.asarray(done) == NEVER)

@@ -1,8 +1,8 @@
 """Aggregates of users: Python functions that are traced once, when they are registered (see `native.tracing`).
 
-What travels to workers is the trace, which is plain data. The state of an aggregate is one to three numbers. They are
-held in the words `whole`, `real` and `more` of a state (`aggregate_code`), the first number in the first word and so
-on: as it is if the word has its type, and otherwise as the same bits.
+Workers receive the trace, which is plain data. The state of an aggregate is one to three numbers. They are held in the
+words `whole`, `real` and `more` of a state (`aggregate_code`), the first number in the first word and so on: as it is
+if the word has its type, otherwise as the same bits.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class TracedAggregate:
         return WORDS[: len(self.numbers)]
 
     def step(self, f: Function, state: AggregateState, value: Value) -> tuple[Value | None, Value | None, Value | None]:
-        """The words of a state (whole, real and more) with one more value; without values they are ignored."""
+        """Return the words of a state (whole, real and more) with one more value; without values they are ignored."""
         is_first = state.count.equals(0)
         pairs = zip(emit_trace(f, self.begin, ()), self._unpack(state), strict=True)
         before = [f.select(is_first, initial, number) for initial, number in pairs]
@@ -60,7 +60,7 @@ class TracedAggregate:
         return words[0], words[1], words[2]
 
     def finish(self, f: Function, state: AggregateState) -> Emitted:
-        """The result of a state that has a value, and whether it is null; truth values are whole numbers."""
+        """Return the result of a state that has a value, and whether it is null; truth values are whole numbers."""
         value, null = emit_trace(f, self.ending, self._unpack(state))
         never = null.op == "constant" and not null.args[0]
         return value.to(I64) if value.type is BOOL else value, None if never else null
@@ -71,13 +71,14 @@ class TracedAggregate:
 
 
 class _Unusable(Exception):
-    """The functions of a user are not what an aggregate needs; the message says why."""
+    """Raised for functions that cannot be an aggregate; the message explains why."""
 
 
 def trace_aggregate(
     name: str, initial: Any, step: Callable[..., Any], finish: Callable[..., Any] | None, takes: str
 ) -> tuple[TracedAggregate, str]:
-    """The functions as traces, and the SQL type of the result; or an error that explains why they cannot be used."""
+    """Return the functions as traces, and the SQL type of the result; or raise an error that explains why they cannot
+    be used."""
     try:
         return _trace(initial, step, finish, KINDS[takes])
     except _Unusable as reason:
@@ -119,7 +120,7 @@ def _trace(
 def _trace_step(
     step: Callable[..., Any], kinds: tuple[str, ...], is_plain: bool, takes: str
 ) -> tuple[Trace, tuple[str, ...]]:
-    """The next state; and the kinds that hold it as well as the state before."""
+    """Return the next state, and the kinds that hold both it and the state before."""
     recording = Recording("step=")
     state = tuple(recording.input(kind) for kind in kinds)
     returned = recording.call(step, state[0] if is_plain else state, recording.input(takes))
@@ -137,7 +138,7 @@ def _trace_step(
 
 
 def _trace_finish(finish: Callable[..., Any] | None, kinds: Sequence[str], is_plain: bool) -> tuple[Trace, str]:
-    """The result, and its kind."""
+    """Return the result, and its kind."""
     recording = Recording("finish=")
     state = tuple(recording.input(kind) for kind in kinds)
     returned: Any = state[0]

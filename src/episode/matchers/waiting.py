@@ -1,8 +1,8 @@
-"""Events that wait for the watermark: a few runs of them, so that a step costs what it takes and what it lets go.
+"""Events that wait for the watermark, in a few runs: a step costs what it adds and what it releases.
 
-A run is sorted by time when a part of it is due for the first time: then what is due is a slice of it. Where there are
-many runs, the latest are merged while they are about as long as the one before, so that their number grows with the
-logarithm of the events, and each event is copied as often at most.
+A run is sorted by time when a part of it is due for the first time: then due events are a prefix of it. Once a source
+has many runs, the latest are merged while they are about as long as the one before, so that their number grows with the
+logarithm of the events, and so does the number of times an event is copied.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _FEW = 16
 class WaitingRun:
     """Events of one source. Its name in the state is that of its first events.
 
-    blob: the same events in bytes, where they came in bytes, until they have been saved. saved: is it in the state?
+    blob: the same events in bytes, if they came in bytes, until saved. saved: whether it is in the state.
     """
 
     number: int
@@ -51,7 +51,7 @@ class WaitingRun:
         return len(self.time)
 
     def due(self, until: int) -> pa.Table:
-        """Take the events up to a time, of which there are some, but not all."""
+        """Remove and return the events up to a time: some of the run, but not all."""
         if not self.sorted:
             self._sort()
         count = int(np.searchsorted(self.time, until, side="right"))
@@ -67,7 +67,7 @@ class WaitingRun:
         self.sorted = True
 
     def at(self, times: np.ndarray) -> tuple[pa.Table, np.ndarray]:
-        """The events of some times (ascending, each once): those that wait on."""
+        """Return the events of some times (ascending, each once), which stay in the run."""
         if not self.sorted:
             self._sort()
         begins, ends = (np.searchsorted(self.time, times, side=side) for side in ("left", "right"))
@@ -75,8 +75,8 @@ class WaitingRun:
         rows = np.repeat(begins - np.cumsum(counts) + counts, counts) + np.arange(counts.sum())
         return take(self.table, rows), self.time[rows]
 
-    def joined(self, later: WaitingRun) -> WaitingRun:
-        """Return one run of this one and the next one of its source, by the name of this one."""
+    def join(self, later: WaitingRun) -> WaitingRun:
+        """Merge this run and the next one of its source, under the name of this one."""
         time = np.concatenate([self.time, later.time])
         table = concat([self.table, later.table])
         least, greatest = min(self.least, later.least), max(self.greatest, later.greatest)
@@ -94,7 +94,7 @@ class WaitingEvents:
         self._gone: list[str] = []
 
     def __iter__(self) -> Iterator[WaitingRun]:
-        """By source, then in order of arrival."""
+        """Iterate by source, then in order of arrival."""
         for source in sorted(self.runs):
             yield from self.runs[source]
 
@@ -104,27 +104,27 @@ class WaitingEvents:
 
     @property
     def least(self) -> int | None:
-        """The time of the first event to come."""
+        """The time of the earliest waiting event."""
         return min((run.least for run in self), default=None)
 
     def add(self, run: WaitingRun) -> None:
-        """Events that have arrived after all others of their source."""
+        """Add events that arrived after all others of their source."""
         runs = self.runs.setdefault(run.source, [])
         runs.append(run)
         while len(runs) > _FEW and 2 * len(runs[-1]) > len(runs[-2]):
             later, earlier = runs.pop(), runs.pop()
             self._forget(later)
-            runs.append(earlier.joined(later))
+            runs.append(earlier.join(later))
             if earlier.saved:
                 self._gone.append(earlier.name)  # until it is saved again
 
     def at(self, times: np.ndarray) -> list[tuple[pa.Table, np.ndarray]]:
-        """The events of some times (ascending, each once), with their times, and no more: they wait on."""
+        """Return the events of some times (ascending, each once), with their times; they stay in the runs."""
         least, greatest = int(times[0]), int(times[-1])
         return [run.at(times) for run in self if run.least <= greatest and run.greatest >= least]
 
     def until(self, time: int) -> list[pa.Table]:
-        """Take what is due up to a time: by source, then in order of arrival, or of time."""
+        """Remove and return the events up to a time: by source, then in order of arrival, or of time."""
         found = []
         for source in sorted(self.runs):
             rest = []
@@ -144,7 +144,7 @@ class WaitingEvents:
             self._gone.append(run.name)
 
     def changes(self) -> Snapshot:
-        """What has changed since the last call. What came and went between two calls leaves no trace."""
+        """Return the changes since the last call. Runs that came and went between two calls leave no trace."""
         put = []
         for run in self:
             if not run.saved:
@@ -158,11 +158,11 @@ class WaitingEvents:
 
 
 def is_waiting(chunk: StateChunk) -> bool:
-    """Is a chunk of a state a run?"""
+    """Whether a chunk of a state is a run."""
     return chunk.name.startswith(_BUFFER)
 
 
 def run_named(chunk: StateChunk) -> tuple[int, int]:
-    """The number and the source of the run that a chunk is."""
+    """Return the number and the source of the run in a chunk."""
     number, _, source = chunk.name.removeprefix(_BUFFER).partition(".")
     return int(number), int(source or 0)

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from episode.errors import EpisodeAnalysisError, EpisodeError, kind_of
-from episode.matchers.spark_types import held_as, not_held, retyped, spark_name, zones_of
+from episode.matchers.spark_types import held_as, lossy_value_error, spark_name, to_spark_types, zones_of
 
 
 def held_table(name: str, frame: Any) -> pa.Table:
@@ -27,7 +27,7 @@ def held_table(name: str, frame: Any) -> pa.Table:
         except EpisodeError as error:
             message = f"The column {field.name} of the table {name} is of type {field.type}: {error.message}"
             raise kind_of(error)(message, hint=error.hint) from None
-    held = retyped(table, name=name)
+    held = to_spark_types(table, name=name)
     fields = [one.with_nullable(field.nullable) for one, field in zip(held.schema, table.schema, strict=True)]
     return pa.Table.from_arrays(held.columns, schema=pa.schema(fields))
 
@@ -71,7 +71,7 @@ def _check_objects(name: str, frame: Any, table: pa.Table) -> None:
             continue
         row = next((row for row, value in enumerate(frame.iloc[:, at]) if _has_nanoseconds(value)), None)
         if row is not None:
-            raise not_held(field.name, name, pa.timestamp("ns"), row)
+            raise lossy_value_error(field.name, name, pa.timestamp("ns"), row)
 
 
 def _has_nanoseconds(value: Any) -> bool:
@@ -87,7 +87,7 @@ def like(frame: Any, result: pa.Table) -> Any:
     """The result as the kind of frame that came in."""
     zones = {zone for field in arrow_table("", frame).schema for zone in zones_of(field.type)}
     if len(zones) == 1:
-        result = retyped(result, zones.pop())
+        result = to_spark_types(result, zones.pop())
     if _library(frame) == "pandas":
         return _as_pandas(result)
     return type(frame)(result) if _library(frame) == "polars" else result

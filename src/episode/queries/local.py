@@ -18,7 +18,7 @@ from episode.lang.syntax import Source
 from episode.matchers.engines import matcher_spec
 from episode.matchers.projection import Derivation, NamedValues, Projection, Projections
 from episode.matchers.running import run
-from episode.matchers.spark_types import retyped, spark_name
+from episode.matchers.spark_types import spark_name, to_spark_types
 from episode.plan.compilable import NeedsSpark
 from episode.plan.output import Computed
 from episode.plan.schema import InputSchema
@@ -54,7 +54,7 @@ def run_local(
     values of parameters. select: what is selected of the output, whose columns have these names."""
     language = language_of(query)
     check_local(options, [language])
-    table = retyped(table)
+    table = to_spark_types(table)
     schema = local_schema(table.schema, language.source(query), arguments)
     plan = language.bind(query, Input(schema, names), given, options.run(1, arguments))
     language.warn_of_rows(query, given, rows_of_table(table))

@@ -15,7 +15,7 @@ from episode.matchers.correlation.spec import ARCHIVE_ROW, LIVE_ROW, SIDE_COLUMN
 from episode.matchers.engines import matcher_spec
 from episode.matchers.projection import Copied, Projection, Projections, Value, value_of
 from episode.matchers.running import run
-from episode.matchers.spark_types import retyped
+from episode.matchers.spark_types import to_spark_types
 from episode.plan.correlation.pairs import PairPlan
 from episode.plan.correlation.plan import ARCHIVE_PREFIX, LIVE_PREFIX
 from episode.plan.output import MATCH_END, MATCH_START, Computed
@@ -49,7 +49,7 @@ def run_pairs(
     assert isinstance(correlations, Correlations)
     check_local(options, [language_of(query.live), language_of(query.archive), correlations])
     one_table = live.table is archive.table
-    tables = [retyped(one.table) for one in (live, archive)]
+    tables = [to_spark_types(one.table) for one in (live, archive)]
     inputs = []
     for pattern, table, one in zip((query.live, query.archive), tables, (live, archive), strict=True):
         schema = local_schema(table.schema, language_of(pattern).source(pattern), arguments)

@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 
 from episode.errors import EpisodeAnalysisError
 from episode.matchers.columns import concat, take
-from episode.matchers.envelope import Packing, in_groups, pack, unpack
+from episode.matchers.envelope import Packing, group_shards, pack, unpack
 from episode.matchers.keys import KeyCoder
 from episode.matchers.ordering import events_of, order_image
 from episode.matchers.protocol import END_OF_TIME, MatcherSpec, Screens
@@ -134,7 +134,7 @@ def passed_through(spec: MatcherSpec, table: pa.Table) -> Passed:
         return Passed(clock.seconds, 0, 0, 0, 0)
     envelopes = pa.Table.from_batches(batches).sort_by([("shard", "ascending"), ("origin", "ascending")])
     moved = matches = 0
-    for group in in_groups(unpack(envelopes.to_batches(max_chunksize=1)), GROUP_BYTES):
+    for group in group_shards(unpack(envelopes.to_batches(max_chunksize=1)), GROUP_BYTES):
         tables = clock.timed("unpack", lambda group=group: list(group))  # type: ignore[misc]
         moved += sum(one.num_rows for one in tables)
         matches += clock.timed("match", _matching(spec, tables, clock))

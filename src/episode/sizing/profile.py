@@ -13,7 +13,7 @@ from episode.lang.table_patterns import TableQuery
 from episode.matchers.engines import matcher_spec
 from episode.matchers.projection import Derivation
 from episode.matchers.protocol import MatcherSpec
-from episode.matchers.spark_types import retyped
+from episode.matchers.spark_types import to_spark_types
 from episode.plan.event_time import EventTime
 from episode.plan.types import is_event_time
 from episode.queries.language import Given, Input
@@ -78,7 +78,7 @@ def bound_to(
 ) -> BoundQuery:
     """Plan the pattern for a table."""
     language = language_of(query.query)
-    table = retyped(table)
+    table = to_spark_types(table)
     values = dict(arguments or {})
     schema = local_schema(table.schema, language.source(query.query), values)
     try:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from episode.matchers.columns import concat
-from episode.matchers.envelope import Packing, in_groups, pack, unpack
+from episode.matchers.envelope import Packing, group_shards, pack, unpack
 from episode.matchers.protocol import InputOrder, OrderKey
 
 INT64 = st.none() | st.integers(-(2**63), 2**63 - 1) | st.integers(-5, 5)
@@ -106,7 +106,7 @@ def test_dictionaries_travel_while_they_are_small(distinct):
 
 def test_small_shards_are_grouped_and_never_cut():
     pieces = [(shard, pa.table({"v": np.arange(10)})) for shard in (0, 0, 1, 2, 2, 2, 3)]
-    groups = [[len(table) for table in group] for group in in_groups(pieces, 200)]
+    groups = [[len(table) for table in group] for group in group_shards(pieces, 200)]
     assert groups == [[10, 10, 10], [10, 10, 10], [10]]
-    assert [len(list(group)) for group in in_groups(pieces, 1)] == [2, 1, 3, 1]
-    assert list(in_groups([], 1)) == []
+    assert [len(list(group)) for group in group_shards(pieces, 1)] == [2, 1, 3, 1]
+    assert list(group_shards([], 1)) == []

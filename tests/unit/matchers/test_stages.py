@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from episode.matchers import stages
-from episode.matchers.stages import MATCH, ORDER, PREPARE, READ, StageClock
+from episode.matchers import stage_clock as stages
+from episode.matchers.stage_clock import MATCH, ORDER, PREPARE, READ, StageClock
 
 
 @pytest.fixture

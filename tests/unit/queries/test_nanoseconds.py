@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import episode
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
-from episode.matchers.spark_types import held_as, retyped
+from episode.matchers.spark_types import held_as, to_spark_types
 from episode.queries.given_tables import checked_table
 from episode.queries.language import Given
 from episode.sizing.profile import bound_to, read_pattern
@@ -122,20 +122,20 @@ def nested(kind: pa.DataType, values: list[int | None]) -> dict[str, pa.Array]:
 def test_nested(holder: str, kind: pa.DataType) -> None:
     whole = pa.table({"x": nested(kind, [1000, None, 3000])[holder]})
     wanted = pa.table({"x": nested(held_as(kind), [1, None, 3])[holder]})
-    assert retyped(whole).to_pylist() == retyped(wanted).to_pylist()
+    assert to_spark_types(whole).to_pylist() == to_spark_types(wanted).to_pylist()
     finer = pa.table({"x": nested(kind, [1000, None, 3001, 5])[holder]})
     with pytest.raises(EpisodeAnalysisError, match="column x of the table t has parts of a microsecond in row 3;"):
         checked_table("t", finer)
     for start, length in ((0, 2), (1, 1), (0, 0)):  # what is outside a slice is not looked at
-        part = retyped(finer.slice(start, length))
-        assert part.to_pylist() == retyped(wanted.slice(start, length)).to_pylist()
+        part = to_spark_types(finer.slice(start, length))
+        assert part.to_pylist() == to_spark_types(wanted.slice(start, length)).to_pylist()
 
 
 def test_values_beneath_nulls_are_not_looked_at() -> None:
     finer, hides = pa.array([1000, 2001], pa.timestamp("ns")), pa.array([False, True])
     struct = pa.StructArray.from_arrays([finer], ["a"], mask=hides)
     lists = pa.ListArray.from_arrays(pa.array([0, 1, 2]), finer, mask=hides)
-    found = retyped(pa.table({"s": struct, "l": lists})).to_pylist()
+    found = to_spark_types(pa.table({"s": struct, "l": lists})).to_pylist()
     moment = datetime(1970, 1, 1, 0, 0, 0, 1)
     assert found == [{"s": {"a": moment}, "l": [moment]}, {"s": None, "l": None}]
 

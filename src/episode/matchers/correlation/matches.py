@@ -11,7 +11,7 @@ import pyarrow as pa
 from episode.matchers.columns import ALL_VALID, int64_values, one_chunk, one_chunk_each, take
 from episode.matchers.ordering import order_image
 from episode.matchers.protocol import KEY_COLUMN, OrderKey
-from episode.matchers.state import owned
+from episode.matchers.state import writable
 
 
 @dataclass(frozen=True)
@@ -66,8 +66,8 @@ def matches_of(tables: Iterable[pa.Table], schema: pa.Schema, start: str, end: s
     found = [schema.empty_table().append_column(KEY_COLUMN, pa.array([], pa.int64())), *tables]
     table = one_chunk_each(found[1] if len(found) == 2 else pa.concat_tables(found))
     starts, ends = order_image(table, OrderKey(start)), order_image(table, OrderKey(end))
-    key = owned(int64_values(one_chunk(table.column(KEY_COLUMN))))
-    matches = SideMatches(table.drop_columns([KEY_COLUMN]), key, owned(starts.values), owned(ends.values))
+    key = writable(int64_values(one_chunk(table.column(KEY_COLUMN))))
+    matches = SideMatches(table.drop_columns([KEY_COLUMN]), key, writable(starts.values), writable(ends.values))
     if starts.valid is ALL_VALID and ends.valid is ALL_VALID:
         return matches
     timed = np.ones(len(key), np.bool_)

@@ -17,7 +17,7 @@ from episode.matchers.columns import from_bytes, one_chunk_each, take
 from episode.matchers.correlation.archive import Past
 from episode.matchers.correlation.regions import looked_up
 from episode.matchers.protocol import EventBatch, StateChunk
-from episode.matchers.state import NOT_WRITTEN, KeptRows, arrays_in, by_name, chunk_of, least_by_key, owned, ranges
+from episode.matchers.state import NOT_WRITTEN, RowChunks, arrays_in, by_name, chunk_of, least_by_key, ranges, writable
 from episode.matchers.times import EVER, NEVER
 
 # Rows in the order in which they came: they are appended and let go without copying the others.
@@ -109,7 +109,7 @@ class RecentBuffer:
         nothing = EventBatch.empty(schema, list(dict.fromkeys(columns))).table
         self.columns = nothing.column_names
         self._nothing = nothing
-        self._kept = KeptRows(f"{_NAME}.")
+        self._kept = RowChunks(f"{_NAME}.")
         self.forget()
 
     def forget(self) -> None:
@@ -268,7 +268,7 @@ class RecentBuffer:
             rows = self._kept.restore(chunks, table.column("key").to_numpy(), table.column("held").to_numpy())
             self.forget()
             if rows is not None:
-                self.add(EventBatch(rows.table, owned(rows.key), owned(rows.time)))
+                self.add(EventBatch(rows.table, writable(rows.key), writable(rows.time)))
                 self._chunk[self._places()] = self._kept.chunk
 
 

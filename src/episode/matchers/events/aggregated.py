@@ -210,7 +210,7 @@ class AggregatedMatcher(HoldingMatcher["AggregatedSpec", HeldEvents, AggregatedO
 
     def feed(self, events: EventBatch, until: int) -> Iterator[pa.Table]:
         until = min(until, self.last)
-        together = self.state.held.joined(events, until == END_OF_TIME)
+        together = self.state.held.join(events, until == END_OF_TIME)
         decided = self._decided(until)
         if len(together):
             prepared = prepare_aggregated(self.plan, self.needs, together.table, together.key, together.known)

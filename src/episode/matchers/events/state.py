@@ -123,8 +123,8 @@ class EventState(HeldEvents):
             not (self.plan.waits or last) and self.done > NEVER and held is not None and held.known is not None
         )
         if not self._is_apart:
-            return self.held.joined(events, until == END_OF_TIME)
-        return self.held.joined_apart(events) if len(events) else events
+            return self.held.join(events, until == END_OF_TIME)
+        return self.held.join_active(events) if len(events) else events
 
     def hold(self, events: EventBatch, start: np.ndarray, bits: np.ndarray, until: int) -> None:
         """Keep the events that a later match can have. bits: the variables that events qualify for."""
@@ -134,7 +134,7 @@ class EventState(HeldEvents):
         keep, bits = self._needed(events, start, bits, until)
         rows = self._within_limit(events, np.flatnonzero(keep))
         if self._is_apart:
-            self.held.keep_apart(rows, bits, self._others(until))
+            self.held.keep_active(rows, bits, self._others(until))
         else:
             self.held.keep(events, rows, bits)
 

@@ -20,7 +20,7 @@ from episode.matchers.rows.attempts import RowSearch
 from episode.matchers.rows.code.running import Lowered
 from episode.matchers.rows.matcher import RowPatternMatcher
 from episode.matchers.rows.windows import WindowMatcher
-from episode.matchers.stages import ASSEMBLE, MATCH, PREPARE, StageClock
+from episode.matchers.stage_clock import ASSEMBLE, MATCH, PREPARE, StageClock
 from episode.matchers.state import ranges
 from episode.plan.rows.report import RowReport
 

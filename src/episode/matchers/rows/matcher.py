@@ -51,7 +51,7 @@ from episode.matchers.rows.open_rows import OpenRows
 from episode.matchers.rows.program import later_labels, lower_program, sieves_of, with_sieves, without_hopeless_starts
 from episode.matchers.rows.selectivity import States
 from episode.matchers.rows.state import Here, PartitionBounds, RowState
-from episode.matchers.state import HoldingMatcher, owned, ranges
+from episode.matchers.state import HoldingMatcher, ranges, writable
 from episode.plan.output import RowMode
 from episode.plan.rows.plan import MatchMode, RowPatternPlan, SkipTo
 
@@ -109,12 +109,12 @@ class RowPatternMatcher(HoldingMatcher["RowPatternSpec", RowState, RowOutput]):
 
     def feed(self, events: EventBatch, until: int) -> Iterator[pa.Table]:
         if until != END_OF_TIME and self._lasting and len(events) <= MANY * self.state_rows + FEW:
-            events = EventBatch(events.table, owned(events.key), owned(events.time), events.known)
+            events = EventBatch(events.table, writable(events.key), writable(events.time), events.known)
             yield from self._go_on(events, until)
         else:
             self._join()
             final = until == END_OF_TIME
-            yield from self._advance(self.state.held.joined(events, final), until, final)
+            yield from self._advance(self.state.held.join(events, final), until, final)
 
     def finish(self) -> Iterator[pa.Table]:
         self._join()

@@ -16,7 +16,7 @@ from episode.matchers.rows.slices.chains import slicing_of
 from episode.matchers.rows.slices.search import OwnedOutput
 from episode.matchers.screening import ClassDemand, demand_of
 from episode.matchers.slices.slicing import Entry, SliceBounds, SlicePart, Slicing, Unsliced
-from episode.matchers.stages import StageClock
+from episode.matchers.stage_clock import StageClock
 from episode.matchers.state import column_types, fingerprint
 from episode.plan.output import RowMode
 from episode.plan.pattern import STEP_BUDGET

@@ -12,7 +12,7 @@ import pyarrow as pa
 from episode.matchers.columns import from_bytes
 from episode.matchers.protocol import END_OF_TIME, EventBatch, Snapshot, StateChunk, StateLimit
 from episode.matchers.rows.errors import too_many_held
-from episode.matchers.state import HeldRows, by_name, chunk_of, ranges, renamed
+from episode.matchers.state import HeldRows, by_name, chunk_of, ranges, rename_keys
 from episode.plan.rows.plan import RowPatternPlan, uses_match_number
 from episode.plan.rows.program import START
 
@@ -153,7 +153,7 @@ class RowState:
     def rename_keys(self, old: np.ndarray, new: np.ndarray) -> None:
         """Keys (old ones in order) have other codes from now on."""
         self.held.rename(old, new)
-        self.partitions.key = renamed(self.partitions.key, old, new)
+        self.partitions.key = rename_keys(self.partitions.key, old, new)
         self.partitions = self.partitions.select(np.argsort(self.partitions.key, kind="stable"))
 
     def _within_limit(

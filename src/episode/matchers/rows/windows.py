@@ -24,7 +24,7 @@ from episode.matchers.rows.code.running import Lowered
 from episode.matchers.rows.matcher import RowPatternMatcher, lower_rules
 from episode.matchers.rows.spec import RowPatternSpec
 from episode.matchers.slices.slicing import Slicing, Unsliced
-from episode.matchers.stages import StageClock
+from episode.matchers.stage_clock import StageClock
 from episode.plan.rows.windows import WindowPlan
 
 
@@ -60,7 +60,7 @@ class WindowMatcher(RowPatternMatcher):
         self.frames = lower_frames(spec.plan)
 
     def feed(self, events: EventBatch, until: int) -> Iterator[pa.Table]:
-        events = self.state.held.joined(events)
+        events = self.state.held.join(events)
         if until == END_OF_TIME:
             yield from self._all(events)
         else:

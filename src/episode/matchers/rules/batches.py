@@ -23,7 +23,7 @@ from episode.matchers.prepare import Known, Needs
 from episode.matchers.protocol import ChosenBatch, EventBatch
 from episode.matchers.rules.classes import ClassRows, join_classes, with_next
 from episode.matchers.screening import ClassDemand
-from episode.matchers.state import owned, ranges
+from episode.matchers.state import ranges, writable
 from episode.plan.expressions import Expression
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ class RuleBatches:
     def __init__(
         self, events: EventBatch, classes: ClassRows, needs: Needs | None, prefixes: Sequence[CommonPrefix] = ()
     ) -> None:  # fmt: skip
-        self.events = EventBatch(events.table, owned(events.key), owned(events.time))
+        self.events = EventBatch(events.table, writable(events.key), writable(events.time))
         self.classes = classes
         self.prefixes_found = 0
         self._needs = needs
@@ -111,7 +111,7 @@ class RuleBatches:
         events = self.events
         if chosen is None:
             lanes, computed = self._shared() if shares else (None, {})
-            return events.knowing(Known(self._bits(asked), lanes, computed), self._columns(asked.columns))
+            return events.with_known(Known(self._bits(asked), lanes, computed), self._columns(asked.columns))
         rows, bits = chosen
         if len(rows) == 0:
             return None

@@ -53,7 +53,7 @@ class SituationPatternMatcher(HoldingMatcher["SituationPatternSpec", SituationSt
 
     def matches_in(self, events: EventBatch, until: int) -> Iterator[tuple[SituationFeed, np.ndarray, np.ndarray]]:
         """The matches of a feed, as `SituationOutput.table` takes them."""
-        together = self.state.pending.joined(events, until == END_OF_TIME)
+        together = self.state.pending.join(events, until == END_OF_TIME)
         if len(together) == 0:
             return
         needs = self._needs if together.known is None else self._needs_of_known

@@ -16,7 +16,7 @@ from episode.errors import EpisodeDataError
 from episode.matchers.columns import from_bytes, one_chunk_each, take
 from episode.matchers.protocol import END_OF_TIME, EventBatch, Snapshot, StateChunk, StateLimit
 from episode.matchers.situations.values import state_fields, symbol_of
-from episode.matchers.state import HeldRows, KeptRows, by_name, chunk_of, least_by_key, ranges
+from episode.matchers.state import HeldRows, RowChunks, by_name, chunk_of, least_by_key, ranges
 from episode.matchers.times import EVER, NEVER
 from episode.plan.output import OutputAtom
 from episode.plan.situations.plan import SituationPlan
@@ -72,7 +72,7 @@ class Symbol:
     fields: tuple[pa.Field, ...]
     finished: EventBatch
     lasting: pa.Table
-    kept: KeptRows
+    kept: RowChunks
 
     @property
     def lasting_key(self) -> np.ndarray:
@@ -93,7 +93,7 @@ def nothing_of(plan: SituationPlan, number: int, schema: pa.Schema) -> Symbol:
     finished = pa.schema([pa.field(START, pa.int64()), *fields]).empty_table()
     lasting = [pa.field(KEY, pa.int64()), pa.field(START, pa.int64()), pa.field(SEEN, pa.bool_()), *fields]
     nothing = np.zeros(0, np.int64)
-    kept = KeptRows(f"finished.{number}.")
+    kept = RowChunks(f"finished.{number}.")
     return Symbol(
         number, atoms, fields, EventBatch(finished, nothing, nothing), pa.schema(lasting).empty_table(), kept
     )  # fmt: skip

@@ -24,7 +24,7 @@ from episode.matchers.keys import KeyCoder
 from episode.matchers.ordering import events_of, times_of
 from episode.matchers.protocol import EventBatch, InputOrder, Matcher, MatcherSpec, Traits
 from episode.matchers.running import run
-from episode.matchers.shard import SortedRun, drained, gathered, rechunk
+from episode.matchers.shard import SortedRun, drain, read_up_to, rechunk
 
 FIRST_TIME, LAST_TIME = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 _ARRIVAL = "__episode_arrival"
@@ -286,12 +286,12 @@ def sections_of(
     tables: the rows of the slice and its overlap, of one key, in order of arrival.
     """
     source = iter(tables)
-    held, whole = gathered(source, budget_bytes)
+    held, whole = read_up_to(source, budget_bytes)
     if whole:
         yield bounds, held
         return
     with tempfile.TemporaryDirectory(prefix="episode-", dir=spill_directory) as directory:
-        chunks = rechunk(drained(held, source), budget_bytes // _CHUNKS)
+        chunks = rechunk(drain(held, source), budget_bytes // _CHUNKS)
         runs = [
             SortedRun(chunk, times_of(chunk, input_order), Path(directory) / f"run-{i}")
             for i, chunk in enumerate(chunks)

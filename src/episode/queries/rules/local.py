@@ -17,7 +17,7 @@ from episode.matchers.rules.matcher import RuleSetMatcher
 from episode.matchers.rules.one_rule import RuleSetReport
 from episode.matchers.rules.spec import RuleSetSpec, rule_groups
 from episode.matchers.running import LocalRun
-from episode.matchers.spark_types import retyped
+from episode.matchers.spark_types import to_spark_types
 from episode.queries.frames import held_table, like
 from episode.queries.local import check_local, local_schema, refusing
 from episode.queries.rules.binding import MATCH_END, MATCH_START, RESULT, RULE, BoundRule, RuleProjection, RuleSet
@@ -78,7 +78,7 @@ def match_all_local(events: Any, rules: RuleSet) -> LocalMatches:
     """The matches of all rules over a table."""
     parsed = rules.parsed()
     check_local(rules.options, [one.language for one in parsed])
-    table = retyped(held_table("events", events))
+    table = to_spark_types(held_table("events", events))
     query = LocalRules(rules, table)
     return query.matches(events)
 

@@ -23,7 +23,7 @@ from episode.lang.events.syntax import (
 )
 from episode.lang.events.syntax import Sequence as EventSequence
 from episode.matchers.scalars import Scalars
-from episode.matchers.spark_types import retyped
+from episode.matchers.spark_types import to_spark_types
 from episode.plan.events.alternatives import MARK
 from episode.plan.events.plan import EventPlan
 from episode.plan.schema import OWN
@@ -147,7 +147,7 @@ class Drawing:
     def events(self, view: tuple[float, float], width: int, typed: bool, notes: list[str]) -> Table:
         """Events of the classes: those that qualify by themselves, and those of the class that do not."""
         rows: list[dict[str, Any]] = []
-        scalars = Scalars(retyped(self.found.rows.table))
+        scalars = Scalars(to_spark_types(self.found.rows.table))
         left_out = 0
         for lane in self.lanes:
             qualifies, member = self._masks(scalars, lane, typed)

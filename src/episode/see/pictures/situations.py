@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from episode.lang.situations.allen import relation_of, shown
 from episode.lang.situations.syntax import SituationQuery
 from episode.matchers.scalars import Scalars
-from episode.matchers.spark_types import retyped
+from episode.matchers.spark_types import to_spark_types
 from episode.plan.output import ColumnAtPlace, Place
 from episode.plan.schema import OWN
 from episode.plan.situations.plan import SituationPlan
@@ -62,7 +62,7 @@ class SituationLabelling(Labelling):
 
     def situations(self, rows: OrderedRows) -> dict[str, Situations]:
         """The situations of each symbol, of whatever duration."""
-        scalars = Scalars(retyped(rows.table))
+        scalars = Scalars(to_spark_types(rows.table))
         boundary = np.diff(rows.key, prepend=rows.key[:1] - 1) != 0
         last = np.append(boundary[1:], True)
         found = {}

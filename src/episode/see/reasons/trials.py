@@ -23,7 +23,7 @@ from episode.matchers.keys import KeyCoder
 from episode.matchers.ordering import events_of, order_image, start_image
 from episode.matchers.projection import Derivation
 from episode.matchers.protocol import EventBatch, InputOrder, OrderKey
-from episode.matchers.spark_types import retyped
+from episode.matchers.spark_types import to_spark_types
 from episode.plan.pattern import RunOptions
 from episode.queries.language import Given, Input, Language
 from episode.see.inspecting import Inspected
@@ -275,7 +275,7 @@ class Question(ABC, Generic[Query, Plan]):
             return (no_events(asked.key),)
         end, start = self.times
         order = InputOrder((), (OrderKey(end),), needs_time=True, start=start)
-        batch = events_of(retyped(table), order, KeyCoder(()))
+        batch = events_of(to_spark_types(table), order, KeyCoder(()))
         starts = start_image(batch.table, order)
         columns = {sql: batch.table.column(name) for sql, name in derived.items()}
         given = batch.table.drop_columns(list(derived.values()))

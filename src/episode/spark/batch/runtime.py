@@ -20,13 +20,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from episode.errors import EpisodeError
-from episode.matchers.envelope import FLUSH_BYTES, SCHEMA, Packing, in_groups, pack, pack_for_all, unpack
+from episode.matchers.envelope import FLUSH_BYTES, SCHEMA, Packing, group_shards, pack, pack_for_all, unpack
 from episode.matchers.protocol import Analyzes, InputOrder, Matcher, MatcherSpec, Reports, Screens
 from episode.matchers.running import run
 from episode.matchers.screening import Screen
 from episode.matchers.shard import DEFAULT_BUDGET, run_shard
 from episode.matchers.slices.keys import Sketch, SlicedKeys
-from episode.matchers.stages import StageClock
+from episode.matchers.stage_clock import StageClock
 from episode.plan.pattern import RunOptions
 from episode.spark import classic
 from episode.spark import types as carry
@@ -362,7 +362,7 @@ def _work_by_shard(works: Sequence[Work], group_bytes: Sequence[int], ends: Sequ
     def stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         prepare_worker()
         for at, envelopes in groupby(unpack(batches), lambda envelope: bisect_right(ends, envelope[0])):
-            for tables in in_groups(envelopes, group_bytes[at]):
+            for tables in group_shards(envelopes, group_bytes[at]):
                 yield from works[at](tables)
 
     return stage

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from episode.errors import EpisodeUnsupportedError
 from episode.matchers.columns import from_bytes, to_bytes
-from episode.matchers.envelope import in_groups, unpack
+from episode.matchers.envelope import group_shards, unpack
 from episode.matchers.ordering import has_lasting_image
 from episode.matchers.protocol import MatcherSpec, OrderKey, Screens
 from episode.matchers.shard import run_shard
@@ -230,7 +230,7 @@ class Units:
         for unit, envelopes in groupby(unpack(batches), key=lambda envelope: max(envelope[0], shards)):
             part = self.sliced.slice_of(unit)
             if part is None:
-                for group in in_groups(envelopes, self.together):
+                for group in group_shards(envelopes, self.together):
                     yield unit, None, group
             else:
                 yield unit, part, self._trimmed((table for _, table in envelopes), part)

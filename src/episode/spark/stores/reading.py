@@ -120,7 +120,7 @@ class _Reading:
                 yield _typed(batch.slice(begin, _BATCH_ROWS), schema)
 
     def _packed(self, partition: StorePartition) -> Iterator[pa.RecordBatch]:
-        from episode.matchers.envelope import call, pack
+        from episode.matchers.envelope import empty_envelope, pack
         from episode.spark.packing import as_events
         from episode.spark.startup.workers import prepare_worker
 
@@ -138,7 +138,7 @@ class _Reading:
 
         yield from pack(tables(), how.packing, partition.index)
         if any_events and how.call is not None:
-            yield call(how.call)
+            yield empty_envelope(how.call)
 
     def _event_schema(self, how: EnvelopeOptions) -> pa.Schema:
         """The schema in which matchers see the rows."""

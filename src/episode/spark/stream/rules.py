@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from episode.errors import EpisodeUnsupportedError
-from episode.matchers.envelope import SCHEMA, are_orders, orders
+from episode.matchers.envelope import SCHEMA, is_order, order_envelopes
 from episode.matchers.rules.matcher import RuleSetMatcher
 from episode.matchers.rules.one_rule import RESULT, Effect, RuleChange
 from episode.matchers.rules.spec import RULE, ChangingSpec
@@ -107,7 +107,7 @@ def _orders(shards: int) -> Any:
     def stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for text in batch.column(0).to_pylist():
-                yield orders([ROLL_CALL, *range(shards)], RuleChange.from_json(text).number, text.encode())
+                yield order_envelopes([ROLL_CALL, *range(shards)], RuleChange.from_json(text).number, text.encode())
 
     return stage
 
@@ -129,13 +129,13 @@ class RuleProcessor(ShardProcessor):
         self, key: Any, rows: Iterator[pd.DataFrame], timerValues: TimerValues
     ) -> Iterator[pd.DataFrame]:
         frames = list(rows)
-        texts = [bytes(blob) for frame in frames for blob in frame["blob"][are_orders(frame["origin"].to_numpy())]]
+        texts = [bytes(blob) for frame in frames for blob in frame["blob"][is_order(frame["origin"].to_numpy())]]
         changes = [RuleChange.from_json(text.decode()) for text in texts]
         if key[0] == ROLL_CALL:
             self._note(changes, timerValues)
         else:
             self.changes = changes
-        frames = [frame[~are_orders(frame["origin"].to_numpy())] for frame in frames]
+        frames = [frame[~is_order(frame["origin"].to_numpy())] for frame in frames]
         yield from super().handleInputRows(key, iter(frames), timerValues)
 
     def _note(self, changes: list[RuleChange], times: TimerValues) -> None:

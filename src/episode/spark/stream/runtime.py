@@ -18,7 +18,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from episode.errors import EpisodeAnalysisError, warn
-from episode.matchers.envelope import SCHEMA, Packing, call, pack
+from episode.matchers.envelope import SCHEMA, Packing, empty_envelope, pack
 from episode.matchers.protocol import MatcherSpec
 from episode.matchers.quarantine import check_skips_keys
 from episode.matchers.stream_shard import LiveRules
@@ -337,6 +337,6 @@ def _with_call(stage: Stage) -> Stage:
             any_events = True
             yield envelopes
         if any_events:
-            yield call(ROLL_CALL)
+            yield empty_envelope(ROLL_CALL)
 
     return called

@@ -19,7 +19,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 
 from episode.errors import EpisodeDataError
 from episode.matchers.columns import from_bytes, plain, to_bytes
-from episode.matchers.envelope import opened
+from episode.matchers.envelope import open_envelope
 from episode.matchers.protocol import MatcherSpec, Snapshot, StateChunk
 from episode.matchers.state import fingerprint
 from episode.matchers.stream_shard import NO_WATERMARK, Counters, LiveRules, LiveShard
@@ -135,7 +135,7 @@ class ShardProcessor(StatefulProcessor):
     @staticmethod
     def opened(blob: bytes) -> pa.Table:
         """The events of an envelope, as they came or as the state keeps them."""
-        return opened(blob)
+        return open_envelope(blob)
 
     @property
     def fingerprint(self) -> str:

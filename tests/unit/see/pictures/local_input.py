@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from episode.matchers.projection import Derivation
-from episode.matchers.spark_types import retyped
+from episode.matchers.spark_types import to_spark_types
 from episode.plan.pattern import RunOptions
 from episode.queries.language import Given, Input
 from episode.queries.languages import language_of
@@ -51,7 +51,7 @@ class LocalInput(Inspected):
 
 def local_input(query: Any, table: pa.Table, **given: Any) -> LocalInput:
     """A parsed query over a table. given: what callers of `match` say beside it."""
-    table = retyped(table)
+    table = to_spark_types(table)
     language = language_of(query)
     said = Given(**given)
     run = RunOptions(eager=said.detect != "complete")

@@ -1,4 +1,4 @@
-"""A clock that says in which stage of its work a task is: for `explain(analyze=True)` alone, never in a usual run."""
+"""A clock of the stages of a task's work, for `explain(analyze=True)`; usual runs have none."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TypeVar
 
 READ, ORDER, PREPARE, MATCH, ASSEMBLE = "read", "order", "prepare", "match", "assemble"
 STAGES = (READ, ORDER, PREPARE, MATCH, ASSEMBLE)
-"""Rows come, scanned or unpacked; they are grouped by key and put in order; they become lanes, and bits of
-row-local conditions; they are searched; matches become tables."""
+"""Stages: rows are scanned or unpacked; grouped by key and ordered; turned into lanes and bits of row-local conditions;
+searched; turned into tables of matches."""
 
 Item = TypeVar("Item")
 
@@ -23,7 +23,7 @@ class StageClock:
         self._since = 0.0
 
     def enter(self, stage: str | None) -> str | None:
-        """From now on, time is that of this stage (None: of none); returns the one before."""
+        """Count time for this stage from now on (None: for none); return the stage before."""
         now, before = perf_counter(), self._stage
         if before is not None:
             self._seconds[before] += now - self._since
@@ -31,7 +31,7 @@ class StageClock:
         return before
 
     def reading(self, items: Iterable[Item]) -> Iterator[Item]:
-        """Items that are read; what is done with them until the next one is to put them in order."""
+        """Yield items, counting the time to read each; the time until the next one counts for ORDER."""
         source = iter(items)
         while True:
             self.enter(READ)
@@ -44,7 +44,7 @@ class StageClock:
             yield item
 
     def take(self) -> dict[str, float]:
-        """Seconds by stage, since this was last asked."""
+        """Return seconds by stage since the last call."""
         self.enter(self._stage)
         taken, self._seconds = self._seconds, dict.fromkeys(STAGES, 0.0)
         return taken

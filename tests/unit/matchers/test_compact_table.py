@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from episode.matchers.compact import restore, slim, slim_slices
+from episode.matchers.compact import compact_parts, compact_table, restore
 
 CENTS = st.integers(-(10**7), 10**7).map(lambda cents: cents / 100)
 DOUBLES = st.one_of(
@@ -30,10 +30,10 @@ INTS = st.one_of(
 
 
 def through(column: pa.Array, starts: list[int]) -> pa.Array:
-    """A column slimmed, cut into slices and restored."""
-    slimmed, firsts = slim_slices(slim(pa.table({"v": column})), np.array(starts))
-    columns = [chunk.chunk(0) for chunk in slimmed.table.columns]
-    batch = pa.RecordBatch.from_arrays(columns, schema=slimmed.schema())
+    """A column compacted, cut into slices and restored."""
+    compacted, firsts = compact_parts(compact_table(pa.table({"v": column})), np.array(starts))
+    columns = [chunk.chunk(0) for chunk in compacted.table.columns]
+    batch = pa.RecordBatch.from_arrays(columns, schema=compacted.schema())
     parts = []
     for i, first in enumerate(firsts):
         encoded = {key.encode(): value.encode() for key, value in first.items()}
@@ -99,6 +99,6 @@ def test_short_integers_come_back(values, kind):
     ],
 )
 def test_columns_are_as_narrow_as_their_values(column, width):
-    slimmed, _ = slim_slices(slim(pa.table({"v": column})), np.array([0, len(column)]))
-    kind = slimmed.table.schema.field("v").type
+    compacted, _ = compact_parts(compact_table(pa.table({"v": column})), np.array([0, len(column)]))
+    kind = compacted.table.schema.field("v").type
     assert (kind.index_type if pa.types.is_dictionary(kind) else kind).bit_width == width
