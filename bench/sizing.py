@@ -115,9 +115,9 @@ def sample(rows: int) -> pa.Table:
 
 def profile_of(text: str, table: pa.Table, given: Given | None = None, window: float | None = None) -> QueryProfile:
     query = read_pattern(text)
-    found = measured(bound_to(query, table, given or Given()), query.language, "bench", window)
+    found = measured(bound_to(query, table, given or Given()), query.language.name, "bench", window)
     say(
-        f"{query.language}: scan {found.scan:.1f}, pack {found.pack:.1f}, order {found.order:.1f}, "
+        f"{query.language.name}: scan {found.scan:.1f}, pack {found.pack:.1f}, order {found.order:.1f}, "
         f"match {found.match:.1f} ns a row; {found.passing:.2f} pass, {found.matches:.3f} matches"
     )
     return found

@@ -24,7 +24,6 @@ from pyspark.sql import SparkSession
 
 import episode
 from episode.errors import EpisodeDataError
-from episode.lang.statement import parse_statement
 from episode.live.checkpoint import open_query
 from episode.live.inputs import StreamRead
 from episode.live.kafka_input import KafkaInputs
@@ -34,10 +33,10 @@ from episode.live.sinks import StreamOutput
 from episode.live.task import LiveTask
 from episode.matchers.projection import Projection
 from episode.matchers.stream_shard import LiveRules
+from episode.queries.bound_statement import bind_statement
 from episode.queries.language import Given, Input
 from episode.queries.languages import language_of
 from episode.queries.local import local_schema
-from episode.queries.local_statement import selection_of
 from episode.queries.options import Options
 from episode.store.declaration import Declaration, declare
 from episode.store.stream import StreamStore
@@ -138,7 +137,7 @@ class Live:
         self.producer.flush()
 
     def description(self, task: int, sink: Any) -> TaskDescription:
-        query = selection_of(parse_statement(RISES)).pattern.query
+        query = bind_statement(RISES).patterns[0].query
         language = language_of(query)
         schema = local_schema(self.ticks.schema, language.source(query), {})
         plan = language.bind(query, Input(schema, ("Ticks",)), Given(), Options().run(1, {}))

@@ -72,16 +72,14 @@ class Mistake(Exception):
 class NeedsSpark(EpisodeUnsupportedError):
     """Only Spark evaluates this.
 
-    what: the expression as written, or the part of the statement. why: EXPRESSION, STATEMENT, or ZONE if it could be
-    evaluated in UTC. Where the query would run decides what is advised; the hint is that for runs in process.
+    what: the expression as written. why: EXPRESSION, or ZONE if it could be evaluated in UTC. Where the query would run
+    decides what is advised; the hint is that for runs in process.
     """
 
-    EXPRESSION, STATEMENT, ZONE = "expression", "statement", "zone"
+    EXPRESSION, ZONE = "expression", "zone"
     HINTS: ClassVar[Mapping[str, str]] = {
         EXPRESSION: "In process, expressions are those of the expression machine. Use episode.sql, where Spark "
         "evaluates all.",
-        STATEMENT: "In process a query is SELECT columns FROM table MATCH_RECOGNIZE (…), or one pattern. Use "
-        "episode.sql.",
     }
 
     def __init__(self, what: str, why: str = EXPRESSION) -> None:

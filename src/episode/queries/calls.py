@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from episode.errors import EpisodeAnalysisError
-from episode.lang.statement import parse_statement
+from episode.queries.bound_statement import bind_statement
 from episode.queries.inputs import Table, checked_tables, session_of, text_of
 from episode.queries.keywords import check_statement_tables
 from episode.queries.options import Options
@@ -54,10 +54,10 @@ class StatementCall:
     function: str = "sql"
 
     def _query(self) -> StatementQuery:
-        statement = parse_statement(text_of(self.text))
-        check_statement_tables(self.function, self.tables, statement.tokens)
+        bound = bind_statement(text_of(self.text), self.arguments)
+        check_statement_tables(self.function, self.tables, bound.statement.tokens)
         given = checked_tables(self.tables)
-        return StatementQuery(statement, session_of(self.spark, given), self.options, given, self.arguments)
+        return StatementQuery(bound, session_of(self.spark, given), self.options, given)
 
     def frame(self) -> DataFrame:
         query = self._query()
@@ -69,7 +69,7 @@ class StatementCall:
         return query.origin
 
     def local(self) -> Any:
-        from episode.queries.local_statement import sql_local
+        from episode.queries.local import sql_local
 
         return sql_local(text_of(self.text), self.tables, self.options, self.arguments)
 

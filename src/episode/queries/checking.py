@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from episode.lang.lexer import Kind
 from episode.lang.statement import Statement
+from episode.queries.bound_statement import bind_parsed
 from episode.queries.options import Options
 from episode.queries.origins import remember
 from episode.queries.statement import StatementQuery
@@ -41,5 +42,6 @@ def checked(
     from episode.spark.query import rehearsed
 
     given = named_tables(statement, tables)
-    query = StatementQuery(statement, spark, Options(), dict(given), arguments, framed=rehearsed, warns=False)
+    bound = bind_parsed(statement, arguments)
+    query = StatementQuery(bound, spark, Options(), dict(given), framed=rehearsed, warns=False)
     return remember(query.result(), query.origin)

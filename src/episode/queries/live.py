@@ -7,34 +7,35 @@ needs Spark is refused here, with its place. Every key must stay in the lanes of
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
 
 from episode.errors import EpisodeAnalysisError, EpisodeError, EpisodeUnsupportedError
-from episode.lang.lexer import tokenize
-from episode.lang.statement import Statement, parse_statement
+from episode.lang.correlation.syntax import Correlation
 from episode.lang.syntax import Source, Span
-from episode.lang.table_patterns import TableQuery
 from episode.live.inputs import StreamRead
+from episode.matchers.correlation.spec import ARCHIVE_ROW, LIVE_ROW, SIDE_COLUMN
 from episode.matchers.engines import matcher_spec
-from episode.matchers.projection import Copied, Projection, Projections, Same, Value
+from episode.matchers.projection import Copied, NamedValues, Projection, Projections, Same, Value, value_of
 from episode.matchers.protocol import StateLimit
 from episode.matchers.quarantine import check_skips_keys
 from episode.matchers.state import fingerprint, one_line
 from episode.matchers.stream_shard import LiveRules
-from episode.plan.compilable import NeedsSpark
+from episode.plan.compilable import NO_ARGUMENTS, NeedsSpark
 from episode.plan.correlation.pairs import PairPlan
+from episode.plan.correlation.plan import LIVE_PREFIX
 from episode.plan.output import Computed
-from episode.plan.parameters import check_arguments, shown
+from episode.plan.parameters import Arguments, shown
 from episode.plan.pattern import PatternPlan
 from episode.plan.schema import CLASS_COLUMN, InputSchema
+from episode.queries.bound_statement import BoundStatement, EventsTable, OnePattern, StatementPattern, bind_statement
 from episode.queries.language import Given, Input, Language
-from episode.queries.languages import language_of
+from episode.queries.languages import LANGUAGES
+from episode.queries.languages.correlation import Correlations
 from episode.queries.live_plan import LivePlan, Matched, Read, Values, check_time, end_of, lanes_of, partition_columns
-from episode.queries.local import NO_ARGUMENTS, Arguments, local_schema, refusing
-from episode.queries.local_statement import Selection, selection_of
+from episode.queries.local import local_schema, pair_projection, refusing
 from episode.queries.options import SKIP_KEY, Options
 from episode.store.catalog import Catalog
 from episode.store.declaration import Declaration
@@ -43,12 +44,16 @@ from episode.store.types import arrow_type
 HINTS = {
     NeedsSpark.EXPRESSION: "Live tasks evaluate expressions without Spark. Run it in micro-batches: episode.sql on the "
     "stream.",
-    NeedsSpark.STATEMENT: "A live query is SELECT columns FROM stream MATCH_RECOGNIZE (…), EVENTS (…) or SITUATIONS "
-    "(…), or one pattern. Run it in micro-batches: episode.sql on the stream.",
     NeedsSpark.ZONE: "Days are those of the session's time zone, which only Spark knows. Set "
     "spark.sql.session.timeZone to UTC, or run it in micro-batches: episode.sql on the stream.",
 }
 """What to do about what needs Spark."""
+LIVE_QUERY = OnePattern(
+    "a live query",
+    "needs Spark",
+    "A live query is SELECT columns FROM stream MATCH_RECOGNIZE (…), EVENTS (…) or SITUATIONS (…), or one pattern. Run "
+    "it in micro-batches: episode.sql on the stream.",
+)
 _REFUSED = {
     "shards": "says how keys are spread over shards; a live query has tasks",
     "shard_bytes": "is for the shards of a table",
@@ -64,10 +69,9 @@ def plan_live(
     text: str, catalog: Catalog, options: Options, arguments: Arguments = NO_ARGUMENTS, utc: bool = True
 ) -> LivePlan:
     """Plan a statement over the declared streams of a catalog. utc: is UTC the session's time zone?"""
-    statement = parse_statement(text)
-    check_arguments(statement.source, statement.tokens, arguments)
+    bound = bind_statement(text, arguments)
     with refusing(HINTS):
-        return Planner(statement, catalog, options, arguments, utc).plan()
+        return Planner(bound, catalog, options, utc).plan()
 
 
 def check_options(options: Options, languages: Sequence[Language[Any]]) -> None:
@@ -82,83 +86,60 @@ def check_options(options: Options, languages: Sequence[Language[Any]]) -> None:
 
 @dataclass
 class Planner:
-    statement: Statement
+    bound: BoundStatement
     catalog: Catalog
     options: Options
-    arguments: Arguments
     utc: bool
-    known: dict[str, Declaration] = field(default_factory=dict)
+
+    @property
+    def arguments(self) -> Arguments:
+        return self.bound.arguments
 
     def plan(self) -> LivePlan:
-        statement = self.statement
-        first = statement.tokens[0]
-        if statement.streams is not None or first.upper == "INSERT":
+        first = self.bound.statement.tokens[0]
+        if self.bound.statement.streams is not None or first.upper == "INSERT":
             raise self._error(
                 EpisodeAnalysisError,
                 f"{first.text.upper()} is no query that could run live.",
                 first.span,
                 "Give the query alone; into= says where its matches go.",
             )
-        if statement.whole is not None:
-            matched = self._pattern(statement.whole, None, ())
-            return self._planned(matched, {name: name for name in matched.finish.schema.names})
-        if statement.recencies:
-            from episode.queries.live_pairs import plan_pairs
-
+        if self.bound.pairs:
             return plan_pairs(self)
-        selection = selection_of(statement)
-        pattern = selection.pattern
-        if isinstance(pattern, TableQuery):
-            matched = self._pattern(pattern.query, None, ())
-        elif not pattern.plain or pattern.name is None:
-            raise self.over_query(pattern.input)
-        else:
-            matched = self._pattern(pattern.query, (pattern.name, pattern.input), (pattern.alias or pattern.name,))
-        return self._selected(matched, selection)
+        pattern, selection = self.bound.selected(LIVE_QUERY)
+        matched = self._pattern(pattern)
+        names = matched.finish.schema.names
+        if selection is None:
+            return self._planned(matched, {name: name for name in names})
+        lower = {name.lower(): name for name in names}
+        columns = selection.values(names)
+        plain = {name: lower[value.column.lower()] for name, value in columns if isinstance(value, Copied)}
+        return self._planned(replace(matched, finish=selection.after(matched.finish, self.arguments, self.utc)), plain)
 
     # ---- one pattern ---------------------------------------------------------------------------------
 
-    def _pattern(self, query: object, table: tuple[str, Span] | None, names: tuple[str, ...]) -> Matched:
-        """A pattern over its stream, or over a stream per class. table: where the statement names it."""
-        language = language_of(query)
+    def _pattern(self, pattern: StatementPattern) -> Matched:
+        """A pattern over its stream, or over a stream per class."""
+        language, query, source = pattern.language, pattern.query, pattern.source
         self.check_options([language])
-        source = language.source(query)
-        table = table or self._table(language, query)
-        if table is not None:
-            declaration = self.stream(*table)
+        if pattern.table is not None:
+            declaration = self.stream(pattern.table)
             events = self.columns_of(declaration, source)
-            bound = language.bind(query, Input(events, names), Given(), self.run)
+            bound = language.bind(query, Input(events, pattern.names), Given(), self.run)
             own = {name: name for name, _ in declaration.columns}
             reads: tuple[Read, ...] = (Read(declaration, self._input(bound, list(own)), own),)
         else:
-            bound, reads = self._classes(language, query)
+            bound, reads = self._classes(pattern)
         streams, schema = self.prepare(reads)
         finish = Projection.of(bound.result, matcher_spec(bound, schema).output_schema, self.arguments, self.utc)
         return Matched(bound, reads, streams, schema, Projections((finish,)), source, source.span.beginning)
 
-    def _table(self, language: Language[Any], query: object) -> tuple[str, Span] | None:
-        found = language.table(query)
-        return None if found is None else self.one_name(*found)
-
-    def one_name(self, written: str, span: Span) -> tuple[str, Span]:
-        """A name of one part."""
-        parts = tokenize(written)[:-1]
-        if len(parts) != 1:
-            raise self._no_stream(written, span)
-        return parts[0].identifier, span
-
-    def _classes(self, language: Language[Any], query: object) -> tuple[PatternPlan, tuple[Read, ...]]:
+    def _classes(self, pattern: StatementPattern) -> tuple[PatternPlan, tuple[Read, ...]]:
         """A stream per class, as one input."""
-        classes = language.classes(query)
-        source = language.source(query)
-        if not classes:
-            raise source.error(
-                EpisodeAnalysisError,
-                f"The events of the {language.name} are missing.",
-                source.span.beginning,
-                "Write FROM stream before the pattern.",
-            )
-        streams = {name: self.stream(name, place) for name, place in classes.items()}
+        language, query, source = pattern.language, pattern.query, pattern.source
+        if not pattern.classes:
+            raise pattern.missing_events("Write FROM stream before the pattern.")
+        streams = {name: self.stream(EventsTable(place, name, name)) for name, place in pattern.classes.items()}
         schemas = {name: self.columns_of(one, source) for name, one in streams.items()}
         tables = language.unite(query, schemas, Given())
         types: dict[str, str] = {CLASS_COLUMN: "int"}
@@ -209,15 +190,6 @@ class Planner:
             )
         return (*columns, (event_id, Copied(event_id)))
 
-    def _selected(self, matched: Matched, selection: Selection) -> LivePlan:
-        """With SELECT's list around the pattern."""
-        output = matched.finish.schema
-        columns = selection.values(output.names)
-        finish = matched.finish.then(columns, self.arguments, self.utc)
-        lower = {name.lower(): name for name in output.names}
-        plain = {name: lower[value.column.lower()] for name, value in columns if isinstance(value, Copied)}
-        return self._planned(replace(matched, finish=finish), plain)
-
     # ---- the plan ------------------------------------------------------------------------------------
 
     def _planned(self, matched: Matched, plain: Mapping[str, str]) -> LivePlan:
@@ -245,7 +217,7 @@ class Planner:
         rules = LiveRules(end_of(options.end, time, self.utc), options.event_id, options.late == "keep", True, skips)
         identity = fingerprint(
             spec.fingerprint,
-            one_line(self.statement.source),
+            one_line(self.bound.statement.source),
             shown(self.arguments),
             repr((rules.end, rules.event_id)),
             *(f"{one.declaration.name} {one.declaration.location}" for one in matched.streams),
@@ -289,18 +261,20 @@ class Planner:
         """Options that have a meaning for live tasks, and for patterns of these languages."""
         check_options(self.options, languages)
 
-    def stream(self, name: str, span: Span, archived: bool = False) -> Declaration:
-        """The declared stream of a name. archived: or that whose archive has the name."""
-        if self.statement.is_common(name, span.start):
-            raise self.over_query(span)
-        found = self.catalog.lookup(name)
+    def stream(self, table: EventsTable, archived: bool = False) -> Declaration:
+        """The declared stream that a pattern names. archived: or that whose archive has the name."""
+        if table.has_schema:
+            raise self._no_stream(table.written, table.span)
+        if table.name is None or self.bound.statement.is_common(table.name, table.span.start):
+            raise LIVE_QUERY.refuse(self.bound.source, "A pattern over a query", table.span)
+        found = self.catalog.lookup(table.name)
         if found is None:
-            raise self._no_stream(name, span)
-        if found.name.lower() != name.lower() and not archived:
+            raise self._no_stream(table.name, table.span)
+        if found.name.lower() != table.name.lower() and not archived:
             raise self._error(
                 EpisodeUnsupportedError,
-                f"{name} is the archive of {found.name}: a table, which does not go on.",
-                span,
+                f"{table.name} is the archive of {found.name}: a table, which does not go on.",
+                table.span,
                 f"Read the stream {found.name}: what was archived of it is read first. As a table: episode.sql.",
             )
         return found
@@ -315,10 +289,6 @@ class Planner:
         made = [read.prepare(self.utc, self.arguments) for read in reads]
         return tuple(read.stream(one) for read, one in zip(reads, made, strict=True)), made[0].schema
 
-    def over_query(self, span: Span) -> NeedsSpark:
-        """The error where the input of a pattern is not a table."""
-        return Source(self.statement.source).locate(NeedsSpark("A pattern over a query"), span)
-
     def _no_stream(self, name: str, span: Span) -> EpisodeError:
         names = ", ".join(self.catalog.names())
         return self._error(
@@ -329,4 +299,87 @@ class Planner:
         )
 
     def _error(self, kind: type[EpisodeError], message: str, span: Span, hint: str) -> EpisodeError:
-        return Source(self.statement.source).error(kind, message, span, hint)
+        return self.bound.source.error(kind, message, span, hint)
+
+
+# Two patterns that RECENCY correlates, as a live query: over one stream, a stream and its archive, or two streams.
+
+
+def plan_pairs(planner: Planner) -> LivePlan:
+    """The statement's two patterns, whose pairs are the matches."""
+    pair, selection = planner.bound.selected_pair(LIVE_QUERY)
+    correlations = LANGUAGES[Correlation]
+    assert isinstance(correlations, Correlations)
+    planner.check_options([pair.live.language, pair.archive.language, correlations])
+    live_stream, archive_stream = _stream(planner, pair.live), _stream(planner, pair.archive, archived=True)
+    inputs = [
+        Input(planner.columns_of(stream, pattern.source), pattern.names)
+        for pattern, stream in ((pair.live, live_stream), (pair.archive, archive_stream))
+    ]
+    one = live_stream == archive_stream
+    bound = correlations.correlate(pair.query, (inputs[0], inputs[1]), (Given(), Given()), planner.run, one)
+    bound.check_buffer()
+    reads = _reads(planner, bound, live_stream, archive_stream)
+    streams, schema = planner.prepare(reads)
+    pairs = Projections(
+        (pair_projection(bound, matcher_spec(bound, schema).output_schema, planner.arguments, planner.utc),)
+    )
+    finish = selection.after(pairs, planner.arguments, planner.utc)
+    matched = Matched(bound, reads, streams, schema, finish, pair.query.source, pair.query.duration.span)
+    return _planned(planner, bound, matched, selection.values(pairs.schema.names))
+
+
+def _stream(planner: Planner, pattern: StatementPattern, archived: bool = False) -> Declaration:
+    """The stream of a pattern. archived: the name of an archive is that of its stream, all of which is read."""
+    if pattern.table is None:
+        raise planner.bound.source.error(
+            EpisodeUnsupportedError,
+            "A live query correlates patterns over one stream each.",
+            pattern.span,
+            "Name the stream of all events: FROM events …; or run it in micro-batches: episode.sql on the streams.",
+        )
+    return planner.stream(pattern.table, archived=archived)
+
+
+def _reads(planner: Planner, bound: PairPlan, live: Declaration, archive: Declaration) -> tuple[Read, ...]:
+    """The streams as one input: each row is an event of both patterns, or says of which."""
+    if bound.shared:
+        columns = _values(bound.inputs.selections)
+        return (Read(live, planner.with_event_id(columns, live), _handed(columns)),)
+    schemas = []
+    for stream, selections in zip((live, archive), bound.selections, strict=True):
+        own = _values(selections)
+        schemas.append((own, Projection.compile(own, stream.schema, (), planner.arguments, planner.utc).schema))
+    types: dict[str, pa.DataType] = {}
+    for _, schema in schemas:
+        for one in schema:
+            types.setdefault(one.name, one.type)
+    reads = []
+    for stream, (own, _), side in zip((live, archive), schemas, (LIVE_ROW, ARCHIVE_ROW), strict=True):
+        given: dict[str, Value] = dict(own)
+        whole: list[tuple[str, Value]] = [
+            (name, given[name] if name in given else Same(None, type_)) for name, type_ in types.items()
+        ]
+        whole.append((SIDE_COLUMN, Same(side, pa.int8())))
+        reads.append(Read(stream, tuple(whole), _handed(own)))
+    return tuple(reads)
+
+
+def _values(selections: Sequence[tuple[str, str]]) -> Values:
+    return tuple((name, value_of(Computed.of(sql))) for sql, name in selections)
+
+
+def _handed(columns: tuple[tuple[str, Value], ...]) -> dict[str, str]:
+    """Columns of a stream that are columns of the input as they are."""
+    return {value.column: name for name, value in columns if isinstance(value, Copied)}
+
+
+def _planned(planner: Planner, bound: PairPlan, matched: Matched, columns: NamedValues) -> LivePlan:
+    """columns: of the result, over those of the pairs."""
+    delays = bound.delays()
+    plain = {name: value.column for name, value in columns if isinstance(value, Copied)}
+    times = {name: delays[own] for name, own in plain.items() if own in delays}
+    live = bound.live_side.partition_columns
+    own_keys = {f"{LIVE_PREFIX}{name}" for name in bound.live_side.names if name.lower() in live}
+    keys = tuple(name for name, own in plain.items() if own in own_keys)
+    return planner.planned(matched, times, keys)

@@ -17,8 +17,8 @@ from episode.matchers.stream_shard import LiveRules
 from episode.plan.correlation.pairs import PairPlan
 from episode.plan.event_time import EventTime, end_of_stream, plain_values
 from episode.plan.output import ColumnAtPlace
+from episode.plan.parameters import Arguments
 from episode.plan.pattern import PatternPlan
-from episode.queries.local import Arguments
 from episode.store.declaration import MOST_LANES, Declaration
 
 Values = tuple[tuple[str, Value], ...]

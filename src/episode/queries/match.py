@@ -90,7 +90,7 @@ class MatchQuery:
 
     def local(self) -> Any:
         """The matches in this process."""
-        from episode.queries.local_statement import match_local
+        from episode.queries.local import match_local
 
         self.query()
         if self.events is None:

@@ -13,25 +13,20 @@ from dataclasses import dataclass, field
 from functools import partial, reduce
 from itertools import count
 from operator import methodcaller, or_
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
-from episode.lang.correlation.syntax import Correlation, Recency, Star
+from episode.lang.correlation.syntax import Recency, Star
 from episode.lang.creation import Creation, insertion, view_of
-from episode.lang.lexer import tokenize
 from episode.lang.rows.scalar import Subquery
 from episode.lang.rows.syntax import WindowedSelect
-from episode.lang.statement import CHANGES, QUERY_WORDS, USE_DATAFRAME, Statement, TablePattern
-from episode.lang.syntax import Source, Span
-from episode.lang.table_patterns import PatternQuery, TableQuery
-from episode.plan.correlation.plan import ARCHIVE_PREFIX, LIVE_PREFIX
-from episode.plan.parameters import check_arguments
+from episode.lang.statement import CHANGES, QUERY_WORDS, USE_DATAFRAME, Statement
+from episode.lang.syntax import Span
 from episode.plan.pattern import RunOptions
 from episode.plan.schema import quote
+from episode.queries.bound_statement import BoundStatement, EventsTable, StatementPair, StatementPattern
 from episode.queries.inputs import Table, keyword_tables
-from episode.queries.language import Given, Language
-from episode.queries.languages import LANGUAGES, language_of
-from episode.queries.languages.correlation import correlation_of
+from episode.queries.language import Given
 from episode.queries.options import Options
 from episode.queries.origins import Origin, PlacedPattern
 from episode.queries.pairs import escaped, hidden_columns, lateral, mentioned_names, tables_text
@@ -71,11 +66,10 @@ class StatementQuery:
     warn.
     """
 
-    statement: Statement
+    bound: BoundStatement
     spark: SparkSession
     options: Options
     tables: dict[str, Table]
-    arguments: Mapping[str, object] = field(default_factory=dict)
     placed: dict[int, PlacedPattern] = field(default_factory=dict)
     frames: dict[str, DataFrame] = field(default_factory=dict)
     copied: set[tuple[int, int]] = field(default_factory=set)
@@ -84,8 +78,11 @@ class StatementQuery:
     warns: bool = True
 
     def __post_init__(self) -> None:
-        check_arguments(self.statement.source, self.statement.tokens, self.arguments)
         self._give(keyword_tables(self.spark, self.tables))
+
+    @property
+    def statement(self) -> Statement:
+        return self.bound.statement
 
     def _give(self, tables: Mapping[str, DataFrame]) -> None:
         for name, frame in tables.items():
@@ -103,14 +100,14 @@ class StatementQuery:
             rows = self._run(self._with_keyword_tables(self._text(inserted.query), inserted=False))
             self._check_options()
             return insert(statement, inserted, target, rows)
-        if statement.creation is not None and (self._patterns() or statement.windowed or self.given):
+        if statement.creation is not None and (self.bound.patterns or statement.windowed or self.given):
             return self._create(statement.creation)
-        if statement.whole is None:
+        whole = self.bound.whole
+        if whole is None:
             body = self._text(statement.body)
             self._check_options()  # before an INSERT is run
             return self._run(self._with_keyword_tables(body))
-        position = statement.body.start
-        found = self._plan(statement.whole, self._named_events(statement.whole, position), position)
+        found = self._plan(whole.query, self._events(whole), whole.span.start)
         self._check_options()
         return found
 
@@ -137,11 +134,11 @@ class StatementQuery:
 
     def _prepare(self) -> None:
         """Options that have no meaning are refused; streams that are named become tables."""
-        self.options.check_use(self._languages())
+        self.options.check_use(self.bound.languages)
         streams = mentioned(self.spark, self.statement, self.given)
         first = self.statement.tokens[0]
         if streams and first.upper not in QUERY_WORDS and self.statement.creation is None:
-            raise Source(self.statement.source).error(
+            raise self.bound.source.error(
                 EpisodeUnsupportedError,
                 f"{next(iter(streams))} is a stream or an archive: a table of queries and INSERT, not of {first.text}.",
                 first.span,
@@ -164,18 +161,6 @@ class StatementQuery:
         """Options of streams where there is none. Without a pattern, streams are Spark's alone."""
         if self.planned or not any(frame.isStreaming for frame in self.frames.values()):
             self.options.check_streams(self.planned.values())
-
-    def _languages(self) -> list[Language[Any]]:
-        """The languages of the patterns in the statement."""
-        statement = self.statement
-        whole = [] if statement.whole is None else [statement.whole]
-        correlated = [LANGUAGES[Correlation]] if statement.recencies else []
-        windows = [window for select in statement.windowed for window in select.windows]
-        patterns = (*(pattern.query for pattern in self._patterns()), *windows, *whole)
-        return [*(language_of(query) for query in patterns), *correlated]
-
-    def _patterns(self) -> list[TablePattern | TableQuery]:
-        return [*self.statement.patterns, *self.statement.tables]
 
     # ---- text ----------------------------------------------------------------------------------------
 
@@ -202,40 +187,36 @@ class StatementQuery:
 
     def _replacements(self) -> list[_Replacement]:
         """What stands in the text for patterns, for correlated ones, and for the `*` of the latter."""
-        found = [_Replacement(one.span, partial(self._reference_text, one)) for one in self._patterns()]
-        for recency in self.statement.recencies:
-            found.append(_Replacement(recency.span, partial(self._pairs_text, recency)))
-            for star in recency.stars:
+        found = [_Replacement(one.span, partial(self._reference_text, one)) for one in self.bound.patterns]
+        for pair in self.bound.pairs:
+            found.append(_Replacement(pair.recency.span, partial(self._pairs_text, pair)))
+            for star in pair.recency.stars:
                 at = star.span if star.excepted is None else Span(star.excepted, star.excepted)
-                found.append(_Replacement(at, partial(self._star_text, recency, star)))
+                found.append(_Replacement(at, partial(self._star_text, pair, star)))
         for select in self.statement.windowed:
             parts = window_replacements(select, partial(self._windows, select), self._text)
             found += [_Replacement(span, text) for span, text in parts]
         return found
 
-    def _reference_text(self, pattern: TablePattern | TableQuery) -> str:
-        return f"{{{self._reference(pattern)}}}"
-
-    def _pairs_text(self, recency: Recency) -> str:
-        """Two correlated patterns, and the condition beside RECENCY."""
-        name, live_first = self._pairs(recency)
-        columns = self.frames[name].columns
-        prefixes = (LIVE_PREFIX, ARCHIVE_PREFIX) if live_first else (ARCHIVE_PREFIX, LIVE_PREFIX)
-        first, second = (
-            lateral(columns, prefix, self._text(table.naming))
-            for prefix, table in zip(prefixes, recency.tables, strict=True)
-        )
-        return tables_text(name, first, second, [self._text(condition) for condition in recency.conditions])
-
-    def _star_text(self, recency: Recency, star: Star) -> str:
-        hidden = hidden_columns(self.frames[self._pairs(recency)[0]].columns)
-        return f"* EXCEPT ({hidden})" if star.excepted is None else f"{hidden}, "
-
-    def _reference(self, pattern: TablePattern | TableQuery) -> str:
+    def _reference_text(self, pattern: StatementPattern) -> str:
         name = f"{_PATTERN}{pattern.span.start}"
         if name not in self.frames:
             self.frames[name] = self._plan(pattern.query, self._events(pattern), pattern.span.start)
-        return name
+        return f"{{{name}}}"
+
+    def _pairs_text(self, pair: StatementPair) -> str:
+        """Two correlated patterns, and the condition beside RECENCY."""
+        name = self._pairs(pair)
+        columns = self.frames[name].columns
+        first, second = (
+            lateral(columns, prefix, self._text(table.naming))
+            for (prefix, _), table in zip(pair.in_order, pair.recency.tables, strict=True)
+        )
+        return tables_text(name, first, second, [self._text(condition) for condition in pair.recency.conditions])
+
+    def _star_text(self, pair: StatementPair, star: Star) -> str:
+        hidden = hidden_columns(self.frames[self._pairs(pair)].columns)
+        return f"* EXCEPT ({hidden})" if star.excepted is None else f"{hidden}, "
 
     def _windows(self, select: WindowedSelect) -> str:
         """The name of the rows of a SELECT, with a column for each call over its windows with row patterns."""
@@ -243,8 +224,7 @@ class StatementQuery:
         if name not in self.frames:
             frame = self._keyword_table(select.name, position) if select.plain and select.condition is None else None
             if frame is None:
-                query = self._with_common_tables(f"SELECT * FROM {self._text(select.rows)}", position)
-                frame = self._run(self._with_keyword_tables(query))
+                frame = self._read(self._text(select.rows), position)
             frame = without_unread(frame, select, self.statement.tokens)
             names = tuple(one for one in (select.alias or select.name,) if one)
             for window in select.windows:
@@ -252,18 +232,17 @@ class StatementQuery:
             self.frames[name] = frame
         return name
 
-    def _pairs(self, recency: Recency) -> tuple[str, bool]:
-        """The name of the frame of pairs, and whether the live pattern stands first."""
-        name, position = f"{_PAIRS}{recency.span.start}", recency.span.start
-        query, live_first = correlation_of(self.statement, recency)
+    def _pairs(self, pair: StatementPair) -> str:
+        """The name of the frame of pairs."""
+        position, query = pair.recency.span.start, pair.query
+        name = f"{_PAIRS}{position}"
         if name not in self.frames:
-            tables = recency.tables if live_first else recency.tables[::-1]
-            live, archive = (self._events(self.statement.pattern_at(table.span)) for table in tables)
+            live, archive = self._events(pair.live), self._events(pair.archive)
             run = self._options(query.live, query.archive)
-            planned = plan_pair(self.spark, query, live, archive, run, self._mentioned(recency))
+            planned = plan_pair(self.spark, query, live, archive, run, self._mentioned(pair.recency))
             self.placed[position] = PlacedPattern(query, (live, archive), planned, run)
             self.frames[name] = self.framed(planned)
-        return name, live_first
+        return name
 
     def _mentioned(self, recency: Recency) -> frozenset[str] | None:
         """The only columns of pairs that can be asked for, by name; None: it may be any, or their order counts."""
@@ -299,19 +278,18 @@ class StatementQuery:
         from episode.spark.tables import run_sql
 
         used = {name: frame for name, frame in self.frames.items() if f"{{{name}}}" in text}
-        return run_sql(self.spark, text, used, self.arguments, Copies(self.statement.source, self.copied))
+        return run_sql(self.spark, text, used, self.bound.arguments, Copies(self.statement.source, self.copied))
 
     # ---- patterns ------------------------------------------------------------------------------------
 
-    def _events(self, pattern: TablePattern | TableQuery) -> PatternEvents:
-        """Those of a pattern of the statement."""
-        if isinstance(pattern, TableQuery):
-            return self._named_events(pattern.query, pattern.span.start)
-        frame = self._keyword_table(pattern.name, pattern.span.start) if pattern.plain else None
-        if frame is None:
-            query = self._with_common_tables(f"SELECT * FROM {self._text(pattern.input)}", pattern.span.start)
-            frame = self._run(self._with_keyword_tables(query))
-        return PatternEvents(frame, names=tuple(name for name in (pattern.alias or pattern.name,) if name))
+    def _events(self, pattern: StatementPattern) -> PatternEvents:
+        position = pattern.span.start
+        if pattern.table is not None:
+            return PatternEvents(self._table(pattern.table, position), names=pattern.names)
+        if pattern.classes:
+            frames = {name: self._class_table(pattern, name) for name in pattern.classes}
+            return events_of_classes(self.spark, pattern.query, frames, Given())
+        raise pattern.missing_events("Write FROM table before DEFINE.")
 
     def _plan(self, query: object, events: PatternEvents, position: int) -> DataFrame:
         run = self._options(query)
@@ -321,27 +299,10 @@ class StatementQuery:
         self.placed[position] = PlacedPattern(query, (events,), planned, run)
         return self.framed(planned)
 
-    def _named_events(self, query: PatternQuery, position: int) -> PatternEvents:
-        """Those of a pattern that names one table of all events (FROM), or has one per class."""
-        language = language_of(query)
-        named, classes = language.table(query), language.classes(query)
-        if named is not None:
-            return PatternEvents(self._table(named[0], position))
-        if classes:
-            frames = {name: self._class_table(query, name, place, position) for name, place in classes.items()}
-            return events_of_classes(self.spark, query, frames, Given())
-        raise query.source.error(
-            EpisodeAnalysisError,
-            f"The events of the {language.name} are missing.",
-            query.source.span.beginning,
-            "Write FROM table before DEFINE.",
-        )
-
     def _options(self, *queries: object) -> RunOptions:
         """Those of the next pattern, or pair of patterns."""
-        source = Source(self.statement.source)
-        subqueries = [subquery_rows(query, source, self._subquery) for query in queries]
-        arguments = reduce(or_, subqueries, dict(self.arguments))
+        subqueries = [subquery_rows(query, self.bound.source, self._subquery) for query in queries]
+        arguments = reduce(or_, subqueries, dict(self.bound.arguments))
         taken = {planned.counters for planned in self.planned.values()}
         numbers = count(len(self.planned) + 1)
         runs = (self.options.run(number, arguments) for number in numbers)
@@ -361,25 +322,29 @@ class StatementQuery:
             return None
         return self.given[name]
 
-    def _table(self, name: str, position: int) -> DataFrame:
-        """A table of the statement by its written name: a keyword table, a common table, or one of the catalog."""
-        parts = tokenize(name)[:-1]
-        given = self._keyword_table(parts[0].identifier, position) if len(parts) == 1 else None
+    def _table(self, table: EventsTable, position: int) -> DataFrame:
+        """The table of a pattern: a keyword table, a common table, one of the catalog, or a query."""
+        given = self._keyword_table(table.name, position)
+        return self._read(self._text(table.span), position) if given is None else given
+
+    def _class_table(self, pattern: StatementPattern, name: str) -> DataFrame:
+        position = pattern.span.start
+        given = self._keyword_table(name, position)
         if given is not None:
             return given
-        query = self._with_common_tables(f"SELECT * FROM {escaped(name)}", position)
-        return self._run(self._with_keyword_tables(query))
-
-    def _class_table(self, query: PatternQuery, name: str, place: Span, position: int) -> DataFrame:
-        """The table of a class."""
         try:
-            return self._table(quote(name), position)
+            return self._read(escaped(quote(name)), position)
         except (EpisodeAnalysisError, EpisodeUnsupportedError):
             if name in self.given or any(table.name.lower() == name.lower() for table in self.statement.common_tables):
                 raise
-            raise query.source.error(
+            raise pattern.source.error(
                 EpisodeAnalysisError,
                 f"There is no table {name} for the class {name}.",
-                place,
+                pattern.classes[name],
                 "Give it as a keyword, or name the table of all events: FROM events TYPE BY column PATTERN …",
             ) from None
+
+    def _read(self, table: str, position: int) -> DataFrame:
+        """The rows of a table as Spark sees it at a position of the statement."""
+        query = self._with_common_tables(f"SELECT * FROM {table}", position)
+        return self._run(self._with_keyword_tables(query))

@@ -27,6 +27,7 @@ from episode.matchers.keys import KeyCoder
 from episode.matchers.ordering import events_of, order_image
 from episode.matchers.protocol import END_OF_TIME, MatcherSpec, Screens
 from episode.matchers.running import LocalRun
+from episode.queries.bound_statement import StatementPattern
 from episode.queries.language import Given
 from episode.sizing.answer import Demand
 from episode.sizing.constants import Constants
@@ -35,7 +36,6 @@ from episode.sizing.profile import (
     BoundQuery,
     Held,
     QueryProfile,
-    SizedQuery,
     assumed_profile,
     bound_to,
     read_pattern,
@@ -356,18 +356,18 @@ class Asked:
             return self._measured(query, read_sample(self.sample, self.rows), self.sample, demand)
         if self.columns is not None:
             return self._measured(query, self._made_up(query, self.columns, demand), "made-up rows", demand)
-        return assumed_profile(query.language, constants, NOT_MEASURED)
+        return assumed_profile(query.language.name, constants, NOT_MEASURED)
 
-    def _measured(self, query: SizedQuery, table: pa.Table, origin: str, demand: Demand) -> QueryProfile:
+    def _measured(self, query: StatementPattern, table: pa.Table, origin: str, demand: Demand) -> QueryProfile:
         if table.num_rows < LEAST_ROWS:
             raise EpisodeAnalysisError(
                 f"{origin} has {table.num_rows:,} rows: too few to measure a query on.",
                 hint=f"Give at least {LEAST_ROWS:,} rows; some hundred thousand are better.",
             )
         bound = bound_to(query, table, self.given, self.arguments)
-        return measured(bound, query.language, f"measured on {table.num_rows:,} rows ({origin})", demand.window)
+        return measured(bound, query.language.name, f"measured on {table.num_rows:,} rows ({origin})", demand.window)
 
-    def _made_up(self, query: SizedQuery, columns: str, demand: Demand) -> pa.Table:
+    def _made_up(self, query: StatementPattern, columns: str, demand: Demand) -> pa.Table:
         """Rows for the query; which of the columns are keys, planning over none of them says."""
         schema = read_columns(columns)
         spec = bound_to(query, schema.empty_table(), self.given, self.arguments).spec

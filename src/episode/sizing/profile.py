@@ -8,16 +8,15 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from episode.errors import EpisodeUnsupportedError
-from episode.lang.statement import TablePattern, parse_statement
-from episode.lang.table_patterns import TableQuery
+from episode.lang.statement import parse_statement
 from episode.matchers.engines import matcher_spec
 from episode.matchers.projection import Derivation
 from episode.matchers.protocol import MatcherSpec
 from episode.matchers.spark_types import to_spark_types
 from episode.plan.event_time import EventTime
 from episode.plan.types import is_event_time
+from episode.queries.bound_statement import BoundStatement, OnePattern, StatementPattern
 from episode.queries.language import Given, Input
-from episode.queries.languages import language_of
 from episode.queries.local import local_schema
 from episode.queries.options import Options
 from episode.sizing.constants import Constants
@@ -25,20 +24,12 @@ from episode.sizing.constants import Constants
 # The one pattern of a query that is sized, bound to a table in process.
 
 
-ONE_PATTERN = "Sizing is of one pattern over one table: MATCH_RECOGNIZE, EVENTS ( … ), SITUATIONS ( … ), or one alone."
+SIZING = OnePattern(
+    "a query that is sized",
+    "cannot be sized",
+    "Sizing is of one pattern over one table: MATCH_RECOGNIZE, EVENTS ( … ), SITUATIONS ( … ), or one alone.",
+)
 WITHOUT = "Without --sample and --columns it is sized by the stored constants of its language."
-
-
-@dataclass(frozen=True)
-class SizedQuery:
-    """A parsed pattern. names: of its table, which may stand before columns."""
-
-    query: object
-    names: tuple[str, ...] = ()
-
-    @property
-    def language(self) -> str:
-        return language_of(self.query).name
 
 
 @dataclass(frozen=True)
@@ -56,33 +47,20 @@ class BoundQuery:
         return 1000 * self.time.units_per_millisecond if self.time is not None else 1
 
 
-def read_pattern(text: str) -> SizedQuery:
+def read_pattern(text: str) -> StatementPattern:
     """The pattern in a statement, or a pattern alone."""
-    statement = parse_statement(text)
-    if statement.whole is not None:
-        return SizedQuery(statement.whole)
-    every: list[TablePattern | TableQuery] = [*statement.patterns, *statement.tables]
-    if len(every) != 1 or statement.windowed:
-        found = "a correlation" if statement.recencies else "row patterns in windows" if statement.windowed else None
-        number = found or ("no pattern" if not every else f"{len(every)} patterns")
-        verb = "are" if number.endswith(("patterns", "windows")) else "is"
-        raise EpisodeUnsupportedError(f"There {verb} {number} in this query.", hint=ONE_PATTERN)
-    one = every[0]
-    if isinstance(one, TablePattern):
-        return SizedQuery(one.query, tuple(name for name in (one.alias or one.name,) if name))
-    return SizedQuery(one.query)
+    return BoundStatement.of(parse_statement(text)).only(SIZING)
 
 
 def bound_to(
-    query: SizedQuery, table: pa.Table, given: Given, arguments: Mapping[str, object] | None = None
+    pattern: StatementPattern, table: pa.Table, given: Given, arguments: Mapping[str, object] | None = None
 ) -> BoundQuery:
     """Plan the pattern for a table."""
-    language = language_of(query.query)
     table = to_spark_types(table)
     values = dict(arguments or {})
-    schema = local_schema(table.schema, language.source(query.query), values)
+    schema = local_schema(table.schema, pattern.source, values)
     try:
-        plan = language.bind(query.query, Input(schema, query.names), given, Options().run(1, values))
+        plan = pattern.language.bind(pattern.query, Input(schema, pattern.names), given, Options().run(1, values))
     except EpisodeUnsupportedError as error:
         error.hint = f"{error.hint or ''} {WITHOUT}".strip()
         raise

@@ -144,7 +144,7 @@ CLAUSE = "MATCH_RECOGNIZE (ORDER BY t MEASURES count(*) AS n PATTERN (A+))"
         (f"SELECT * FROM (SELECT * FROM t) {CLAUSE}", "A pattern over a query needs Spark"),
         (f"SELECT * FROM (SELECT n FROM t {CLAUSE})", "needs Spark"),
         (f"WITH u AS (SELECT 1) SELECT * FROM t {CLAUSE}", "needs Spark"),
-        ("SELECT 1", "needs Spark"),
+        ("SELECT 1", "There is no pattern in this query; a query in process has one pattern"),
         ("SELECT * FROM t MATCH_RECOGNIZE (ORDER BY t MEASURES upper(A.s) AS u PATTERN (A))", "upper(A.s) needs Spark"),
         (
             "SELECT * FROM t MATCH_RECOGNIZE (MEASURES A.s AS u PATTERN (A) DEFINE A AS A.s LIKE 'a%')",

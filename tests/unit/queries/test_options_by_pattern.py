@@ -8,7 +8,7 @@ import pytest
 
 from episode import Options
 from episode.errors import EpisodeAnalysisError
-from episode.lang.statement import parse_statement
+from episode.queries.bound_statement import bind_statement
 from episode.queries.language import Language
 from episode.queries.languages import LANGUAGES
 from episode.queries.statement import StatementQuery
@@ -66,4 +66,4 @@ def test_what_one_pattern_of_the_query_can_use_may_be_given(given: dict[str, Any
 def test_statements_refuse_them_before_anything_runs(text: str, given: dict[str, Any]) -> None:
     no_session: Any = None
     with pytest.raises(EpisodeAnalysisError, match="has no meaning for a"):
-        StatementQuery(parse_statement(text), no_session, Options(**given), {}).result()
+        StatementQuery(bind_statement(text), no_session, Options(**given), {}).result()

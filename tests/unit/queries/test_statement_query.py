@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from episode.lang.statement import parse_statement
+from episode.queries.bound_statement import bind_statement
 from episode.queries.options import Options
 from episode.queries.statement import StatementQuery
 
@@ -42,7 +42,7 @@ class Frame:
 
 def first_asked(text: str, *given: str) -> str:
     """What Spark runs first, which is what the innermost pattern reads."""
-    query = StatementQuery(parse_statement(text), Session(), Options(), {name: Frame() for name in given})
+    query = StatementQuery(bind_statement(text), Session(), Options(), {name: Frame() for name in given})
     with pytest.raises(Asked) as raised:
         query.result()
     return str(raised.value)

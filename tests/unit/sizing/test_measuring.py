@@ -38,7 +38,7 @@ def ticks(rows: int = 20_000, keys: int = 50) -> pa.Table:
 
 def profile_of(text: str, table: pa.Table, given: Given | None = None) -> QueryProfile:
     query = read_pattern(text)
-    return measured(bound_to(query, table, given or Given()), query.language, "a test", runs=1)
+    return measured(bound_to(query, table, given or Given()), query.language.name, "a test", runs=1)
 
 
 @pytest.mark.parametrize(("text", "language"), [(QUERY, ROWS), (EVENT, EVENTS), (SITUATION, SITUATIONS)])

@@ -18,10 +18,10 @@ from episode.plan.output import ATOM_PREFIX, MATCHED_COLUMN, Computed, Extent
 from episode.plan.places import substitute
 from episode.plan.schema import InputSchema, quote
 from episode.queries.language import Given, Input
-from episode.queries.local_statement import Selection
 from episode.queries.options import Options
 from episode.queries.rules.parsing import ParsedRule, check_table, parse_rule
 from episode.queries.rules.rule import Rule
+from episode.queries.selection import Selection
 
 if TYPE_CHECKING:
     from episode.plan.pattern import PatternPlan
@@ -88,7 +88,7 @@ class RuleSet:
         options = self.options if given.detect is None else replace(self.options, detect=given.detect)
         schema = replace(schema, arguments=parsed.arguments)
         plan = language.bind(
-            parsed.query, Input(schema, parsed.names), given, options.run(1, parsed.arguments)
+            parsed.query, Input(schema, parsed.pattern.names), given, options.run(1, parsed.arguments)
         )  # fmt: skip
         return BoundRule(parsed, *language.with_extent(plan))
 
@@ -150,7 +150,7 @@ class RuleProjection:
         result, arguments = rule.plan.result, rule.parsed.arguments
         own = Projections((Projection.of(result, schema, arguments, utc),))
         if rule.parsed.selection is not None:
-            own = own.then(rule.parsed.selection.values(own.schema.names), arguments, utc)
+            own = rule.parsed.selection.after(own, arguments, utc)
         conditions = list(map(result.computed, result.conditions))
         named = [(name, Computed.of(sql)) for name, sql in around]
         return cls(own, Projection.compile(named, schema, conditions, arguments, utc))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from episode.errors import EpisodeUnsupportedError
 from episode.lang.lexer import Kind, tokenize
 from episode.matchers.engines import matcher_spec
+from episode.queries.bound_statement import bind_statement
 from episode.queries.inputs import Table, one_table
 from episode.queries.language import Given
 from episode.queries.match import MatchQuery
@@ -191,21 +192,14 @@ class TableMatches(RuleMatches):
         """The rule as `match` or `sql` runs it."""
         parsed = rule.parsed
         options, arguments = self.rules.options, parsed.arguments
-        if parsed.selection is None and parsed.table is None:
+        table = parsed.pattern.table
+        if parsed.selection is None and table is None:
             given = Given(**{name: getattr(self.rules.given, name) for name in parsed.language.arguments})
             return MatchQuery(self.events, parsed.rule.text, given, self.spark, options, {}, arguments).frame()
-        from episode.lang.statement import parse_statement
-
-        assert parsed.table is not None
-        name = table_name(parsed.table[0])
-        query = StatementQuery(parse_statement(parsed.rule.text), self.spark, options, {name: self.events}, arguments)
+        assert table is not None
+        bound = bind_statement(parsed.rule.text, arguments)
+        query = StatementQuery(bound, self.spark, options, {table.name or table.written: self.events})
         return remember(query.result(), query.origin)
-
-
-def table_name(written: str) -> str:
-    """A table's name without its backticks."""
-    (token, *_) = tokenize(written)
-    return token.identifier if token.kind in (Kind.NAME, Kind.QUOTED) else written
 
 
 def _leading(rule: BoundRule) -> Sequence[str]:

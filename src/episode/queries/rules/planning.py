@@ -94,7 +94,7 @@ class StreamPlanner:
     def _bound(self, parsed: ParsedRule) -> BoundRule:
         language = parsed.language
         known = local_schema(self.schema, parsed.source, parsed.arguments, self.utc)
-        events = Input(replace(known, shared=True), parsed.names)
+        events = Input(replace(known, shared=True), parsed.pattern.names)
         run = replace(self.run, arguments=parsed.arguments)
         plan, extent = language.with_extent(language.bind(parsed.query, events, self._given(parsed.query), run))
         return BoundRule(parsed, plan, extent)

@@ -92,7 +92,7 @@ def test_errors_of_all_rules_come_together_with_their_places() -> None:
     ("text", "message"),
     [
         (f"SELECT * FROM events {ROW} WHERE v > 1", "WHERE after the pattern cannot stand in a rule"),
-        ("SELECT * FROM events", "A statement that is not one pattern over one table cannot stand in a rule"),
+        ("SELECT * FROM events", "There is no pattern in this query; a rule has one pattern"),
         (f"SELECT * FROM (SELECT * FROM events) {ROW}", "A pattern over a query cannot stand in a rule"),
         (f"SELECT nothing FROM events {ROW}", "There is no column nothing in the output"),
         (f"WITH t AS (SELECT 1) SELECT * FROM t {ROW}", "cannot stand in a rule"),

@@ -55,7 +55,7 @@ def test_a_text_that_is_no_rule_leaves_all_others_and_its_own_rule_running(log: 
         ("PATTERN SEQ(A a, B b) RETURN a.v", "needs WITHIN"),
         ("PATTERN SEQ(A a, B b) WHERE regexp_like(a.type, 'x') WITHIN 5 RETURN a.v", "needs Spark"),
         ("PATTERN SEQ(A a, B b) WITHIN 5 RETURN initcap(a.type) AS t", "needs Spark"),
-        ("SELECT count(*) FROM events", "cannot stand in a rule"),
+        ("SELECT count(*) FROM events", "There is no pattern in this query; a rule has one pattern"),
         ("PATTERN SEQ(A a, B b) WITHIN 5 RETURN a.nothing", "no column nothing"),
     ],
 )
