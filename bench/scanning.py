@@ -31,13 +31,13 @@ from episode.matchers.situations.code.relations import (
 )
 from episode.native.builder import Function, Scope
 from episode.native.ir import Value
-from episode.native.running import Compiled, compiled
+from episode.native.running import Compiled, compile_program
 
 
 @cache
 def scanning_code(shape: SituationShape) -> Compiled:
     with patch.object(searching, "find_allowed", _scan):
-        return compiled(detection_program(shape))
+        return compile_program(detection_program(shape))
 
 
 def _scan(s: Scope, mask: Value, first: Value, stop: Value, z: Situation, to: Value) -> tuple[Value, Value]:

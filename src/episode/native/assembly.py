@@ -44,7 +44,7 @@ def assembly_of(program: Program, checked: bool = False) -> str:
 
 
 def words_of(function: Function) -> int:
-    """How many words the entry is called with."""
+    """The number of words that the entry is called with."""
     return 2 * len(function.arrays) + len(function.scalars)
 
 

@@ -277,7 +277,7 @@ class Function:
 
     @contextmanager
     def when(self, condition: Operand) -> Iterator[None]:
-        """What is built inside runs if the condition holds."""
+        """Run the code that is built inside only if the condition holds."""
         yes, after = self.block("when"), self.block("after")
         self.branch(condition, yes, after)
         self.at(yes)
@@ -303,7 +303,8 @@ class Function:
 
     @contextmanager
     def either(self, condition: Operand) -> Iterator[Callable[[], None]]:
-        """As `when`; after a call of what it yields, what is built runs if the condition does not hold."""
+        """Run one of two parts: the code built before the call of the yielded function if the condition holds, else the
+        code after it."""
         yes, no, after = self.block("yes"), self.block("no"), self.block("after")
         self.branch(condition, yes, no)
         self.at(yes)
@@ -338,7 +339,8 @@ class Function:
 
     @contextmanager
     def during(self, condition: Callable[[], Operand]) -> Iterator[Block]:
-        """As long as the condition, which is built anew for every round, holds. Yields the block after the loop."""
+        """Repeat the code built inside while the condition, which is built anew for every round, holds. Yields the
+        block after the loop."""
         head, body, after = self.block("during"), self.block("body"), self.block("after")
         self.jump(head)
         self.at(head)
@@ -359,7 +361,7 @@ class Function:
 # types = {"price": (F64, False), "dear": (I64, True)} s = entry_scope("dear", types) s.dear[0] = s.call("count_dear",
 # count_dear, 10.0)
 #
-# `count_dear(s, limit)` builds a function with a scope of its own; it is built once in a program, and called with those
+# `count_dear(s, limit)` builds a function with its own scope; it is built once in a program, and called with those
 # arrays of the caller that it uses. What can differ between two functions of one program is a part of the name.
 
 

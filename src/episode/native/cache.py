@@ -2,7 +2,7 @@
 
 The name of a file is the hash of the program and of everything else that its code depends on; its content begins with a
 hash of the rest. Files that are damaged are compiled again and replaced. Code is loaded only from a directory that
-belongs to the user and that nobody else can write to; if there is none, nothing is kept on disk.
+belongs to the user and that nobody else can write to; without one, nothing is kept on disk.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MOST_FILES = 4_000
 
 
 def find_code(program: str, identity: str) -> bytes | None:
-    """The code of a program, if it is on the disk. identity: what it depends on besides the program."""
+    """The code of a program, if it is on the disk. identity: everything else that the code depends on."""
     place = directory()
     return None if place is None else _read(place / _name(program, identity))
 
@@ -61,7 +61,7 @@ def _remove_oldest(place: str) -> None:
 
 
 def directory() -> Path | None:
-    """Where code is kept, if there is a directory that only this user can write to."""
+    """The directory for code, if there is one that only this user can write to."""
     given = os.environ.get(SETTING)
     if given == "":
         return None

@@ -17,7 +17,7 @@ from episode.native.builder import Function
 from episode.native.ir import BOOL, F32, TRAILING_ZEROS, Array, Branch, Jump, Return, Type, Value
 
 Scalar = Any
-"""bool, int or float, as the type says."""
+"""bool, int or float, by the type of the value."""
 
 
 class CheckFailed(Exception):
@@ -58,7 +58,7 @@ class _Run:
 
     def _use(self, value: Value) -> Scalar:
         if value.op == "constant":
-            return rounded(value.args[0], value.type) if value.type.is_float else value.args[0]
+            return round_float(value.args[0], value.type) if value.type.is_float else value.args[0]
         if value not in self.known:
             raise CheckFailed(f"{value} of {self.f.name} is used before it is computed")
         return self.known[value]
@@ -99,27 +99,27 @@ def evaluate(op: str, type_: Type, result: Type, operands: Sequence[Scalar]) -> 
     if op == "cast":
         return _cast(operands[0], type_, result)
     if op == "bitcast":
-        return _unpacked(_packed(operands[0], type_), result)
+        return _from_bytes(_to_bytes(operands[0], type_), result)
     if type_.is_float:
         value = _FLOAT[op](*operands)
-        return rounded(value, result) if result.is_float else value
+        return round_float(value, result) if result.is_float else value
     if op.endswith("_overflows"):
         exact = _WHOLE[op.removesuffix("_overflows")](*operands)
-        return wrapped(exact, type_) != exact
+        return wrap(exact, type_) != exact
     if op in ("shl", "shr") and not 0 <= operands[1] < type_.bits:
         raise CheckFailed(f"shift by {operands[1]}")
     if op in ("div", "rem"):
         dividend, divisor = operands
-        quotient, remainder = _divided(dividend, divisor, type_)
+        quotient, remainder = _divide(dividend, divisor, type_)
         return quotient if op == "div" else remainder
     if op == TRAILING_ZEROS:
         lowest = operands[0] & -operands[0]
         return lowest.bit_length() - 1 if lowest else type_.bits
     value = _WHOLE[op](*operands)
-    return value if op in _COMPARE else wrapped(value, result)
+    return value if op in _COMPARE else wrap(value, result)
 
 
-def wrapped(value: int, type_: Type) -> Scalar:
+def wrap(value: int, type_: Type) -> Scalar:
     """A whole number modulo the size of its type."""
     if type_ is BOOL:
         return bool(value & 1)
@@ -127,7 +127,7 @@ def wrapped(value: int, type_: Type) -> Scalar:
     return value - (1 << type_.bits) if type_.is_signed and value >> type_.bits - 1 else value
 
 
-def rounded(value: float, type_: Type) -> float:
+def round_float(value: float, type_: Type) -> float:
     """A float in its precision."""
     if type_ is not F32:
         return float(value)
@@ -135,21 +135,21 @@ def rounded(value: float, type_: Type) -> float:
         return float(np.float32(value))
 
 
-def _divided(dividend: int, divisor: int, type_: Type) -> tuple[int, int]:
+def _divide(dividend: int, divisor: int, type_: Type) -> tuple[int, int]:
     if divisor == 0:
         raise CheckFailed(f"{dividend} is divided by zero")
     quotient = abs(dividend) // abs(divisor)
     quotient = quotient if (dividend < 0) == (divisor < 0) else -quotient
-    if wrapped(quotient, type_) != quotient:
+    if wrap(quotient, type_) != quotient:
         raise CheckFailed(f"{dividend} is divided by {divisor}")
     return quotient, dividend - quotient * divisor
 
 
 def _cast(value: Scalar, source: Type, result: Type) -> Scalar:
     if result.is_float:
-        return rounded(_nearest(value, result), result)
+        return round_float(_nearest(value, result), result)
     if not source.is_float:
-        return wrapped(int(value), result)
+        return wrap(int(value), result)
     least, most = result.bounds
     if not math.isfinite(value) or not least <= math.trunc(value) <= most:
         raise CheckFailed(f"{value} as {result}")
@@ -163,13 +163,13 @@ def _nearest(value: Scalar, result: Type) -> float:
     return float(value)
 
 
-def _packed(value: Scalar, type_: Type) -> bytes:
+def _to_bytes(value: Scalar, type_: Type) -> bytes:
     if type_.is_float:
         return struct.pack("<f" if type_ is F32 else "<d", value)
     return int(value).to_bytes(max(1, type_.bits // 8), "little", signed=type_.is_signed)
 
 
-def _unpacked(data: bytes, type_: Type) -> Scalar:
+def _from_bytes(data: bytes, type_: Type) -> Scalar:
     if type_.is_float:
         return struct.unpack("<f" if type_ is F32 else "<d", data)[0]
     return int.from_bytes(data, "little", signed=type_.is_signed)

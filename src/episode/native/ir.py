@@ -84,7 +84,7 @@ COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
 OVERFLOWS = ("add_overflows", "sub_overflows", "mul_overflows")
 FLOAT_FUNCTIONS = ("sqrt", "exp", "log", "abs", "floor", "ceil")
 TRAILING_ZEROS = "trailing_zeros"
-"""Of a whole number: the place of its lowest bit that is 1, and its width if there is none."""
+"""The place of the lowest bit of a whole number that is 1; its width if all bits are 0."""
 UNARY = ("neg", "not", TRAILING_ZEROS, *FLOAT_FUNCTIONS)
 
 
@@ -137,7 +137,7 @@ class Value:
         return self.function.binary("shl", self, other)
 
     def __rshift__(self, other: Operand) -> Value:
-        """With the sign for signed numbers."""
+        """Shift right; signed numbers keep their sign."""
         return self.function.binary("shr", self, other)
 
     def __lt__(self, other: Operand) -> Value:
@@ -170,7 +170,7 @@ class Value:
         return self.function.binary("div", self, other)
 
     def remainder(self, other: Operand) -> Value:
-        """What `divide` leaves, with the sign of the dividend."""
+        """The rest of `divide`, with the sign of the dividend."""
         return self.function.binary("rem", self, other)
 
     def to(self, type_: Type) -> Value:
@@ -183,7 +183,7 @@ class Value:
 
 
 class Variable(Value):
-    """What changes at run time. As an operand it is read where it is written down."""
+    """A value that changes at run time. As an operand it is read at that point of the code."""
 
     __slots__ = ("name",)
 

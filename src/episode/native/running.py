@@ -145,7 +145,7 @@ _loaded: OrderedDict[str, Compiled] = OrderedDict()
 _lock = Lock()
 
 
-def compiled(program: Program) -> Compiled:
+def compile_program(program: Program) -> Compiled:
     """A program as machine code; one that was compiled before is found again by its text."""
     checked = _is_set(CHECKED)
     text = assembly_of(program, checked)
@@ -172,18 +172,18 @@ def _identity(thorough: bool) -> str:
 @lru_cache(maxsize=MOST_SHAPES)
 def compiled_for(build: Callable[..., Program], *shape: Hashable) -> Compiled:
     """The program that `build` makes for a shape (what is compiled in), as machine code; built once for each shape."""
-    return compiled(build(*shape))
+    return compile_program(build(*shape))
 
 
 @lru_cache(maxsize=MOST_SHAPES)
 def compiled_with(build: Callable[..., tuple[Program, Any]], *shape: Hashable) -> tuple[Compiled, Any]:
     """The same if `build` makes a program and what belongs to it, such as the constants that it reads."""
     program, rest = build(*shape)
-    return compiled(program), rest
+    return compile_program(program), rest
 
 
 def _words(made: Compiled | Interpreted, arrays: Sequence[np.ndarray], scalars: Sequence[Scalar]) -> list[int]:
-    """What the entry is called with; arrays that are not as declared are an error."""
+    """The words that the entry is called with; arrays that are not as declared are an error."""
     if len(arrays) != len(made.arrays) or len(scalars) != len(made.scalars):
         raise TypeError(f"{len(made.arrays)} arrays and {len(made.scalars)} scalars are needed.")
     words: list[int] = []

@@ -46,7 +46,7 @@ def _refusal(need: str) -> Callable[..., NoReturn]:
 
 
 class Traced:
-    """A number that is known only when the code runs. null: a proxy that is true if it is None then."""
+    """A number that is known only when the code runs. null: a proxy that is true if the number is null then."""
 
     __slots__ = ("_at", "_kind", "_null", "_recording")
 
@@ -230,7 +230,7 @@ _OF_CALLS = {
     "math.fabs": "Use abs(a).",
     "math.pow": "Write a ** b.",
 }
-"""What to write instead of functions that need a number, by their names in the source."""
+"""Functions that need a number, by their names in the source, and what to write instead."""
 _OF_NEEDS = {
     "bool": (f"decides by {UNKNOWN}", USE_WHERE),
     "float": (
@@ -282,7 +282,7 @@ def explain(need: str, place: SourcePlace | None) -> tuple[str, str]:
 
 
 def _kinds(node: ast.AST) -> Iterator[type[ast.AST]]:
-    """What a node is: `not`, `in` and chains of comparisons by themselves."""
+    """The types of syntax that a node counts as: `not`, `in` and chains of comparisons have their own."""
     if isinstance(node, ast.UnaryOp):
         yield type(node.op)
     elif isinstance(node, ast.Compare):
@@ -295,8 +295,9 @@ def _kinds(node: ast.AST) -> Iterator[type[ast.AST]]:
 
 
 def find_place(function: Callable[..., Any], error: BaseException | None = None) -> SourcePlace | None:
-    """Where a function is at the moment, or where an error left it: in itself, or in a function of its user's."""
-    frames = list(_raised(error.__traceback__) if error is not None else _running(sys._getframe(1)))
+    """The place that a function has reached, or where an error left it: in itself, or in another function of the
+    user."""
+    frames = list(_traceback_frames(error.__traceback__) if error is not None else _stack_frames(sys._getframe(1)))
     frames = [one for one in frames if one[0].f_code is function.__code__ or not _is_library(one[0])]
     if error is None:  # from the function on
         outermost = next((at for at, (frame, _) in enumerate(frames) if frame.f_code is function.__code__), None)
@@ -305,14 +306,14 @@ def find_place(function: Callable[..., Any], error: BaseException | None = None)
     return _place(*frames[-1]) if frames else None
 
 
-def _running(frame: FrameType | None) -> Iterator[tuple[FrameType, int]]:
+def _stack_frames(frame: FrameType | None) -> Iterator[tuple[FrameType, int]]:
     """Frames from the inside out, with their instructions."""
     while frame is not None:
         yield frame, frame.f_lasti
         frame = frame.f_back
 
 
-def _raised(traceback: TracebackType | None) -> Iterator[tuple[FrameType, int]]:
+def _traceback_frames(traceback: TracebackType | None) -> Iterator[tuple[FrameType, int]]:
     """Frames from the outside in, with their instructions."""
     while traceback is not None:
         yield traceback.tb_frame, traceback.tb_lasti

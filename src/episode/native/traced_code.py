@@ -101,7 +101,7 @@ def _signed_zero(f: Function, value: Value) -> Value:
 
 
 def _remainder_real(f: Function, dividend: Value, divisor: Value) -> Value:
-    """With the sign of the divisor."""
+    """The remainder with the sign of the divisor."""
     rest = dividend.remainder(divisor)
     turned = f.select((divisor < 0.0) ^ (rest < 0.0), rest + divisor, rest)
     return f.select(rest.equals(0.0), _signed_zero(f, divisor), turned)

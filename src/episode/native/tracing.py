@@ -51,7 +51,7 @@ class TraceStep:
 
 @dataclass(frozen=True)
 class Trace:
-    """What a function does. The first steps are its inputs. results: the steps that it returns."""
+    """The operations of a function. The first steps are its inputs. results: the steps that it returns."""
 
     steps: tuple[TraceStep, ...]
     results: tuple[int, ...]
@@ -96,7 +96,7 @@ class Recording:
         return REAL if isinstance(number, (float, np.floating)) else None
 
     def null_of(self, number: object) -> Traced | bool:
-        """Whether a number that the function returned is None."""
+        """Whether a number that the function returned is null."""
         return number._null if type(number) is Traced and number._null is not None else number is None
 
     def trace(self, numbers: Sequence[Any], kinds: Sequence[str]) -> Trace:
@@ -234,7 +234,7 @@ class Recording:
     # ---- what cannot be traced ---------------------------------------------------------------------------
 
     def fail(self, message: str, hint: str) -> NoReturn:
-        """The function cannot be traced, and the place where it is now is why."""
+        """Raise `NotTraced` with the place that the function has reached."""
         place = None if self._function is None else find_place(self._function)
         raise self._remember(NotTraced(f"{self.name} {message}", hint, place))
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from episode.native import running
 from episode.native.builder import Program
-from episode.native.running import Compiled, Interpreted, compiled, compiled_for, compiled_with
+from episode.native.running import Compiled, Interpreted, compile_program, compiled_for, compiled_with
 
 
 def run_all_ways(program: Program, arrays: Sequence[np.ndarray], *scalars: Any) -> tuple[int, list[np.ndarray]]:
@@ -60,7 +60,7 @@ def programs_made_by(make: Callable[[Program], Any], *names: str) -> Iterator[No
     """Inside, the programs of these names (all of them, if none is given) are made by `make` in place of `compiled`."""
 
     def choose(program: Program) -> Any:
-        return make(program) if not names or program.name in names else compiled(program)
+        return make(program) if not names or program.name in names else compile_program(program)
 
     def forget() -> None:
         compiled_for.cache_clear()

@@ -11,7 +11,7 @@ import pytest
 from episode.native import cache, running
 from episode.native.builder import Program
 from episode.native.ir import F64
-from episode.native.running import Compiled, compiled
+from episode.native.running import Compiled, compile_program
 
 
 @pytest.fixture
@@ -110,8 +110,8 @@ def test_programs_are_loaded_from_the_disk(place: Path, monkeypatch: pytest.Monk
 
 
 def test_equal_programs_are_one_in_memory(place: Path) -> None:
-    assert compiled(program(0.125)) is compiled(program(0.125))
-    assert compiled(program(0.125)) is not compiled(program(0.126))
+    assert compile_program(program(0.125)) is compile_program(program(0.125))
+    assert compile_program(program(0.125)) is not compile_program(program(0.126))
 
 
 def test_code_that_reads_much_is_compiled_with_care(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:

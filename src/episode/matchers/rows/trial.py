@@ -20,7 +20,7 @@ from episode.matchers.rows.code.arrays import AGGREGATE_ROWS, ROWS, SETTINGS
 from episode.matchers.rows.code.running import EVALUATE, HIGH, NULL, TAKE, TEST, WHOLE, trial_code
 from episode.matchers.rows.code.shape import ColumnPlaces
 from episode.matchers.rows.program import lower_program
-from episode.native.running import compiled
+from episode.native.running import compile_program
 from episode.plan.expressions import Condition, Current, Expression, LabelAt, Load, Navigated, Running, walk
 from episode.plan.output import Labels, MeasurePlan
 from episode.plan.pattern import Span
@@ -45,7 +45,7 @@ class Trial:
         self.lanes = prepared.lanes
         self.program = lower_program(plan.program, plan.labels.names, False)
         code = trial_code(with_further, self.labels, ColumnPlaces.of(prepared))
-        self._step = compiled(code.program)
+        self._step = compile_program(code.program)
         rows = len(events)
         traits = code.traits
         columns = max(rows + 2, traits.array_room.elements(rows)) + 1

@@ -52,7 +52,7 @@ from episode.matchers.rows.code.ways import RARE
 from episode.matchers.rows.program import Sieve, lower_sieves
 from episode.native.builder import ArrayTypes, Program, entry_scope
 from episode.native.ir import F64, I64, I128, Block
-from episode.native.running import Compiled, compiled
+from episode.native.running import Compiled, compile_program
 from episode.plan.rows.plan import RowPatternPlan
 
 MOST_PROGRAMS = 256
@@ -150,7 +150,7 @@ def _build(plan: RowPatternPlan, places: ColumnPlaces, shape: RowShape) -> RowCo
     instructions.emit()
     emit_outcomes(c)
     its = c.conditions
-    return RowCode(compiled(c.s.program), its.constants, RunningValues.of(its.traits))
+    return RowCode(compile_program(c.s.program), its.constants, RunningValues.of(its.traits))
 
 
 _known: dict[tuple, RowCode] = {}
