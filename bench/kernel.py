@@ -28,7 +28,7 @@ from episode.matchers import assembly
 from episode.matchers.code import measures as measure_code
 from episode.matchers.protocol import END_OF_TIME, EventBatch
 from episode.matchers.rows import matcher as row_pattern
-from episode.matchers.rows.code.running import RowCode
+from episode.matchers.rows.code.row_code import RowCode
 from episode.matchers.rows.spec import RowPatternSpec
 from episode.matchers.running import LocalRun
 from episode.plan.rows.plan import plan_row_pattern

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from episode.errors import EpisodeUnsupportedError
 from episode.lang.rows.parser import parse_clause
-from episode.matchers.rows import trial as trial_module
-from episode.matchers.rows.trial import Trial
+from episode.matchers.rows import stepwise
+from episode.matchers.rows.stepwise import StepwiseAttempt
 from episode.matchers.running import LocalRun
 from tests.property.test_arrays_in_conditions import conditions as array_conditions
 from tests.property.test_arrays_in_conditions import extremes
@@ -34,7 +34,7 @@ ARROW = pa.schema({
 
 @pytest.fixture(autouse=True)
 def _all_ways(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trial_module, "compiled", AllWays)
+    monkeypatch.setattr(stepwise, "compile_program", AllWays)
 
 
 paths = st.lists(st.sampled_from("ABC"), min_size=1, max_size=8)
@@ -51,7 +51,7 @@ def check(defined: dict[str, str], rows: list[dict[str, Any]], path: str, start:
         assume(False)
     rows = sorted(rows, key=lambda row: row["ts"])
     clause = parse_clause(text)
-    trial = Trial(spec.plan, LocalRun(spec).events(table_in(spec, rows)))
+    trial = StepwiseAttempt(spec.plan, LocalRun(spec).events(table_in(spec, rows)))
     oracle = _Paths(clause, rows, _Table([*COLUMNS, *NUMBERS]), start, number + 1, _Budget(None))
     instructions = {one.label: at for at, one in enumerate(spec.plan.program.instructions) if one.label is not None}
     labels = list(spec.plan.labels.names)

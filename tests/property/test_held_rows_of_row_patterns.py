@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from episode.errors import EpisodeDataError
 from episode.matchers.protocol import StateChunk
-from episode.matchers.rows import attempts as row_search
 from episode.matchers.rows import matcher as row_matcher
+from episode.matchers.rows import waiting_attempts
 from episode.matchers.running import BEFORE_ALL_TIME, LocalRun
 from tests.property.test_row_pattern_laws import SETTINGS, canonical, expectation, finished, planned
 from tests.reference.generate import clauses, tables
@@ -64,18 +64,18 @@ def waiting_clauses(draw: Any) -> str:
 
 @contextmanager
 def held(way: tuple[int, int]) -> Iterator[None]:
-    before = row_matcher.MANY, row_matcher.FEW
-    row_matcher.MANY, row_matcher.FEW = way
+    before = row_matcher.JOIN_FACTOR, row_matcher.JOIN_ROWS
+    row_matcher.JOIN_FACTOR, row_matcher.JOIN_ROWS = way
     try:
         yield
     finally:
-        row_matcher.MANY, row_matcher.FEW = before
+        row_matcher.JOIN_FACTOR, row_matcher.JOIN_ROWS = before
 
 
 def opened(spec: Any, patience: int) -> Any:
     """A matcher that parks start rows sooner or later."""
     matcher = spec.open()
-    matcher.rules = matcher.rules._replace(patience=patience)
+    matcher.settings = matcher.settings._replace(patience=patience)
     return matcher
 
 
@@ -147,9 +147,9 @@ def test_searches_that_are_too_large_to_keep_start_over(
 ) -> None:
     """With hardly any room for ways and turns, some keys go on and others do not."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(row_search, "WAYS_PER_ROW", 0)
-        patch.setattr(row_search, "TURNS_PER_ROW", 0)
-        patch.setattr(row_search, "_LEAST_STACKS", data.draw(st.integers(1, 8)))
+        patch.setattr(waiting_attempts, "WAYS_PER_ROW", 0)
+        patch.setattr(waiting_attempts, "TURNS_PER_ROW", 0)
+        patch.setattr(waiting_attempts, "_LEAST_STACKS", data.draw(st.integers(1, 8)))
         check(text, rows, data.draw, [APART])
 
 

@@ -17,8 +17,8 @@ from episode.lang.rows.syntax import Anchor, Label, MatchMode, MatchRecognize, P
 from episode.lang.syntax import Source
 from episode.matchers.keys import KeyCoder
 from episode.matchers.ordering import events_of
-from episode.matchers.rows.exploring import AT_END, AT_START, CONDITION, END_OF_ROWS, WINDOW, instructions_of
-from episode.matchers.rows.trial import UNKNOWN
+from episode.matchers.rows.explorer import AT_END, AT_START, CONDITION, END_OF_ROWS, WINDOW, instructions_of
+from episode.matchers.rows.stepwise import UNKNOWN
 from episode.plan.pattern import RunOptions
 from episode.plan.rows.conditions import plan_conjuncts
 from episode.plan.rows.inputs import known_names

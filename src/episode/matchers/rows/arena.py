@@ -1,4 +1,4 @@
-"""Rows of many keys in columns, each key's in a block that has room for more, and what is known of each key."""
+"""Rows of many keys in columns, each key's in a block that has room for more, and the progress of each key."""
 
 from __future__ import annotations
 
@@ -19,24 +19,22 @@ from episode.plan.rows.plan import RowPatternPlan
 from episode.plan.types import is_wide, lane_of
 
 if TYPE_CHECKING:
-    from episode.matchers.rows.attempts import RowSearch
+    from episode.matchers.rows.waiting_attempts import WaitingAttempts
 
 
-# What a row pattern knows of each key, by slot: where its rows are, and how far its search has come.
-#
-# A key keeps its slot for as long as something is known of it. Keys are found by binary search; slots of keys of which
-# nothing is known any more are taken back when they are many.
+# The table of keys. A key keeps its slot while its state is known. Keys are found by binary search; slots of forgotten
+# keys are reused when they are many.
 
 
 (
     KEY, BASE, ROOM, LO, HI, NEXT_START, COVERED, EXPLORED_START, EXPLORED_TO, NUMBER, AT_START, DEADLINE, UNWRITTEN,
 ) = range(13)  # fmt: skip
-"""What is known of a key. KEY: its code. BASE, ROOM: its block in the arena. LO, HI: its rows there. NEXT_START …
-EXPLORED_TO: see `SearchPartitions`, as rows of the arena. NUMBER: of the last match. AT_START: is LO its
-true first row? DEADLINE: the `until` from which on a feed without rows may decide something. UNWRITTEN: how many of the
-last rows no snapshot has written yet."""
+"""Fields of a key. KEY: its code. BASE, ROOM: its block in the arena. LO, HI: its rows there. NEXT_START … EXPLORED_TO:
+see `SearchPartitions`, as rows of the arena. NUMBER: of the last match. AT_START: is LO its true first row? DEADLINE:
+the `until` from which on a feed without rows may decide something. UNWRITTEN: the number of its last rows that no
+snapshot has written yet."""
 OPENED = 13
-"""From here on: what the search keeps of an attempt that waits, marks, and what is sought; see
+"""First of the fields of an attempt that waits, followed by its marks and the rows sought; see
 `matchers.rows.arrays.Attempts`."""
 MARKS = OPENED + ATTEMPT_FIELDS
 POSITIONS = np.array([LO, HI, NEXT_START, COVERED, EXPLORED_START, EXPLORED_TO])
@@ -46,7 +44,7 @@ _LEAST_SLOTS = 64
 
 
 class KeyTable:
-    """int64[fields, slots]. marks, sought: how many rows of these an attempt has."""
+    """int64[fields, slots]. marks, sought: the number of these fields per attempt."""
 
     def __init__(self, marks: int = 0, sought: int = 0) -> None:
         self.count = 0
@@ -67,7 +65,7 @@ class KeyTable:
         return self._slots
 
     def slots_of(self, keys: np.ndarray) -> np.ndarray:
-        """The slots of different keys; those that have none get one, with no rows."""
+        """The slots of different keys; keys without a slot get one, with no rows."""
         at = np.searchsorted(self._keys, keys)
         known = at < len(self._keys)
         known[known] = self._keys[at[known]] == keys[known]
@@ -77,7 +75,7 @@ class KeyTable:
         return self._slots[at]
 
     def find(self, keys: np.ndarray) -> np.ndarray:
-        """The slots of those of the keys that have one."""
+        """The slots of the known ones of these keys."""
         at = np.searchsorted(self._keys, keys)
         known = at < len(self._keys)
         known[known] = self._keys[at[known]] == keys[known]
@@ -98,7 +96,7 @@ class KeyTable:
         self._keys, self._slots = np.insert(self._keys, at, fresh), np.insert(self._slots, at, slots)
 
     def begin(self, slots: np.ndarray) -> None:
-        """Nothing is known of these keys, but where their blocks are; they have no rows."""
+        """Reset these keys to no rows; their blocks stay."""
         table = self._table
         for position in POSITIONS:
             table[position, slots] = table[BASE, slots]
@@ -125,25 +123,24 @@ class KeyTable:
         self._keys = keys[self._slots]
 
 
-# Prepared rows of many keys in columns: those of a key lie together in a block that has room for more.
-#
-# A key whose block is full gets one twice as large at the end of the arena; where the end is reached, the arena is laid
-# out anew, without the rows that are gone. So a new row costs the same, however many are held.
+# Prepared rows in columns: the rows of a key are together in a block that has room for more. A key whose block is full
+# gets one twice as large at the end of the arena; when the end is reached, the arena is laid out anew, without the rows
+# that are gone. So a new row costs the same, however many are held.
 
 
 NO_KEY = np.iinfo(np.int64).min
-"""The key of rows of the arena that hold nothing."""
+"""The key of empty rows of the arena."""
 _LEAST_ROWS = 1024
 _SPARSE = 8
 
 
 class Arena:
-    """The columns. bits uint64, time, key int64, and the lanes of the layout: what the search reads. source int64: the
+    """The columns. bits uint64, time, key int64, and the lanes of the layout: read by the search. source int64: the
     row in the log. chunk int64: the chunk of the state that has the row."""
 
-    def __init__(self, layout: RowLayout, search: RowSearch) -> None:
+    def __init__(self, layout: RowLayout, waiting: WaitingAttempts) -> None:
         self.layout = layout
-        self.search = search
+        self.waiting = waiting
         self.end = 0
         self._allocate(_LEAST_ROWS)
 
@@ -157,15 +154,15 @@ class Arena:
         self.valid = np.ones((layout.valids, rows), np.uint8)
         self.source = np.zeros(rows, np.int64)
         self.chunk = np.zeros(rows, np.int64)
-        self.search.allocate(rows)
+        self.waiting.allocate(rows)
 
     @property
     def _columns(self) -> tuple[np.ndarray, ...]:
         own = self.bits, self.time, self.key, self.ints, self.floats, self.valid, self.source, self.chunk
-        return own + self.search.columns
+        return own + self.waiting.columns
 
     def make_room(self, keys: KeyTable, slots: np.ndarray, counts: np.ndarray) -> None:
-        """Let these keys have room for so many rows after theirs."""
+        """Make room for `counts` more rows after the rows of these keys."""
         table = keys.table
         base, room, lo, hi = (table[field, slots] for field in (BASE, ROOM, LO, HI))
         full = hi + counts > base + room
@@ -184,7 +181,7 @@ class Arena:
         self._move(keys, slots, self._columns)
 
     def _move(self, keys: KeyTable, slots: np.ndarray, columns: tuple[np.ndarray, ...]) -> None:
-        """Bring the rows of these keys from `columns` to where their blocks begin now."""
+        """Move the rows of these keys from `columns` to where their blocks begin now."""
         table = keys.table
         lo, held = table[LO, slots], table[HI, slots] - table[LO, slots]
         shift = table[BASE, slots] - lo
@@ -197,10 +194,10 @@ class Arena:
             column[..., to] = values
         table[POSITIONS[:, np.newaxis], slots] += shift
         table[keys.sought, slots] += shift
-        self.search.follow(keys, slots, shift)
+        self.waiting.follow(keys, slots, shift)
 
     def lay_out(self, keys: KeyTable, slots: np.ndarray, need: np.ndarray) -> None:
-        """All blocks anew, one after the other. need: rows for which these slots must have room."""
+        """Lay all blocks out anew, one after the other. need: rows for which these slots must have room."""
         table = keys.table
         held = table[HI] - table[LO]
         room = held.copy()
@@ -213,27 +210,26 @@ class Arena:
         self._move(keys, np.arange(keys.count), before)
 
     def is_sparse(self, rows: int) -> bool:
-        """Is the arena much larger than so many rows need?"""
+        """Is the arena much larger than a number of rows needs?"""
         return len(self.bits) > _SPARSE * rows + _SPARSE * _LEAST_ROWS
 
     def rename(self, keys: KeyTable, slots: np.ndarray) -> None:
-        """These keys have other codes."""
+        """Write the new codes of these keys."""
         table = keys.table
         held = table[HI, slots] - table[LO, slots]
         self.key[ranges(table[LO, slots], held)] = np.repeat(table[KEY, slots], held)
 
 
-# Which lane of an arena holds what of a query's rows, and the way of prepared rows into it and out of it.
-#
-# Rows of later feeds are compared with those of earlier ones, so the lanes must not depend on a feed: ranks of strings,
-# which do, have no place in an arena, and every column that may be null has its own row of validity.
+# The lanes of an arena, and how prepared rows get into it and out of it. Rows of later feeds are compared with those of
+# earlier ones, so the lanes must not depend on a feed: ranks of strings, which do, cannot be in an arena, and every
+# column that may be null has its own row of validity.
 
 
 def is_lasting(plan: RowPatternPlan, needs: Needs) -> bool:
     """Can prepared rows of this plan be kept and used with those of later feeds?
 
-    Not where strings (binaries, wide decimals) are compared between rows or aggregated: they have the ranks of a feed.
-    Conditions of single rows may read them, as long as such a condition need not be evaluated again for a held row.
+    Not if strings (binaries, wide decimals) are compared between rows or aggregated: they have the ranks of a feed.
+    Conditions of single rows may read them, if such a condition need not be evaluated again for a held row.
     """
     unlocal = {label: replace(condition, row_local=()) for label, condition in plan.conditions.items()}
     between = needs_of(replace(plan, conditions=unlocal))
@@ -257,7 +253,7 @@ def is_lasting(plan: RowPatternPlan, needs: Needs) -> bool:
 class RowLayout:
     """Rows of the lanes of an arena, by column and by computed expression.
 
-    ints, floats, valids: how many rows the lanes have. seen: columns in which there was a null so far.
+    ints, floats, valids: the number of rows of the lanes. seen: columns that had a null so far.
     """
 
     ints: int = 0
@@ -301,8 +297,8 @@ class RowLayout:
         self.valids += 1
         return self.valids - 1
 
-    def prepared(self, ints: np.ndarray, floats: np.ndarray, valid: np.ndarray, bits: np.ndarray) -> Prepared:
-        """Lanes of this layout, as rows that were prepared."""
+    def as_prepared(self, ints: np.ndarray, floats: np.ndarray, valid: np.ndarray, bits: np.ndarray) -> Prepared:
+        """Lanes of this layout as prepared rows."""
         checks = {name: row if name in self.seen else -1 for name, row in self.valid_at.items()}
         lanes = Lanes(ints, floats, valid, self.at, checks, self.words_at)
         return Prepared(lanes, bits, self.computed)
@@ -310,7 +306,7 @@ class RowLayout:
     def empty(self) -> Prepared:
         """No rows."""
         ints, floats = np.zeros((self.ints, 0), np.int64), np.zeros((self.floats, 0), np.float64)
-        return self.prepared(ints, floats, np.zeros((self.valids, 0), np.uint8), np.zeros(0, np.uint64))
+        return self.as_prepared(ints, floats, np.zeros((self.valids, 0), np.uint8), np.zeros(0, np.uint64))
 
     def put(
         self, prepared: Prepared, rows: np.ndarray, ints: np.ndarray, floats: np.ndarray, valid: np.ndarray,
@@ -385,17 +381,18 @@ class RowLayout:
         )  # fmt: skip
 
 
-# Rows as they came, in the order in which they came: what output is made of, and what the state keeps.
+# Rows as they came, in order: the source of output, and of the rows that the state keeps.
 
 
 _MOST_TABLES = 64
 _MOST_SMALL = 4
 _SMALL = 4096
-"""Small tables are joined sooner: matches of a live task have rows of several, and each of them is as dear to read."""
+"""Small tables are joined sooner: matches of a live task have rows of several, and each table costs the same to
+read."""
 
 
 class RowLog:
-    """Tables of rows, numbered in one row; read at any rows, and begun anew with those that are still wanted.
+    """Tables of rows, numbered consecutively; any rows can be read.
 
     Small tables are joined now and then, so that there are never many, and a row is joined a few times only.
     """
@@ -409,7 +406,7 @@ class RowLog:
         return self._ends[-1] if self._ends else 0
 
     def append(self, table: pa.Table, count: int) -> int:
-        """So many rows after all others; the number of the first of them."""
+        """Append rows; return the number of the first."""
         first = len(self)
         self._tables.append(table.select(self.columns))
         self._ends.append(first + count)
@@ -448,5 +445,5 @@ class RowLog:
         return take(pa.concat_tables(parts), back)
 
     def keep(self, rows: np.ndarray) -> None:
-        """Of all rows only these from now on: rows[i] has number i."""
+        """Keep only these rows: rows[i] becomes number i."""
         self._tables, self._ends = [self.take(rows)], [len(rows)]

@@ -1,6 +1,6 @@
-"""What the search of row patterns works on: the arrays of a query and of a batch, in tuples by subject.
+"""Arrays of the search of row patterns: those of a query and of a batch, in tuples by subject.
 
-Arrays have the types that are said here, and are in C order. Rows are numbers of rows in the batch.
+Arrays have the types given here, in C order. Rows are numbers of rows in the batch.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ if TYPE_CHECKING:
 
 OP, FIRST, SECOND, LABEL, BIT, ENTRY, LOOP, SLOT = range(8)
 """Columns of an instruction: the opcode; where it leads to; the label that it takes, and its bit; labels of which a row
-must offer one, as bits (all where none is needed); is it the choice after a greedy loop over one label?; the first
-memory slot of a SPLIT, or -1."""
+must offer one, as bits (all bits if no label is needed); is it the choice after a greedy loop over one label?; the
+first memory slot of a SPLIT, or -1."""
 
 
 class RowProgram(NamedTuple):
     """The pattern.
 
-    code int64[instructions, 8], in columns OP … SLOT: what a step needs is together in memory. label_of int64: its
-    labels once more. loop_ids[loop_from[i]:loop_from[i + 1]]: loops around an instruction, int32.
-    slots, loops, labels: how many there are, of labels at least one. first_bits, follow_bits uint64: labels of which a
-    start row and its successor must offer one. one_row_enough: may what is found at a start have one row? nullable: or
-    none? required uint64: bits of labels that every match has.
+    code int64[instructions, 8], in columns OP … SLOT, so that one step reads adjacent memory. label_of int64: its
+    labels once more. loop_ids[loop_from[i]:loop_from[i + 1]]: loops around an instruction, int32. slots, loops, labels:
+    their numbers, of labels at least one. first_bits, follow_bits uint64: labels of which a start row and its successor
+    must offer one. one_row_enough: may a match have one row? nullable: or none? required uint64: bits of labels that
+    every match has.
     """
 
     code: np.ndarray
@@ -44,14 +44,14 @@ class RowProgram(NamedTuple):
     required: np.ndarray
 
 
-class Rules(NamedTuple):
-    """Which matches are wanted, and what they may cost.
+class SearchSettings(NamedTuple):
+    """The matches to find, and what they may cost.
 
-    mode, skip, memory: see `matchers.rows.codes`. within: the window, or NO_WINDOW. timed_out: a start row that finds
-    nothing because its window ended gives the rows until then, numbered TIMED_OUT; the end of the input ends every
-    window. lookahead: rows that a NEXT may need. budget: steps that a start row may take. patience: steps after which
-    it waits for a label that it needs and that no row offers yet. counting: are rows counted by the instructions that
-    they come to? bounded: does a window or the pattern itself say how far a start row may look?
+    mode, skip, memory: see the codes below. within: the window, or NO_WINDOW. timed_out: a start row that finds nothing
+    because its window ended gives the rows until then, numbered TIMED_OUT; the end of the input ends every window.
+    lookahead: rows that a NEXT may need. budget: steps that a start row may take. patience: steps after which it waits
+    for a label that it needs and that no row offers yet. counting: are rows counted by the instructions that they come
+    to? bounded: does a window or the pattern itself bound how far a start row may look?
     """
 
     mode: int
@@ -68,11 +68,11 @@ class Rules(NamedTuple):
 
 
 class Frames(NamedTuple):
-    """Where row patterns stand in windows: the number of a match is the row that has it, and a match lies in the frame
-    of that row. seek: does it begin at the first row of the frame that matches (SEEK), or at the row (INITIAL)? reach:
-    how many rows a frame has at most; lookback: how many rows before a row of the match are read.
+    """Frames of a row pattern in a window; None for MATCH_RECOGNIZE.
 
-    Elsewhere it is None, and the code has nothing of frames.
+    The number of a match is the row it belongs to, and a match is in the frame of that row. seek: does it begin at the
+    first row of the frame that matches (SEEK), or at the row (INITIAL)? reach: the most rows of a frame. lookback: the
+    rows before a row of the match that are read.
     """
 
     seek: bool
@@ -95,7 +95,7 @@ class SearchRows(NamedTuple):
 class SearchPartitions(NamedTuple):
     """The rows lo:hi of each partition, int64. at_start bool: is lo its true start?
 
-    Updated in place: next_start: the row to go on with; number: of the last match; covered: the row after all matches;
+    Updated in place: next_start: the row to resume at; number: of the last match; covered: the row after all matches;
     explored_start, explored_to (INCREMENTAL MATCH): the last start tried, and up to which row.
     """
 
@@ -129,27 +129,25 @@ class SearchPartitions(NamedTuple):
     LATEST,
     AT_LABEL,
 ) = range(18)
-"""Of an attempt that waits: is there one to go on with?; the instruction and the row at which it stands; how many
-choices are untried; steps so far; its number; the stamp of its memory, and whether it is in use; the length of the best
-way so far, and whether there is an empty one; rows that a window cut off; whether a row was looked for that passes the
-sieve: UNSIFTED, STUCK until there is one, or PASSED; before, UNLOOKED: nor for labels that every match has. LATEST (ALL
-MATCHES): the last match found so far, see `code.turns`; AT_LABEL: the place of the label to skip to in the
-longest one. Of the partition, whether an attempt waits or not: what its sieve knows (see `code.sifting`), where
-its stack begins, and how much room it has. INCREMENTAL MATCH: OPEN, DEPTH, STACK and ROOM are those of ways that wait
-(see `matchers.rows.code.ways`)."""
+"""Fields of an attempt that waits: is there one to resume?; its instruction and row; the number of untried choices;
+steps so far; its number; the stamp of its memory, and whether it is in use; the length of the best way so far, and
+whether there is an empty one; rows that a window cut off; the state of its sieve: NOT_SOUGHT before labels are sought
+that every match has, then UNSIFTED, STUCK until a row passes, or PASSED. LATEST (ALL MATCHES): the last match found so
+far, see `code.paths`; AT_LABEL: the place of the label to skip to in the longest one. Of the partition, whether an
+attempt waits or not: the memory of its sieve (see `code.sieves`), the begin of its stack, and its room. INCREMENTAL
+MATCH: OPEN, DEPTH, STACK and ROOM are those of ways that wait (see `code.waiting_ways`)."""
 ATTEMPT_FIELDS = 18
-UNSIFTED, STUCK, PASSED, UNLOOKED = range(4)
+UNSIFTED, STUCK, PASSED, NOT_SOUGHT = range(4)
 
 
 class Attempts(NamedTuple):
-    """Attempts that go on when rows come, where the search keeps its arrays by row (see `SearchWork`).
+    """Attempts that resume when rows come, if the search keeps its arrays by row (see `SearchWork`).
 
-    kept: does it? If not, only `sought` counts, and may have no column.
-    open int64[ATTEMPT_FIELDS, partitions]. marks int64[2 * labels + loops + 1, partitions]: the last and the first row
-    of each label, and the row where the iteration of each loop began. sought int64[required, partitions]: from the next
-    start on, no row before this one offers the label. turns int64[:, 3], in the columns of `matchers.rows.code.turns`.
-    INCREMENTAL MATCH keeps ways instead: ways int64[:, WAY_MARKS + marks + 2 * aggregates], way_values float64[:, 2 *
-    aggregates], see `matchers.rows.code.ways`.
+    kept: does it? If not, only `sought` counts, and may have no column. open int64[ATTEMPT_FIELDS, partitions]. marks
+    int64[2 * labels + loops + 1, partitions]: the last and the first row of each label, and the row where the iteration
+    of each loop began. sought int64[required, partitions]: from the next start on, no row before this one offers the
+    label. turns int64[:, 3], in the columns of `code.paths`. INCREMENTAL MATCH keeps ways instead: ways int64[:,
+    WAY_MARKS + marks + 2 * aggregates], way_values float64[:, 2 * aggregates], see `code.waiting_ways`.
     """
 
     kept: bool
@@ -185,25 +183,24 @@ class FoundPaths(NamedTuple):
     ALL_STEPS,
     STACK_END,
     TURNS_END,
-    CRAMPED,
+    AT_LIMIT,
     SIFTINGS,
 ) = range(13)
-"""Places of the cursor: partition to go on with; matches; entries of their paths; memory generation; attempts; row of
-an error; rows that a window cut off; steps beyond those that rows account for; steps of all attempts; the ends of the
-stacks (or ways) and of the turns; is there no more room for these?; rows that sieves have looked through."""
+"""Places of the cursor: partition to resume at; matches; entries of their paths; memory generation; attempts; row of an
+error; rows that a window cut off; steps beyond the allowance of the rows; steps of all attempts; the ends of the stacks
+(or ways) and of the turns; may these not grow any more?; rows that sieves have looked through."""
 CURSOR = 13
 
 
 class SearchWork(NamedTuple):
     """Room for the search.
 
-    cursor int64[CURSOR]. stack_pc int32, stack_row, stack_low int64: untried choices. By row of a match (where attempts
+    cursor int64[CURSOR]. stack_pc int32, stack_row, stack_low int64: untried choices. By row of a match (if attempts
     are kept, by row of the batch): path, best int32: instructions of this way and of the best one; previous int64: the
     row of the same label before; memo int64: visited states; seen_end int64: the attempt that found a match with this
-    last row. By row of a partition: end_taken, pending int64.
-    agg_i int64, agg_f, agg_m float64, agg_n int64 [aggregates and arrays, rows (as path, and one more) or elements].
-    counts int64[instructions, 2, 2]: rows that came to an instruction, and those that it did not take; for the first
-    time, and again after a row that it took.
+    last row. By row of a partition: end_taken, pending int64. agg_i int64, agg_f, agg_m float64, agg_n int64
+    [aggregates and arrays, rows (as path, and one more) or elements]. counts int64[instructions, 2, 2]: rows that came
+    to an instruction, and those that it did not take; for the first time, and again after a row that it took.
     """
 
     cursor: np.ndarray
@@ -224,7 +221,7 @@ class SearchWork(NamedTuple):
     counts: np.ndarray
 
 
-# Numbers by which the search of row patterns and its callers understand each other: modes, skips, statuses, limits.
+# Codes shared by the search of row patterns and its callers: modes, skips, statuses, limits.
 
 
 PREFERRED, MAXIMAL, INCREMENTAL, ALL = range(4)
@@ -238,34 +235,33 @@ MEMORY_AFTER = 256
 """Steps after which an attempt remembers the choices that failed."""
 STEPS_PER_ROW = 64
 BUDGETS = 20
-"""All start rows of a feed together may take so many budgets, beyond the steps that the rows they reach account for."""
+"""Budgets that all start rows of a feed together may spend, beyond the allowance of the rows they reach."""
 STEPS_PER_ROW_READ = 1024
-"""Where nothing says how far a start row may look, a row accounts for so many steps of all start rows together, and not
-for STEPS_PER_ROW of each start row that reaches it. Rows that a loop takes at once are an eighth of a step."""
-LOOKS_AFTER = 8
-"""Steps after which a start row is asked whether its window has the labels that every match has."""
+"""The allowance of a row, in steps of all start rows together, if nothing bounds how far a start row may look;
+otherwise it is STEPS_PER_ROW of each start row that reaches it. Rows that a loop takes at once are an eighth of a
+step."""
+SEEK_LABELS_AFTER = 8
+"""Steps after which the search checks that the window of a start row has the labels that every match has."""
 SIFTED_PER_ROW, LEAST_SIFTED = 64, 1 << 20
 """At the end of input: start rows that look through more rows than that, for each row, are to be sifted all at once."""
 
 
-# Output and work arrays of the row pattern search, enlarged between calls when the search asks for it.
-
-
 MOST_MATCHES, MOST_ROWS = 1 << 20, 1 << 23
-"""Matches, and rows of matches, from which on they are handed out while the search still has work to do."""
+"""Matches, and rows of matches, from which on they are emitted while the search still has work to do."""
 
 
 @dataclass
 class WorkArrays:
-    """For partitions of at most `longest` rows. Large arrays are reserved, not touched: a deep search uses them."""
+    """Output and work arrays for partitions of at most `longest` rows. Large arrays are reserved, not touched: only a
+    deep search uses them."""
 
     found: FoundPaths
     work: SearchWork
     longest: int
 
     @staticmethod
-    def sized(longest: int, rows: int, values: RunningValues, counts: np.ndarray) -> WorkArrays:
-        """For partitions of at most `longest` rows, `rows` in all, and the values that conditions need."""
+    def allocate(longest: int, rows: int, values: RunningValues, counts: np.ndarray) -> WorkArrays:
+        """Allocate for partitions of at most `longest` rows, `rows` in all, and the values that conditions need."""
         outputs, deep = max(1024, rows // 4), longest + 2
         stack = max(256, 2 * deep)
         running = values.shape(deep)
@@ -306,19 +302,19 @@ class WorkArrays:
         found, work = self.found, self.work
         if status == OUTPUT_FULL:
             self.found = found._replace(
-                kind=_doubled(found.kind),
-                start=_doubled(found.start),
-                length=_doubled(found.length),
-                number=_doubled(found.number),
-                path_from=_doubled(found.path_from),
+                kind=double_array(found.kind),
+                start=double_array(found.start),
+                length=double_array(found.length),
+                number=double_array(found.number),
+                path_from=double_array(found.path_from),
             )
         elif status == PATHS_FULL:
-            self.found = found._replace(path=_doubled(found.path, self.longest))
+            self.found = found._replace(path=double_array(found.path, self.longest))
         elif status == STACK_FULL:
             self.work = work._replace(
-                stack_pc=_doubled(work.stack_pc),
-                stack_row=_doubled(work.stack_row),
-                stack_low=_doubled(work.stack_low),
+                stack_pc=double_array(work.stack_pc),
+                stack_row=double_array(work.stack_row),
+                stack_low=double_array(work.stack_low),
             )
         elif status == MEMORY_NEEDED:
             self.work = work._replace(memo=np.zeros((self.longest + 1) * slots, np.int64))
@@ -327,7 +323,7 @@ class WorkArrays:
         return True
 
     def holds_many(self, status: int) -> bool:
-        """Is there no room for output, and so much of it that it is better handed out than given more room?"""
+        """Is the output full, and so large that it is better emitted than given more room?"""
         if self.cursor[OUTS] == 0:
             return False
         if status == OUTPUT_FULL:
@@ -335,7 +331,7 @@ class WorkArrays:
         return status == PATHS_FULL and len(self.found.path) >= MOST_ROWS
 
     def forget_found(self) -> None:
-        """The matches found so far have been handed out; the search goes on after them."""
+        """Forget the matches found so far, which have been emitted."""
         self.cursor[OUTS] = self.cursor[PATHS] = 0
 
     def matches(self) -> FoundPaths:
@@ -345,7 +341,6 @@ class WorkArrays:
         return FoundPaths(*(array[:outs] for array in self.found))._replace(path=path)
 
 
-def _doubled(array: np.ndarray, least: int = 0) -> np.ndarray:
-    larger = np.zeros(2 * len(array) + least, array.dtype)
-    larger[: len(array)] = array
-    return larger
+def double_array(array: np.ndarray, least: int = 0) -> np.ndarray:
+    """The array with twice its room, and `least` more."""
+    return np.concatenate([array, np.zeros((len(array) + least, *array.shape[1:]), array.dtype)])

@@ -1,4 +1,4 @@
-"""What can be wrong with the data of a row pattern: errors that name the row and say what would be right."""
+"""Errors in the data of a row pattern, which name the row and the remedy."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from episode.plan.rows.plan import RowPatternPlan
 
 
 def is_bounded(plan: RowPatternPlan) -> bool:
-    """Does a window or the pattern itself say how far a start row may look?"""
+    """Does a window or the pattern itself bound how far a start row may look?"""
     return plan.within is not None or plan.length[1] is not None
 
 
 def _error(plan: RowPatternPlan, message: str, span: Span, hint: str) -> EpisodeDataError:
-    """An error of the data that a part of the clause is the reason for."""
+    """An error of the data, at the part of the clause that causes it."""
     return plan.source.error(EpisodeDataError, message, span, hint)
 
 
 def too_many_held(plan: RowPatternPlan, events: EventBatch, count: int, limit: StateLimit) -> EpisodeDataError:
-    """A key holds more than it may: so many rows from the first of these events on."""
+    """A key holds `count` rows from the first of these events on, more than the limit."""
     holder = events.values_at(0, plan.keys) or "The stream"
     return _error(
         plan,
@@ -31,7 +31,7 @@ def too_many_held(plan: RowPatternPlan, events: EventBatch, count: int, limit: S
 
 
 def matching_failed(plan: RowPatternPlan, events: EventBatch, row: int, status: int, budget: int) -> EpisodeDataError:
-    """The search has stopped at a start row, the first of these events."""
+    """The search stopped at a start row, the first of these events."""
     rules = plan.rules
     names = dict.fromkeys([*plan.keys, *(column.column for column in plan.order)])
     place = events.values_at(0, names) or f"row {row}"

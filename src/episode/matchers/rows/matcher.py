@@ -38,19 +38,19 @@ from episode.matchers.rows.arrays import (
     FoundPaths,
     Frames,
     RowProgram,
-    Rules,
     SearchPartitions,
     SearchRows,
+    SearchSettings,
     WorkArrays,
 )
-from episode.matchers.rows.attempts import RowSearch, no_attempts
-from episode.matchers.rows.code.running import Lowered
+from episode.matchers.rows.code.row_code import Lowered
 from episode.matchers.rows.errors import is_bounded, matching_failed
 from episode.matchers.rows.matches import RowOutput
 from episode.matchers.rows.open_rows import OpenRows
 from episode.matchers.rows.program import later_labels, lower_program, sieves_of, with_sieves, without_hopeless_starts
 from episode.matchers.rows.selectivity import States
-from episode.matchers.rows.state import Here, PartitionBounds, RowState
+from episode.matchers.rows.state import FeedPartitions, PartitionBounds, RowState
+from episode.matchers.rows.waiting_attempts import WaitingAttempts, no_attempts
 from episode.matchers.state import HoldingMatcher, ranges, writable
 from episode.plan.output import RowMode
 from episode.plan.rows.plan import MatchMode, RowPatternPlan, SkipTo
@@ -69,12 +69,12 @@ SKIPS = {
 MEMORY = {"none": codes.NO_MEMORY, "attempt": codes.ATTEMPT_MEMORY, "partition": codes.PARTITION_MEMORY}
 
 
-MANY, FEW = 4, 4096
+JOIN_FACTOR, JOIN_ROWS = 4, 4096
 """A feed of more rows than MANY times those that are held, and FEW, is joined with them; see `open_rows`."""
 
 
 ALREADY_SIFTED = -(1 << 62)
-"""Sieves have looked through so many rows, after all start rows were sifted: never so many that it is done again."""
+"""The count of rows that sieves have looked through, once all start rows are sifted: too small for a second sifting."""
 PATIENCE = 64
 """Steps after which a start row waits for a label that it needs and that no row offers yet: whatever the search finds
 until then, it cannot end before such a row comes, or the window ends."""
@@ -84,7 +84,7 @@ class RowPatternMatcher(HoldingMatcher["RowPatternSpec", RowState, RowOutput]):
     """One MATCH_RECOGNIZE at work on one shard."""
 
     frames: Frames | None = None
-    """Of a window; see there."""
+    """Frames of a window; see `Frames`."""
 
     def __init__(self, spec: RowPatternSpec) -> None:
         self.spec = spec
@@ -93,7 +93,7 @@ class RowPatternMatcher(HoldingMatcher["RowPatternSpec", RowState, RowOutput]):
         self.program: RowProgram = lower_program(
             self.plan.program, self.plan.labels.names, self.plan.output.timed_out, conditional
         )
-        self.rules: Rules = lower_rules(self.plan, spec.step_budget)
+        self.settings: SearchSettings = lower_settings(self.plan, spec.step_budget)
         self.sieves = sieves_of(self.plan)
         self.needs: Needs = with_sieves(needs_of(self.plan), self.sieves)
         self.output = RowOutput(self.plan, self.program.label_of, spec.output_schema)
@@ -108,16 +108,16 @@ class RowPatternMatcher(HoldingMatcher["RowPatternSpec", RowState, RowOutput]):
     # ---- protocol ------------------------------------------------------------------------------------
 
     def feed(self, events: EventBatch, until: int) -> Iterator[pa.Table]:
-        if until != END_OF_TIME and self._lasting and len(events) <= MANY * self.state_rows + FEW:
+        if until != END_OF_TIME and self._lasting and len(events) <= JOIN_FACTOR * self.state_rows + JOIN_ROWS:
             events = EventBatch(events.table, writable(events.key), writable(events.time), events.known)
-            yield from self._go_on(events, until)
+            yield from self._feed_open(events, until)
         else:
-            self._join()
+            self._return_rows()
             final = until == END_OF_TIME
             yield from self._advance(self.state.held.join(events, final), until, final)
 
     def finish(self) -> Iterator[pa.Table]:
-        self._join()
+        self._return_rows()
         held = self.state.held.rows
         if held is not None and len(held):
             yield from self._advance(held, END_OF_TIME, final=True)
@@ -132,25 +132,25 @@ class RowPatternMatcher(HoldingMatcher["RowPatternSpec", RowState, RowOutput]):
         return self.holder.wakes_at
 
     def rename(self, old: np.ndarray, new: np.ndarray) -> None:
-        """What `Partial` says."""
+        """See `Partial.rename`."""
         self.holder.rename_keys(old, new)
 
     @property
     def counting(self) -> bool:
-        """What `Selective` says."""
-        return bool(self.rules.counting)
+        """See `Selective.counting`."""
+        return bool(self.settings.counting)
 
     @counting.setter
     def counting(self, counting: bool) -> None:
-        self.rules = self.rules._replace(counting=counting)
+        self.settings = self.settings._replace(counting=counting)
 
     def selectivities(self) -> Selectivities:
-        """What `Selective` says."""
+        """See `Selective.selectivities`."""
         return self._states.selectivities(self._counts, self._windows, self._matches)
 
     @property
     def current_states(self) -> tuple[np.ndarray, np.ndarray]:
-        """What `Selective` says."""
+        """See `Selective.current_states`."""
         if self.open is None:
             return np.zeros(0, np.int64), np.zeros(0, np.int64)
         keys, instruction, again = self.open.waiting_at
@@ -167,7 +167,7 @@ class RowPatternMatcher(HoldingMatcher["RowPatternSpec", RowState, RowOutput]):
         return np.uint64(sum(1 << number for number, label in enumerate(self.plan.labels.names) if label in later))
 
     def walls(self, events: EventBatch) -> np.ndarray:
-        """What `Partial` says: rows that offer no label that may come after the first row of a match."""
+        """Rows that offer no label that may come after the first row of a match; see `Partial.walls`."""
         bits = prepare(self.plan, self.needs, events.table, events.key).bits
         wall: np.ndarray = bits & self._later == 0
         first, lengths = events.bounds[:-1], np.diff(events.bounds)
@@ -176,8 +176,8 @@ class RowPatternMatcher(HoldingMatcher["RowPatternSpec", RowState, RowOutput]):
 
     # ---- one step, all held rows together with the new ones --------------------------------------------
 
-    def _join(self) -> None:
-        """Give all rows back to the state."""
+    def _return_rows(self) -> None:
+        """Return all rows to the state."""
         if self.open is not None:
             self.open.into(self.state)
             self.open = None
@@ -193,7 +193,7 @@ class RowPatternMatcher(HoldingMatcher["RowPatternSpec", RowState, RowOutput]):
             self.state.hold(events, here)
 
     def _work(
-        self, events: EventBatch, prepared: Prepared, here: Here, until: int, final: bool
+        self, events: EventBatch, prepared: Prepared, here: FeedPartitions, until: int, final: bool
     ) -> Iterator[WorkArrays]:  # fmt: skip
         lanes, now = prepared.lanes, here.now
         rows = SearchRows(prepared.bits, events.time, events.key, lanes.ints, lanes.floats, lanes.valid)
@@ -204,8 +204,8 @@ class RowPatternMatcher(HoldingMatcher["RowPatternSpec", RowState, RowOutput]):
         count = len(events)
         yield from self._run(lowered, rows, partitions, None, self._start_over, count, until, final, events.from_row)
 
-    def found(self, events: EventBatch) -> Iterator[FoundPaths]:
-        """The matches of events that are the whole input, as the search gives them."""
+    def find_paths(self, events: EventBatch) -> Iterator[FoundPaths]:
+        """Yield the matches of events that are the whole input, as the search finds them."""
         here = self.state.here(events)
         prepared = prepare(self.plan, self.needs, events.table, events.key)
         for work in self._work(events, prepared, here, END_OF_TIME, True):
@@ -213,7 +213,7 @@ class RowPatternMatcher(HoldingMatcher["RowPatternSpec", RowState, RowOutput]):
 
     # ---- one step, new rows after those that are held --------------------------------------------------
 
-    def _go_on(self, events: EventBatch, until: int) -> Iterator[pa.Table]:
+    def _feed_open(self, events: EventBatch, until: int) -> Iterator[pa.Table]:
         if self.open is None:
             self.open = OpenRows(self.plan, self.program, self.needs, self.sieves, self.spec.input_columns, self.state)
         held = self.open
@@ -231,9 +231,9 @@ class RowPatternMatcher(HoldingMatcher["RowPatternSpec", RowState, RowOutput]):
         def events_at(row: int) -> EventBatch:
             return held.events_at(np.array([row]))
 
-        search = held.search
-        attempts = search.attempts(held.keys, now)
-        for work in self._run(held.lowered, rows, partitions, search, attempts, len(events), until, False, events_at):
+        waiting = held.waiting
+        attempts = waiting.attempts(held.keys, now)
+        for work in self._run(held.lowered, rows, partitions, waiting, attempts, len(events), until, False, events_at):
             yield from self.output.tables_of_arena(held, work, lo, hi)
         bounds = PartitionBounds(lo, hi, now[NEXT_START], now[EXPLORED_START])
         held.hold(slots, now, self.state.keep_from(bounds, events_at), until)
@@ -241,35 +241,35 @@ class RowPatternMatcher(HoldingMatcher["RowPatternSpec", RowState, RowOutput]):
     # ---- the search ------------------------------------------------------------------------------------
 
     def _run(
-        self, lowered: Lowered, rows: SearchRows, partitions: SearchPartitions, search: RowSearch | None,
+        self, lowered: Lowered, rows: SearchRows, partitions: SearchPartitions, waiting: WaitingAttempts | None,
         attempts: Attempts, count: int, until: int, final: bool, events_at: Callable[[int], EventBatch],
     ) -> Iterator[WorkArrays]:  # fmt: skip
-        """Run the search; the matches that it has found are handed out when it is done, and whenever they are many."""
-        code = lowered.code(self.program, self.rules, self.frames, search is not None, final)
+        """Run the search; yield the matches when it is done, and whenever they are many."""
+        code = lowered.code(self.program, self.settings, self.frames, waiting is not None, final)
         longest = int((partitions.hi - partitions.lo).max(initial=0))
-        work = WorkArrays.sized(longest, count, code.values, self._counts)
-        if search is not None:
-            search.begin(work)
+        work = WorkArrays.allocate(longest, count, code.values, self._counts)
+        if waiting is not None:
+            waiting.begin(work)
         attempts_before = int(work.cursor[ATTEMPTS])
         while True:
             status = code.run(
-                self.program, self.rules, self.frames, lowered.prepared.lanes, rows, partitions, attempts, work.found,
-                work.work, until,
+                self.program, self.settings, self.frames, lowered.prepared.lanes, rows, partitions, attempts,
+                work.found, work.work, until,
             )  # fmt: skip
             if work.holds_many(status):
                 self._count_matches(work)
                 yield work
                 work.forget_found()
             elif status == codes.SIFTING_SLOW:
-                bits = without_hopeless_starts(lowered.sieves[0], self.program, rows, partitions, self.rules.within)
+                bits = without_hopeless_starts(lowered.sieves[0], self.program, rows, partitions, self.settings.within)
                 rows = rows._replace(bits=bits)
                 work.cursor[SIFTINGS] = ALREADY_SIFTED
-            elif search is not None and search.enlarge(status, work):
-                attempts = search.with_room(attempts)
+            elif waiting is not None and waiting.enlarge(status, work):
+                attempts = waiting.with_room(attempts)
             elif not work.enlarge(status, self.program.slots):
                 break
-        if search is not None:
-            search.end(work)
+        if waiting is not None:
+            waiting.end(work)
         self.steps += int(work.cursor[ALL_STEPS])
         if self.counting:
             self._windows += int(work.cursor[ATTEMPTS]) - attempts_before
@@ -285,9 +285,9 @@ class RowPatternMatcher(HoldingMatcher["RowPatternSpec", RowState, RowOutput]):
             self._matches += int(np.count_nonzero((found.kind != UNMATCHED) & (found.number != TIMED_OUT)))
 
 
-def lower_rules(plan: RowPatternPlan, step_budget: int) -> Rules:
-    """What a query says of its matches, for the search."""
-    return Rules(
+def lower_settings(plan: RowPatternPlan, step_budget: int) -> SearchSettings:
+    """Lower the match clauses of a query for the waiting."""
+    return SearchSettings(
         mode=MODES[plan.rules.mode],
         skip=SKIPS[plan.rules.skip_to],
         memory=MEMORY[plan.memory],

@@ -1,4 +1,4 @@
-"""Matches of a partition as the search found them, and tables of output columns made of them."""
+"""Matches of a partition, and tables of output columns made of them."""
 
 from __future__ import annotations
 
@@ -14,16 +14,13 @@ from episode.matchers.prepare import Prepared
 from episode.matchers.protocol import EventBatch
 from episode.matchers.rows.arrays import FoundPaths, WorkArrays
 from episode.matchers.rows.open_rows import OpenRows
-from episode.matchers.rows.state import Here
+from episode.matchers.rows.state import FeedPartitions
 from episode.matchers.state import ranges
 from episode.plan.output import RowMode
 from episode.plan.rows.plan import MatchMode, RowPatternPlan, SkipTo
 
 if TYPE_CHECKING:
     from episode.matchers.rows.spec import RowPatternSpec
-
-
-# The matches of one partition as the search found them, and the start rows that were never tried because of them.
 
 
 @dataclass(frozen=True)
@@ -39,11 +36,10 @@ class RowMatch:
 
 
 @dataclass(frozen=True)
-class Made:
+class PartitionMatches:
     """The matches of a partition in order of start, then of length.
 
     start, length: of each; path_from, path: the instructions of match i are path[path_from[i]:path_from[i] + length].
-    resumed: where the search went on after the matches with this start, for the last match with each start.
     """
 
     start: np.ndarray
@@ -65,26 +61,26 @@ class Made:
         return [self.match(number) for number in range(int(begin), int(end))]
 
     def before(self, row: int) -> int:
-        """How many matches begin before a row."""
+        """The number of matches that begin before a row."""
         return int(np.searchsorted(self.start, row))
 
     def ending_at(self, row: int) -> RowMatch | None:
-        """The first match whose last row this is."""
+        """The first match that ends at a row."""
         found = np.flatnonzero((self.start + self.length - 1 == row) & (self.length > 0))
         return self.match(int(found[0])) if len(found) else None
 
 
-def matches_of(spec: RowPatternSpec, events: EventBatch, mode: MatchMode | None = None) -> Made:
+def matches_of(spec: RowPatternSpec, events: EventBatch, mode: MatchMode | None = None) -> PartitionMatches:
     """All matches of events of one key. mode: instead of the query's own."""
     plan = replace(spec.plan, output=replace(spec.plan.output, rows=RowMode.ONE_ROW, timed_out=False))
     if mode is not None:
         plan = replace(plan, rules=replace(plan.rules, mode=mode))
-    found = list(replace(spec, plan=plan).open().found(events))
-    return _joined(found)
+    found = list(replace(spec, plan=plan).open().find_paths(events))
+    return _concatenate(found)
 
 
-def _joined(found: list[FoundPaths]) -> Made:
-    """What the search handed out in parts, in order."""
+def _concatenate(found: list[FoundPaths]) -> PartitionMatches:
+    """Concatenate parts of the output of a search, in order."""
     starts = [one.start.copy() for one in found]
     lengths = [one.length.copy() for one in found]
     used = np.cumsum([0, *(len(one.path) for one in found)])
@@ -93,16 +89,18 @@ def _joined(found: list[FoundPaths]) -> Made:
     nothing = np.zeros(0, np.int64)
     start, length, path_from = (np.concatenate([nothing, *parts]) for parts in (starts, lengths, froms))
     order = np.lexsort((length, start))
-    return Made(start[order], length[order], path_from[order], np.concatenate([nothing.astype(np.int32), *paths]))
+    return PartitionMatches(
+        start[order], length[order], path_from[order], np.concatenate([nothing.astype(np.int32), *paths])
+    )
 
 
 @dataclass(frozen=True)
-class Tried:
-    """Which start rows the search tried. longest: of each start row with a match the longest one, whatever the mode
+class TriedStarts:
+    """The start rows that the search tried. longest: the longest match of each start row with one, whatever the mode
     reports."""
 
     plan: RowPatternPlan
-    longest: Made
+    longest: PartitionMatches
 
     def skipped_by(self, row: int) -> RowMatch | None:
         """The match because of which a row was not tried."""
@@ -110,10 +108,10 @@ class Tried:
         if at < 0:
             return None
         match = self.longest.match(at)
-        return match if row < self._resumed(match) else None
+        return match if row < self._next_start(match) else None
 
-    def _resumed(self, match: RowMatch) -> int:
-        """The start row after a match."""
+    def _next_start(self, match: RowMatch) -> int:
+        """The start row that follows a match."""
         rules = self.plan.rules
         if match.length == 0 or rules.skip_to is SkipTo.NEXT_ROW:
             return match.start + 1
@@ -127,14 +125,15 @@ class Tried:
         return match.start + (places[0] if rules.skip_to is SkipTo.FIRST_LABEL else places[-1])
 
 
-def tried_by(spec: RowPatternSpec, events: EventBatch, made: Made) -> Tried:
-    """made: the matches that the query reports. INCREMENTAL MATCH leaves some out that the search passed over."""
+def find_tried_starts(spec: RowPatternSpec, events: EventBatch, made: PartitionMatches) -> TriedStarts:
+    """Find the start rows that the search tried.
+
+    made: the matches that the query reports. INCREMENTAL MATCH does not report all matches that the search skipped
+    past.
+    """
     if spec.plan.rules.mode is MatchMode.INCREMENTAL and spec.plan.rules.skip_to is not SkipTo.NEXT_ROW:
         made = matches_of(spec, events, MatchMode.MAXIMAL)
-    return Tried(spec.plan, made)
-
-
-# From matches as the search found them to tables of output columns.
+    return TriedStarts(spec.plan, made)
 
 
 class RowOutput:
@@ -147,16 +146,18 @@ class RowOutput:
         self.path = PathLabels(label_of, excluded)
         self.keyed = False
 
-    def tables(self, events: EventBatch, prepared: Prepared, work: WorkArrays, here: Here) -> Iterator[pa.Table]:
-        """What the search has found in the rows of a feed, as rows, in tables of bounded size."""
-        matches, _ = self.wanted(*self._in_order(work, here.lo, here.hi), events.time)
+    def tables(
+        self, events: EventBatch, prepared: Prepared, work: WorkArrays, here: FeedPartitions
+    ) -> Iterator[pa.Table]:
+        """Yield matches in the rows of a feed as output rows, in tables of bounded size."""
+        matches, _ = self.select_emitted(*self._in_order(work, here.lo, here.hi), events.time)
         if self.keyed:
             matches = replace(matches, key=events.key[matches.part_lo])
         yield from output_tables(self.plan, self.schema, self.path, events.table, prepared, matches)
 
     def tables_of_arena(self, held: OpenRows, work: WorkArrays, lo: np.ndarray, hi: np.ndarray) -> Iterator[pa.Table]:
-        """What the search has found in the rows of an arena: of these, only what the matches may read is looked at."""
-        matches, part = self.wanted(*self._in_order(work, lo, hi), held.arena.time)
+        """Yield matches in the rows of an arena, of which only the rows that the matches may read are taken."""
+        matches, part = self.select_emitted(*self._in_order(work, lo, hi), held.arena.time)
         if len(part) == 0:
             return
         begin, end = hi.copy(), lo.copy()
@@ -169,7 +170,7 @@ class RowOutput:
         arena = held.arena
         events = held.events_at(rows)
         ints, floats, valid = (lane.take(rows, axis=1) for lane in (arena.ints, arena.floats, arena.valid))
-        prepared = arena.layout.prepared(ints, floats, valid, arena.bits[rows])
+        prepared = arena.layout.as_prepared(ints, floats, valid, arena.bits[rows])
         here = replace(
             matches,
             start=matches.start + (first - begin)[part],
@@ -179,8 +180,8 @@ class RowOutput:
         )
         yield from output_tables(self.plan, self.schema, self.path, events.table, prepared, here)
 
-    def wanted(self, matches: MatchRows, part: np.ndarray, time: np.ndarray) -> tuple[MatchRows, np.ndarray]:
-        """Those of the matches that come out, with their partitions; time: of all rows."""
+    def select_emitted(self, matches: MatchRows, part: np.ndarray, time: np.ndarray) -> tuple[MatchRows, np.ndarray]:
+        """Select the matches to emit, with their partitions; time: of all rows."""
         return matches, part
 
     def _in_order(self, work: WorkArrays, lo: np.ndarray, hi: np.ndarray) -> tuple[MatchRows, np.ndarray]:

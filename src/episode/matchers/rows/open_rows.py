@@ -1,8 +1,8 @@
-"""The rows that a row pattern holds, prepared once: a feed costs what its new rows cost, however many are held.
+"""Held rows of a row pattern, prepared once: a feed costs what its new rows cost, however many are held.
 
-Two ways to hold rows give the same matches: `state` joins all held rows with the new ones and prepares them together,
-which is best where most rows are new (a batch, a large micro-batch); here the held ones stay prepared in an arena, and
-only keys with new rows, or whose window has ended, are looked at. Either takes over from the other.
+There are two ways to hold rows, with the same matches: `state` joins all held rows with the new ones and prepares them
+together, which is best if most rows are new (a batch, a large micro-batch); here the held ones stay prepared in an
+arena, and only keys with new rows, or whose window has ended, are searched. Either takes over from the other.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ from episode.matchers.rows.arena import (
     RowLog,
 )
 from episode.matchers.rows.arrays import OPEN, PC, ROW, RowProgram
-from episode.matchers.rows.attempts import RowSearch
 from episode.matchers.rows.code.array_code import RunningValues
-from episode.matchers.rows.code.running import Lowered
+from episode.matchers.rows.code.row_code import Lowered
 from episode.matchers.rows.code.shape import ConditionTraits
 from episode.matchers.rows.program import Sieve
 from episode.matchers.rows.state import PARTITIONS, HeldPartitions, RowState
+from episode.matchers.rows.waiting_attempts import WaitingAttempts
 from episode.matchers.state import NOT_WRITTEN, chunk_of, ranges, with_key_and_time
 from episode.plan.rows.plan import MatchMode, RowPatternPlan
 
@@ -50,7 +50,7 @@ _LEAST_DEAD = 4096
 
 
 class OpenRows:
-    """The held rows of one shard in an arena, and how far its keys have come. It begins with what a state holds."""
+    """The held rows of one shard in an arena, and the progress of its keys. It begins with the rows of a state."""
 
     def __init__(
         self, plan: RowPatternPlan, program: RowProgram, needs: Needs, sieves: tuple[Sieve, ...],
@@ -61,9 +61,9 @@ class OpenRows:
         self.needs = needs
         layout = RowLayout.of(needs)
         by_way = plan.rules.mode is MatchMode.INCREMENTAL
-        self.search = RowSearch(program, by_way, RunningValues.of(ConditionTraits.of(plan)))
-        self.keys = KeyTable(self.search.marks, len(program.required))
-        self.arena = Arena(layout, self.search)
+        self.waiting = WaitingAttempts(program, by_way, RunningValues.of(ConditionTraits.of(plan)))
+        self.keys = KeyTable(self.waiting.marks, len(program.required))
+        self.arena = Arena(layout, self.waiting)
         self.log = RowLog(columns)
         self.rows = 0
         self._counts = state.counts
@@ -78,7 +78,7 @@ class OpenRows:
     # ---- from a state, and back ----------------------------------------------------------------------
 
     def _begin(self, state: RowState) -> None:
-        """Take over what a state holds."""
+        """Take over the rows of a state."""
         known, held = state.partitions, state.held.rows
         slots = self.keys.slots_of(known.key)
         self.arena.make_room(self.keys, slots, known.held)
@@ -102,11 +102,11 @@ class OpenRows:
         arena.chunk[to] = chunk
         arena.source[to] = np.arange(len(held)) + self.log.append(held.table, len(held))
         table[UNWRITTEN, places] = np.add.reduceat((chunk == NOT_WRITTEN).astype(np.int64), first)
-        self._alive = _counted(chunk)
+        self._alive = _count_by_chunk(chunk)
         self._set_deadlines(slots, np.iinfo(np.int64).min)
 
     def into(self, state: RowState) -> None:
-        """Let a state hold what is held here."""
+        """Hand all rows over to a state."""
         slots = self._live()
         fields = self.keys.table[:, slots]
         state.partitions = self._partitions(fields)
@@ -132,7 +132,7 @@ class OpenRows:
     # ---- one feed ------------------------------------------------------------------------------------
 
     def take(self, events: EventBatch, until: int) -> np.ndarray:
-        """Take new rows in; the slots of the keys, in order, for which something may be decided now."""
+        """Take new rows in; return the slots of the keys, in order, for which something may be decided now."""
         self._tidy()
         due = np.flatnonzero(self.keys.table[DEADLINE] <= until)
         if len(events) == 0:
@@ -187,23 +187,23 @@ class OpenRows:
         seen = frozenset(self.arena.layout.seen)
         if self._lowered is None or self._lowered[0] != seen:
             arena = self.arena
-            prepared = arena.layout.prepared(arena.ints, arena.floats, arena.valid, arena.bits)
+            prepared = arena.layout.as_prepared(arena.ints, arena.floats, arena.valid, arena.bits)
             self._lowered = seen, Lowered.of(self.plan, prepared, self._sieves)
         return self._lowered[1]
 
     def hold(self, slots: np.ndarray, after: np.ndarray, keep_from: np.ndarray, until: int) -> None:
-        """These keys have come so far (fields by slot); of their rows, those before keep_from are not needed."""
+        """Store the progress of these keys (fields by slot) and drop their rows before keep_from."""
         lo, hi = after[LO], after[HI]
         gone = ranges(lo, keep_from - lo)
-        for chunk, count in _counted(self.arena.chunk[gone]).items():
+        for chunk, count in _count_by_chunk(self.arena.chunk[gone]).items():
             self._alive[chunk] -= count
         self.arena.key[gone] = NO_KEY
         self.rows -= len(gone)
         after[AT_START] &= keep_from == lo
         after[LO] = keep_from
-        after[OPENED + OPEN] &= after[NEXT_START] < hi  # what was given up does not go on
-        if self.search.by_way and self.plan.lookahead == 0:
-            after[OPENED + OPEN] &= after[EXPLORED_TO] >= hi  # what `$` held back is to be found again
+        after[OPENED + OPEN] &= after[NEXT_START] < hi  # an attempt that was given up does not continue
+        if self.waiting.by_way and self.plan.lookahead == 0:
+            after[OPENED + OPEN] &= after[EXPLORED_TO] >= hi  # matches that `$` held back are searched again
         table = self.keys.table
         table[:, slots] = after
         empty = slots[keep_from == hi]
@@ -216,7 +216,7 @@ class OpenRows:
         self._set_deadlines(slots, until)
 
     def _set_deadlines(self, slots: np.ndarray, until: int) -> None:
-        """When the windows of these keys end; what has not been decided by now, only rows can decide."""
+        """Set the ends of the windows of these keys; an undecided key whose window has ended waits for rows alone."""
         table, within = self.keys.table, self.plan.within
         if within is None:
             return
@@ -227,14 +227,14 @@ class OpenRows:
         table[DEADLINE, waits] = np.where(end > until, end, NEVER)
 
     def _tidy(self) -> None:
-        """Let go of rows and keys that are gone, where they are most of what is here."""
+        """Drop rows and keys that are gone if they are the majority."""
         live = self._live()
         if self.keys.count > 2 * len(live) + _LEAST_DEAD:
             self.keys.keep(live)
             self.arena.lay_out(self.keys, live[:0], live[:0])
         elif self.arena.is_sparse(self.rows):
             self.arena.lay_out(self.keys, live[:0], live[:0])
-        self.search.tidy(self.keys)
+        self.waiting.tidy(self.keys)
         if len(self.log) > 2 * self.rows + _LEAST_DEAD:
             rows = self._all_rows()
             order = np.argsort(self.arena.source[rows])
@@ -242,7 +242,7 @@ class OpenRows:
             self.arena.source[rows[order]] = np.arange(len(rows))
 
     def _live(self) -> np.ndarray:
-        """Slots of keys of which something is known, by key."""
+        """Slots of keys with known state, by key."""
         slots = self.keys.in_order
         if self._counts:
             return slots
@@ -273,15 +273,15 @@ class OpenRows:
 
     @property
     def waiting_at(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The keys, in order, with an attempt that goes on when rows come; the instruction at which each stands; and
-        whether it has taken the row before (bool). INCREMENTAL MATCH, which stands at many places at a time: none."""
+        """The keys, in order, with an attempt that resumes when rows come; the instruction at which each waits; and
+        whether it took the row before (bool). Empty for INCREMENTAL MATCH, which waits at many places at a time."""
         slots, table = self._live(), self.keys.table
-        if self.search.by_way:
+        if self.waiting.by_way:
             return slots[:0], slots[:0], np.zeros(0, np.bool_)
         slots = slots[table[OPENED + OPEN, slots] != 0]
         instruction, row = table[OPENED + PC, slots], table[OPENED + ROW, slots]
         again = row > table[NEXT_START, slots]
-        again[again] = self.search.path[row[again] - 1] == instruction[again]
+        again[again] = self.waiting.path[row[again] - 1] == instruction[again]
         return table[KEY, slots], instruction, again
 
     def forget_keys(self, keys: np.ndarray) -> None:
@@ -289,7 +289,7 @@ class OpenRows:
         table = self.keys.table
         lo, held = table[LO, slots], table[HI, slots] - table[LO, slots]
         gone = ranges(lo, held)
-        for chunk, count in _counted(self.arena.chunk[gone]).items():
+        for chunk, count in _count_by_chunk(self.arena.chunk[gone]).items():
             self._alive[chunk] -= count
         self.arena.key[gone] = NO_KEY
         self.rows -= len(gone)
@@ -301,7 +301,7 @@ class OpenRows:
             self.keys.begin(slots)
 
     def rename_keys(self, old: np.ndarray, new: np.ndarray) -> None:
-        self.keys.keep(self._live())  # a key of which nothing is known may have had a code that is used again
+        self.keys.keep(self._live())  # the code of a forgotten key may be used again
         at = np.isin(old, self.keys.table[KEY])
         slots = self.keys.find(old[at])
         self.keys.rename(slots, new[at])
@@ -320,7 +320,7 @@ class OpenRows:
         return Snapshot((chunk_of(PARTITIONS, columns), *put), removed)
 
     def _changes(self) -> tuple[tuple[StateChunk, ...], tuple[str, ...]]:
-        """Chunks to write and names of chunks to forget, so that the state has the held rows."""
+        """Chunks to write and names of chunks to remove, so that the stored state has the held rows."""
         table, arena, kept = self.keys.table, self.arena, self._kept
         alive = {chunk: count for chunk, count in self._alive.items() if count}
         if sum(kept.sizes[chunk] for chunk in alive) > kept.most_written(sum(alive.values())):
@@ -343,7 +343,7 @@ class OpenRows:
         return (chunk_of(f"{kept.prefix}{number}", one_chunk_each(written)),), removed
 
 
-def _counted(chunk: np.ndarray) -> dict[int, int]:
-    """How many rows each chunk of the state has of these."""
+def _count_by_chunk(chunk: np.ndarray) -> dict[int, int]:
+    """Count rows by the chunk of the state that holds them."""
     numbers, counts = np.unique(chunk[chunk != NOT_WRITTEN], return_counts=True)
     return dict(zip(numbers.tolist(), counts.tolist(), strict=True))

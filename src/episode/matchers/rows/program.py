@@ -1,4 +1,4 @@
-"""The pattern program as arrays, and by which start rows can be seen to fail."""
+"""The pattern program as arrays, and the sieves that show start rows to fail."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from episode.matchers.rows.arrays import (
     SearchPartitions,
     SearchRows,
 )
-from episode.matchers.rows.code.sifting import (
+from episode.matchers.rows.code.sieves import (
     ACCEPTED,
     EQUAL,
     FIRST_DECIDES,
@@ -45,7 +45,7 @@ from episode.plan.rows.program import ACCEPT, CHECK, END, ENTER, JUMP, MATCH, SP
 from episode.plan.types import lane_of
 
 LARGE_PROGRAM = 2_000
-"""Beyond this size the program is run without knowing what each instruction needs next."""
+"""Larger programs are run without knowing which labels each instruction needs next."""
 
 CODES = {
     MATCH: oc.MATCH, SPLIT: oc.SPLIT, JUMP: oc.JUMP, START: oc.START, END: oc.END, ENTER: oc.ENTER, CHECK: oc.CHECK,
@@ -131,7 +131,8 @@ def _after(program: PatternProgram, at: int) -> tuple[int, ...]:
 
 
 def _entry_bits(program: PatternProgram, number: dict[str, int]) -> np.ndarray:
-    """uint64 by instruction: labels of which the next row must offer one to go on; all bits if none is needed."""
+    """uint64 by instruction: labels of which the next row must offer one to continue; all bits if no label is
+    needed."""
     bits = np.full(len(program.instructions), np.uint64(2**64 - 1), np.uint64)
     if len(program.instructions) > LARGE_PROGRAM:
         return bits
@@ -144,7 +145,7 @@ def _entry_bits(program: PatternProgram, number: dict[str, int]) -> np.ndarray:
 
 
 def _is_loop_choice(program: PatternProgram, at: int) -> bool:
-    """The choice between one more row of the label just before it (preferred) and going on."""
+    """Is it the choice between one more row of the label just before it (preferred) and the rest?"""
     instruction = program.instructions[at]
     again = at > 0 and instruction.operation == SPLIT and instruction.first == at - 1
     return again and program.instructions[at - 1].operation == MATCH
@@ -215,10 +216,9 @@ def last_labels(program: PatternProgram) -> frozenset[str]:
     )
 
 
-# Sieves: comparisons of a row that every match has with the start row, by which a start row is seen to fail.
-#
-# `A B*? C` with `C AS C.price < A.price - 1000`: a search that has become long looks through the rows of its window for
-# one that could be C, which costs much less than to try them all.
+# Sieves: comparisons of a row that every match has with the start row, which show a start row to fail. `A B*? C` with
+# `C AS C.price < A.price - 1000`: a search that has become long looks through the rows of its window for one that could
+# be C, which costs much less than to try them all.
 
 
 @dataclass(frozen=True)
@@ -238,7 +238,7 @@ _FROM_FIRST = {True: (LESS, LESS | EQUAL), False: (GREATER, GREATER | EQUAL)}
 
 
 def sieves_of(plan: RowPatternPlan) -> tuple[Sieve, ...]:
-    """That of a pattern whose first row alone has the first label; none or one."""
+    """The sieve of a pattern whose first row alone has the first label; none or one."""
     first = _label_of_start(plan.program)
     if plan.output.timed_out or first is None:
         return ()
@@ -252,7 +252,7 @@ def sieves_of(plan: RowPatternPlan) -> tuple[Sieve, ...]:
 
 
 def _label_of_start(program: PatternProgram) -> str | None:
-    """The label of the first row of every match, which no other row has; None if there is none."""
+    """The label of the first row of every match, if no other row has it."""
     first, *others = program.instructions
     if first.operation != MATCH or any(one.operation == MATCH and one.label == first.label for one in others):
         return None
@@ -264,7 +264,7 @@ def _label_of_start(program: PatternProgram) -> str | None:
 
 
 def _sieve(label: str, first: str, part: Expression, order: OrderColumn | None) -> Sieve | None:
-    """Of one condition of the label. order: the first column of the order of rows."""
+    """The sieve of one condition of the label. order: the first column of the order of rows."""
     if not isinstance(part, Apply) or part.operation not in BY_OPERATION:
         return None
     left, right = part.operands
@@ -272,7 +272,7 @@ def _sieve(label: str, first: str, part: Expression, order: OrderColumn | None) 
         return None
     compare = BY_OPERATION[part.operation]
     for own, other, code in ((left, right, compare), (right, left, turned(compare))):
-        at_start = _moved(other, first)
+        at_start = _read_at_start(other, first)
         if at_start is not None and _reads_own_row(own):
             orders = orders_of(code)
             decides = order is not None and _is_column(own, order.column) and orders in _FROM_FIRST[order.ascending]
@@ -296,7 +296,7 @@ def _reads_own_row(expression: Expression) -> bool:
     )
 
 
-def _moved(expression: Expression, first: str) -> Expression | None:
+def _read_at_start(expression: Expression, first: str) -> Expression | None:
     """An expression that reads values of the start row, as it reads them at that row; None if it reads others."""
     if isinstance(expression, Load):
         at = expression.at
@@ -306,13 +306,13 @@ def _moved(expression: Expression, first: str) -> Expression | None:
         return expression if lane_of(expression.type) in ("int", "float") else None
     if not isinstance(expression, Apply) or lane_of(expression.type) not in ("int", "float"):
         return None
-    operands = [_moved(operand, first) for operand in expression.operands]
+    operands = [_read_at_start(operand, first) for operand in expression.operands]
     moved = tuple(operand for operand in operands if operand is not None)
     return replace(expression, operands=moved) if len(moved) == len(operands) else None
 
 
 def with_sieves(needs: Needs, sieves: tuple[Sieve, ...]) -> Needs:
-    """What a plan needs, and its sieves."""
+    """The needs of a plan and its sieves."""
     computed = [part for sieve in sieves for part in (sieve.own, sieve.start) if not isinstance(part, Load)]
     return replace(needs, computed=tuple(dict.fromkeys((*needs.computed, *computed))))
 

@@ -1,7 +1,7 @@
-"""The states of a row pattern (Lau, 4.3.1), and what the search counts by instruction, by state.
+"""The states of a row pattern (Lau, 4.3.1), and the counts of the search by state.
 
-A state is an instruction that takes rows. `B+`, an instruction that is repeated, is two: the row that is there, and the
-star that holds the others.
+A state is an instruction that takes rows. A repeated instruction, `B+`, is two states: the first row, and the star that
+holds the others.
 """
 
 from __future__ import annotations
@@ -16,9 +16,12 @@ from episode.plan.rows.program import CHECK, JUMP, MATCH, SPLIT, PatternProgram
 
 @dataclass(frozen=True)
 class States:
-    """By state: its label; may it hold any number of rows?; the instruction; which of its counts are meant: those of
-    rows for the first time, again after a row that it took, or both; may it be passed over, and holds no more than one
-    row (`B?`)? at: the state where the search stands at an instruction; again: and has taken a row with it already."""
+    """States of a pattern, by number.
+
+    star: may it hold any number of rows? first, repeated: does it count rows that come to the instruction for the first
+    time, and again after a row that it took? optional: may it be skipped, and holds at most one row (`B?`)? at: the
+    next state when the search is at an instruction; again: the same after it took a row there.
+    """
 
     labels: tuple[str, ...]
     star: np.ndarray
@@ -70,7 +73,7 @@ def _leads_to(program: PatternProgram, choice: int, to: int) -> bool:
 
 
 def _passes(program: PatternProgram, choice: int, taken: int) -> bool:
-    """Is it a choice between an instruction and what may come after it?"""
+    """Is it a choice between an instruction and its continuation?"""
     instruction = program.instructions[choice]
     if not _leads_to(program, choice, taken):
         return False
@@ -95,7 +98,7 @@ def _passes(program: PatternProgram, choice: int, taken: int) -> bool:
 
 
 def _next_state(program: PatternProgram, at: int, places: dict[int, tuple[int, int]]) -> int:
-    """The state that is asked next at an instruction, as the pattern prefers; the last one where none is."""
+    """The state that is tried next at an instruction, by the pattern's preference; the last one if none follows."""
     seen: set[int] = set()
     while at not in seen and at < len(program.instructions):
         if at in places:

@@ -94,7 +94,7 @@ class RowPatternSpec:
         """What `Chained` says."""
         from episode.matchers.rows.slices.passes import Summary
 
-        return Summary.from_bytes(summary).passed(entry)
+        return Summary.from_bytes(summary).next_entry(entry)
 
     def second_pass(self, parts: Iterable[SlicePart], entry: Entry) -> Iterator[pa.RecordBatch]:
         """What `Chained` says."""
@@ -104,7 +104,7 @@ class RowPatternSpec:
 
     def open_analyzed(self, clock: StageClock) -> RowPatternMatcher:
         """What `Analyzes` says."""
-        from episode.matchers.rows.analyzed import AnalyzedRowMatcher
+        from episode.matchers.rows.analyze import AnalyzedRowMatcher
 
         return AnalyzedRowMatcher(self, clock)
 

@@ -1,4 +1,4 @@
-"""What a row pattern remembers: for each key its rows from the next start row on, and how far it has come."""
+"""State of a row pattern: the rows of each key from its next start row on, and the progress of its search."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ PARTITIONS = "partitions"
 
 @dataclass
 class HeldPartitions:
-    """Per key, in order of key code: code, number of held rows, whether the first of them is its true first, positions.
+    """Held partitions by key, in order of key code: number of held rows, whether the first is the true first,
+    positions.
 
     Positions are rows relative to the first held row of the key: next start, reach of earlier matches, and
     (INCREMENTAL) the last start explored and how far it could see.
@@ -42,8 +43,8 @@ class HeldPartitions:
     def select(self, which: np.ndarray) -> HeldPartitions:
         return HeldPartitions(**{name: getattr(self, name)[which] for name in self.NAMES})
 
-    def extended(self, keys: np.ndarray) -> HeldPartitions:
-        """With fresh entries for keys that are not here yet."""
+    def with_new_keys(self, keys: np.ndarray) -> HeldPartitions:
+        """Return the partitions with fresh entries for unknown keys."""
         fresh = np.setdiff1d(keys, self.key, assume_unique=True)
         if len(fresh) == 0:
             return self
@@ -64,9 +65,9 @@ class HeldPartitions:
 
 
 @dataclass(frozen=True)
-class Here:
-    """The partitions of one feed. everyone: all that are known; at: which of them have rows; now: those, their
-    positions counted in rows of the feed; lo, hi: their bounds."""
+class FeedPartitions:
+    """The partitions of one feed. everyone: all known partitions; at: those that have rows; now: these, with positions
+    counted in rows of the feed; lo, hi: their bounds."""
 
     everyone: HeldPartitions
     at: np.ndarray
@@ -76,7 +77,7 @@ class Here:
 
 
 class PartitionBounds(NamedTuple):
-    """The rows of keys, and how far each has come; see `matchers.rows.arrays.HeldPartitions`."""
+    """The rows of keys, and how far each has come; see `HeldPartitions`."""
 
     lo: np.ndarray
     hi: np.ndarray
@@ -102,18 +103,18 @@ class RowState:
     def live_keys(self) -> np.ndarray:
         return self.partitions.key
 
-    def here(self, events: EventBatch) -> Here:
-        """How far the keys of a feed have come."""
+    def here(self, events: EventBatch) -> FeedPartitions:
+        """The progress of the keys of a feed."""
         lo, hi = events.bounds[:-1], events.bounds[1:]
         keys = events.key[lo]
-        everyone = self.partitions.extended(np.sort(keys))
+        everyone = self.partitions.with_new_keys(np.sort(keys))
         at = np.searchsorted(everyone.key, keys)
         now = everyone.select(at)
         for name in HeldPartitions.POSITIONS:
             setattr(now, name, getattr(now, name) + lo)
-        return Here(everyone, at, now, lo, hi)
+        return FeedPartitions(everyone, at, now, lo, hi)
 
-    def hold(self, events: EventBatch, here: Here) -> None:
+    def hold(self, events: EventBatch, here: FeedPartitions) -> None:
         """Keep what later rows may still need."""
         everyone, now, lo, hi = here.everyone, here.now, here.lo, here.hi
         bounds = PartitionBounds(lo, hi, now.next_start, now.explored_start)
@@ -141,17 +142,17 @@ class RowState:
         return keep_from
 
     def forget(self) -> None:
-        """The input has ended."""
+        """Forget everything: the input has ended."""
         self.held.forget()
         self.partitions = HeldPartitions()
 
     def forget_keys(self, keys: np.ndarray) -> None:
-        """Nothing more is wanted of these keys (in order)."""
+        """Forget keys, given in order."""
         self.held.forget_keys(keys)
         self.partitions = self.partitions.select(np.flatnonzero(~np.isin(self.partitions.key, keys)))
 
     def rename_keys(self, old: np.ndarray, new: np.ndarray) -> None:
-        """Keys (old ones in order) have other codes from now on."""
+        """Give keys (the old ones in order) other codes."""
         self.held.rename(old, new)
         self.partitions.key = rename_keys(self.partitions.key, old, new)
         self.partitions = self.partitions.select(np.argsort(self.partitions.key, kind="stable"))
@@ -159,9 +160,9 @@ class RowState:
     def _within_limit(
         self, limit: StateLimit, events_at: Callable[[int], EventBatch], now: PartitionBounds, keep_from: np.ndarray
     ) -> np.ndarray:
-        """The first rows to keep, where keys that hold too many give up what they wait for; or an error.
+        """The first rows to keep. Keys that hold too many rows give up waiting; without `give_up` they are an error.
 
-        events_at: the events, with a row as the first of them.
+        events_at: the events from a row on.
         """
         over = now.hi - keep_from > limit.rows
         if not limit.give_up:
@@ -174,7 +175,7 @@ class RowState:
         return np.where(over, np.maximum(now.lo, now.hi - self.plan.lookback), keep_from)
 
     def waiting_starts(self) -> np.ndarray:
-        """Held rows at which the search of their key stands, and waits for more."""
+        """Held rows at which the search of their key waits for more."""
         held = self.held.rows
         if held is None or len(held) == 0:
             return np.zeros(0, np.int64)

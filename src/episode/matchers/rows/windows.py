@@ -1,8 +1,8 @@
-"""Row patterns in windows: every row of a shard comes out, with the values of the match that it has.
+"""Row patterns in windows: every row of a shard is emitted, with the values of its match.
 
-The search goes from row to row as for MATCH_RECOGNIZE, within the frames of the rows, and says of each match which row
-has it. A match may depend on all rows of its partition, so that rows are held until the input has ended: in a batch,
-partitions that do not fit the memory come in pieces.
+The search moves from row to row as for MATCH_RECOGNIZE, within the frames of the rows, and numbers each match by the
+row it belongs to. A match may depend on all rows of its partition, so that rows are held until the input has ended: in
+a batch, partitions that do not fit the memory come in pieces.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from episode.matchers.prepare import Prepared, prepare
 from episode.matchers.protocol import END_OF_TIME, EventBatch
 from episode.matchers.rows.arrays import AT_PARTITION, OUTS, Frames, SearchPartitions, SearchRows, WorkArrays
 from episode.matchers.rows.code.frames import ALL_ROWS
-from episode.matchers.rows.code.running import Lowered
-from episode.matchers.rows.matcher import RowPatternMatcher, lower_rules
+from episode.matchers.rows.code.row_code import Lowered
+from episode.matchers.rows.matcher import RowPatternMatcher, lower_settings
 from episode.matchers.rows.spec import RowPatternSpec
 from episode.matchers.slices.slicing import Slicing, Unsliced
 from episode.matchers.stage_clock import StageClock
@@ -36,15 +36,15 @@ class WindowSpec(RowPatternSpec):
 
     @property
     def slicing(self) -> Slicing | Unsliced:
-        """What `Sliceable` says."""
+        """See `Sliceable`."""
         return Unsliced("a row pattern in a window may depend on all rows of a frame")
 
     def open(self) -> WindowMatcher:
         return WindowMatcher(self)
 
     def open_analyzed(self, clock: StageClock) -> RowPatternMatcher:
-        """What `Analyzes` says."""
-        from episode.matchers.rows.analyzed import AnalyzedWindowMatcher
+        """See `Analyzes.open_analyzed`."""
+        from episode.matchers.rows.analyze import AnalyzedWindowMatcher
 
         return AnalyzedWindowMatcher(self, clock)
 
@@ -56,7 +56,7 @@ class WindowMatcher(RowPatternMatcher):
 
     def __init__(self, spec: WindowSpec) -> None:
         super().__init__(spec)
-        self.rules = lower_rules(spec.plan, spec.step_budget)._replace(with_unmatched=False)
+        self.settings = lower_settings(spec.plan, spec.step_budget)._replace(with_unmatched=False)
         self.frames = lower_frames(spec.plan)
 
     def feed(self, events: EventBatch, until: int) -> Iterator[pa.Table]:
@@ -94,7 +94,7 @@ class WindowMatcher(RowPatternMatcher):
     def _tables(
         self, events: EventBatch, prepared: Prepared, work: WorkArrays, begin: int, end: int
     ) -> Iterator[pa.Table]:
-        """The rows from one on up to another, with the matches that have been found for them."""
+        """Yield the rows from `begin` to before `end`, with their matches."""
         matches, out_match, out_position = self._matches_of(events, work, begin, end)
         for at, stop in slices_of(self.plan, matches, out_match, out_position):
             assembler = OutputAssembler(
@@ -110,7 +110,7 @@ class WindowMatcher(RowPatternMatcher):
     def _matches_of(
         self, events: EventBatch, work: WorkArrays, begin: int, end: int
     ) -> tuple[MatchRows, np.ndarray, np.ndarray]:
-        """The matches and after them an empty one, which stands for none; and of each row its match and its place."""
+        """The matches followed by an empty one, for rows without a match; and the match and the place of each row."""
         kind, start, length, frame, path_from, path = work.matches()
         part = np.searchsorted(events.bounds, frame, side="right") - 1
         until = events.bounds[1:][part] if len(part) else np.zeros(0, np.int64)
@@ -135,7 +135,7 @@ class WindowMatcher(RowPatternMatcher):
 
 
 def lower_frames(plan: WindowPlan) -> Frames:
-    """What a window says of its frames, for the search."""
+    """Lower the frames of a window for the search."""
     following = plan.frame.following
     reach = ALL_ROWS if following is None else min(following + 1, ALL_ROWS - 1)
     return Frames(plan.frame.seek, reach, plan.lookback)

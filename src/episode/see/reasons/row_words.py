@@ -13,9 +13,9 @@ from episode.lang.lexer import tokenize
 from episode.lang.rows.syntax import MatchMode, MatchRecognize
 from episode.lang.syntax import NOWHERE, Span
 from episode.matchers.protocol import EventBatch
-from episode.matchers.rows.exploring import AT_END, AT_START, CONDITION, END_OF_ROWS, WINDOW, FailedWay, instructions_of
+from episode.matchers.rows.explorer import AT_END, AT_START, CONDITION, END_OF_ROWS, WINDOW, FailedWay, instructions_of
 from episode.matchers.rows.matches import RowMatch
-from episode.matchers.rows.trial import UNKNOWN, Reading
+from episode.matchers.rows.stepwise import UNKNOWN, ConjunctReading
 from episode.plan.rows.plan import RowPatternPlan
 from episode.see.reasons.finding import Expectation, Finding, in_zone, length, quote_value
 
@@ -297,7 +297,7 @@ class RowWords:
     def _written(self, span: Span) -> str:
         return " ".join(self.clause.source.written(span).split())
 
-    def _with_values(self, reading: Reading) -> str:
+    def _with_values(self, reading: ConjunctReading) -> str:
         """Return the conjunct as it is written, with each value after the expression that has it."""
         source, at = self.clause.source, reading.conjunct.span.start
         pieces = []

@@ -18,10 +18,10 @@ from episode.lang.rows.syntax import MatchMode, MatchRecognize
 from episode.matchers.keys import KeyCoder
 from episode.matchers.ordering import events_of
 from episode.matchers.protocol import EventBatch
-from episode.matchers.rows.exploring import WINDOW, Explorer, FailedWay, Path, instructions_of
-from episode.matchers.rows.matches import Made, RowMatch, Tried, matches_of, tried_by
+from episode.matchers.rows.explorer import WINDOW, Explorer, FailedWay, Path, instructions_of
+from episode.matchers.rows.matches import PartitionMatches, RowMatch, TriedStarts, find_tried_starts, matches_of
 from episode.matchers.rows.spec import RowPatternSpec
-from episode.matchers.rows.trial import Reading, Readings
+from episode.matchers.rows.stepwise import ConjunctReading, ConjunctReadings
 from episode.plan.expressions import Load
 from episode.plan.rows.conditions import Conjunct, plan_conjuncts
 from episode.plan.rows.plan import RowPatternPlan
@@ -71,7 +71,7 @@ class RowExploration:
 
     plan: RowPatternPlan
     explorer: Explorer
-    readings: Readings
+    readings: ConjunctReadings
 
     def explore_further(self, start: int, number: int, matches: Sequence[RowMatch], steps: int) -> RowAttempt:
         """Search for other ways from a start row that has matches."""
@@ -110,7 +110,7 @@ class RowExploration:
             complete=explored.complete,
         )
 
-    def readings_at(self, attempt: RowAttempt, failure: FailedWay) -> list[Reading]:
+    def readings_at(self, attempt: RowAttempt, failure: FailedWay) -> list[ConjunctReading]:
         """Evaluate the conjuncts of a label at the row that was not taken."""
         trial = self.readings.trial
         trial.begin(attempt.start, attempt.number)
@@ -130,8 +130,8 @@ class RowAttempts:
     """Attempts over the rows of one key. made: the matches of the query; tried: the start rows that it tried."""
 
     plan: RowPatternPlan
-    made: Made
-    tried: Tried
+    made: PartitionMatches
+    tried: TriedStarts
     exploration: RowExploration
 
     @staticmethod
@@ -143,9 +143,9 @@ class RowAttempts:
     ) -> RowAttempts:
         """Match the events, which are all of one key."""
         made = matches_of(spec, events)
-        readings = Readings(plan, events, conjuncts)
+        readings = ConjunctReadings(plan, events, conjuncts)
         exploration = RowExploration(plan, Explorer.of(readings.trial), readings)
-        return RowAttempts(plan, made, tried_by(spec, events, made), exploration)
+        return RowAttempts(plan, made, find_tried_starts(spec, events, made), exploration)
 
     def by_promise(self, starts: np.ndarray) -> np.ndarray:
         """Return start rows that offer a first label of the pattern, and then the others."""

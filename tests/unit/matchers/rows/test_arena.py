@@ -7,9 +7,9 @@ import pyarrow as pa
 import pytest
 
 from episode.matchers.rows.arena import BASE, HI, KEY, LO, NEXT_START, NO_KEY, ROOM, Arena, KeyTable, RowLayout, RowLog
-from episode.matchers.rows.attempts import RowSearch
 from episode.matchers.rows.code.array_code import RunningValues
 from episode.matchers.rows.program import lower_program
+from episode.matchers.rows.waiting_attempts import WaitingAttempts
 from episode.matchers.state import ranges
 from tests.support.rows import spec_of
 
@@ -23,7 +23,7 @@ PROGRAM = lower_program(
 @pytest.mark.parametrize("seed", range(5))
 def test_rows_of_a_key_stay_together_wherever_its_block_is(seed: int, by_way: bool) -> None:
     draw = np.random.default_rng(seed)
-    keys, arena = KeyTable(), Arena(LAYOUT, RowSearch(PROGRAM, by_way, RunningValues()))
+    keys, arena = KeyTable(), Arena(LAYOUT, WaitingAttempts(PROGRAM, by_way, RunningValues()))
     known: dict[int, list[int]] = {}
     number = 0
     for _ in range(300):

@@ -99,8 +99,8 @@ def test_windows_of_any_length_cost_the_same(pattern: str, mode: str, needed: st
 
 def test_starting_over_would_cost_the_window(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same, where all rows are joined at each feed: the measure sees it."""
-    monkeypatch.setattr(row_matcher, "MANY", -1)
-    monkeypatch.setattr(row_matcher, "FEW", -1)
+    monkeypatch.setattr(row_matcher, "JOIN_FACTOR", -1)
+    monkeypatch.setattr(row_matcher, "JOIN_ROWS", -1)
     text = WAITS.format(
         skip="", mode="", pattern="(A B* C)", within=10_000, define="B AS sum(B.v) > 0, C AS C.v < 0 * count(B.*)"
     )

@@ -1,9 +1,8 @@
-"""Emits arrays of values of the running match, and what conditions make of them: loops over their elements.
+"""Emits arrays of values of the running match, and the values that conditions make of them: loops over their elements.
 
 An array is a row of agg_* after those of the running aggregates: elements in agg_i or agg_f, by their lane; whether
-they are null in agg_n, unless none can be; and in agg_m the row that an element comes from, or -1, if that is asked
-for. Arrays are made anew whenever a condition is tried. What does not depend on the element of a loop is made before
-the loop.
+they are null in agg_n, if any can be; and in agg_m the row that an element comes from, or -1, if that is read. Arrays
+are made anew whenever a condition is tried. Parts that do not depend on the element of a loop are made before the loop.
 """
 
 from __future__ import annotations
@@ -38,10 +37,8 @@ if TYPE_CHECKING:
     from episode.matchers.rows.code.shape import ConditionTraits
 
 
-# Functions over arrays of a condition, whose elements are in rows of agg_* (see `array_code`): sorting and comparing.
-#
-# An array begins at a place of agg_i or agg_f, by its lane; agg_n at the same place is 1 for a null. These functions
-# are built once in a program for each lane.
+# Functions over arrays of a condition: sorting and comparing. An array begins at a place of agg_i or agg_f, by its
+# lane; agg_n at the same place is 1 for a null. These functions are built once in a program for each lane.
 
 
 def sort_places(
@@ -49,7 +46,7 @@ def sort_places(
 ) -> Value:
     """Sort the places 0, 1, … of an array by their elements, ascending; equal ones stay in order.
 
-    order, spare: where in agg_i there is room for as many places; returns the one where they are.
+    order, spare: two areas of agg_i with room for all places; returns the one that holds them.
     """
 
     def build(s: Scope, source: Value, size: Value, order: Value, spare: Value) -> None:
@@ -126,13 +123,13 @@ NULLS_FIRST = {plan.DISTINCT: True, plan.ASCENDING: False, plan.ASCENDING_NULLS_
 
 @dataclass(frozen=True)
 class ArrayRoom:
-    """How long an array may become: N times the longest partition, and N elements more."""
+    """The greatest length of an array: N times the longest partition, and N elements more."""
 
     times: int = 0
     more: int = 0
 
     def elements(self, longest: int) -> int:
-        """The most elements if the longest partition has so many rows."""
+        """The most elements if the longest partition has `longest` rows."""
         return self.times * longest + self.more
 
 
@@ -200,7 +197,7 @@ class ArrayEmitter(Emitter):
     _arrays: dict[Expression, Elements]
 
     def begin_arrays(self, places: ArrayPlaces, columns: Value) -> None:
-        """What follows is of this condition. columns: how many columns agg_* have."""
+        """Begin the code of a condition. columns: the number of columns of agg_*."""
         self.array_places, self.columns = places, columns
         self._arrays = {}
 
@@ -272,7 +269,7 @@ class ArrayEmitter(Emitter):
     # ---- arrays ----------------------------------------------------------------------------------------------
 
     def _make(self, expression: Expression) -> Elements:
-        """An array, made here unless it is known."""
+        """The array, made here unless it is known."""
         if expression not in self._arrays:
             begin = self.columns * (self.first_array + self.array_places.numbers[expression])
             self._arrays[expression] = self._make_new(expression, begin)
@@ -419,7 +416,7 @@ class ArrayEmitter(Emitter):
 
     @contextmanager
     def _inside(self, parts: Sequence[Expression]) -> Iterator[None]:
-        """Make what does not change inside a loop; what is made inside is not known after it."""
+        """Make the values that do not change inside a loop; values made inside are unknown after it."""
         for part in parts:
             self._make_ahead(part)
         before = dict(self._known), dict(self._rows), dict(self._arrays)
@@ -427,7 +424,7 @@ class ArrayEmitter(Emitter):
         self._known, self._rows, self._arrays = before
 
     def _make_ahead(self, expression: Expression) -> None:
-        """Make arrays, what is made of them, aggregates and rows whose variables all have a value by now."""
+        """Make arrays, values of arrays, aggregates and rows whose variables all have a value by now."""
         if isinstance(expression, (ArrayExpression, Running)) and self._is_ready(expression):
             if plan.is_array(expression.type):
                 self._make(expression)
@@ -461,8 +458,7 @@ class ArrayEmitter(Emitter):
 
 @dataclass(frozen=True)
 class RunningValues:
-    """keep_row: of each running aggregate, is a row part of its state? arrays: how many there are; room: of the longest
-    of them."""
+    """keep_row: is a row part of the state of each running aggregate? arrays: their number; room: of the longest."""
 
     keep_row: tuple[bool, ...] = ()
     arrays: int = 0
@@ -473,6 +469,6 @@ class RunningValues:
         return RunningValues(tuple(one.keeps_row for one in traits.aggregates), traits.array_rows, traits.array_room)
 
     def shape(self, rows: int) -> tuple[int, int]:
-        """The rows and columns that they take if a match has so many rows."""
+        """The rows and columns needed for matches of `rows` rows."""
         elements = self.room.elements(rows) if self.arrays else 0
         return len(self.keep_row) + self.arrays, max(rows, elements) + 1

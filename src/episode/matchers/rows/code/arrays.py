@@ -1,6 +1,6 @@
 """The arrays that the code of a row pattern works on, by name: those of `matchers.rows.arrays`, row after row.
 
-Numbers that differ from query to query or from feed to feed, and are not a part of the code, are in `settings`.
+Numbers that differ from query to query or from feed to feed, and are not part of the code, are in `settings`.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 
 (UNTIL, WITHIN, LOOKAHEAD, BUDGET, PATIENCE, REACH, LOOKBACK, ROWS, AGGREGATE_ROWS, ALLOWED, MOST_SIFTED) = range(11)
-"""Places of `settings`: rows up to this time are all here; the numbers of `Rules` and `Frames`; how many rows a lane
-(ints, floats, valid) has, and how many columns a running aggregate (agg_i, agg_f, agg_m, agg_n) has; the steps that all
-start rows together may take beyond those that rows account for; the rows that sieves may look through."""
+"""Places of `settings`: all rows up to this time are here; the numbers of `SearchSettings` and `Frames`; the number of
+rows of a lane (ints, floats, valid), and of columns of a running aggregate (agg_i, agg_f, agg_m, agg_n); the steps that
+all start rows together may take beyond the allowance of the rows; the rows that sieves may look through."""
 SETTINGS = 11
 
 _READ: dict[str, Type] = {
@@ -55,18 +55,15 @@ TYPES: ArrayTypes = {name: (type_, False) for name, type_ in _READ.items()} | {
 }
 
 
-# The attempt that a search is in, for emitters of conditions.
-
-
 @dataclass
 class RunningMatch:
     """The running match, in values and variables of the function that is being built.
 
     start, row: its first row, and the row under trial, which is its last one. The instruction that took a row r is
     path[r - origin], from the row `known_from` on; that of the row under trial is written before its condition is
-    asked for. lo, hi: the rows of the partition. number: of the last match before this one.
-    last_row, first_row: of each label that navigations name, the last and the first row in the match, the row under
-    trial included; -1 in last_row: there is none.
+    tested. lo, hi: the rows of the partition. number: of the last match before this one. last_row, first_row: the last
+    and the first row in the match of each label that navigations name, the row under trial included; -1 in last_row if
+    no row has the label.
     """
 
     start: Value
@@ -80,21 +77,21 @@ class RunningMatch:
     first_row: dict[int, Variable] = field(default_factory=dict)
 
 
-# Stacks of untried choices that grow, where attempts are kept: a partition's stack moves to the end of all.
+# Stacks of untried choices that grow, if attempts are kept: a full stack of a partition moves to the end of all.
 
 
 LEAST_STACK = 8
 
 
 def enlarge_stack(c: SearchFrame) -> None:
-    """Twice the room for the stack of this partition, if there is any."""
+    """Double the room for the stack of this partition, if possible."""
     f = c.f
     c.bottom.set(f.value(c.s.call("enlarge_stack", _enlarge, c.k, c.sp, c.bottom, c.stack_room)))
-    c.stack_room.set(c.opened(ROOM))
+    c.stack_room.set(c.get_opened(ROOM))
 
 
 def _enlarge(s: Scope, k: Value, depth: Value, bottom: Value, room: Value) -> None:
-    """Gives where the stack begins now; its room is in `opened`."""
+    """Return where the stack begins now; its room is in `opened`."""
     f = s.f
     larger = f.greatest(LEAST_STACK, room * 2)
     end = s.cursor[STACK_END]
@@ -151,7 +148,7 @@ def _find_last(s: Scope, start: Value, row: Value, origin: Value, mask: Value, o
 
 
 def _give_or_pass(s: Scope, at: Value, origin: Value, mask: Value, left: Variable) -> None:
-    """Give the row if it is of the set, unless rows are left to pass over."""
+    """Return the row if it is in the set, unless rows are left to pass over."""
     f = s.f
     with f.when(is_member(s, mask, at - origin)):
         f.give_if(left.equals(0), at)

@@ -1,7 +1,7 @@
 """Choices of a pattern that need not be remembered: whatever the rows are, the other side is never tried.
 
-A choice begins with a label, or goes another way. It is certain if a row that can be taken by the label cannot be taken
-on the other way, because the conditions exclude each other; or, for the preferred match alone, if a match is sure to be
+A choice begins with a label, or takes another way. It is certain if a row that the label can take cannot be taken on
+the other way, because the conditions exclude each other; or, for the preferred match alone, if a match is sure to be
 found once the label has taken the row.
 """
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from episode.matchers.rows.code.shape import RowShape, RowStep
 
 MOST_STEPS = 300
-"""Larger patterns are not looked at."""
+"""Larger patterns are not analyzed."""
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ _TURNED = {"lt": "gt", "le": "ge", "eq": "eq", "ne": "ne", "gt": "lt", "ge": "le
 
 
 class _Exclusion:
-    """Which labels exclude each other: no row can be taken by both at the same place of a match."""
+    """Pairs of labels that exclude each other: no row can be taken by both at the same place of a match."""
 
     def __init__(self, labels: Sequence[str], conditions: Mapping[str, Condition]) -> None:
         self._labels = labels
@@ -183,7 +183,7 @@ def _disjoint(one: Comparison, other: Comparison) -> bool:
     a, b = right.value, its_right.value
     if a is None or b is None or type(a) is not type(b) or a != a or b != b:
         return False
-    if isinstance(a, (str, bytes)):  # other types of strings have a collation, and all have an order of their own
+    if isinstance(a, (str, bytes)):  # other types of strings have a collation, and each has its own order
         return right.type in ("string", "binary") and first == second == "eq" and a != b
     if first == second == "eq":
         return a != b

@@ -1,7 +1,7 @@
-"""Emits residual conditions of row patterns: what DEFINE says of the rows of the match so far.
+"""Emits residual conditions of row patterns: the conditions of DEFINE on rows of the match so far.
 
 A condition reads rows that it navigates to, running aggregates over the rows taken, labels of rows, and arrays of
-values. Tests that are cheap are made first; what walks the path or an array runs only if they hold.
+values. Cheap tests come first; parts that walk the path or an array run only if they hold.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ class RowConditions(ArrayEmitter):
     # ---- conditions ------------------------------------------------------------------------------------------------
 
     def holds(self, label: int) -> Value | None:  # type: ignore[override]
-        """Emit the residual condition of a label for the row under trial; None: there is none."""
+        """Emit the residual condition of a label for the row under trial; None without such a condition."""
         if not self.traits.residuals[label]:
             return None
         if self.traits.is_large(label) and self._calls:
@@ -164,7 +164,7 @@ class RowConditions(ArrayEmitter):
         return result.value
 
     def value(self, label: int) -> Emitted:
-        """Emit what stands in the place of a label's condition, one expression, at a row of any label."""
+        """Emit the single expression in place of a label's condition, at a row of any label."""
         (expression,) = self.traits.residuals[label]
         self._begin(None, self.traits.arrays[label])
         return self.emit(expression)
@@ -187,7 +187,7 @@ class RowConditions(ArrayEmitter):
         return self.s.call(name, build, *numbers, *rows, result=BOOL)
 
     def _begin(self, label: int | None, arrays: ArrayPlaces) -> None:
-        """What follows is of the row under trial. label: its label; None: that of the path."""
+        """Begin the code for the row under trial. label: its label; None: that of the path."""
         self._label = label
         self.rows = self.s.settings[ROWS]
         self.begin_row(self.f.value(self.match.row), True)
@@ -196,11 +196,11 @@ class RowConditions(ArrayEmitter):
     # ---- rows and values of the match --------------------------------------------------------------------------------
 
     def _beside(self, offset: int) -> tuple[Value, Value | None]:
-        return self._present(self._shifted(self.row, None, offset))
+        return self._present(self._shift_row(self.row, None, offset))
 
     def find_row(self, at: RowRef) -> tuple[Value, Value | None]:
         if isinstance(at, Navigated):
-            return self._present(self._shifted(*self._navigate(at), at.shift))
+            return self._present(self._shift_row(*self._navigate(at), at.shift))
         assert isinstance(at, ExtremeRow), at
         state = self._state_now(at.by)
         assert state.more is not None
@@ -223,8 +223,8 @@ class RowConditions(ArrayEmitter):
         row = find(self.s, self.mask_of(at.labels), at.offset, start, self.row, f.value(match.origin))
         return row, row >= 0
 
-    def _shifted(self, row: Value, present: Value | None, shift: int) -> tuple[Value, Value | None]:
-        """The row so many rows away, if it is in the partition."""
+    def _shift_row(self, row: Value, present: Value | None, shift: int) -> tuple[Value, Value | None]:
+        """The row `shift` rows away, if it is in the partition."""
         if shift == 0:
             return row, present
         row = row + shift

@@ -27,23 +27,33 @@ def begin_frames(s: Scope, start: Operand, lo: Operand) -> None:
 
 
 def next_start_in_frames(
-    s: Scope, seek: bool, reaches_all: bool, start: Operand, partition_end: Operand, leaps: bool, first_bits: Value
+    s: Scope,
+    seek: bool,
+    reaches_all: bool,
+    start: Operand,
+    partition_end: Operand,
+    skips_bare_starts: bool,
+    first_bits: Value,
 ) -> tuple[Value, Value]:
     """The next start row from `start` on, and the end of the frame in which it is tried; the end of the partition twice
-    if there is none.
+    if no start row is left.
 
-    seek: SEEK, not INITIAL. reaches_all: is the reach ALL_ROWS? leaps: are start rows passed over that offer no first
-    label? first_bits: the first labels, as bits (uint64).
+    seek: SEEK, not INITIAL. reaches_all: is the reach ALL_ROWS? skips_bare: are start rows passed over that offer no
+    first label? first_bits: the first labels, as bits (uint64).
     """
     f, place = s.f, s.frame_place
     if seek:
         start = s.call(
             "next_start_in_frames",
-            partial(_seek, reaches_all=reaches_all, leaps=leaps),
+            partial(_seek, reaches_all=reaches_all, skips_bare_starts=skips_bare_starts),
             start, partition_end, first_bits,
         )  # fmt: skip
     else:
-        start = s.call("past_bare_rows", _past_bare_rows, start, partition_end, first_bits) if leaps else f.value(start)
+        start = (
+            s.call("past_bare_rows", _past_bare_rows, start, partition_end, first_bits)
+            if skips_bare_starts
+            else f.value(start)
+        )
         place[FRAME_AT] = start
     return start, _frame_end(s, reaches_all, place[FRAME_AT], partition_end)
 
@@ -61,7 +71,9 @@ def _past_bare_rows(s: Scope, begin: Value, end: Value, first_bits: Value) -> No
     f.give(f.greatest(begin, end))
 
 
-def _seek(s: Scope, first: Value, partition_end: Value, first_bits: Value, reaches_all: bool, leaps: bool) -> None:
+def _seek(
+    s: Scope, first: Value, partition_end: Value, first_bits: Value, reaches_all: bool, skips_bare_starts: bool
+) -> None:
     f, place = s.f, s.frame_place
     start = f.variable("start", first)
     with f.during(lambda: place[FRAME_AT] < partition_end):
@@ -70,7 +82,7 @@ def _seek(s: Scope, first: Value, partition_end: Value, first_bits: Value, reach
             with f.when(start >= at + s.settings[LOOKBACK]):
                 start.set(f.greatest(start, place[BARREN]))
         end = _frame_end(s, reaches_all, at, partition_end)
-        if leaps:
+        if skips_bare_starts:
             start.set(s.call("past_known_bare_rows", _past_known_bare_rows, start, end, first_bits))
         f.give_if(start < end, start)
         place[BARREN] = f.greatest(place[BARREN], end)
@@ -80,20 +92,20 @@ def _seek(s: Scope, first: Value, partition_end: Value, first_bits: Value, reach
 
 
 def _past_known_bare_rows(s: Scope, begin: Value, end: Value, first_bits: Value) -> None:
-    """The first row that offers a first label; rows that are known to offer none are not looked at again."""
+    """The first row that offers a first label; rows known to offer none are not read again."""
     f, place = s.f, s.frame_place
     known_from, known_to = place[BARE_FROM], place[BARE_TO]
     is_known = (known_from <= begin) & (begin < known_to)
-    leapt = f.select(is_known, f.least(known_to, end), begin)
-    start = s.call("past_bare_rows", _past_bare_rows, leapt, end, first_bits)
-    touches = (known_from <= leapt) & (leapt <= known_to)
-    place[BARE_FROM] = f.select(touches, known_from, leapt)
-    place[BARE_TO] = f.greatest(f.select(touches, known_to, leapt), start)
+    begin_at = f.select(is_known, f.least(known_to, end), begin)
+    start = s.call("past_bare_rows", _past_bare_rows, begin_at, end, first_bits)
+    touches = (known_from <= begin_at) & (begin_at <= known_to)
+    place[BARE_FROM] = f.select(touches, known_from, begin_at)
+    place[BARE_TO] = f.greatest(f.select(touches, known_to, begin_at), start)
     f.give(start)
 
 
 def to_next_frame(s: Scope, start: Operand, after: Operand) -> None:
-    """A match of `start` was found: the row at `after` is the next one that wants a match."""
+    """Move to the frame of the row `after`, once a match of `start` was found."""
     place = s.frame_place
     place[BARREN] = s.f.greatest(place[BARREN], start)
     place[FRAME_AT] = after

@@ -1,4 +1,4 @@
-"""What an attempt gives: matches and their numbers, rows that wait, and where the search continues."""
+"""Emits the outcomes of attempts: matches and their numbers, rows that wait, and where the search continues."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from episode.matchers.rows.arrays import (
     TURNS_FULL,
 )
 from episode.matchers.rows.code import frames as framing
-from episode.matchers.rows.code import ways as waiting_ways
+from episode.matchers.rows.code import waiting_ways
 from episode.matchers.rows.code.arrays import ALLOWED
 from episode.matchers.rows.code.paths import (
     NO_ROOM,
@@ -55,15 +55,15 @@ from episode.matchers.rows.code.paths import (
     with_match,
 )
 from episode.matchers.rows.code.search import SearchFrame, give_unmatched, put_match, write_cursor
-from episode.matchers.rows.code.sifting import keep_sieve
-from episode.matchers.rows.code.ways import KNOWN_FROM, TURNS_FROM
+from episode.matchers.rows.code.sieves import keep_sieve
+from episode.matchers.rows.code.waiting_ways import KNOWN_FROM, TURNS_FROM
 from episode.native.ir import BOOL, Block, Operand, Value
 
 # ---- ACCEPT ------------------------------------------------------------------------------------------------------
 
 
 def accept(c: SearchFrame, fail: Block) -> None:
-    """The rows from the start row to the row before this one are a match."""
+    """Accept the rows from the start row to the row before this one as a match."""
     f, s, shape = c.f, c.s, c.shape
     depth = c.row - c.start
     if shape.mode == PREFERRED:
@@ -86,7 +86,7 @@ def accept(c: SearchFrame, fail: Block) -> None:
 
 
 def _accept_new_end(c: SearchFrame, depth: Value) -> None:
-    """ALL and INCREMENTAL: the first match of this start row that ends here."""
+    """Accept the first match of this start row that ends here (ALL and INCREMENTAL)."""
     f, s, shape = c.f, c.s, c.shape
     end = c.row - 1
     keep = f.constant(True, BOOL)
@@ -97,11 +97,11 @@ def _accept_new_end(c: SearchFrame, depth: Value) -> None:
         wanted = keep if shape.skip < FIRST_LABEL else f.constant(True, BOOL)
         with f.when((s.rare[KNOWN_FROM] > c.start) & wanted):
             waiting_ways.write_path(s, c.start, c.origin)
-    if c.lists is None:
+    if c.lists_found is None:
         with f.when(keep):
             _put_found(c, depth)
     else:
-        with f.either(c.lists) as otherwise:
+        with f.either(c.lists_found) as otherwise:
             added = with_match(s, c.latest, c.start, c.row, c.origin)
             with f.when(added.equals(NO_ROOM)):
                 c.be_full(TURNS_FULL)
@@ -126,7 +126,7 @@ def _put_found(c: SearchFrame, depth: Value) -> None:
 
 
 def need_room(c: SearchFrame, length: Operand, otherwise: Block) -> None:
-    """Room for one more match with a path of this length."""
+    """Check that there is room for one more match with a path of this length."""
     f, s = c.f, c.s
     with f.when(c.outs >= s.out_kind.length):
         c.be_full(OUTPUT_FULL, otherwise)
@@ -146,7 +146,7 @@ def copy_path(c: SearchFrame, source: str, begin: Value, length: Operand) -> Non
 
 
 def emit_outcomes(c: SearchFrame) -> None:
-    """Every way in which an attempt can end."""
+    """Emit every way in which an attempt can end."""
     f, s = c.f, c.s
     if c.shape.mode == PREFERRED:
         f.at(c.accepted)
@@ -185,7 +185,7 @@ def _account(c: SearchFrame) -> None:
             excess = taken - (c.furthest - c.start + 1) * STEPS_PER_ROW
         else:
             given = f.greatest(c.length, c.used - c.found_path) * STEPS_PER_ROW
-            excess = taken - c.rushed + c.rushed.divide(8) - given
+            excess = taken - c.loop_steps + c.loop_steps.divide(8) - given
         s.cursor[EXCESS] = s.cursor[EXCESS] + f.greatest(0, excess)
         with f.when(s.cursor[EXCESS] > s.settings[ALLOWED]):
             s.cursor[STATUS_ROW] = c.start
@@ -193,7 +193,7 @@ def _account(c: SearchFrame) -> None:
 
 
 def _end_of_ways(c: SearchFrame) -> None:
-    """All ways were taken: what is the result?"""
+    """Give the result after all ways were taken."""
     f, shape = c.f, c.shape
     if shape.mode == PREFERRED:
         f.jump(c.nothing)
@@ -214,7 +214,7 @@ def _end_of_ways(c: SearchFrame) -> None:
 
 
 def _leave_incremental(c: SearchFrame) -> None:
-    """The start row has ways that wait; those after it wait for them."""
+    """Leave the partition: the start row has ways that wait, and those after it wait for them."""
     f, s, shape = c.f, c.s, c.shape
     s.explored_start[c.k] = c.start
     if shape.by_way:
@@ -225,7 +225,7 @@ def _leave_incremental(c: SearchFrame) -> None:
 
 
 def _add_pending(c: SearchFrame) -> None:
-    """The matches of this start row get numbers in the order of their ends, with others of the partition."""
+    """Mark the matches of this start row as pending: they are numbered by their ends, with others of the partition."""
     f, s = c.f, c.s
     with f.loop(c.found_from, c.outs) as at:
         s.pending[c.pendings] = at
@@ -233,14 +233,14 @@ def _add_pending(c: SearchFrame) -> None:
 
 
 def _wait(c: SearchFrame) -> None:
-    """The attempt needs rows to come."""
+    """Suspend the attempt until rows come."""
     f, shape = c.f, c.shape
     if shape.mode == INCREMENTAL or shape.final:
         f.jump(c.exhausted)  # never reached
         return
     if shape.by_attempt:
         keep_attempt(c, c.row, c.pc, c.sp, c.length)
-        c.set_opened(OPEN, c.lists if c.lists is not None else 1)
+        c.set_opened(OPEN, c.lists_found if c.lists_found is not None else 1)
     _account(c)
     if shape.exhaustive:
         c.outs.set(c.found_from)
@@ -255,14 +255,14 @@ def _give_attempt_up(c: SearchFrame) -> None:
         full = c.full
         with f.when(full.equals(STACK_FULL) | full.equals(MEMORY_NEEDED) | full.equals(TURNS_FULL)):
             keep_attempt(c, c.row, c.pc, c.sp, c.length)
-            c.set_opened(OPEN, c.lists if c.lists is not None else 1)
+            c.set_opened(OPEN, c.lists_found if c.lists_found is not None else 1)
     c.outs.set(c.found_from)
     c.used.set(c.found_path)
     f.jump(c.partition_full)
 
 
 def _give_nothing(c: SearchFrame) -> None:
-    """The start row has no match."""
+    """Leave the start row without a match."""
     f, shape = c.f, c.shape
     if shape.mode == INCREMENTAL and shape.nullable:
         with f.when(~c.has_empty):
@@ -299,7 +299,7 @@ def _give(c: SearchFrame) -> None:
 
 
 def _give_one(c: SearchFrame) -> None:
-    """A match, or an empty one."""
+    """Emit a match, or an empty one."""
     f, s, shape = c.f, c.s, c.shape
     length = c.length.value
     need_room(c, length, c.partition_full)
@@ -317,10 +317,10 @@ def _give_one(c: SearchFrame) -> None:
 
 
 def _give_several(c: SearchFrame) -> None:
-    """The matches of this start are in the output already (or in lists): they get their order and number."""
+    """Order and number the matches of this start, which are in the output already (or in lists)."""
     f, s, shape = c.f, c.s, c.shape
-    if c.lists is not None:
-        with f.when(c.lists):
+    if c.lists_found is not None:
+        with f.when(c.lists_found):
             matches, rows = matches_before(s, c.latest)
             with f.when(c.outs + matches > s.out_kind.length):
                 _keep_at_end(c, OUTPUT_FULL)
@@ -336,14 +336,14 @@ def _give_several(c: SearchFrame) -> None:
 
 
 def _keep_at_end(c: SearchFrame, status: int) -> None:
-    """There is no room for the matches: the attempt continues at the end of the search."""
+    """Suspend the attempt at its end if the matches do not fit; it continues there."""
     keep_attempt(c, c.start + c.length, len(c.shape.steps) - 1, 0, c.length)
     c.set_opened(OPEN, 1)
     c.be_full(status, c.partition_full)
 
 
 def _skip(c: SearchFrame) -> None:
-    """Where the search continues after a match."""
+    """Move to the start row after a match."""
     f, s, shape = c.f, c.s, c.shape
     c.cover.set(f.greatest(c.cover, f.select(c.length > 0, c.start + c.length, c.cover)))
     one_on = c.start + 1 if shape.frames is None else s.frame_place[framing.FRAME_AT] + 1
@@ -372,7 +372,7 @@ def _skip(c: SearchFrame) -> None:
 
 
 def keep_attempt(c: SearchFrame, row: Operand, pc: Operand, depth: Operand, length: Operand) -> None:
-    """The attempt of this partition continues from here; see `Attempts`."""
+    """Keep the attempt of this partition, to continue from here; see `Attempts`."""
     for field, value in (
         (ROW, row), (PC, pc), (DEPTH, depth), (STEPS, c.steps), (ATTEMPT, c.mine), (STAMP, c.stamp),
         (REMEMBERING, c.memory_on), (LENGTH, length), (HAS_EMPTY, c.has_empty), (CUT_AT, c.cut), (SIEVE, c.sieve),
@@ -395,15 +395,15 @@ def _marks(c: SearchFrame):  # type: ignore[no-untyped-def]
 
 
 def restore_attempt(c: SearchFrame) -> None:
-    """The attempt of this partition is as it was kept."""
+    """Restore the attempt of this partition as it was kept."""
     c.set_opened(OPEN, 0)
     for field, variable in (
         (ROW, c.row), (PC, c.pc), (DEPTH, c.sp), (STEPS, c.steps), (ATTEMPT, c.mine), (STAMP, c.stamp),
         (LENGTH, c.length), (CUT_AT, c.cut), (SIEVE, c.sieve), (LATEST, c.latest), (AT_LABEL, c.label_place),
     ):  # fmt: skip
-        variable.set(c.opened(field))
-    c.memory_on.set(c.opened(REMEMBERING).differs(0))
-    c.has_empty.set(c.opened(HAS_EMPTY).differs(0))
+        variable.set(c.get_opened(field))
+    c.memory_on.set(c.get_opened(REMEMBERING).differs(0))
+    c.has_empty.set(c.get_opened(HAS_EMPTY).differs(0))
     for place, mark in _marks(c):
         if mark is not None:
             mark.set(c.s.marks[c.partitions * place + c.k])
@@ -415,7 +415,7 @@ def restore_attempt(c: SearchFrame) -> None:
 
 
 def _leave_for_room(c: SearchFrame) -> None:
-    """More room is needed: everything is as before the attempt."""
+    """Leave to get more room: everything is as before the attempt."""
     f, s, shape = c.f, c.s, c.shape
     if shape.mode == INCREMENTAL:
         c.outs.set(c.partition_outs)
@@ -442,7 +442,7 @@ def _end_partition(c: SearchFrame) -> None:
         keep_sieve(s, k)
     if shape.by_way:
         waiting_ways.settle_ways(s, k, c.way)
-    if shape.kept and shape.looks:
+    if shape.kept and shape.seeks_labels:
         for at in range(shape.required):
             s.sought[c.partitions * at + k] = s.seek[at]
     c.k.set(k + 1)

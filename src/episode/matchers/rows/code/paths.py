@@ -13,11 +13,10 @@ from episode.native.builder import Function, Program, Scope
 from episode.native.ir import I64, U64, Array, Operand, Value
 from episode.native.running import compiled_for
 
-# Paths of matches in little room: the places where the instruction changes that takes their rows.
-#
-# A turn is (the instruction, up to which row, the turn before); rows are counted from the start row, so that turns stay
-# as they are when rows move. Paths that begin alike share turns. A match found so far by an attempt of ALL MATCHES is
-# also an entry: (-1 - its length, its last turn, the match found before it).
+# Paths of matches in little room: the places where the instruction changes that takes their rows. A turn is (the
+# instruction, up to which row, the turn before); rows are counted from the start row, so that turns stay as they are
+# when rows move. Paths that begin alike share turns. A match found so far by an attempt of ALL MATCHES is also an
+# entry: (-1 - its length, its last turn, the match found before it).
 
 
 TAKEN_BY, UNTIL, BEFORE = range(3)
@@ -95,7 +94,7 @@ def _add_turn(s: Scope, taken_by: Value, until: Value, before: Value) -> None:
 
 
 def matches_before(s: Scope, latest: Operand) -> tuple[Value, Value]:
-    """How many matches have been found up to the latest, and how many rows they have."""
+    """The number of matches found up to the latest, and of their rows."""
     f = s.f
     match, count, rows = f.variable("match", latest), f.variable("count", 0), f.variable("rows", 0)
     with f.during(lambda: match >= 0):
@@ -196,7 +195,7 @@ def _references(f: Function, turns: Array, at: Value) -> Iterator[tuple[int, Val
 
 
 Key = Callable[[Scope, Value], Value]
-"""What matches are sorted by: a number of each match of the output."""
+"""The sort key of a match of the output."""
 
 
 def order_by_length(s: Scope, begin: Operand, end: Operand, number: Operand) -> Value:
@@ -254,7 +253,7 @@ def _sort(s: Scope, name: str, count: Value, key: Key) -> Value:
 
 
 def place_of_label(s: Scope, first: bool, path: str, begin: Operand, length: Operand, labels: int) -> Value:
-    """The first or last row of a match with one of the labels, counted from its first one; -1 if there is none.
+    """The first or last row of a match with one of the labels, counted from its first row; -1 if no row has one.
 
     path: the array with its instructions, from `begin` on. labels: a bit for each of them.
     """
@@ -278,11 +277,11 @@ def hold_back(
     s: Scope, at_end: Operand, hi: Operand, is_taken: Operand, first_out: Operand, outs: Operand, used: Operand,
     pendings: Operand,
 ) -> tuple[Value, Value, Value, Value]:  # fmt: skip
-    """INCREMENTAL MATCH if `$` keeps a match from at_end undecided that would end with the last row.
+    """Hold an INCREMENTAL MATCH back that ends with the last row, while `$` keeps a match from at_end undecided.
 
-    What ends there from that start on waits with it: it is taken out of the output again. Matches of a partition are
-    pending in the order in which they were found. is_taken: does a match end there? Returns (undecided, outs, used,
-    pendings).
+    Matches from that start on with this end wait with it: they are taken out of the output again. Matches of a
+    partition are pending in the order in which they were found. is_taken: does a match end there? Returns
+    (undecided, outs, used, pendings).
     """
     f = s.f
     gone = s.call("hold_back", _hold_back, at_end, hi, first_out, outs, used, pendings)
@@ -292,7 +291,7 @@ def hold_back(
 
 
 def _hold_back(s: Scope, at_end: Value, hi: Value, first: Value, outs: Value, used: Value, pendings: Value) -> None:
-    """Take the match out, if there is one: how many rows it has, or 0."""
+    """Take the match out, if it exists; return the number of its rows, or 0."""
     f = s.f
     with f.loop(first, outs) as i:
         gone = s.out_length[i]

@@ -1,15 +1,15 @@
-"""The search of a row pattern as code: partitions, start rows, and where an attempt begins.
+"""Emits the search of a row pattern: partitions, start rows, and where an attempt begins.
 
 For every start row the pattern runs depth first; the first way to ACCEPT is the preferred match (SQL:2016 part 5,
-DejaVu's modes). Conditions of single rows are bits that are there before; conditions that depend on the match are
-emitted where the pattern tries a row (`attempts`). What an attempt gives is in `outcomes`. A query's code has what the
-query needs: see `RowShape`.
+DejaVu's modes). Conditions of single rows are bits computed before; conditions that depend on the match are emitted
+where the pattern tries a row (`instructions`). The results of an attempt are in `outcomes`. A query's code has only
+what the query needs: see `RowShape`.
 
-An attempt that needs rows to come waits. Where attempts are kept, all that it has done so far stays in arrays by row of
-the batch, and it continues from there when rows come; elsewhere it starts over. Nothing that it has done can turn out
-otherwise with more rows: rows are looked at only if they and the rows that NEXT needs are there, `$` waits at the last
+An attempt that needs rows to come waits. If attempts are kept, all that it has done so far stays in arrays by row of
+the batch, and it continues from there when rows come; otherwise it starts over. Nothing that it has done can turn out
+otherwise with more rows: rows are read only if they and the rows that NEXT needs are present, `$` waits at the last
 row, and a window that has ended has ended for good. INCREMENTAL MATCH does not wait at one place: it takes all ways,
-and those that come to the last row are kept one by one (`ways`).
+and those that come to the last row are kept one by one (`waiting_ways`).
 """
 
 from __future__ import annotations
@@ -21,36 +21,36 @@ from episode.matchers.codes import UNMATCHED
 from episode.matchers.rows.arrays import (
     ALL_STEPS,
     AT_LABEL,
+    AT_LIMIT,
     AT_PARTITION,
     ATTEMPTS,
-    CRAMPED,
     FINE,
     GENERATION,
     LENGTH,
-    LOOKS_AFTER,
     MEMORY_AFTER,
     NEXT_ROW,
     NO_MEMORY,
+    NOT_SOUGHT,
     OPEN,
     OUTPUT_FULL,
     OUTS,
     PASSED,
     PATHS,
     ROOM,
+    SEEK_LABELS_AFTER,
     SIEVE,
     STACK,
     STEPS,
     STUCK,
     TURNS_FULL,
-    UNLOOKED,
     UNSIFTED,
     WAYS_FULL,
 )
 from episode.matchers.rows.code import frames as framing
-from episode.matchers.rows.code import ways as waiting_ways
+from episode.matchers.rows.code import waiting_ways
 from episode.matchers.rows.code.arrays import BUDGET, LOOKAHEAD, PATIENCE, TYPES, UNTIL, WITHIN, RunningMatch
-from episode.matchers.rows.code.sifting import FAILS, UNDECIDED, begin_sieve, seek_labels, sift
-from episode.matchers.rows.code.ways import (
+from episode.matchers.rows.code.sieves import FAILS, UNDECIDED, begin_sieve, seek_labels, sift
+from episode.matchers.rows.code.waiting_ways import (
     DONE,
     FROM,
     GIVEN_UP,
@@ -72,7 +72,7 @@ if TYPE_CHECKING:
 
 
 class SearchFrame:
-    """The function under construction: its variables, its blocks, and what every part of the search needs."""
+    """The function under construction: its variables and blocks, and the values that every part of the search needs."""
 
     def __init__(
         self, shape: RowShape, choices: Choices, conditions: Callable[[Scope, RunningMatch], RowConditions]
@@ -89,7 +89,7 @@ class SearchFrame:
         self.generation, self.attempts = number("generation", s.cursor[GENERATION]), number("attempts", 0)
         self.attempts.set(s.cursor[ATTEMPTS])
         self.all_steps = number("all_steps", s.cursor[ALL_STEPS])
-        self.lists = number("lists", s.cursor[CRAMPED].equals(0)) if shape.keeps_lists else None
+        self.lists_found = number("lists", s.cursor[AT_LIMIT].equals(0)) if shape.keeps_lists else None
         # of a partition
         self.k = number("k", s.cursor[AT_PARTITION])
         self.lo, self.hi, self.start = number("lo"), number("hi"), number("start")
@@ -107,7 +107,7 @@ class SearchFrame:
         self.row, self.pc, self.sp = number("row"), number("pc"), number("sp")
         self.steps, self.before, self.alarm = number("steps"), number("before"), number("alarm")
         self.furthest, self.frontier = number("furthest"), number("frontier")
-        self.length, self.label_place, self.rushed = number("length"), number("label_place"), number("rushed")
+        self.length, self.label_place, self.loop_steps = number("length"), number("label_place"), number("rushed")
         self.found_from, self.found_path = number("found_from"), number("found_path")
         self.mine, self.latest, self.cut = number("mine"), number("latest"), number("cut")
         self.sieve, self.base = number("sieve"), number("base")
@@ -139,7 +139,7 @@ class SearchFrame:
 
     # ---- small things -----------------------------------------------------------------------------------------
 
-    def opened(self, field: int) -> Value:
+    def get_opened(self, field: int) -> Value:
         return self.s.opened[self.partitions * field + self.k]
 
     def set_opened(self, field: int, value: Operand) -> None:
@@ -158,7 +158,7 @@ class SearchFrame:
         return (self.s.time[row] - self.s.time[self.start]).bits_as(U64) > self.within
 
     def window_ended(self) -> Value:
-        """Are all rows of the window here, or before, in time?"""
+        """Has every row of the window come, in time?"""
         f, begin = self.f, self.s.time[self.start]
         if not self.shape.windowed:
             return f.constant(False, BOOL)
@@ -170,13 +170,13 @@ class SearchFrame:
         self.f.jump(to or self.attempt_full)
 
     def forget_ways(self) -> None:
-        """Pass over the other ways of the start row that wait."""
+        """Skip the other ways of the start row that wait."""
         s, f = self.s, self.f
         with f.during(lambda: waiting_ways.has_more(s, self.start, self.way.width)):
             s.rare[DONE] = s.rare[DONE] + 1
 
     def fill_marks(self) -> None:
-        """Write the rows of labels where functions read them."""
+        """Write the rows of labels to the arrays that functions read."""
         for label, last in self.match.last_row.items():
             self.s.last_row[label] = last
             self.s.first_row[label] = self.match.first_row[label]
@@ -239,15 +239,15 @@ def _begin_partition(c: SearchFrame) -> None:
     if shape.by_way:
         waiting_ways.begin_partition(s, k, True)
     if shape.kept:
-        c.resumes.set(c.opened(OPEN).differs(0))
+        c.resumes.set(c.get_opened(OPEN).differs(0))
     if shape.by_attempt:
-        c.bottom.set(c.opened(STACK))
-        c.stack_room.set(c.opened(ROOM))
-        if c.lists is not None:
-            with f.when(c.resumes & ~c.lists):
+        c.bottom.set(c.get_opened(STACK))
+        c.stack_room.set(c.get_opened(ROOM))
+        if c.lists_found is not None:
+            with f.when(c.resumes & ~c.lists_found):
                 c.set_opened(OPEN, 0)
                 c.resumes.set(False)
-    if shape.looks:
+    if shape.seeks_labels:
         for at in range(shape.required):
             s.seek[at] = s.sought[c.partitions * at + k] if shape.kept else c.lo.value
     if shape.frames is not None:
@@ -268,21 +268,21 @@ def _choose_start(c: SearchFrame) -> None:
                     c.start.set(f.greatest(c.start, s.explored_start[c.k] + 1))
     if shape.frames is not None:
         start, end = framing.next_start_in_frames(
-            s, shape.frames.seek, shape.frames.endless, c.start, s.key_hi[c.k], shape.leaps,
+            s, shape.frames.seek, shape.frames.endless, c.start, s.key_hi[c.k], shape.skips_bare_starts,
             f.constant(shape.first_bits, U64),
         )  # fmt: skip
         c.start.set(start)
         c.hi.set(end)
         c.lo.set(s.frame_place[framing.FRAME_AT])
-    elif shape.leaps:
+    elif shape.skips_bare_starts:
         if shape.kept:
             with f.when(~c.resumes):
-                _leap(c)
+                _skip_bare_starts(c)
         else:
-            _leap(c)
+            _skip_bare_starts(c)
     f.jump_unless(c.start < c.available, c.end_partition)
     c.lacking.set(False)
-    c.sieve.set(UNLOOKED if shape.looks else UNSIFTED if shape.sifts else PASSED)
+    c.sieve.set(NOT_SOUGHT if shape.seeks_labels else UNSIFTED if shape.sifts else PASSED)
     if not shape.nullable and not shape.counting:
         if shape.kept:
             with f.when(~c.resumes):
@@ -293,17 +293,17 @@ def _choose_start(c: SearchFrame) -> None:
         _look_again(c)
 
 
-def _leap(c: SearchFrame) -> None:
+def _skip_bare_starts(c: SearchFrame) -> None:
     """Pass over start rows that offer no first label."""
-    with c.f.during(lambda: c.start < c.available) as leapt:
-        c.f.jump_if(c.offers(c.start, c.shape.first_bits), leapt)
+    with c.f.during(lambda: c.start < c.available) as offered:
+        c.f.jump_if(c.offers(c.start, c.shape.first_bits), offered)
         c.start.set(c.start + 1)
 
 
 def _look_at_two_rows(c: SearchFrame) -> None:
     """Dismiss a start row that offers no first label, or whose successor offers none that may follow."""
     f, shape = c.f, c.shape
-    if not shape.leaps:
+    if not shape.skips_bare_starts:
         f.jump_unless(c.offers(c.start, shape.first_bits), c.dismissed)
     if shape.one_row_enough:
         return
@@ -316,7 +316,7 @@ def _look_at_two_rows(c: SearchFrame) -> None:
 
 
 def look_for_labels(c: SearchFrame, otherwise: Block) -> None:
-    """Dismiss a start row whose window lacks a label that every match has; `lacking`: if none has come yet."""
+    """Dismiss a start row whose window lacks a label that every match has; set `lacking` if it may still come."""
     f, shape = c.f, c.shape
     c.sieve.set(UNSIFTED if shape.sifts else PASSED)
     dismissed, lacking = seek_labels(c.s, shape.required, c.start, c.available, c.hi, shape.windowed, shape.final)
@@ -332,28 +332,28 @@ def run_sieve(c: SearchFrame) -> Value:
 
 
 def _look_again(c: SearchFrame) -> None:
-    """Before an attempt continues: are its labels there, and a row that passes the sieve?"""
+    """Check, before an attempt continues, that its labels are present, and a row that passes the sieve."""
     f, shape = c.f, c.shape
-    if shape.looks and shape.by_way:
+    if shape.seeks_labels and shape.by_way:
         look_for_labels(c, c.dismissed)
-    elif shape.looks:
+    elif shape.seeks_labels:
         with f.when(c.resumes):
             look_for_labels(c, c.dismissed)
     if shape.by_attempt and shape.sifts:
-        with f.when(c.resumes & c.opened(SIEVE).equals(STUCK)):
+        with f.when(c.resumes & c.get_opened(SIEVE).equals(STUCK)):
             status = run_sieve(c)
             f.jump_if(status.equals(UNDECIDED), c.end_partition)
             c.set_opened(SIEVE, PASSED)
             f.jump_if(status.equals(FAILS), c.dismissed)
-    if shape.by_attempt and shape.looks and not shape.with_unmatched:
-        f.jump_if(c.resumes & c.lacking & (c.opened(STEPS) > c.patience), c.end_partition)
-    if shape.by_way and shape.looks:
+    if shape.by_attempt and shape.seeks_labels and not shape.with_unmatched:
+        f.jump_if(c.resumes & c.lacking & (c.get_opened(STEPS) > c.patience), c.end_partition)
+    if shape.by_way and shape.seeks_labels:
         with f.when(c.lacking & c.s.rare[KEEPS].differs(0)):
             _stay_without_label(c)
 
 
 def _stay_without_label(c: SearchFrame) -> None:
-    """Before the label comes, no way can end: those that wait stay, and a start row waits where it is."""
+    """Keep ways and start rows waiting: before the label comes, no way can end."""
     f, s, shape = c.f, c.s, c.shape
     with f.when(c.hold < 0):
         c.hold.set(c.start)
@@ -380,7 +380,7 @@ def _stay_without_label(c: SearchFrame) -> None:
 
 
 def leave_without_room(c: SearchFrame, kept_as: Variable, to: Block) -> None:
-    """Make room first for a way that could not be kept."""
+    """Leave to make room if a way could not be kept."""
     f = c.f
     with f.when(kept_as.differs(KEPT) & kept_as.differs(GIVEN_UP)):
         c.full.set(f.select(kept_as.equals(NO_ROOM_FOR_WAYS), WAYS_FULL, TURNS_FULL))
@@ -401,7 +401,7 @@ def _dismiss(c: SearchFrame) -> None:
 
 
 def give_unmatched(c: SearchFrame) -> None:
-    """Give a start row that is in no match, if these are wanted."""
+    """Emit a start row without a match, if these are wanted."""
     f, s = c.f, c.s
     if not c.shape.with_unmatched:
         return
@@ -412,7 +412,7 @@ def give_unmatched(c: SearchFrame) -> None:
 
 
 def put_match(c: SearchFrame, kind: Operand, length: Operand) -> None:
-    """A match without its path; `used` is where that ends."""
+    """Put a match without its path; `used` is the end of the path."""
     s = c.s
     s.out_kind[c.outs] = kind
     s.out_start[c.outs] = c.start
@@ -422,14 +422,14 @@ def put_match(c: SearchFrame, kind: Operand, length: Operand) -> None:
 
 
 def emit_begin(c: SearchFrame, enter: Block) -> None:
-    """An attempt begins, or one that waited continues. enter: the first instruction."""
+    """Begin an attempt, or resume one that waited. enter: the first instruction."""
     f, s, shape = c.f, c.s, c.shape
     f.at(c.begin)
     c.length.set(-1)
     c.has_empty.set(False)
     c.waiting.set(False)
     c.cut.set(0)
-    c.rushed.set(0)
+    c.loop_steps.set(0)
     c.found_from.set(c.outs)
     c.found_path.set(c.used)
     c.latest.set(-1)
@@ -463,7 +463,7 @@ def emit_begin(c: SearchFrame, enter: Block) -> None:
 
 
 def _begin_memory(c: SearchFrame) -> None:
-    """A new generation of marks, unless what was remembered still holds."""
+    """Begin a new generation of marks, unless the remembered choices still hold."""
     f, shape = c.f, c.shape
     if not shape.exhaustive and not c.remembers:
         return
@@ -483,20 +483,20 @@ def _begin_memory(c: SearchFrame) -> None:
 
 
 def first_alarm(c: SearchFrame) -> Value:
-    """How many steps an attempt takes before it is looked at."""
+    """The number of steps of an attempt before its first check."""
     f, shape = c.f, c.shape
-    if shape.looks and not shape.kept:
-        return f.value(LOOKS_AFTER)
-    if shape.looks or shape.sifts:
-        return f.least(LOOKS_AFTER if shape.looks else MEMORY_AFTER, c.patience)
+    if shape.seeks_labels and not shape.kept:
+        return f.value(SEEK_LABELS_AFTER)
+    if shape.seeks_labels or shape.sifts:
+        return f.least(SEEK_LABELS_AFTER if shape.seeks_labels else MEMORY_AFTER, c.patience)
     return f.value(MEMORY_AFTER)
 
 
 def _resume_way(c: SearchFrame) -> None:
     s, shape = c.s, c.shape
     if shape.skip != NEXT_ROW:
-        c.length.set(c.opened(LENGTH))
-        c.label_place.set(c.opened(AT_LABEL))
+        c.length.set(c.get_opened(LENGTH))
+        c.label_place.set(c.get_opened(AT_LABEL))
     c.steps.set(s.ways[(s.rare[FROM] + s.rare[DONE]) * c.way.width + WAY_STEPS])
     c.before.set(c.steps)
     c.sieve.set(PASSED)
@@ -506,7 +506,7 @@ def _resume_way(c: SearchFrame) -> None:
 
 
 def take_way_up(c: SearchFrame) -> None:
-    """The next way of the start row continues."""
+    """Resume the next way of the start row."""
     row, pc = waiting_ways.take_way_up(c.s, c.way, c.start, c.origin, c.conditions.walks_path or c.shape.counting)
     c.read_marks()
     c.row.set(row)
@@ -515,11 +515,11 @@ def take_way_up(c: SearchFrame) -> None:
 
 
 def take_attempt_up(c: SearchFrame) -> None:
-    """The attempt of this partition continues: see `outcomes.keep_attempt`."""
+    """Resume the attempt of this partition: see `outcomes.keep_attempt`."""
     from episode.matchers.rows.code.outcomes import restore_attempt
 
     restore_attempt(c)
-    with c.f.when(c.sieve.equals(UNLOOKED)):
+    with c.f.when(c.sieve.equals(NOT_SOUGHT)):
         c.sieve.set(UNSIFTED if c.shape.sifts else PASSED)
     c.before.set(c.steps)
     c.furthest.set(c.row)

@@ -1,4 +1,4 @@
-"""What the code of a row pattern depends on, known before any code is built: everything else is data."""
+"""The shape of a row pattern: everything that its code depends on; all else is data."""
 
 from __future__ import annotations
 
@@ -50,11 +50,8 @@ from episode.plan.rows.plan import RowPatternPlan
 from episode.plan.types import is_words, lane_of
 
 if TYPE_CHECKING:
-    from episode.matchers.rows.arrays import Frames, RowProgram, Rules
-    from episode.matchers.rows.code.sifting import SieveColumns
-
-
-# What the residual conditions of a query need, known before any code is built.
+    from episode.matchers.rows.arrays import Frames, RowProgram, SearchSettings
+    from episode.matchers.rows.code.sieves import SieveColumns
 
 
 LARGE = 40
@@ -63,7 +60,7 @@ LARGE = 40
 
 @dataclass(frozen=True)
 class ColumnPlaces:
-    """Where columns and computed arguments are in lanes."""
+    """The lanes of columns and computed arguments."""
 
     lanes: LanePlaces
     computed: tuple[tuple[Expression, tuple[bool, int, int]], ...]
@@ -92,11 +89,12 @@ class ColumnPlaces:
 
 @dataclass(frozen=True)
 class ConditionTraits:
-    """names: of labels. residuals, arrays, steady: by label. runnings, aggregates: in the order of their rows in agg_*.
+    """Traits of the residual conditions of a query, known before any code is built.
 
+    names: of labels. residuals, arrays, steady: by label. runnings, aggregates: in the order of their rows in agg_*.
     tracked: labels of which navigations read the first or the last row. walks_path: are labels of rows taken earlier
-    read? steady: the labels whose last rows a label's rows are compared with, if that is all that its condition says
-    and nothing is aggregated; None otherwise.
+    read? steady: the labels whose last rows a label's rows are compared with, if its condition is nothing else and
+    nothing is aggregated; None otherwise.
     """
 
     names: tuple[str, ...]
@@ -117,7 +115,9 @@ class ConditionTraits:
         parts = [part for residual in residuals for part in residual]
         rows = [at for part in parts for at in _rows_read(part)]
         labels = [node for part in parts for node in walk(part) if isinstance(node, LabelAt)]
-        single = [at.labels for at in rows if isinstance(at, Navigated) and at.labels is not None and not _walks(at)]
+        single = [
+            at.labels for at in rows if isinstance(at, Navigated) and at.labels is not None and not _walks_path(at)
+        ]
         arrays = tuple(ArrayPlaces.of(residual) for residual in residuals)
         return cls(
             names,
@@ -126,7 +126,7 @@ class ConditionTraits:
             tuple(aggregate_of(running) for running in runnings),
             arrays,
             frozenset(names.index(name) for members in single for name in members),
-            bool(labels) or any(_walks(at) for at in rows) or any(places.numbers for places in arrays),
+            bool(labels) or any(_walks_path(at) for at in rows) or any(places.numbers for places in arrays),
             tuple(
                 None if runnings else _compared_with(name, residual, names) for name, residual in zip(names, residuals)
             ),
@@ -137,12 +137,12 @@ class ConditionTraits:
 
     @property
     def array_rows(self) -> int:
-        """How many rows arrays need in agg_*, after the running aggregates."""
+        """The rows that arrays need in agg_*, after the running aggregates."""
         return max((places.rows for places in self.arrays), default=0)
 
     @property
     def array_room(self) -> ArrayRoom:
-        """How long the longest array may become."""
+        """The greatest length of an array."""
         rooms = [places.room for places in self.arrays]
         return ArrayRoom(max((one.times for one in rooms), default=0), max((one.more for one in rooms), default=0))
 
@@ -165,17 +165,17 @@ def _rows_read(expression: Expression) -> Iterator[RowRef]:
             yield node.at
 
 
-def _walks(at: RowRef) -> bool:
+def _walks_path(at: RowRef) -> bool:
     """Is the row found by walking the path?"""
     return isinstance(at, Navigated) and at.labels is not None and (len(at.labels) > 1 or at.offset > 0)
 
 
 def _is_dear(part: Expression) -> bool:
-    return any(map(_walks, _rows_read(part))) or any(isinstance(node, ArrayExpression) for node in walk(part))
+    return any(map(_walks_path, _rows_read(part))) or any(isinstance(node, ArrayExpression) for node in walk(part))
 
 
 def _compared_with(label: str, residual: tuple[Expression, ...], names: tuple[str, ...]) -> frozenset[int] | None:
-    """The labels whose last rows a row is compared with; None if the condition says more."""
+    """The labels whose last rows a row is compared with; None if the condition has other parts."""
     others = [_other_label(part) for part in residual]
     if None in others or label in others:
         return None
@@ -223,10 +223,10 @@ class FrameShape:
 
 @dataclass(frozen=True)
 class RowShape:
-    """The pattern, which matches are wanted, and whether rows may still come.
+    """The pattern, the matches to find, and whether rows may still come.
 
     kept: do attempts that wait stay in their arrays? final: will no more rows come? skip_mask: bits of the labels that
-    AFTER MATCH SKIP TO names. The other fields are those of `RowProgram` and `Rules`.
+    AFTER MATCH SKIP TO names. The other fields are those of `RowProgram` and `SearchSettings`.
     """
 
     steps: tuple[RowStep, ...]
@@ -255,8 +255,8 @@ class RowShape:
 
     @staticmethod
     def of(
-        program: RowProgram, rules: Rules, skip_mask: int, sieve: SieveColumns | None, frames: Frames | None,
-        kept: bool, final: bool,
+        program: RowProgram, settings: SearchSettings, skip_mask: int, sieve: SieveColumns | None,
+        frames: Frames | None, kept: bool, final: bool,
     ) -> RowShape:  # fmt: skip
         loops = program.loop_ids.tolist()
         bounds = program.loop_from.tolist()
@@ -270,9 +270,10 @@ class RowShape:
         )  # fmt: skip
         return RowShape(
             steps, program.slots, program.loops, program.labels, int(program.first_bits), int(program.follow_bits),
-            bool(program.one_row_enough), bool(program.nullable), len(program.required), rules.mode, rules.skip,
-            rules.memory, rules.with_unmatched, rules.within != NO_WINDOW, rules.timed_out, rules.lookahead > 0,
-            rules.counting, rules.bounded, skip_mask if rules.skip >= FIRST_LABEL else 0, sieve,
+            bool(program.one_row_enough), bool(program.nullable), len(program.required), settings.mode, settings.skip,
+            settings.memory, settings.with_unmatched, settings.within != NO_WINDOW, settings.timed_out,
+            settings.lookahead > 0, settings.counting, settings.bounded,
+            skip_mask if settings.skip >= FIRST_LABEL else 0, sieve,
             None if frames is None else FrameShape(frames.seek, frames.reach == ALL_ROWS), kept, final,
         )  # fmt: skip
 
@@ -302,7 +303,7 @@ class RowShape:
 
     @property
     def first_ends(self) -> bool:
-        """Are all ends that a start row can reach taken by then, so that later start rows need not go there?"""
+        """Are all ends that a start row can reach taken by then, so that later start rows need not try them?"""
         incremental = self.mode == INCREMENTAL and self.skip == NEXT_ROW
         return incremental and self.memory == PARTITION_MEMORY and not self.with_unmatched
 
@@ -313,12 +314,12 @@ class RowShape:
         return self.memory == ATTEMPT_MEMORY or not shares
 
     @property
-    def leaps(self) -> bool:
+    def skips_bare_starts(self) -> bool:
         """Are start rows passed over that offer no first label?"""
         return not (self.nullable or self.with_unmatched or self.counting)
 
     @property
-    def looks(self) -> bool:
+    def seeks_labels(self) -> bool:
         """Are labels looked for that every match has?"""
         ends = self.windowed or self.final
         return self.required > 0 and ends and not self.timed_out and self.frames is None
@@ -328,6 +329,6 @@ class RowShape:
         return self.sieve is not None and (self.windowed or self.final)
 
     def may_follow_last_match(self, tracks: bool) -> bool:
-        """Does a match go on from a row as the last one did if both had the same label there?"""
+        """Does a match continue from a row like the last one if both had the same label there?"""
         follows = self.memory == PARTITION_MEMORY and self.loops == 0 and not tracks and self.one_result
         return follows and not self.counting and self.skip != PAST_LAST_ROW

@@ -19,27 +19,26 @@ from episode.plan.output import NumberOfMatch, RowMode
 from episode.plan.rows.plan import MatchMode, RowPatternPlan, SkipTo, condition_with_match_number
 from episode.plan.rows.program import END, START
 
-# Whether the matches of a row pattern can be found in slices of time, and which rows around a slice they need.
-#
-# What is found from a start row depends on the rows that a match can have from there on, on the rows that PREV and NEXT
-# reach beyond them, and on nothing else. So a slice owns the matches that start in it, and is fed the rows after it
-# that these can reach. Two kinds of results depend on earlier start rows, too, as far back as a match can reach:
-# INCREMENTAL MATCH reports the longest match for each end (there, a slice owns the matches that end in it), and WITH
-# UNMATCHED ROWS asks whether an earlier match has a row. With AFTER MATCH SKIP PAST LAST ROW or TO a label, earlier
-# matches say which rows are start rows at all: there slices are matched in two passes, see `passes`; MATCH_NUMBER() is
-# given by the second.
-#
-# `^` and `$` need one row more: the first row of a slice is that of the partition if no row comes before it.
+# Whether the matches of a row pattern can be found in slices of time, and the rows around a slice that they need. The
+# matches from a start row depend on the rows that a match can have from there on, on the rows that PREV and NEXT reach
+# beyond them, and on nothing else. So a slice owns the matches that start in it, and is fed the rows after it that
+# these can reach. Two kinds of results also depend on earlier start rows, as far back as a match can reach: INCREMENTAL
+# MATCH reports the longest match for each end (so a slice owns the matches that end in it), and WITH UNMATCHED ROWS
+# needs to know whether an earlier match has a row. With AFTER MATCH SKIP PAST LAST ROW or TO a label, earlier matches
+# decide which rows are start rows: slices are matched in two passes, see `passes`, the second of which gives
+# MATCH_NUMBER(). `^` and `$` need one row more: the first row of a slice is the first of the partition if no row comes
+# before it.
 
 
 FEW_ROWS = 256
-"""Up to so many rows of a match, its slice is fed that many rows more; beyond, those of its window."""
+"""For matches of up to this number of rows, a slice is fed that number of rows more; for longer ones, the rows of its
+window."""
 MOST_ROWS = 1 << 16
-"""Without a window, matches of at most so many rows are found in slices."""
+"""Without a window, matches of at most this number of rows are found in slices."""
 
 
 def slicing_of(plan: RowPatternPlan, schema: pa.Schema) -> Slicing | Unsliced:
-    """Of the matches of a plan, over rows of a schema."""
+    """The slicing of a plan over rows of a schema."""
     reason = _hindrance(plan, schema)
     if reason is not None:
         return Unsliced(reason)
@@ -56,7 +55,8 @@ def slicing_of(plan: RowPatternPlan, schema: pa.Schema) -> Slicing | Unsliced:
 
 
 def reach_of(plan: RowPatternPlan) -> tuple[int, int]:
-    """How long after its start row a match may end, or how many rows after it: one of the two, the other is zero."""
+    """The longest time from the start row of a match to its end, or the most rows after it: one of the two, the other
+    is zero."""
     longest = plan.length[1]
     if plan.within is None or (longest is not None and longest <= FEW_ROWS):
         assert longest is not None
@@ -65,12 +65,12 @@ def reach_of(plan: RowPatternPlan) -> tuple[int, int]:
 
 
 def owned_by_end(plan: RowPatternPlan) -> bool:
-    """Does the slice own a match in which it ends? Otherwise, the one in which it starts."""
+    """Does a slice own the matches that end in it? Otherwise, those that start in it."""
     return plan.rules.mode is MatchMode.INCREMENTAL and plan.rules.skip_to is SkipTo.NEXT_ROW
 
 
 def is_chain(plan: RowPatternPlan) -> bool:
-    """Do matches say which start rows are tried? Otherwise, they are numbered at most."""
+    """Do matches decide which start rows are tried? Otherwise, they are numbered at most."""
     return plan.rules.skip_to is not SkipTo.NEXT_ROW
 
 
@@ -80,7 +80,7 @@ def is_numbered(plan: RowPatternPlan) -> bool:
 
 
 def _hindrance(plan: RowPatternPlan, schema: pa.Schema) -> str | None:
-    """Why one task must match all rows of a key."""
+    """The reason why one task must match all rows of a key."""
     if not plan.order:
         return "without ORDER BY there is no time by which rows could be cut"
     time = plan.order[0].column
@@ -125,12 +125,12 @@ def links_of(
     found: FoundPaths, emit_timed_out: bool, first: int, places: int, label_of: np.ndarray, labels: int | None,
     to_first: bool,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
-    """Where the search resumes after matches, which are in the order of their start rows: place int64: of each start
-    row with a match; following, counts, ends of it.
+    """Links from matches, in the order of their start rows: place int64: of each start row with a match; its following,
+    counts, ends.
 
-    first: the row whose place is 0; places: how many there are. labels: a bit for each label at whose first (to_first)
-    or last row it resumes; None: past the last row. After a match without such a row after its first one, which is an
-    error wherever the chain comes to it, it resumes at the next row.
+    first: the row whose place is 0; places: their number. labels: a bit for each label at whose first (to_first) or
+    last row the search resumes; None: past the last row. After a match without such a row after its first one, which is
+    an error for any chain that visits it, the search resumes at the next row.
     """
     filled = [np.empty(len(found.start), np.int64) for _ in range(4)]
     arrays = found._asdict() | dict(zip(_FILLED, filled, strict=True)) | {"label_of": label_of}
@@ -194,11 +194,11 @@ def _visit(s: Scope) -> None:
 def join(
     following: np.ndarray, counts: np.ndarray, ends: np.ndarray, tried: np.ndarray, is_met: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Of chains from each place of a stretch: how far they are known (joins int64, a place), how many matches they have
+    """Chains from each place of a stretch: how far they are known (joins int64, a place), how many matches they have
     until there (matches int64), and the place after all of these (cover int64).
 
-    A chain is known up to where it joins the one that `visit` went along, leaves the stretch, or comes to a place that
-    was not tried (bool) as a start.
+    A chain is known up to where it joins the chain of `visit`, leaves the stretch, or comes to a place that was not
+    tried (bool) as a start.
     """
     joins, matches, cover = (np.empty(len(following), np.int64) for _ in range(3))
     _run(
@@ -247,10 +247,10 @@ def _adopt(s: Scope) -> None:
 
 
 def _run(build: Callable[[Scope], None], scalars: tuple[int, ...] = (), **arrays: np.ndarray) -> None:
-    compiled_for(program_of, build).run(arrays, *scalars)
+    compiled_for(chain_program, build).run(arrays, *scalars)
 
 
-def program_of(build: Callable[[Scope], None]) -> Program:
+def chain_program(build: Callable[[Scope], None]) -> Program:
     """The program of one of these functions."""
     s = entry_scope("chains", _TYPES)
     f = s.f

@@ -1,14 +1,14 @@
-"""Row patterns whose matches are a chain, in slices of time: two passes, and what slices know of each other.
+"""Row patterns whose matches are a chain, in slices of time: two passes, and the summaries that connect slices.
 
-1. The first pass follows the chain through a slice as if it entered at the first row of it: the slice's own chain. Then
-   it follows the chain from every other place at which it may enter (where a match from before may leave off), until it
+1. The first pass follows the chain through a slice as if it entered at the first row: the slice's own chain. Then it
+   follows the chain from every other place at which it may enter (where a match from before may leave off), until it
    joins the slice's own chain: mostly at once, and rarely beyond a few rows. This is the summary of the slice.
 2. The second pass goes from summary to summary, so that it knows where the true chain enters its slice, and how many
    matches come before. The slice's own matches from the place of joining on are the true ones. The few before it are
-   matched again, from rows that the first pass has handed on: the head of the slice.
+   matched again, from rows that the first pass has kept: the head of the slice.
 
-Why it is exact: what is found from a start row does not depend on the chain (`overlap`), so that two chains which come
-to one row are one from there on.
+Why it is exact: the matches of a start row do not depend on the chain (`overlap`), so that two chains which visit one
+row are one from there on.
 """
 
 from __future__ import annotations
@@ -36,9 +36,6 @@ if TYPE_CHECKING:
     from episode.matchers.rows.spec import RowPatternSpec
 
 
-# What the slices of a key must know of each other, where matches are a chain; and its way through them.
-
-
 _SCALARS = ("places", "rows_before", "leaves", "matches", "cover")
 _ENTRIES = ("joins", "matches_before", "cover_before", "left_out")
 
@@ -47,12 +44,12 @@ _ENTRIES = ("joins", "matches_before", "cover_before", "left_out")
 class Summary:
     """The chains of one slice. Places are its rows, counted from the first that it owns.
 
-    places: how many it owns. rows_before: the rows of its overlap before them. Of its own chain, which is followed from
-    place 0: leaves: the place at which it goes on after the slice; matches: how many it has; cover: the place after all
-    of them.
-    By place at which the chain may enter (int64): joins: where it joins the slice's own chain, or (not less than
-    `places`) goes on after the slice without that; -1: no chain enters there. matches_before: its matches until then;
-    cover_before: the place after these; left_out: matches of the slice's own chain that start before.
+    places: the number of rows it owns. rows_before: the rows of its overlap before them. Of the slice's own chain,
+    from place 0 on: leaves: the place at which it continues after the slice; matches: their number; cover: the place
+    after all of them. By place at which the chain may enter (int64): joins: where it joins the slice's own chain, or
+    (not less than `places`) continues after the slice without joining; -1: no chain enters there. matches_before: its
+    matches until then; cover_before: the place after these; left_out: matches of the slice's own chain that start
+    before.
     """
 
     places: int
@@ -77,8 +74,8 @@ class Summary:
         entries = {name: table.column(name).to_numpy() for name in _ENTRIES}
         return Summary(*scalars, **entries)
 
-    def passed(self, entry: Entry) -> Entry:
-        """Where a chain that enters there comes into the slice after this one."""
+    def next_entry(self, entry: Entry) -> Entry:
+        """The entry into the next slice of a chain that enters this one at `entry`."""
         place, number, cover = entry.place, entry.number, entry.cover
         if place < self.places:
             joins = int(self.joins[place])
@@ -92,19 +89,20 @@ class Summary:
         return Entry(place - self.places, number, max(0, cover - self.places))
 
 
-# The first pass over a slice: its own chain of matches, and where the chains that may enter it join that one.
+# The first pass over a slice: its own chain of matches, and where chains that may enter it join that one.
 
 
 FEW_TURNS = 8
-"""So many matches of chains are tried one by one, before those that are left are followed along a stretch of rows."""
+"""Matches of each chain that are tried one by one, before the remaining chains are followed along a stretch of rows."""
 FEW_CHAINS = 8
-"""Up to so many chains are followed along a stretch each; where there are more, all start rows of it are tried."""
+"""Up to this number of chains are followed along a stretch one by one; for more chains, all its start rows are
+tried."""
 LEAST_STRETCH = 64
-"""So many places further, at least, chains are followed at once."""
+"""The least number of further places along which chains are followed at once."""
 PLACE, STATUS = "__episode_place", "__episode_status"
-"""Columns of failures, beside the rows at which they came."""
+"""Columns of failures, in addition to the columns of their rows."""
 _HEAD_BYTES = 1 << 25
-"""The rows of a head come in parts of about this size."""
+"""The rows of a head are stored in parts of about this size."""
 
 
 class JoinedChain(NamedTuple):
@@ -133,7 +131,7 @@ class OwnChain:
         self._found = SliceMatches(self.search, end, 0, placed=is_chain(spec.plan))
 
     def parts(self) -> Iterator[tuple[int, bytes]]:
-        """All that the first pass makes of the slice: kinds and blobs."""
+        """The results of the first pass: kinds and blobs."""
         for table in self.results():
             yield RESULTS, to_bytes(table)
         summary = self.summary()
@@ -143,14 +141,14 @@ class OwnChain:
         for begin in range(0, head.num_rows, rows):
             yield HEAD, to_bytes(head.slice(begin, rows))
         if self.failures:
-            yield FAILURES, to_bytes(self.failed())
+            yield FAILURES, to_bytes(self.failure_rows())
 
     def results(self) -> Iterator[pa.Table]:
         """Its matches, with their places."""
         search, chained = self.search, is_chain(self.spec.plan)
         start, end = (search.own if chained else 0), self._found.end
         while self.places:
-            for found in search.matches(start, search.matcher.rules):
+            for found in search.matches(start, search.matcher.settings):
                 if chained:
                     self._links.append(search.links(found, self.places))
                 yield from self._found.tables(found)
@@ -165,43 +163,44 @@ class OwnChain:
                 raise matching_failed(plan, self.events.from_row(row), row, failure[1], budget)
 
     def _certain_failure(self) -> tuple[int, int] | None:
-        """The first one that every chain which may enter the slice comes to, having joined its own; looked at rarely,
-        so that some may be missed."""
+        """The first failure on every chain that may enter the slice. Checked rarely, so that some failures may be
+        missed."""
         (place, status), times = self.failures[-1], len(self.failures)
         if status == codes.ALL_BUDGETS_SPENT:
             return place, status
         if times & (times - 1) or place + 1 < self._reached:
             return None
-        joins = self._joined(place + 1).joins
+        joins = self._join_chains(place + 1).joins
         return next((failure for failure in self.failures if failure[0] >= joins.max()), None)
 
-    def _visited(self, places: int) -> tuple[np.ndarray, np.ndarray]:
-        """Of the first places: is_met and before, of `visit`."""
+    def _visit_own(self, places: int) -> tuple[np.ndarray, np.ndarray]:
+        """The first places of the slice's own chain: is_met and before, of `visit`."""
         links = Links.of(places)
         for place, some in self._links:
             inside = int(np.searchsorted(place, places))
             links.put(place[:inside], Links(*(array[:inside] for array in some.arrays)))
         return visit(*links.arrays, self.spec.plan.output.rows is RowMode.ALL_WITH_UNMATCHED)
 
-    def _joined(self, places: int) -> JoinedChain:
-        """Where chains join the slice's own in the first places: in a stretch of them, which grows if it must."""
+    def _join_chains(self, places: int) -> JoinedChain:
+        """Places where chains join the slice's own in the first places: in a stretch of them, which grows if it
+        must."""
         stretch = 2 * self.entries + LEAST_STRETCH
         while stretch < places:
-            joined = self._joined_in(stretch)
+            joined = self._join_within(stretch)
             if joined.joins.max(initial=-1) < stretch:
                 return joined
             stretch *= 4
-        return self._joined_in(places)
+        return self._join_within(places)
 
-    def _joined_in(self, stretch: int) -> JoinedChain:
-        """Where chains join the slice's own in a stretch of places, or leave that."""
-        met, before = self._visited(stretch)
+    def _join_within(self, stretch: int) -> JoinedChain:
+        """Places where chains join the slice's own in a stretch, or leave the stretch."""
+        met, before = self._visit_own(stretch)
         entered = self.search.possible(self.entries)
         pending = np.flatnonzero(entered & ~met[: self.entries])
         links, tried = Links.of(self.entries), self.search.hopeless(0, self.entries)
         for turn in count():
             if len(pending):
-                links, tried = self._followed(links, tried, pending, met, turn)
+                links, tried = self._follow(links, tried, pending, met, turn)
             joins, matches, cover = (array[: self.entries] for array in join(*links.arrays, tried, met))
             ends = joins[entered]
             ends = ends[ends < stretch]
@@ -211,11 +210,11 @@ class OwnChain:
         joins = np.where(entered | met[: self.entries], joins, -1)
         return JoinedChain(joins, matches, cover, np.append(before, 0)[np.minimum(joins, stretch)])
 
-    def _followed(
+    def _follow(
         self, links: Links, tried: np.ndarray, pending: np.ndarray, met: np.ndarray, turn: int
     ) -> tuple[Links, np.ndarray]:
-        """Chains that have come to some places, followed further: match by match, and in each turn over more places
-        without a match; after a few turns, along a stretch that grows: each, or all that may be in it."""
+        """Follow chains from some places: match by match, and in each turn over more places without a match; after a
+        few turns, along a stretch that grows: each chain, or all start rows in it."""
         ahead = 4**turn if turn < FEW_TURNS else len(links) + LEAST_STRETCH
         room = min(len(met), max(len(links), int(pending[-1]) + ahead))
         tried = np.append(tried, self.search.hopeless(len(links), room))
@@ -236,7 +235,7 @@ class OwnChain:
         return links, tried
 
     def summary(self) -> Summary:
-        """What other slices must know."""
+        """The summary for other slices."""
         nothing = np.zeros(self.entries, np.int64)
         if not is_chain(self.spec.plan):
             return Summary(
@@ -245,7 +244,7 @@ class OwnChain:
         leaves = max([self.places, *(int(some.following[-1]) for _, some in self._links if len(some))])
         cover = max([0, *(int(some.ends.max(initial=0)) for _, some in self._links)])
         matches = sum(int(some.counts.sum()) for _, some in self._links)
-        return Summary(self.places, self.search.own, leaves, matches, cover, *self._joined(self.places))
+        return Summary(self.places, self.search.own, leaves, matches, cover, *self._join_chains(self.places))
 
     def head(self, summary: Summary) -> pa.Table:
         """The rows that chains need until they join: none if all join where they enter."""
@@ -253,14 +252,14 @@ class OwnChain:
         rows = self.search.rows_for(min(int(late.max()), self.places)) if len(late) else 0
         return self.events.table.slice(0, rows)
 
-    def failed(self) -> pa.Table:
-        """The rows where the chain came to an error."""
+    def failure_rows(self) -> pa.Table:
+        """The rows where the chain met an error."""
         places, statuses = np.array(self.failures, np.int64).T
         rows = self.events.table.take(pa.array(places + self.search.own))
         return rows.append_column(PLACE, pa.array(places)).append_column(STATUS, pa.array(statuses))
 
 
-# The second pass over a slice: what the chain that really enters it makes of it.
+# The second pass over a slice: the chain that really enters it.
 
 
 @dataclass(frozen=True)
@@ -273,11 +272,11 @@ class TrueChain:
 
     @property
     def joins(self) -> int:
-        """Where it joins the slice's own; beyond its places: nowhere."""
+        """The place where it joins the slice's own; beyond its places: nowhere."""
         return int(self.summary.joins[self.entry.place])
 
-    def corrected(self, results: pa.Table) -> pa.Table:
-        """Of matches of the slice's own chain, those that are in the true one, too, with their numbers there."""
+    def select_true(self, results: pa.Table) -> pa.Table:
+        """Keep the matches of the slice's own chain that are also in the true one, with their numbers there."""
         place = results.column(KEY_COLUMN).to_numpy()
         results = results.drop_columns([KEY_COLUMN])
         wanted = place >= (self.joins if self.joins < self.summary.places else np.iinfo(np.int64).max)
@@ -288,9 +287,9 @@ class TrueChain:
         if not wanted.all():
             results = results.filter(pa.array(wanted))
         before, left_out = (array[self.entry.place] for array in (self.summary.matches_before, self.summary.left_out))
-        return self._renumbered(results, self.entry.number + int(before) - int(left_out))
+        return self._renumber(results, self.entry.number + int(before) - int(left_out))
 
-    def _renumbered(self, results: pa.Table, by: int) -> pa.Table:
+    def _renumber(self, results: pa.Table, by: int) -> pa.Table:
         if by and is_numbered(self.spec.plan):
             at = results.schema.get_field_index(self.spec.plan.measures.atoms[NumberOfMatch()])
             results = results.set_column(at, results.schema.field(at), pc.add(results.column(at), by))
@@ -304,7 +303,7 @@ class TrueChain:
         search = SliceSearch(spec, events, own)
         found = SliceMatches(search, own + stop, self.entry.number, placed=True)
         start, covered = own + self.entry.place, own + self.entry.cover
-        for some in search.matches(start, search.matcher.rules, covered=covered):
+        for some in search.matches(start, search.matcher.settings, covered=covered):
             for table in found.tables(some):
                 yield table.drop_columns([KEY_COLUMN])
         if search.failure is not None and search.failure.row < own + stop:
@@ -312,7 +311,7 @@ class TrueChain:
             raise matching_failed(spec.plan, events.from_row(row), row, status, spec.step_budget)
 
     def check(self, failed: pa.Table) -> None:
-        """Does the chain come to an error?"""
+        """Raise the error that the chain meets, if any."""
         place, status = (failed.column(name).to_numpy() for name in (PLACE, STATUS))
         met = np.flatnonzero(place >= self.joins)
         if self.joins < self.summary.places and len(met):
@@ -328,7 +327,7 @@ _OUTPUT_ROWS = 1 << 16
 
 
 def first_pass(spec: RowPatternSpec, tables: Iterable[pa.Table], bounds: SliceBounds) -> Iterator[SlicePart]:
-    """What `Chained` says."""
+    """See `Chained`."""
     given = [table for table in tables if table.num_rows]
     if not given:
         return
@@ -341,7 +340,7 @@ def first_pass(spec: RowPatternSpec, tables: Iterable[pa.Table], bounds: SliceBo
 
 
 def second_pass(spec: RowPatternSpec, parts: Iterable[SlicePart], entry: Entry) -> Iterator[pa.RecordBatch]:
-    """What `Chained` says."""
+    """See `Chained`."""
     rest = iter(parts)
     summary = Summary.from_bytes(next(rest).blob)
     if entry.place >= summary.places:
@@ -350,7 +349,7 @@ def second_pass(spec: RowPatternSpec, parts: Iterable[SlicePart], entry: Entry) 
     head: list[SlicePart] = []
     for part in rest:
         if part.kind == RESULTS:
-            yield from chain.corrected(from_bytes(part.blob)).to_batches(max_chunksize=_OUTPUT_ROWS)
+            yield from chain.select_true(from_bytes(part.blob)).to_batches(max_chunksize=_OUTPUT_ROWS)
         elif part.kind == HEAD and chain.joins > entry.place:
             head.append(part)
         elif part.kind == FAILURES:

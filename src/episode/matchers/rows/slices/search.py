@@ -1,11 +1,11 @@
 """The search of row patterns over the rows of one slice, and the matches that the slice owns.
 
-A start row may be none that the chain of all slices comes to, and an error of it none of the query's. So errors are
-noted, and the search goes on at the next row.
+A start row need not be on the chain of all slices, and then its error is not an error of the query. So errors are
+noted, and the search continues at the next row.
 
-The search tries every start row that offers a first label of the pattern. Where only some are to be tried, these alone
-offer a label of their own, which is taken for the first one; unless the pattern has 64 labels, or matches no row: then
-others are tried, too, and left out of what comes of it.
+The search tries every start row that offers a first label of the pattern. To try only some rows, these get a label that
+no other row has, which replaces the first one. If the pattern has 64 labels, or may match no row, others are also
+tried, and their results are dropped.
 """
 
 from __future__ import annotations
@@ -31,25 +31,22 @@ from episode.matchers.rows.arrays import (
     SIFTINGS,
     STATUS_ROW,
     FoundPaths,
-    Rules,
     SearchPartitions,
     SearchRows,
+    SearchSettings,
     WorkArrays,
 )
-from episode.matchers.rows.attempts import no_attempts
-from episode.matchers.rows.code.running import Lowered
+from episode.matchers.rows.code.row_code import Lowered
 from episode.matchers.rows.matcher import ALREADY_SIFTED, RowPatternMatcher
 from episode.matchers.rows.matches import RowOutput
 from episode.matchers.rows.program import last_labels, without_hopeless_starts
 from episode.matchers.rows.slices.chains import links_of, owned_by_end, reach_of
+from episode.matchers.rows.waiting_attempts import no_attempts
 from episode.matchers.slices.slicing import LAST_TIME, Overlap, SliceBounds, Slicing
 from episode.plan.rows.plan import MAXIMUM_LABELS, RowPatternPlan
 
 if TYPE_CHECKING:
     from episode.matchers.rows.spec import RowPatternSpec
-
-
-# Rows of one key in order, and tables of the matches that a search finds from the rows that a slice owns.
 
 
 def events_of_key(spec: RowPatternSpec, table: pa.Table) -> EventBatch:
@@ -69,15 +66,16 @@ class SliceMatches:
         self._placed = placed
 
     def tables(self, found: FoundPaths) -> Iterator[pa.Table]:
-        """With the place of their start as KEY_COLUMN, where places count; and numbered from `count` on."""
+        """Yield tables with the place of the start as KEY_COLUMN, if places count; matches are numbered from `count`
+        on."""
         search, plan = self.search, self.search.matcher.plan
         last = found.start + found.length
         decisive = last - 1 if owned_by_end(plan) else found.start
         wanted = np.flatnonzero((decisive >= search.own) & (decisive < self.end))
-        if search.matcher.rules.mode == codes.INCREMENTAL:
+        if search.matcher.settings.mode == codes.INCREMENTAL:
             wanted = wanted[np.argsort(last[wanted], kind="stable")]
         nowhere = np.zeros(len(found.start), np.int64)
-        matches = selected(
+        matches = select_matches(
             MatchRows(
                 found.kind, found.start, found.length, found.number, found.path_from, found.path, nowhere,
                 nowhere + len(search.events),
@@ -97,25 +95,22 @@ class SliceMatches:
         )  # fmt: skip
 
 
-# The matches that a slice of time owns, of all that were found in its rows.
-
-
 class OwnedOutput(RowOutput):
-    """Makes the tables of the matches of one slice."""
+    """The tables of the matches that one slice of time owns."""
 
     def __init__(self, plan: RowPatternPlan, label_of: np.ndarray, schema: pa.Schema, bounds: SliceBounds) -> None:
         super().__init__(plan, label_of, schema)
         self.bounds = bounds
         self._by_end = owned_by_end(plan)
 
-    def wanted(self, matches: MatchRows, part: np.ndarray, time: np.ndarray) -> tuple[MatchRows, np.ndarray]:
+    def select_emitted(self, matches: MatchRows, part: np.ndarray, time: np.ndarray) -> tuple[MatchRows, np.ndarray]:
         decisive = matches.start + matches.length - 1 if self._by_end else matches.start
         owned = np.flatnonzero(self.bounds.owns(time[decisive]))
-        return selected(matches, owned), part[owned]
+        return select_matches(matches, owned), part[owned]
 
 
-def selected(matches: MatchRows, which: np.ndarray) -> MatchRows:
-    """Some of the matches, in the order of their numbers here."""
+def select_matches(matches: MatchRows, which: np.ndarray) -> MatchRows:
+    """Select matches, in the order given."""
     names = ("kind", "start", "length", "number", "path_from", "part_lo", "part_hi")
     return replace(matches, **{name: getattr(matches, name)[which] for name in names})
 
@@ -124,7 +119,7 @@ _NOWHERE = -1
 
 
 class FailedStart(NamedTuple):
-    """A start row at which the search stopped, and the status that says why."""
+    """A start row at which the search stopped, and the status with the reason."""
 
     row: int
     status: int
@@ -132,7 +127,7 @@ class FailedStart(NamedTuple):
 
 @dataclass(frozen=True)
 class Links:
-    """Where chains of matches lead from the places of a stretch; see `slices.chains`."""
+    """Successors of the places of a stretch in chains of matches; see `slices.chains`."""
 
     following: np.ndarray
     counts: np.ndarray
@@ -140,14 +135,14 @@ class Links:
 
     @staticmethod
     def of(places: int) -> Links:
-        """Without any match: the search goes on at the next row."""
+        """Links without any match: the search continues at the next row."""
         return Links(np.arange(1, places + 1), np.zeros(places, np.int64), np.zeros(places, np.int64))
 
     def __len__(self) -> int:
         return len(self.following)
 
     def with_room(self, places: int) -> Links:
-        """The same, and further places after them."""
+        """The same links with room for more places."""
         more = Links.of(places)
         for mine, theirs in zip(self.arrays, more.arrays, strict=True):
             theirs[: len(mine)] = mine
@@ -158,7 +153,7 @@ class Links:
         return self.following, self.counts, self.ends
 
     def put(self, place: np.ndarray, some: Links) -> None:
-        """Where some places lead."""
+        """Set the links of some places."""
         for mine, theirs in zip(self.arrays, some.arrays, strict=True):
             mine[place] = theirs
 
@@ -177,24 +172,24 @@ class SliceSearch:
         lanes = self.prepared.lanes
         self._rows = SearchRows(self.prepared.bits, events.time, events.key, lanes.ints, lanes.floats, lanes.valid)
         self._lowered = Lowered.of(spec.plan, self.prepared, self.matcher.sieves)
-        to_label = self.matcher.rules.skip in (codes.FIRST_LABEL, codes.LAST_LABEL)
+        to_label = self.matcher.settings.skip in (codes.FIRST_LABEL, codes.LAST_LABEL)
         self._skip_to = self._mask(spec.plan.labels.members(spec.plan.rules.skip_label)) if to_label else None
         self._mark = None if self.matcher.program.labels >= MAXIMUM_LABELS else np.uint64(1 << MAXIMUM_LABELS - 1)
         self.failure: FailedStart | None = None
 
     def _mask(self, labels: frozenset[str] | None) -> int:
-        """A bit for each label."""
+        """The labels as bits."""
         names = self.matcher.plan.labels.names
         return sum(1 << at for at, label in enumerate(names) if labels is not None and label in labels)
 
     # ---- where chains lead -----------------------------------------------------------------------------
 
     def links(self, found: FoundPaths, places: int) -> tuple[np.ndarray, Links]:
-        """The places (ascending, of so many from 0 on) at which matches start, and where these lead."""
+        """The places (ascending, of the first `places`) at which matches start, and their links."""
         matcher = self.matcher
         place, *links = links_of(
             found, matcher.plan.output.timed_out, self.own, places, matcher.program.label_of, self._skip_to,
-            matcher.rules.skip == codes.FIRST_LABEL,
+            matcher.settings.skip == codes.FIRST_LABEL,
         )  # fmt: skip
         return place, Links(*links)
 
@@ -202,28 +197,34 @@ class SliceSearch:
         """Note where some places (ascending) lead."""
         wanted = np.zeros(len(links), np.bool_)
         wanted[places] = True
-        rules, starts = self._trial_rules(codes.NEXT_ROW), self.own + places
-        self._try(links, wanted, rules, int(places[0]), int(places[-1]) + 1, starts)
+        settings, starts = self._trial_settings(codes.NEXT_ROW), self.own + places
+        self._try(links, wanted, settings, int(places[0]), int(places[-1]) + 1, starts)
 
     def chain(self, begin: int, places: int) -> Links:
-        """Where the places lead that the chain from one of them comes to, in so many places."""
+        """The links of the places that the chain from `begin` visits, among the first `places`."""
         links = Links.of(places)
-        self._try(links, np.ones(places, np.bool_), self._trial_rules(self.matcher.rules.skip), begin, places)
+        self._try(links, np.ones(places, np.bool_), self._trial_settings(self.matcher.settings.skip), begin, places)
         return links
 
-    def _trial_rules(self, skip: int) -> Rules:
-        """INCREMENTAL MATCH leaves out ends that other start rows of a trial have had: ALL MATCHES finds them."""
-        mode = self.matcher.rules.mode
+    def _trial_settings(self, skip: int) -> SearchSettings:
+        """INCREMENTAL MATCH omits ends that other start rows of a trial have had; ALL MATCHES finds them."""
+        mode = self.matcher.settings.mode
         mode = codes.ALL if mode == codes.INCREMENTAL else mode
-        return self.matcher.rules._replace(mode=mode, skip=skip, with_unmatched=False, timed_out=False)
+        return self.matcher.settings._replace(mode=mode, skip=skip, with_unmatched=False, timed_out=False)
 
     def _try(
-        self, links: Links, wanted: np.ndarray, rules: Rules, begin: int, places: int, starts: np.ndarray | None = None
+        self,
+        links: Links,
+        wanted: np.ndarray,
+        settings: SearchSettings,
+        begin: int,
+        places: int,
+        starts: np.ndarray | None = None,
     ) -> None:
         row, stop = self.own + begin, self.own + places
         lo, hi = max(0, row - self._overlap.before_rows), self.rows_for(places)
         while row < stop:
-            for found in self.matches(row, rules, starts=starts, lo=lo, hi=hi):
+            for found in self.matches(row, settings, starts=starts, lo=lo, hi=hi):
                 place, some = self.links(found, places)
                 which = wanted[place]
                 links.put(place[which], Links(*(array[which] for array in some.arrays)))
@@ -232,7 +233,7 @@ class SliceSearch:
             row = self.failure.row + 1
 
     def rows_for(self, places: int) -> int:
-        """The end of the rows that the matches of so many places can need."""
+        """The end of the rows that the matches of the first `places` can need."""
         if places == 0:
             return self.own
         time = self.events.time
@@ -240,8 +241,8 @@ class SliceSearch:
         return min(len(time), int(np.searchsorted(time, latest, "right")) + self._overlap.after_rows)
 
     def entries(self, first: int | None) -> int:
-        """The places from 0 on at which a chain may come into the slice, whose first time is given."""
-        if first is None or self.matcher.rules.skip == codes.NEXT_ROW:
+        """The number of places, from 0 on, at which a chain may enter the slice, whose first time is given."""
+        if first is None or self.matcher.settings.skip == codes.NEXT_ROW:
             return 1
         time, rows = reach_of(self.matcher.plan)
         if time:
@@ -250,7 +251,7 @@ class SliceSearch:
         return rows + 1
 
     def possible(self, entries: int) -> np.ndarray:
-        """bool: the places at which a match from before may leave off, as far as single rows show that; place 0 is one.
+        """bool: the places at which a match from before may leave off, as far as single rows show; place 0 is one.
 
         After the last row of a match, or at a row of the label to skip to.
         """
@@ -263,7 +264,7 @@ class SliceSearch:
         return possible
 
     def hopeless(self, begin: int, end: int) -> np.ndarray:
-        """bool: from places begin:end, those of which the rows themselves show that no match starts there."""
+        """bool: the places from begin to before end where single rows show that no match starts."""
         program, bits = self.matcher.program, self._rows.bits
         if program.nullable:
             return np.zeros(end - begin, np.bool_)
@@ -281,12 +282,12 @@ class SliceSearch:
     # ---- the search ------------------------------------------------------------------------------------
 
     def matches(
-        self, start: int, rules: Rules, *, starts: np.ndarray | None = None, lo: int = 0, hi: int | None = None,
-        covered: int = 0,
+        self, start: int, settings: SearchSettings, *, starts: np.ndarray | None = None, lo: int = 0,
+        hi: int | None = None, covered: int = 0,
     ) -> Iterator[FoundPaths]:  # fmt: skip
-        """The matches of the rows lo:hi, from a start row on. If that ends before its time, `failure` says why.
+        """Yield the matches of the rows lo:hi, from a start row on. If the search fails, `failure` is set.
 
-        starts: a few start rows that are wanted; others may be among them.
+        starts: the few start rows that are wanted; others may be among the results.
         """
         self.failure = None
         program, rows = self.matcher.program, self._rows
@@ -298,19 +299,19 @@ class SliceSearch:
         one = np.array([lo]), np.array([hi]), np.array([lo == 0]), np.array([start]), np.zeros(1, np.int64)
         partitions = SearchPartitions(*one, np.array([covered]), np.array([lo - 1]), np.array([lo]))
         counts = np.zeros((len(program.code), 2, 2), np.int64)
-        code = self._lowered.code(program, rules, None, kept=False, final=True)
-        work = WorkArrays.sized(hi - lo, hi - lo, code.values, counts)
+        code = self._lowered.code(program, settings, None, kept=False, final=True)
+        work = WorkArrays.allocate(hi - lo, hi - lo, code.values, counts)
         while True:
             work.found.start[work.cursor[OUTS] :] = _NOWHERE
             status = code.run(
-                program, rules, None, self.prepared.lanes, rows, partitions, no_attempts(), work.found, work.work,
+                program, settings, None, self.prepared.lanes, rows, partitions, no_attempts(), work.found, work.work,
                 END_OF_TIME,
             )  # fmt: skip
             if work.holds_many(status):
                 yield work.matches()
                 work.forget_found()
             elif status == codes.SIFTING_SLOW:
-                bits = without_hopeless_starts(self._lowered.sieves[0], program, rows, partitions, rules.within)
+                bits = without_hopeless_starts(self._lowered.sieves[0], program, rows, partitions, settings.within)
                 rows = rows._replace(bits=bits)
                 work.cursor[SIFTINGS] = ALREADY_SIFTED
             elif not work.enlarge(status, program.slots):
@@ -324,7 +325,7 @@ class SliceSearch:
 
 
 def _count_before(work: WorkArrays, row: int) -> None:
-    """Where the search stops at a start row, it does not say how many matches of those before it has found."""
+    """Count the matches before the start row at which the search stopped, which does not report it."""
     start = work.found.start
     found = np.flatnonzero((start == _NOWHERE) | (start >= row))
     outs = int(found[0]) if len(found) else len(start)

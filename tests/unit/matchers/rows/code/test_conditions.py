@@ -11,11 +11,11 @@ import pytest
 import episode
 from episode.lang.functions import REGISTERED
 from episode.matchers.prepare import needs_of, prepare
-from episode.matchers.rows import trial as trial_module
+from episode.matchers.rows import stepwise
 from episode.matchers.rows.code.array_code import ArrayRoom
-from episode.matchers.rows.code.running import TrialCode, trial_code
+from episode.matchers.rows.code.row_code import StepCode, step_code
 from episode.matchers.rows.code.shape import ColumnPlaces, ConditionTraits
-from episode.matchers.rows.trial import Trial
+from episode.matchers.rows.stepwise import StepwiseAttempt
 from episode.matchers.running import LocalRun
 from episode.native.assembly import assembly_of
 from episode.plan import arrays as plan
@@ -30,11 +30,11 @@ def traits(define: str) -> ConditionTraits:
     return ConditionTraits.of(spec_of(f"{PATTERN} {define}").plan)
 
 
-def code(define: str) -> TrialCode:
+def code(define: str) -> StepCode:
     spec = spec_of(f"{PATTERN} {define}")
     events = LocalRun(spec).events(table_in(spec, [{"k": 1, "ts": 0, "v": 1, "f": 1.0, "s": "a"}]))
     prepared = prepare(spec.plan, needs_of(spec.plan), events.table, events.key)
-    return trial_code(spec.plan, len(spec.plan.labels.names), ColumnPlaces.of(prepared))
+    return step_code(spec.plan, len(spec.plan.labels.names), ColumnPlaces.of(prepared))
 
 
 # ---- what is known before ---------------------------------------------------------------------------------------
@@ -122,7 +122,9 @@ def evaluate(made: Expression, value: str, values: list[Any]) -> list[tuple[bool
     walked = plan.Mapped(made, plan.Walk(Variable(91, "double"), Variable(92, "int"), row), None, of_row, "array<int>")
     spec = spec_of(f"{PATTERN} A AS A.f > LAST(v, 1) AND PREV(CLASSIFIER()) = 'A'")
     elements = [plan.ElementOf(walked, Constant(place, "bigint"), of_row.type) for place in range(len(values))]
-    trial = Trial(spec.plan, LocalRun(spec).events(table_in(spec, rows_of(values))), [plan.Size(walked), *elements])
+    trial = StepwiseAttempt(
+        spec.plan, LocalRun(spec).events(table_in(spec, rows_of(values))), [plan.Size(walked), *elements]
+    )
     instructions = {one.label: at for at, one in enumerate(spec.plan.program.instructions) if one.label is not None}
     trial.begin(0, 0)
     for place in range(len(values)):
@@ -144,7 +146,7 @@ def with_null() -> plan.Joined:
 
 @pytest.fixture(autouse=True)
 def _all_ways(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trial_module, "compiled", AllWays)
+    monkeypatch.setattr(stepwise, "compile_program", AllWays)
 
 
 ORDERED = [2, 5, 6, 0, 3, 4, 7]
@@ -208,7 +210,7 @@ def test_aggregates_of_users() -> None:
     spec = spec_of(f"{PATTERN} A AS extent(A.v) <= 2, B AS extent(U.f) > 1 OR extent(C.v) IS NULL")
     values = [1.0, 2.5, None, 4.0, 0.5]
     rows = [{**row, "v": v} for row, v in zip(rows_of(values), [1, 3, None, 4, 2])]
-    trial = Trial(spec.plan, LocalRun(spec).events(table_in(spec, rows)))
+    trial = StepwiseAttempt(spec.plan, LocalRun(spec).events(table_in(spec, rows)))
     instructions = {one.label: at for at, one in enumerate(spec.plan.program.instructions) if one.label is not None}
     trial.begin(0, 0)
     found = []
@@ -226,7 +228,7 @@ def test_aggregates_of_users() -> None:
 
 def test_a_trial_of_a_plan_without_conditions() -> None:
     spec = spec_of(f"{PATTERN} A AS v > 1")
-    trial = Trial(replace(spec.plan), LocalRun(spec).events(table_in(spec, rows_of([1.0]))))
+    trial = StepwiseAttempt(replace(spec.plan), LocalRun(spec).events(table_in(spec, rows_of([1.0]))))
     trial.begin(0, 0)
     trial.take(1)
     assert trial.holds(0)

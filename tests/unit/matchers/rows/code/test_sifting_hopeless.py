@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from episode.matchers.rows.code.sifting import hopeless_starts, program_of
+from episode.matchers.rows.code.sieves import hopeless_program, hopeless_starts
 from tests.unit.native.runs import run_all_ways
 
 
@@ -33,7 +33,7 @@ def test_all_starts_at_once(orders: int, within: int) -> None:
             expected[start] = bool(is_start[start] and not passing)
     found = hopeless_starts(bounds[:-1], bounds[1:], within, time, is_start, is_candidate, own, wanted, orders)
     assert found.tolist() == expected.tolist()
-    program = program_of(orders, within >= 0)
+    program = hopeless_program(orders, within >= 0)
     names = [one.name for one in program.entry.arrays]
     arrays = {
         "key_lo": bounds[:-1], "key_hi": bounds[1:], "time": time, "is_start": is_start.view(np.uint8),

@@ -34,7 +34,7 @@ def chain_from(following: np.ndarray, at: int) -> list[int]:
 
 def run_alike(build: Callable, expected: dict[str, list], *scalars: int, **arrays: np.ndarray) -> None:
     """The program gives the same in all ways."""
-    program = chains.program_of(build)
+    program = chains.chain_program(build)
     names = [one.name for one in program.entry.arrays]
     _, after = run_all_ways(program, [np.ascontiguousarray(arrays[name]) for name in names], *scalars)
     for name, values in expected.items():

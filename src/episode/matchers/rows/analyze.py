@@ -1,7 +1,7 @@
-"""Matchers of row patterns that count and clock what they do, for `explain(analyze=True)`.
+"""Matchers of row patterns that count and clock their work, for `explain(analyze=True)`.
 
-The search runs as always, between two readings of the clock. What only a search without short cuts can say (rows that
-came to each instruction) is counted by a second search over copies of the same partitions, which the clock leaves out.
+The search runs as always, between two readings of the clock. Rows that came to each instruction, which a search with
+short cuts cannot count, are counted by a second search over copies of the same partitions, outside the clock.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from episode.errors import EpisodeError
 from episode.matchers.codes import TIMED_OUT, UNMATCHED
 from episode.matchers.protocol import EventBatch
 from episode.matchers.rows.arrays import ATTEMPTS, Attempts, SearchPartitions, SearchRows, WorkArrays
-from episode.matchers.rows.attempts import RowSearch
-from episode.matchers.rows.code.running import Lowered
+from episode.matchers.rows.code.row_code import Lowered
 from episode.matchers.rows.matcher import RowPatternMatcher
+from episode.matchers.rows.waiting_attempts import WaitingAttempts
 from episode.matchers.rows.windows import WindowMatcher
 from episode.matchers.stage_clock import ASSEMBLE, MATCH, PREPARE, StageClock
 from episode.matchers.state import ranges
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from episode.matchers.rows.spec import RowPatternSpec
 
 
-class Analyzed(RowPatternMatcher):
-    """What is added to a matcher: counts, a clock, and a report."""
+class AnalyzedRowMatcher(RowPatternMatcher):
+    """Analyzed matcher of MATCH_RECOGNIZE: with counts, a clock and a report."""
 
     clock: StageClock
 
@@ -42,7 +42,7 @@ class Analyzed(RowPatternMatcher):
         self._offered = np.zeros(len(self.plan.labels.names), np.int64)
 
     def report(self) -> RowReport:
-        """What `Reports` says; the time of its task goes to the first matcher that is asked."""
+        """See `Reports`; the time of the task is reported by the first matcher whose report is read."""
         counts = self._counts.sum(axis=1)
         return RowReport(
             parts=1,
@@ -60,13 +60,14 @@ class Analyzed(RowPatternMatcher):
 
     def feed(self, events: EventBatch, until: int) -> Iterator[pa.Table]:
         self._fed += len(events)
-        yield from self._clocked(super().feed(events, until))
+        yield from self._clock_tables(super().feed(events, until))
 
     def finish(self) -> Iterator[pa.Table]:
-        yield from self._clocked(super().finish())
+        yield from self._clock_tables(super().finish())
 
-    def _clocked(self, tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
-        """Tables as they are made: rows are prepared until the search runs; who takes a table is in a stage of his."""
+    def _clock_tables(self, tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
+        """Yield tables, with the clock in PREPARE until the search runs, and in the caller's stage while a table is
+        used."""
         outside, inside = self.clock.enter(PREPARE), PREPARE
         for table in tables:
             inside = self.clock.enter(outside) or PREPARE
@@ -75,16 +76,16 @@ class Analyzed(RowPatternMatcher):
         self.clock.enter(outside)
 
     def _run(
-        self, lowered: Lowered, rows: SearchRows, partitions: SearchPartitions, search: RowSearch | None,
+        self, lowered: Lowered, rows: SearchRows, partitions: SearchPartitions, waiting: WaitingAttempts | None,
         attempts: Attempts, count: int, until: int, final: bool, events_at: Callable[[int], EventBatch],
     ) -> Iterator[WorkArrays]:  # fmt: skip
-        if search is None:
+        if waiting is None:
             before = self.clock.enter(None)
             self._count(lowered, rows, partitions, attempts, count, until, final, events_at)
             self.clock.enter(before)
         self.clock.enter(MATCH)
-        begun = 0 if search is None else search.attempts_so_far
-        for work in super()._run(lowered, rows, partitions, search, attempts, count, until, final, events_at):
+        begun = 0 if waiting is None else waiting.attempts_so_far
+        for work in super()._run(lowered, rows, partitions, waiting, attempts, count, until, final, events_at):
             self.clock.enter(ASSEMBLE)
             ended = int(work.cursor[ATTEMPTS])
             self._attempts, begun = self._attempts + ended - begun, ended
@@ -94,7 +95,7 @@ class Analyzed(RowPatternMatcher):
         self.clock.enter(PREPARE)
 
     def _note(self, work: WorkArrays) -> None:
-        """Matches that were found, and the instructions that took their rows."""
+        """Count matches, and the rows that each instruction took for them."""
         found = work.matches()
         matches = (found.kind != UNMATCHED) & (found.number != TIMED_OUT if self.plan.output.timed_out else True)
         self._found += int(np.count_nonzero(matches))
@@ -105,10 +106,10 @@ class Analyzed(RowPatternMatcher):
         self, lowered: Lowered, rows: SearchRows, partitions: SearchPartitions, attempts: Attempts, count: int,
         until: int, final: bool, events_at: Callable[[int], EventBatch],
     ) -> None:  # fmt: skip
-        """Search copies of the partitions, counting; where that takes too many steps, what was counted stays out."""
+        """Search copies of the partitions, counting; the counts of a search that takes too many steps are dropped."""
         copies = SearchPartitions(*(array.copy() for array in partitions))
-        steps, counts, rules = self.steps, self._counts, self.rules
-        self._counts, self.rules = np.zeros_like(counts), rules._replace(counting=True)
+        steps, counts, settings = self.steps, self._counts, self.settings
+        self._counts, self.settings = np.zeros_like(counts), settings._replace(counting=True)
         try:
             for _ in super()._run(lowered, rows, copies, None, attempts, count, until, final, events_at):
                 pass
@@ -119,12 +120,8 @@ class Analyzed(RowPatternMatcher):
         except EpisodeError:
             pass
         finally:
-            self.steps, self._counts, self.rules = steps, counts, rules
+            self.steps, self._counts, self.settings = steps, counts, settings
 
 
-class AnalyzedRowMatcher(Analyzed):
-    """Of MATCH_RECOGNIZE."""
-
-
-class AnalyzedWindowMatcher(Analyzed, WindowMatcher):
-    """Of a row pattern in a window."""
+class AnalyzedWindowMatcher(AnalyzedRowMatcher, WindowMatcher):
+    """Analyzed matcher of a row pattern in a window."""

@@ -1,7 +1,7 @@
 """One attempt of a row pattern taken step by step, with the matcher's own conditions: the base of explanations.
 
 Rows are taken one after the other, and after each one the condition of its label, or any other expression of the query,
-can be evaluated as the search does it. Slow, and for few steps.
+can be evaluated as in the search. Slow, and for few steps.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 from episode.matchers.prepare import needs_of, prepare
 from episode.matchers.protocol import EventBatch
 from episode.matchers.rows.code.arrays import AGGREGATE_ROWS, ROWS, SETTINGS
-from episode.matchers.rows.code.running import EVALUATE, HIGH, NULL, TAKE, TEST, WHOLE, trial_code
+from episode.matchers.rows.code.row_code import EVALUATE, HIGH, NULL, TAKE, TEST, WHOLE, step_code
 from episode.matchers.rows.code.shape import ColumnPlaces
 from episode.matchers.rows.program import lower_program
 from episode.native.running import compile_program
@@ -29,10 +29,10 @@ from episode.plan.rows.plan import RowPatternPlan
 from episode.plan.types import decimal_of, is_day_time_interval, is_float, lane_of
 
 
-class Trial:
+class StepwiseAttempt:
     """An attempt over the rows of one partition, which are all rows of the batch.
 
-    further: expressions that may be evaluated beside the conditions; they are numbered in this order.
+    further: expressions to evaluate in addition to the conditions; they are numbered in this order.
     """
 
     def __init__(self, plan: RowPatternPlan, events: EventBatch, further: Sequence[Expression] = ()) -> None:
@@ -44,7 +44,7 @@ class Trial:
         self.bits = prepared.bits
         self.lanes = prepared.lanes
         self.program = lower_program(plan.program, plan.labels.names, False)
-        code = trial_code(with_further, self.labels, ColumnPlaces.of(prepared))
+        code = step_code(with_further, self.labels, ColumnPlaces.of(prepared))
         self._step = compile_program(code.program)
         rows = len(events)
         traits = code.traits
@@ -75,7 +75,7 @@ class Trial:
     # ---- rows ----------------------------------------------------------------------------------------
 
     def begin(self, start: int, number: int) -> None:
-        """An attempt from a start row. number: of the last match before it."""
+        """Begin an attempt at a start row. number: of the last match before it."""
         self.start, self.number = start, number
         self._last[:] = -1
         self._first[:] = -1
@@ -115,13 +115,13 @@ class Trial:
         return bool((int(self.bits[row]) >> label) & 1)
 
     def holds(self, label: int) -> bool:
-        """Does what the condition of a label says of other rows hold, where the last row taken has the label?"""
+        """Do the conditions of a label on other rows hold, if the last row taken has the label?"""
         self._run(TEST, label)
         return bool(self._whole[WHOLE])
 
     def value(self, further: int) -> tuple[bool, int, float, int]:
-        """Of a further expression at the last row taken: is it null?, and its value in the lane of whole numbers, in
-        that of floats, and its high word."""
+        """The value of a further expression at the last row taken: is it null?, and the value in the lane of whole
+        numbers, in that of floats, and its high word."""
         self._run(EVALUATE, self.labels + further)
         return bool(self._whole[NULL]), int(self._whole[WHOLE]), float(self._real[0]), int(self._whole[HIGH])
 
@@ -142,7 +142,7 @@ class Trial:
 
 
 def _with_programs(plan: RowPatternPlan, further: Sequence[Expression]) -> RowPatternPlan:
-    """The plan with a label more for each expression, which is its condition."""
+    """The plan with an additional label for each expression, which is its condition."""
     names = [f"\0{number}" for number in range(len(further))]
     conditions = dict(plan.conditions)
     for name, expression in zip(names, further, strict=True):
@@ -151,37 +151,37 @@ def _with_programs(plan: RowPatternPlan, further: Sequence[Expression]) -> RowPa
     return replace(plan, output=replace(plan.output, labels=labels, measures=MeasurePlan([])), conditions=conditions)
 
 
-# What the conjuncts of conditions say of a row, and the values that they read there, in a trial.
+# Values of the conjuncts of conditions, and of their parts, at a row of an attempt.
 
 
 _EPOCH = datetime(1970, 1, 1)
 UNKNOWN = object()
-"""In the place of a value that cannot be shown."""
+"""A value that cannot be shown."""
 
 
 @dataclass(frozen=True)
-class Reading:
-    """What a conjunct is at a row: True, False or None. values: what it read, with their places."""
+class ConjunctReading:
+    """The value of a conjunct at a row: True, False or None. values: the values that it read, with their places."""
 
     conjunct: Conjunct
     holds: bool | None
     values: tuple[tuple[Span, Any], ...]
 
 
-class Readings:
-    """Trials of a query whose conditions can be looked at part by part."""
+class ConjunctReadings:
+    """Attempts of a query whose conditions can be read part by part."""
 
     def __init__(self, plan: RowPatternPlan, events: EventBatch, conjuncts: Mapping[str, tuple[Conjunct, ...]]) -> None:
         self.conjuncts = conjuncts
         self._numbers: dict[Expression, int] = {}
         for expression in _machine_expressions(conjuncts, set(events.table.column_names)):
             self._numbers.setdefault(expression, len(self._numbers))
-        self.trial = Trial(plan, events, tuple(self._numbers))
+        self.trial = StepwiseAttempt(plan, events, tuple(self._numbers))
 
-    def at_last_row(self, label: str) -> list[Reading]:
-        """All conjuncts of a label, where the last row taken has it."""
+    def at_last_row(self, label: str) -> list[ConjunctReading]:
+        """All conjuncts of a label, if the last row taken has it."""
         return [
-            Reading(one, self._holds(one), tuple((read.span, self._value(read.value)) for read in one.values))
+            ConjunctReading(one, self._holds(one), tuple((read.span, self._value(read.value)) for read in one.values))
             for one in self.conjuncts.get(label, ())
         ]
 
@@ -203,7 +203,7 @@ class Readings:
         if expression not in self._numbers:
             return UNKNOWN
         null, whole, real, high = trial.value(self._numbers[expression])
-        return None if null else self._decoded(expression, whole, real, high)
+        return None if null else self._decode(expression, whole, real, high)
 
     def _row(self, at: Current | Navigated) -> int | None:
         if isinstance(at, Navigated):
@@ -211,7 +211,7 @@ class Readings:
         row = self.trial.row + at.offset
         return row if 0 <= row < len(self.trial.events) else None
 
-    def _decoded(self, expression: Expression, whole: int, real: float, high: int) -> Any:
+    def _decode(self, expression: Expression, whole: int, real: float, high: int) -> Any:
         type_ = expression.type
         decimal = decimal_of(type_)
         if lane_of(type_) == "code":

@@ -1,8 +1,8 @@
-"""Attempts that wait for rows, as far as they have come: their arrays by row of an arena, and their stacks.
+"""Attempts that wait for rows: their arrays by row of an arena, and their stacks.
 
 The search works in these arrays in place, so that an attempt that waits costs nothing until rows come. Rows in them are
 rows of the arena; when the rows of a key move, they follow. INCREMENTAL MATCH has ways instead of an attempt (see
-`code.ways`), and no arrays by row.
+`code.waiting_ways`), and no arrays by row.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import numpy as np
 from episode.matchers.rows import arrays as codes
 from episode.matchers.rows.arena import HI, LO, MARKS, OPENED
 from episode.matchers.rows.arrays import (
+    AT_LIMIT,
     ATTEMPTS,
-    CRAMPED,
     CURSOR,
     DEPTH,
     EXTREME_AT,
@@ -31,10 +31,11 @@ from episode.matchers.rows.arrays import (
     Attempts,
     RowProgram,
     WorkArrays,
+    double_array,
 )
 from episode.matchers.rows.code.array_code import RunningValues
 from episode.matchers.rows.code.paths import NO_TURN, keep_turns
-from episode.matchers.rows.code.ways import WAY_MARKS, WAY_ROW, WAY_START, WAY_TURN
+from episode.matchers.rows.code.waiting_ways import WAY_MARKS, WAY_ROW, WAY_START, WAY_TURN
 from episode.matchers.state import ranges
 
 if TYPE_CHECKING:
@@ -42,18 +43,17 @@ if TYPE_CHECKING:
 
 _LEAST_STACKS = 1024
 WAYS_PER_ROW, TURNS_PER_ROW = 2, 16
-"""Ways and turns are kept for so many times the rows that the arena has room for; keys that would need more start over
-when rows come."""
+"""Ways and turns per row of the arena for which room is kept; keys that would need more start over when rows come."""
 
 
 def no_attempts() -> Attempts:
-    """Every attempt starts over."""
+    """Return attempts that all start over."""
     nothing = np.zeros((0, 0), np.int64)
     return Attempts(False, nothing, nothing, nothing, nothing, np.zeros((0, 0), np.float64), nothing)
 
 
-class RowSearch:
-    """by_way: ways are kept, not attempts."""
+class WaitingAttempts:
+    """Arrays of waiting attempts. by_way: ways are kept, not attempts."""
 
     def __init__(self, program: RowProgram, by_way: bool, values: RunningValues) -> None:
         aggregates = len(values.keep_row)
@@ -77,7 +77,7 @@ class RowSearch:
         self.allocate(0)
 
     def allocate(self, rows: int) -> None:
-        """New arrays for so many rows."""
+        """Make new arrays for a number of rows."""
         self._rows = rows
         if self.by_way:
             return
@@ -104,13 +104,13 @@ class RowSearch:
 
     @property
     def attempts_so_far(self) -> int:
-        """How many attempts there were."""
+        """The number of attempts."""
         return int(self._cursor[ATTEMPTS])
 
     # ---- between feeds -------------------------------------------------------------------------------
 
     def tidy(self, keys: KeyTable) -> None:
-        """Lay stacks, ways and turns out anew, where most of the room is that of keys and stacks that are gone."""
+        """Lay stacks, ways and turns out anew if most of the room belongs to keys and stacks that are gone."""
         table = keys.table
         room = table[OPENED + ROOM]
         if self._cursor[STACK_END] > 4 * room.sum() + _LEAST_STACKS:
@@ -150,7 +150,7 @@ class RowSearch:
         return ranges(table[OPENED + STACK], np.where(table[OPENED + OPEN] != 0, table[OPENED + DEPTH], 0))
 
     def follow(self, keys: KeyTable, slots: np.ndarray, shift: np.ndarray) -> None:
-        """The rows of these keys have moved by so many rows."""
+        """Follow the rows of these keys, which have moved by `shift`."""
         table = keys.table
         for field in (OPENED + EXTREME_AT, OPENED + SIFTED):
             table[field, slots] = np.where(table[field, slots] >= 0, table[field, slots] + shift, -1)
@@ -189,7 +189,7 @@ class RowSearch:
     # ---- one feed ------------------------------------------------------------------------------------
 
     def attempts(self, keys: KeyTable, now: np.ndarray) -> Attempts:
-        """Of the keys whose fields are `now`."""
+        """The attempts of the keys whose fields are `now`."""
         return Attempts(
             True, now[OPENED:MARKS], now[keys.marked], now[keys.sought], self._ways, self._way_values, self._turns
         )
@@ -216,7 +216,7 @@ class RowSearch:
         """Make room for what the search ran out of, if that is kept here."""
         if status in (codes.WAYS_FULL, codes.TURNS_FULL):
             if not self._enlarge_ways(status):
-                work.cursor[CRAMPED] = 1
+                work.cursor[AT_LIMIT] = 1
             return True
         if self.by_way or status not in (codes.STACK_FULL, codes.MEMORY_NEEDED):
             return False
@@ -225,7 +225,7 @@ class RowSearch:
             self.memo = np.zeros(len(self.path) * self._slots, np.int64)
         else:
             self._stack_pc, self._stack_row, self._stack_low = (
-                _doubled(array) for array in (self._stack_pc, self._stack_row, self._stack_low)
+                double_array(array) for array in (self._stack_pc, self._stack_row, self._stack_low)
             )
         self._lend(work)
         return True
@@ -235,17 +235,13 @@ class RowSearch:
         if status == codes.TURNS_FULL:
             few = len(self._turns) < TURNS_PER_ROW * self._rows + _LEAST_STACKS
             if few:
-                self._turns = _doubled(self._turns)
+                self._turns = double_array(self._turns)
         else:
             few = len(self._ways) < WAYS_PER_ROW * self._rows + _LEAST_STACKS
             if few:
-                self._ways, self._way_values = _doubled(self._ways), _doubled(self._way_values)
+                self._ways, self._way_values = double_array(self._ways), double_array(self._way_values)
         return few
 
     def end(self, work: WorkArrays) -> None:
-        """The search is done."""
+        """Take over the counts of a search that is done."""
         self._cursor = work.cursor
-
-
-def _doubled(array: np.ndarray) -> np.ndarray:
-    return np.concatenate([array, np.zeros_like(array)])

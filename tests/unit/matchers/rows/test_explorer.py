@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from episode.matchers.rows.exploring import CONDITION, END_OF_ROWS, Explorer, instructions_of
-from episode.matchers.rows.trial import Trial
+from episode.matchers.rows.explorer import CONDITION, END_OF_ROWS, Explorer, instructions_of
+from episode.matchers.rows.stepwise import StepwiseAttempt
 from episode.matchers.running import LocalRun
 from tests.support.rows import spec_of, table_in
 
@@ -13,7 +13,7 @@ from tests.support.rows import spec_of, table_in
 def explorer(pattern: str, define: str, values: list[int]) -> Explorer:
     spec = spec_of(f"ORDER BY ts MEASURES A.v AS a PATTERN ({pattern}) DEFINE {define}")
     rows = [{"k": 1, "ts": n, "v": v, "f": 0.5, "s": "a"} for n, v in enumerate(values)]
-    return Explorer.of(Trial(spec.plan, LocalRun(spec).events(table_in(spec, rows))))
+    return Explorer.of(StepwiseAttempt(spec.plan, LocalRun(spec).events(table_in(spec, rows))))
 
 
 def ways(found: Explorer, start: int = 0, **how: int | bool) -> list[str]:

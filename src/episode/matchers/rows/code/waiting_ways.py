@@ -1,13 +1,12 @@
 """Ways of INCREMENTAL MATCH that wait at the last row, each by itself, and resume when rows come.
 
-A start row may have several, and with SKIP TO NEXT ROW many start rows have one at a time; they are in the order in
-which a search would come to them. A way is a row of `ways` (and of `way_values`): its start row, the instruction and
-the row at which it waits, the steps of its start row so far, the last turn of its path (see `turns`); then the last and
-the first row of each label, the row where the iteration of each loop began, and of each running aggregate the whole
-number and the count; in `way_values` its two other numbers.
+A way is a partial path through the pattern. A start row may have several, and with SKIP TO NEXT ROW many start rows
+have one at a time; they are in the order in which a search would come to them. A way is a row of `ways` (and of
+`way_values`): its start row, the instruction and the row at which it waits, the steps of its start row so far, the last
+turn of its path (see `paths`); then the last and the first row of each label, the row where the iteration of each loop
+began, and of each running aggregate the whole number and the count; in `way_values` its two other numbers.
 
-What the search knows of ways while it runs is in an array (`rare`), not in variables, which would cost speed if there
-are none.
+The state of ways in a search is in an array (`rare`), not in variables, which would slow down searches without ways.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 
-from episode.matchers.rows.arrays import CRAMPED, DEPTH, OPEN, ROOM, STACK, STACK_END, TURNS_END
+from episode.matchers.rows.arrays import AT_LIMIT, DEPTH, OPEN, ROOM, STACK, STACK_END, TURNS_END
 from episode.matchers.rows.code.arrays import AGGREGATE_ROWS
 from episode.matchers.rows.code.paths import NO_ROOM, NO_TURN, follow_turns, with_turns
 from episode.native.builder import Scope
@@ -25,20 +24,21 @@ WAY_START, WAY_PC, WAY_ROW, WAY_STEPS, WAY_TURN, WAY_MARKS = range(6)
 KEPT, NO_ROOM_FOR_WAYS, NO_ROOM_FOR_TURNS, GIVEN_UP = range(4)
 (
     WAYS, DONE, NEW, FROM, LEFT_FROM, LEFT, TURNS_FROM, KEEPS, RESUMED, ARRIVAL, KEPT_HERE, WAITS, LAST_TURN, TURNED_TO,
-    KNOWN_FROM, LATEST_MATCH, LABEL_PLACE, MINE, TAKEN, RUSHED, EXTREME, SIFTED_TO,
+    KNOWN_FROM, LATEST_MATCH, LABEL_PLACE, MINE, TAKEN, LOOP_STEPS, EXTREME, SIFTED_TO,
 ) = range(22)  # fmt: skip
-"""Places of `rare`. Of a partition: how many ways wait, how many of them have resumed, how many wait now; where the
-former begin; those that stay where they are, and how many; the end of the turns before; are ways kept? TAKEN: the mark
-of rows that are the end of a match. EXTREME, SIFTED_TO: see `sifting`. Of an attempt: does it resume ways?; the
-instruction at which it came to the last row; is that kept already, and does it wait?; the last turn of its path, and
-the row up to which it goes; the row from which on the path is written; the latest match of ALL MATCHES, the place of
-the label to skip to in the longest one; the mark of ends that it has seen; steps taken in loops over one label."""
+"""Places of `rare`. Of a partition: the number of ways that wait, of those that have resumed, and of those that wait
+now; where the first of these begin; the begin of the ways that stay in place, and their number; the end of the turns
+before; are ways kept? TAKEN: the mark of rows that are the end of a match. EXTREME, SIFTED_TO: see `sieves`. Of an
+attempt: does it resume ways?; the instruction at which it came to the last row; is that kept already, and does it
+wait?; the last turn of its path, and the row up to which it goes; the row from which on the path is written; the latest
+match of ALL MATCHES, the place of the label to skip to in the longest one; the mark of ends that it has seen; steps
+taken in loops over one label."""
 RARE = 22
 
 
 @dataclass(frozen=True)
 class WayShape:
-    """What a way holds: places of `last_row` (and `first_row`), places of `loop_rows`, running aggregates."""
+    """The layout of a way: places of `last_row` (and `first_row`), places of `loop_rows`, running aggregates."""
 
     labels: int
     loops: int
@@ -50,24 +50,24 @@ class WayShape:
 
 
 def begin_partition(s: Scope, k: Operand, by_way: bool) -> None:
-    """Set what a partition begins with."""
+    """Reset the state of a partition."""
     f, rare = s.f, s.rare
     for place in (WAYS, DONE, NEW, FROM, LEFT_FROM, LEFT, RESUMED):
         rare[place] = 0
     rare[KEEPS] = int(by_way)
     if by_way:
-        rare[FROM], rare[TURNS_FROM] = s.opened[_opened(s, STACK, k)], s.cursor[TURNS_END]
-        is_open = s.opened[_opened(s, OPEN, k)].differs(0)
-        rare[WAYS] = f.select(is_open, s.opened[_opened(s, DEPTH, k)], 0)
+        rare[FROM], rare[TURNS_FROM] = s.opened[_opened_place(s, STACK, k)], s.cursor[TURNS_END]
+        is_open = s.opened[_opened_place(s, OPEN, k)].differs(0)
+        rare[WAYS] = f.select(is_open, s.opened[_opened_place(s, DEPTH, k)], 0)
 
 
-def _opened(s: Scope, field: int, k: Operand) -> Value:
+def _opened_place(s: Scope, field: int, k: Operand) -> Value:
     """The place of a field of partition k in `opened`."""
     return s.key_lo.length * field + k
 
 
 def begin_attempt(s: Scope, start: Operand, mine: Operand) -> None:
-    """Set what an attempt begins with."""
+    """Reset the state of an attempt."""
     s.call("begin_attempt", _begin_attempt, start, mine)
 
 
@@ -76,7 +76,7 @@ def _begin_attempt(s: Scope, start: Value, mine: Value) -> None:
     rare[LATEST_MATCH] = rare[LAST_TURN] = NO_TURN
     rare[LABEL_PLACE] = -1
     rare[TURNED_TO] = rare[KNOWN_FROM] = start
-    for place in (RESUMED, KEPT_HERE, WAITS, ARRIVAL, RUSHED):
+    for place in (RESUMED, KEPT_HERE, WAITS, ARRIVAL, LOOP_STEPS):
         rare[place] = 0
     rare[MINE] = mine
     s.f.give(0)
@@ -115,7 +115,7 @@ def keep_way(
 
 
 def _place_for_way(s: Scope, shape: WayShape) -> Value:
-    """The place of one more way; negative if there is no room."""
+    """The place of one more way; negative without room."""
     f, rare = s.f, s.rare
     place = s.cursor[STACK_END] + rare[LEFT] + rare[NEW]
     rare[KEPT_HERE] = 1
@@ -124,9 +124,9 @@ def _place_for_way(s: Scope, shape: WayShape) -> Value:
 
 
 def _not_kept(s: Scope, reason: int) -> Value:
-    """There is no room for the ways of this partition; if there cannot be more, they start over when rows come."""
+    """Note that the ways of this partition do not fit; if there cannot be more room, they start over when rows come."""
     s.rare[KEEPS] = 0
-    return s.f.select(s.cursor[CRAMPED].equals(0), reason, GIVEN_UP)
+    return s.f.select(s.cursor[AT_LIMIT].equals(0), reason, GIVEN_UP)
 
 
 def _write_marks(s: Scope, shape: WayShape, at: Value, loops: str) -> None:
@@ -153,10 +153,11 @@ def _write_aggregates(s: Scope, shape: WayShape, place: Value, column: Value) ->
 # ---- resuming --------------------------------------------------------------------------------------------------------
 
 
-def take_way_up(s: Scope, shape: WayShape, start: Operand, origin: Operand, walks: bool) -> tuple[Value, Value]:
-    """Resume the next way: what it knows, back to where the search works; (row, pc).
+def take_way_up(s: Scope, shape: WayShape, start: Operand, origin: Operand, needs_path: bool) -> tuple[Value, Value]:
+    """Resume the next way in the arrays of the search; return (row, pc).
 
-    Its labels go to last_row and first_row, its loops to loop_rows and arrival_loops. walks: is its path needed?
+    Its labels are written to last_row and first_row, its loops to loop_rows and arrival_loops. needs_path: is its path
+    needed?
     """
 
     def build(s: Scope, start: Value, origin: Value) -> None:
@@ -169,7 +170,7 @@ def take_way_up(s: Scope, shape: WayShape, start: Operand, origin: Operand, walk
         _read_aggregates(s, shape, place, row - origin)
         rare[RESUMED], rare[ARRIVAL], rare[KEPT_HERE], rare[WAITS] = 1, s.ways[at + WAY_PC], 0, 0
         rare[LAST_TURN], rare[TURNED_TO], rare[KNOWN_FROM] = s.ways[at + WAY_TURN], row, row
-        if walks:
+        if needs_path:
             write_path(s, start, origin)
         f.give(row)
 
@@ -199,7 +200,7 @@ def _read_aggregates(s: Scope, shape: WayShape, place: Value, column: Value) -> 
 
 
 def write_path(s: Scope, start: Operand, origin: Operand) -> None:
-    """Write the path of a way that has resumed from its start row on."""
+    """Write the path of a resumed way from its start row on."""
     f = s.f
     follow_turns(s, s.rare[LAST_TURN], "path", f.value(start) - origin)
     s.rare[KNOWN_FROM] = start
@@ -240,14 +241,14 @@ def stay(s: Scope, shape: WayShape) -> Value:
 
 
 def settle_ways(s: Scope, k: Operand, shape: WayShape) -> None:
-    """Set the ways of partition k from now on: those that were left where they are, and new ones, which are at the end
-    of all, after room for these."""
+    """Store the ways of partition k: those that stay in place, and new ones, which are at the end of all, after room
+    for these."""
     s.call("settle_ways", partial(_settle_ways, shape=shape), k)
 
 
 def _settle_ways(s: Scope, k: Value, shape: WayShape) -> None:
     f, rare, opened = s.f, s.rare, s.opened
-    is_open, depth, stack, room = (_opened(s, field, k) for field in (OPEN, DEPTH, STACK, ROOM))
+    is_open, depth, stack, room = (_opened_place(s, field, k) for field in (OPEN, DEPTH, STACK, ROOM))
     with f.when(rare[KEEPS].equals(0)):
         rare[LEFT] = rare[NEW] = 0
         s.cursor[TURNS_END] = rare[TURNS_FROM]

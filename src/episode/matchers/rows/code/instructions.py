@@ -1,4 +1,4 @@
-"""The instructions of a pattern as blocks of code: what a step of an attempt does, and the way back if it fails.
+"""Emits the instructions of a pattern as blocks of code: the steps of an attempt, and backtracking.
 
 A pattern of more than MOST_INLINE instructions is a table that one block for each kind of instruction reads, so that
 the size of the code does not depend on it.
@@ -15,32 +15,32 @@ from episode.matchers.rows.arrays import (
     FIRST,
     INCREMENTAL,
     LABEL,
-    LOOKS_AFTER,
     LOOP,
     MEMORY_AFTER,
     MEMORY_NEEDED,
     NO_MEMORY,
+    NOT_SOUGHT,
     OP,
     PASSED,
     SECOND,
+    SEEK_LABELS_AFTER,
     SIFTING_SLOW,
     SIFTINGS,
     SLOT,
     STACK_FULL,
     STEPS_PER_ROW,
     STUCK,
-    UNLOOKED,
     UNSIFTED,
 )
-from episode.matchers.rows.code import ways as waiting_ways
+from episode.matchers.rows.code import waiting_ways
 from episode.matchers.rows.code.arrays import MOST_SIFTED, enlarge_stack
 from episode.matchers.rows.code.outcomes import accept
 from episode.matchers.rows.code.search import SearchFrame, leave_without_room, look_for_labels, run_sieve, take_way_up
-from episode.matchers.rows.code.sifting import FAILS, UNDECIDED
-from episode.matchers.rows.code.ways import ARRIVAL, KEEPS, KEPT_HERE, RESUMED, SIFTED_TO, WAITS
+from episode.matchers.rows.code.sieves import FAILS, UNDECIDED
+from episode.matchers.rows.code.waiting_ways import ARRIVAL, KEEPS, KEPT_HERE, RESUMED, SIFTED_TO, WAITS
 from episode.native.ir import I32, I64, U64, Block, Operand, Value, Variable
 
-MOST_INLINE = 300
+MOST_INLINED = 300
 FIELDS = 8
 
 
@@ -50,7 +50,7 @@ class Instructions:
     def __init__(self, c: SearchFrame) -> None:
         self.c, self.f, self.s, self.shape = c, c.f, c.s, c.shape
         self.choices = c.choices
-        self.is_table = len(c.shape.steps) > MOST_INLINE
+        self.is_table = len(c.shape.steps) > MOST_INLINED
         self._blocks: dict[tuple[int, Block], Block] = {}
         self._pending: list[tuple[int, Block]] = []
         self._alarmed: dict[int, Block] = {}
@@ -58,7 +58,7 @@ class Instructions:
         self.enter = self.f.block("first_instruction")
 
     def emit(self) -> None:
-        """All blocks, and the way back."""
+        """Emit all blocks, and backtracking."""
         f, c = self.f, self.c
         f.at(self.enter)
         self.go(0)
@@ -191,7 +191,7 @@ class Instructions:
         self._after_row(at, label)
 
     def _take(self, label: int, at: Operand, place: Value, row: Value, refused: Block) -> None:
-        """The row is the label's, unless its condition does not hold."""
+        """Give the row to the label, if its condition holds."""
         f, s, c = self.f, self.s, self.c
         match, conditions = c.match, c.conditions
         last = None
@@ -257,7 +257,7 @@ class Instructions:
                 s.best[at] = s.path[at]
 
     def _count(self, at: Operand, again: Value, failed: bool) -> None:
-        """Rows that came to an instruction; a row counts once."""
+        """Count a row that came to an instruction, once."""
         f, s, c = self.f, self.s, self.c
         with f.when(c.row >= c.frontier):
             c.frontier.set(c.row)
@@ -271,22 +271,22 @@ class Instructions:
         following = self._next(at)
         if c.follows:
             self._follow_last_match(at)
-        if self._rushes(at, label):
+        if self._takes_loop(at, label):
             assert isinstance(at, int)
-            self._rush(at, label)
+            self._take_loop(at, label)
             return
         if shape.by_way:
             self._arrive(following)
         self.go(following)
 
-    def _rushes(self, at: Operand, label: int) -> bool:
+    def _takes_loop(self, at: Operand, label: int) -> bool:
         """Does a greedy loop over this label follow, that may take rows at once?"""
         if not isinstance(at, int) or self.shape.counting or not self.c.conditions.is_steady(label):
             return False
         return self.shape.steps[at + 1].loops_here and at + 1 not in self.choices.certain
 
     def _follow_last_match(self, at: Operand) -> None:
-        """As the last match continued from here, so does this one."""
+        """Continue like the last match if it took this row by the same instruction."""
         f, s, c = self.f, self.s, self.c
         row = c.row.value
         inside = row <= c.last_end
@@ -299,7 +299,7 @@ class Instructions:
 
     # ---- loops over one label --------------------------------------------------------------------------------
 
-    def _rush(self, at: int, label: int) -> None:
+    def _take_loop(self, at: int, label: int) -> None:
         """Take rows while they last; each is a way out of the loop."""
         f, c, shape = self.f, self.c, self.shape
         choice, slow = at + 1, f.block("slow")
@@ -308,18 +308,18 @@ class Instructions:
             f.jump_if(c.memory_on, slow)
         self._need_stack(choice)
         low, stop = c.row.value, f.variable("stop", c.available)
-        if shape.looks or shape.sifts:
+        if shape.seeks_labels or shape.sifts:
             with f.when(c.sieve.differs(PASSED) | c.lacking):
-                ahead = f.select(c.sieve.equals(UNLOOKED), LOOKS_AFTER, c.patience)
+                ahead = f.select(c.sieve.equals(NOT_SOUGHT), SEEK_LABELS_AFTER, c.patience)
                 stop.set(f.least(c.available, low + ahead))
         done = f.block("rushed")
         with f.during(lambda: c.row < stop):
-            self._rush_row(at, label, done)
+            self._take_loop_row(at, label, done)
         f.jump(done)
         f.at(done)
         taken = c.row - low
         c.steps.set(c.steps + taken)
-        c.rushed.set(c.rushed + taken)
+        c.loop_steps.set(c.loop_steps + taken)
         with f.when(taken > 0):
             self._push(out, c.row - 1, low)
         ended, more = f.block("loop_ended"), f.block("loop_stopped")
@@ -337,7 +337,7 @@ class Instructions:
             self._arrive(choice)
         self.go(choice)
 
-    def _rush_row(self, at: int, label: int, done: Block) -> None:
+    def _take_loop_row(self, at: int, label: int, done: Block) -> None:
         f, s, c, shape = self.f, self.s, self.c, self.shape
         row = c.row.value
         f.jump_unless((s.bits[row] & self._bits(at, BIT)).differs(0), done)
@@ -354,7 +354,7 @@ class Instructions:
         c.row.set(row + 1)
 
     def _arrive(self, at: Operand) -> None:
-        """At the last row that is there: all ways that come here alike continue alike."""
+        """Note the arrival at the last row: all ways that arrive alike continue alike."""
         f, s, c, shape = self.f, self.s, self.c, self.shape
         with f.when(c.row >= c.available):
             known = f.constant(False, (c.row < 0).type)
@@ -377,7 +377,7 @@ class Instructions:
         first, second = self._field(at, FIRST), self._field(at, SECOND)
         is_certain = isinstance(at, int) and at in self.choices.certain
         if is_certain and shape.steps[at].loops_here and not shape.bounded:  # type: ignore[index]
-            c.rushed.set(c.rushed + 1)
+            c.loop_steps.set(c.loop_steps + 1)
         if not shape.counting and not is_certain:
             self._pass_by(at, first, second)
         if is_certain and not shape.final:
@@ -393,7 +393,7 @@ class Instructions:
         f.jump(self._block(only, otherwise))
 
     def _step(self, at: Operand) -> None:
-        """Count a step; look at the attempt now and then."""
+        """Count a step; check the attempt now and then."""
         f, c = self.f, self.c
         c.steps.set(c.steps + 1)
         after, alarmed = f.block("step"), f.block("alarm")
@@ -409,7 +409,7 @@ class Instructions:
             self._alarmed[-1] = after
 
     def _pass_by(self, at: Operand, first: Operand, second: Operand) -> None:
-        """A side that needs a label this row does not offer is no choice."""
+        """Skip the choice if the row does not offer a label that one side needs."""
         f, s, c = self.f, self.s, self.c
         everything = 2**64 - 1
         sides = []
@@ -419,8 +419,8 @@ class Instructions:
                 sides.append((self._bits(side, ENTRY), other))
         if not sides:
             return
-        looks = c.row < c.available
-        with f.when(looks & ~c.memory_on if c.remembers else looks):
+        has_row = c.row < c.available
+        with f.when(has_row & ~c.memory_on if c.remembers else has_row):
             bits = s.bits[c.row]
             for entry_bits, other in sides:
                 with f.when((bits & entry_bits).equals(0)):
@@ -434,7 +434,7 @@ class Instructions:
         self.go(first)
 
     def _remember(self, at: Operand, fail: Block) -> None:
-        """A choice that was tried before at this row fails again."""
+        """Fail if this choice was tried before at this row."""
         f, s, c, shape = self.f, self.s, self.c, self.shape
         if not c.remembers:
             return
@@ -474,7 +474,7 @@ class Instructions:
         c.sp.set(c.sp + 1)
 
     def _fail(self) -> None:
-        """Back to the last choice that is untried."""
+        """Return to the last untried choice."""
         f, s, c, shape = self.f, self.s, self.c, self.shape
         if shape.bounded:
             c.furthest.set(f.greatest(c.furthest, c.row))
@@ -512,11 +512,11 @@ class Instructions:
         f.jump(c.dispatch)
 
     def _leave_loop(self, target: Value, low: Value, place: Value) -> None:
-        """Ways out of a loop, the last first: rows at which nothing can continue are passed over."""
+        """Leave a loop, at its last row first: rows at which nothing can continue are passed over."""
         f, s, c, shape = self.f, self.s, self.c, self.shape
         outs: dict[int, list[int]] = {}
         for at in range(len(shape.steps) - 1):
-            if shape.steps[at].op == oc.MATCH and self._rushes(at, shape.steps[at].label):
+            if shape.steps[at].op == oc.MATCH and self._takes_loop(at, shape.steps[at].label):
                 outs.setdefault(shape.steps[at + 1].second, []).append(shape.steps[at].label)
         if not outs:
             return
@@ -591,7 +591,7 @@ class Instructions:
         self.go(self._next(at))
 
     def _check_loop(self, at: Operand, fail: Block) -> None:
-        """A loop whose iteration took no row ends."""
+        """End a loop whose iteration took no row."""
         f, s, c = self.f, self.s, self.c
         with f.when(s.loop_rows[f.value(self._field(at, FIRST))].equals(c.row)):
             self.go(self._field(at, SECOND))
@@ -605,11 +605,11 @@ class Instructions:
 
     def _check_steps(self) -> None:
         f, c, shape = self.f, self.c, self.shape
-        if shape.looks:
-            with f.when(c.sieve.equals(UNLOOKED) & (c.steps > LOOKS_AFTER)):
+        if shape.seeks_labels:
+            with f.when(c.sieve.equals(NOT_SOUGHT) & (c.steps > SEEK_LABELS_AFTER)):
                 # Each label that every match has must be offered within the window.
                 look_for_labels(c, c.exhausted)
-        if shape.looks or shape.sifts:
+        if shape.seeks_labels or shape.sifts:
             with f.when(c.steps > c.patience):
                 self._lose_patience()
         with f.when(c.steps > MEMORY_AFTER):
@@ -626,22 +626,22 @@ class Instructions:
             f.switch(c.pc, self._alarmed)
 
     def _set_alarm(self) -> None:
-        """The least number of steps, from now on, at which something is asked."""
+        """Set the least number of steps, from now on, at which something is checked."""
         f, c, shape = self.f, self.c, self.shape
         steps = c.steps.value
         alarm = f.select(steps < c.budget, c.budget, steps)
         alarm = f.select(steps <= MEMORY_AFTER, MEMORY_AFTER, alarm)
-        if shape.looks or shape.sifts:
+        if shape.seeks_labels or shape.sifts:
             alarm = f.select(steps <= c.patience, f.least(c.patience, alarm), alarm)
-        if shape.looks:
-            alarm = f.select(steps <= LOOKS_AFTER, LOOKS_AFTER, alarm)
+        if shape.seeks_labels:
+            alarm = f.select(steps <= SEEK_LABELS_AFTER, SEEK_LABELS_AFTER, alarm)
         c.alarm.set(alarm)
 
     def _lose_patience(self) -> None:
-        """The search has become long: wait for a label that must come; is there a row for which it is worth while?"""
+        """Wait for a label that must come, or sift: the search has become long."""
         f, s, c, shape = self.f, self.s, self.c, self.shape
         may_wait = shape.mode != INCREMENTAL and not shape.with_unmatched
-        if may_wait and shape.looks:
+        if may_wait and shape.seeks_labels:
             f.jump_if(c.lacking, c.waits)
         if not shape.sifts:
             return

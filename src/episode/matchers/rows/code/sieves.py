@@ -1,6 +1,6 @@
 """Rows that every match has: is there a row in the window of a start row that could have such a label?
 
-A sieve asks, in addition, how its value compares with the start row's.
+A sieve also tests how its value compares with the start row's.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 from episode.matchers.code.expressions import COMPARE
 from episode.matchers.rows.arrays import EXTREME_AT, SIFTED
 from episode.matchers.rows.code.arrays import ROWS, UNTIL, WITHIN
-from episode.matchers.rows.code.ways import EXTREME, SIFTED_TO
+from episode.matchers.rows.code.waiting_ways import EXTREME, SIFTED_TO
 from episode.native.builder import ArrayTypes, Program, Scope, entry_scope
 from episode.native.ir import I64, U8, U64, Operand, Value, Variable
 from episode.native.running import compiled_for
@@ -45,7 +45,7 @@ class SieveColumns(NamedTuple):
 
     @staticmethod
     def of(row: np.ndarray) -> SieveColumns:
-        """Of a row of `lower_sieves`."""
+        """A sieve from a row of `lower_sieves`."""
         bit, is_float, own, own_check, start, start_check, accepted, first_decides = row.tolist()
         columns = own, own_check, start, start_check
         return SieveColumns(bit % 2**64, bool(is_float), *columns, accepted, bool(first_decides))
@@ -112,13 +112,13 @@ def _seek_labels(
 
 
 def begin_sieve(s: Scope, k: Operand, kept: bool) -> None:
-    """Set what is known of a sieve when a partition begins: what was kept, or nothing."""
+    """Set the memory of the sieve when a partition begins: as it was kept, or empty."""
     for place, field in ((EXTREME, EXTREME_AT), (SIFTED_TO, SIFTED)):
         s.rare[place] = s.opened[s.key_lo.length * field + k] if kept else -1
 
 
 def keep_sieve(s: Scope, k: Operand) -> None:
-    """Keep what is known of the sieve of a partition."""
+    """Keep the memory of the sieve of a partition."""
     for place, field in ((EXTREME, EXTREME_AT), (SIFTED_TO, SIFTED)):
         s.opened[s.key_lo.length * field + k] = s.rare[place]
 
@@ -128,11 +128,10 @@ def sift(
 ) -> Value:
     """Look for a row that the sieve of a start row lets through: PASSES, FAILS or UNDECIDED.
 
-    FAILS: no row in the window could have the label, and none will come. UNDECIDED: none has come yet.
-    rare[EXTREME], rare[SIFTED_TO]: what is known from earlier calls, and for later ones. If the sieve asks for less or
-    more than the start row's value, the row with the least or greatest value of those after an earlier start up to row
-    SIFTED_TO; if that is after this start, it speaks for all of them. Else, the start after which none up to SIFTED_TO
-    passes.
+    FAILS: no row in the window could have the label, and none will come. UNDECIDED: none has come yet. rare[EXTREME],
+    rare[SIFTED_TO]: the memory of earlier calls, for later ones. If the sieve asks for less or more than the start
+    row's value, the row with the least or greatest value of those after an earlier start up to row SIFTED_TO; if that
+    is after this start, it decides for all of them. Else, the start after which none up to SIFTED_TO passes.
     """
     return s.call(
         f"sift{'_in_window' * windowed}{'_at_end' * final}",
@@ -176,7 +175,7 @@ class _Sifting:
         self.give(FAILS if self.final else UNDECIDED, extreme, at)
 
     def take_up(self, wanted: Value, extreme: Variable, at: Variable) -> None:
-        """Begin where an earlier call came to, if what it knew holds for this start row."""
+        """Begin where an earlier call ended, if its memory holds for this start row."""
         s, f, start = self.s, self.s.f, self.start
         if self.precedes is None:
             with f.when(extreme.equals(start)):
@@ -236,10 +235,9 @@ class _Sifting:
         return self.s.valid[self.s.settings[ROWS] * check + row].equals(0)
 
 
-# Start rows that a sieve shows to fail, all at once, at the end of input.
-#
-# Whether some row of a window compares with the start row as the sieve asks, the least or the greatest value of the
-# window decides; if it asks for equal values, the next row with that value.
+# Start rows that a sieve shows to fail, all at once, at the end of input. The least or the greatest value of the window
+# decides whether some row compares with the start row as the sieve asks; if it asks for equal values, the next row with
+# that value.
 
 
 LESS, EQUAL, GREATER = 0b001, 0b010, 0b100
@@ -255,9 +253,9 @@ def hopeless_starts(
     key_lo: np.ndarray, key_hi: np.ndarray, within: int, time: np.ndarray, is_start: np.ndarray,
     is_candidate: np.ndarray, own: np.ndarray, wanted: np.ndarray, accepted: int,
 ) -> np.ndarray:  # fmt: skip
-    """bool by row: of the start rows, those in whose window no candidate passes the sieve; all rows are here.
+    """bool by row: the start rows in whose window no candidate passes the sieve; all rows are here.
 
-    own, wanted: ranks of the candidates' values, and of the start rows' own. within: negative if there is no window.
+    own, wanted: ranks of the candidates' values, and of the start rows' values. within: negative without a window.
     """
     arrays = {
         "key_lo": key_lo, "key_hi": key_hi, "time": time, "is_start": is_start.view(np.uint8),
@@ -268,12 +266,12 @@ def hopeless_starts(
         arrays["latest"] = np.full(max(own.max(initial=0), wanted.max(initial=0)) + 1, -1, np.int64)
     for name in ("least", "greatest"):
         arrays[name] = np.empty(len(time), np.int64)
-    compiled_for(program_of, accepted, within >= 0).run(arrays, within)
+    compiled_for(hopeless_program, accepted, within >= 0).run(arrays, within)
     hopeless: np.ndarray = arrays["hopeless"].view(np.bool_)
     return hopeless
 
 
-def program_of(accepted: int, windowed: bool) -> Program:
+def hopeless_program(accepted: int, windowed: bool) -> Program:
     """The program for a sieve that accepts these orders."""
     s = entry_scope("hopeless_starts", _TYPES)
     f = s.f
@@ -289,7 +287,7 @@ def program_of(accepted: int, windowed: bool) -> Program:
 
 
 class _Window:
-    """The rows of a partition, and how long windows are: None if they have no end."""
+    """The rows of a partition, and the length of windows: None if they have no end."""
 
     def __init__(self, s: Scope, lo: Value, hi: Value, within: Value | None) -> None:
         self.s, self.lo, self.hi, self.within = s, lo, hi, within
@@ -302,7 +300,7 @@ class _Window:
 
 
 def _seek_equal(s: Scope, window: _Window) -> None:
-    """From the last row back: `latest` holds the next candidate with each value, in this partition or in another."""
+    """Go from the last row back: `latest` holds the next candidate with each value, in this partition or in another."""
     f = s.f
     with f.loop(0, window.hi - window.lo) as back:
         start = window.hi - 1 - back
@@ -315,7 +313,7 @@ def _seek_equal(s: Scope, window: _Window) -> None:
 
 
 def _compare_extremes(s: Scope, window: _Window, accepted: int) -> None:
-    """From the first row on, with the candidates of the window that may be its least or greatest value."""
+    """Go from the first row on, with the candidates of the window that may be its least or greatest value."""
     f = s.f
     queues = [_Queue(s, less) for less in (True, False) if accepted & (LESS if less else GREATER)]
     end = f.variable("end", window.lo)

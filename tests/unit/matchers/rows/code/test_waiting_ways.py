@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from episode.matchers.rows.arrays import ATTEMPT_FIELDS, CRAMPED, CURSOR, OPEN, STACK_END, TURNS_END
+from episode.matchers.rows.arrays import AT_LIMIT, ATTEMPT_FIELDS, CURSOR, OPEN, STACK_END, TURNS_END
 from episode.matchers.rows.code.arrays import AGGREGATE_ROWS, SETTINGS
 from episode.matchers.rows.code.paths import NO_TURN
-from episode.matchers.rows.code.ways import (
+from episode.matchers.rows.code.waiting_ways import (
     DONE,
     GIVEN_UP,
     KEEPS,
@@ -54,7 +54,7 @@ class Functions:
             for arrival in (False, True)
         }
         self.take_up = {
-            walks: Leaf(lambda s, *given, walks=walks: take_way_up(s, shape, *given, walks=walks), 2)
+            walks: Leaf(lambda s, *given, walks=walks: take_way_up(s, shape, *given, needs_path=walks), 2)
             for walks in (False, True)
         }
         self.write_path = Leaf(write_path, 2)
@@ -199,7 +199,7 @@ def test_no_room(ways: int, turns: int, why: int, cramped: bool) -> None:
     """The search stops so that there can be more; if there cannot, the ways of the partition start over."""
     simulation = Simulation(SHAPE, 1, ways, turns)
     arrays = simulation.arrays
-    arrays["cursor"][CRAMPED] = cramped
+    arrays["cursor"][AT_LIMIT] = cramped
     simulation.do.begin_partition(arrays, 1)
     assert arrays["rare"][KEEPS] == 1
     simulation.do.begin_attempt(arrays, 3, 1)

@@ -9,7 +9,7 @@ import pytest
 
 from episode.matchers.rows.arrays import ATTEMPT_FIELDS, EXTREME_AT, SIFTED
 from episode.matchers.rows.code.arrays import ROWS, SETTINGS, UNTIL, WITHIN
-from episode.matchers.rows.code.sifting import (
+from episode.matchers.rows.code.sieves import (
     FAILS,
     PASSES,
     UNDECIDED,
@@ -19,7 +19,7 @@ from episode.matchers.rows.code.sifting import (
     seek_labels,
     sift,
 )
-from episode.matchers.rows.code.ways import EXTREME, RARE, SIFTED_TO
+from episode.matchers.rows.code.waiting_ways import EXTREME, RARE, SIFTED_TO
 from tests.unit.matchers.rows.code.leaves import Leaf
 
 ORDERS = [0b001, 0b011, 0b010, 0b100, 0b110, 0b101]

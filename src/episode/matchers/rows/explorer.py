@@ -1,4 +1,4 @@
-"""How far the attempts from a start row come: the pattern's program run over a trial, with all that fails noted.
+"""The pattern's program run from a start row step by step, with all failures noted: how far attempts come, and why.
 
 The same search as the compiled one, in its order, for few start rows and with a bound on its steps.
 """
@@ -11,23 +11,23 @@ from typing import NamedTuple, Union
 
 from episode.matchers import codes as oc
 from episode.matchers.rows.arrays import FIRST, LABEL, OP, SECOND, SLOT
-from episode.matchers.rows.trial import Trial
+from episode.matchers.rows.stepwise import StepwiseAttempt
 from episode.plan.rows.plan import NO_MEMORY
 
 CONDITION, END_OF_ROWS, WINDOW, AT_START, AT_END = "condition", "end of rows", "window", "start anchor", "end anchor"
-"""Why an attempt does not go on: a condition; no row is left, or none in the window; `^` or `$` stands there."""
+"""Reasons why an attempt ends: a condition; no row is left, or none in the window; `^` or `$` does not hold."""
 
 LONGER = "longer"
 
 
-class Taken(NamedTuple):
-    """A row that was taken, by the instruction that took it, after others."""
+class TakenRow(NamedTuple):
+    """A row that was taken, the instruction that took it, and the rows before."""
 
     instruction: int
-    before: Taken | None
+    before: TakenRow | None
 
 
-Path = Union[Taken, None]
+Path = Union[TakenRow, None]
 
 
 def instructions_of(path: Path) -> list[int]:
@@ -41,7 +41,7 @@ def instructions_of(path: Path) -> list[int]:
 
 @dataclass(frozen=True)
 class FailedWay:
-    """Where a way ended. row: the row that was not taken (after the last one where rows end); path: those before."""
+    """The end of a way. row: the row that was not taken (after the last one if rows end); path: the rows before."""
 
     kind: str
     instruction: int
@@ -50,12 +50,12 @@ class FailedWay:
 
 
 @dataclass
-class Explored:
-    """What an attempt came to.
+class Exploration:
+    """The result of an attempt.
 
-    accepted: ways through the pattern, by preference. farthest: the last row that was looked at; failures: those at it,
-    one for each kind and label, by preference. refused: the farthest failure of a condition for each label, and how
-    many times it failed. complete: are all ways explored (or enough)? shorter_than: longer ways are of no interest.
+    accepted: ways through the pattern, by preference. farthest: the last row that was tried; failures: those at it, one
+    for each kind and label, by preference. refused: the farthest failure of a condition for each label, and its number
+    of failures. complete: are all ways explored (or enough)? shorter_than: longer ways are of no interest.
     """
 
     start: int
@@ -69,7 +69,7 @@ class Explored:
     shorter_than: int | None = None
 
     def note(self, failure: FailedWay, label: int) -> None:
-        """A way has ended here."""
+        """Add the end of a way."""
         if failure.row > self.farthest:
             self.farthest = failure.row
             self.failures.clear()
@@ -84,14 +84,14 @@ class Explored:
 class Explorer:
     """Explores attempts over one partition. code: the instructions, as lists."""
 
-    trial: Trial
+    trial: StepwiseAttempt
     code: list[list[int]]
     loops_around: list[list[int]]
     remembers: bool
     within: int | None
 
     @staticmethod
-    def of(trial: Trial) -> Explorer:
+    def of(trial: StepwiseAttempt) -> Explorer:
         program, plan = trial.program, trial.plan
         bounds, ids = program.loop_from.tolist(), program.loop_ids.tolist()
         around = [ids[bounds[at] : bounds[at + 1]] for at in range(len(program.code))]
@@ -108,15 +108,15 @@ class Explorer:
         windowed: bool = True,
         shortest: bool = False,
         reluctant: bool = False,
-    ) -> Explored:
-        """All that can be found from a start row, until there are so many ways through the pattern.
+    ) -> Exploration:
+        """Explore a start row until `ways` ways through the pattern are found.
 
-        number: of the last match before it. steps: after so many the search is given up. alike: are ways of interest
-        that go on as one before them did? Ways with the same labels are one. windowed: does WITHIN hold? shortest: of
-        all ways through the pattern, only those are wanted that are shorter than the ones before. reluctant: at every
+        number: of the last match before it. steps: the search is given up after this number. alike: are ways of
+        interest that continue as one before them did? Ways with the same labels are one. windowed: does WITHIN hold?
+        shortest: of all ways through the pattern, keep only those shorter than the ones before. reluctant: at every
         choice, the other side first.
         """
-        found = Explored(start, number)
+        found = Exploration(start, number)
         known: set[tuple[int, ...]] = set()
         for depth, path in self._ways(found, steps, windowed, self.remembers and not alike, reluctant):
             if shortest:
@@ -133,7 +133,7 @@ class Explorer:
         return found
 
     def _ways(
-        self, found: Explored, most: int, windowed: bool, remembers: bool, reluctant: bool
+        self, found: Exploration, most: int, windowed: bool, remembers: bool, reluctant: bool
     ) -> Iterator[tuple[int, Path]]:
         trial, code, start = self.trial, self.code, found.start
         trial.begin(start, found.number)
@@ -168,7 +168,7 @@ class Explorer:
                     found.note(FailedWay(failure, pc, row, path), label)
                     failed = True
                 else:
-                    path = Taken(pc, path)
+                    path = TakenRow(pc, path)
                     row += 1
                     pc += 1
             elif operation == oc.SPLIT:

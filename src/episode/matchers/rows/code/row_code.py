@@ -1,4 +1,4 @@
-"""The code of a row pattern at work: built once for a query and a kind of input, run over the arrays of a batch."""
+"""The compiled code of a row pattern: built once for a query and a kind of input, run over the arrays of a batch."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from episode.matchers.rows.arrays import (
     FoundPaths,
     Frames,
     RowProgram,
-    Rules,
     SearchPartitions,
     SearchRows,
+    SearchSettings,
     SearchWork,
 )
 from episode.matchers.rows.code.array_code import RunningValues
@@ -40,15 +40,15 @@ from episode.matchers.rows.code.arrays import (
     WITHIN,
     RunningMatch,
 )
-from episode.matchers.rows.code.attempts import Instructions
 from episode.matchers.rows.code.choices import Choices
 from episode.matchers.rows.code.conditions import RowConditions
 from episode.matchers.rows.code.frames import FRAME_PLACE
+from episode.matchers.rows.code.instructions import Instructions
 from episode.matchers.rows.code.outcomes import emit_outcomes
 from episode.matchers.rows.code.search import SearchFrame, emit_begin, emit_partitions
 from episode.matchers.rows.code.shape import ColumnPlaces, ConditionTraits, RowShape
-from episode.matchers.rows.code.sifting import SieveColumns
-from episode.matchers.rows.code.ways import RARE
+from episode.matchers.rows.code.sieves import SieveColumns
+from episode.matchers.rows.code.waiting_ways import RARE
 from episode.matchers.rows.program import Sieve, lower_sieves
 from episode.native.builder import ArrayTypes, Program, entry_scope
 from episode.native.ir import F64, I64, I128, Block
@@ -61,25 +61,25 @@ MOST_PROGRAMS = 256
 
 @dataclass(frozen=True)
 class RowCode:
-    """Compiled code, the constants that it reads, and the values it keeps."""
+    """Compiled code, its constants, and the values it keeps."""
 
     program: Compiled
     constants: CodeConstants
     values: RunningValues
 
     def run(
-        self, program: RowProgram, rules: Rules, frames: Frames | None, lanes: Lanes, rows: SearchRows,
+        self, program: RowProgram, settings: SearchSettings, frames: Frames | None, lanes: Lanes, rows: SearchRows,
         partitions: SearchPartitions, attempts: Attempts, found: FoundPaths, work: SearchWork, until: int,
     ) -> int:  # fmt: skip
-        """Run every partition from its next start row as far as the rows allow; returns the status.
+        """Run every partition from its next start row as far as the rows allow; return the status.
 
-        until: rows with time <= until are all here. What is found and the work arrays are the caller's and never grow
-        here: if one is too small, the attempt is given up, the state is as before it, and the status says which array
-        to enlarge before the call is made again (a kept attempt continues then).
+        until: all rows with time <= until are here. The output and the work arrays belong to the caller and never grow
+        here: if one is too small, the attempt is given up, the state is as before it, and the status names the array to
+        enlarge before the call is repeated (a kept attempt continues then).
         """
         arrays = _arrays(program, rows, partitions, attempts, found, work)
         arrays |= self.constants.arrays(lanes)
-        arrays["settings"] = _settings(rules, frames, rows, partitions, work, until)
+        arrays["settings"] = _settings_array(settings, frames, rows, partitions, work, until)
         arrays |= self._scratch(program, found)
         return self.program.run(arrays)
 
@@ -97,19 +97,24 @@ class RowCode:
         }  # fmt: skip
 
 
-def _settings(
-    rules: Rules, frames: Frames | None, rows: SearchRows, partitions: SearchPartitions, work: SearchWork, until: int
+def _settings_array(
+    settings: SearchSettings,
+    frames: Frames | None,
+    rows: SearchRows,
+    partitions: SearchPartitions,
+    work: SearchWork,
+    until: int,
 ) -> np.ndarray:
     read = int((partitions.hi - partitions.lo).sum())
-    settings = np.zeros(SETTINGS, np.int64)
-    settings[[UNTIL, WITHIN, LOOKAHEAD, BUDGET]] = until, max(0, rules.within), rules.lookahead, rules.budget
-    settings[PATIENCE] = rules.patience
-    settings[[ROWS, AGGREGATE_ROWS]] = rows.ints.shape[1], work.agg_n.shape[1]
-    settings[ALLOWED] = BUDGETS * rules.budget + (0 if rules.bounded else STEPS_PER_ROW_READ * read)
-    settings[MOST_SIFTED] = SIFTED_PER_ROW * read + LEAST_SIFTED
+    numbers = np.zeros(SETTINGS, np.int64)
+    numbers[[UNTIL, WITHIN, LOOKAHEAD, BUDGET]] = until, max(0, settings.within), settings.lookahead, settings.budget
+    numbers[PATIENCE] = settings.patience
+    numbers[[ROWS, AGGREGATE_ROWS]] = rows.ints.shape[1], work.agg_n.shape[1]
+    numbers[ALLOWED] = BUDGETS * settings.budget + (0 if settings.bounded else STEPS_PER_ROW_READ * read)
+    numbers[MOST_SIFTED] = SIFTED_PER_ROW * read + LEAST_SIFTED
     if frames is not None:
-        settings[[REACH, LOOKBACK]] = frames.reach, frames.lookback
-    return settings
+        numbers[[REACH, LOOKBACK]] = frames.reach, frames.lookback
+    return numbers
 
 
 def _arrays(
@@ -135,13 +140,13 @@ def _arrays(
 
 
 def _flat(array: np.ndarray) -> np.ndarray:
-    """The array row after row; never a copy, because what is written to it counts."""
+    """The array row after row; never a copy, because the search writes to it."""
     if not array.flags.c_contiguous:
         raise ValueError("arrays of a search are contiguous")
     return array.reshape(-1)
 
 
-def _build(plan: RowPatternPlan, places: ColumnPlaces, shape: RowShape) -> RowCode:
+def _build_code(plan: RowPatternPlan, places: ColumnPlaces, shape: RowShape) -> RowCode:
     choices = Choices.of(shape, plan.labels.names, plan.conditions)
     c = SearchFrame(shape, choices, lambda s, match: RowConditions(s, plan, places, match))
     emit_partitions(c)
@@ -156,11 +161,11 @@ def _build(plan: RowPatternPlan, places: ColumnPlaces, shape: RowShape) -> RowCo
 _known: dict[tuple, RowCode] = {}
 
 
-def _code(plan: RowPatternPlan, places: ColumnPlaces, shape: RowShape) -> RowCode:
-    """The code of a plan, of which its labels and conditions count."""
+def _find_code(plan: RowPatternPlan, places: ColumnPlaces, shape: RowShape) -> RowCode:
+    """The code of a plan, found again by its labels and conditions."""
     key = plan.labels.names, tuple(plan.conditions.items()), places, shape
     if key not in _known:
-        _known[key] = _build(plan, places, shape)
+        _known[key] = _build_code(plan, places, shape)
         while len(_known) > MOST_PROGRAMS:
             del _known[next(iter(_known))]
     return _known[key]
@@ -179,36 +184,45 @@ class Lowered:
     def of(plan: RowPatternPlan, prepared: Prepared, sieves: tuple[Sieve, ...] = ()) -> Lowered:
         return Lowered(plan, prepared, lower_sieves(sieves, plan.labels.names, prepared))
 
-    def code(self, program: RowProgram, rules: Rules, frames: Frames | None, kept: bool, final: bool) -> RowCode:
-        """The code for these rows. kept: do attempts that wait stay where they are? final: will no more rows come?"""
-        said = int(program.first_bits), rules.mode, rules.skip, rules.with_unmatched, rules.timed_out, rules.counting
-        key = (*said, kept, final)
+    def code(
+        self, program: RowProgram, settings: SearchSettings, frames: Frames | None, kept: bool, final: bool
+    ) -> RowCode:
+        """The code for these rows. kept: do attempts that wait stay in place? final: will no more rows come?"""
+        own = (
+            int(program.first_bits),
+            settings.mode,
+            settings.skip,
+            settings.with_unmatched,
+            settings.timed_out,
+            settings.counting,
+        )
+        key = (*own, kept, final)
         if key not in self._codes:
             labels = self.plan.labels
             skipped = labels.members(self.plan.rules.skip_label) or ()
             mask = sum(1 << number for number, name in enumerate(labels.names) if name in skipped)
             sieve = SieveColumns.of(self.sieves[0]) if len(self.sieves) else None
-            shape = RowShape.of(program, rules, mask, sieve, frames, kept, final)
-            self._codes[key] = _code(self.plan, ColumnPlaces.of(self.prepared), shape)
+            shape = RowShape.of(program, settings, mask, sieve, frames, kept, final)
+            self._codes[key] = _find_code(self.plan, ColumnPlaces.of(self.prepared), shape)
         return self._codes[key]
 
 
-# One step of an attempt as a program: take a row into the aggregates, test a label's condition, evaluate anything.
-#
-# Its function takes the number of a step, the first and the last row of the match so far and the number of the last
-# match before; `path` and the first and last rows of labels are in arrays. The rows are those of one partition.
+# One step of an attempt as a program: take a row into the aggregates, test a label's condition, or evaluate an
+# expression. Its function takes the number of a step, the first and the last row of the match so far and the number of
+# the last match before; `path` and the first and last rows of labels are in arrays. The rows are those of one
+# partition.
 
 
 TAKE, TEST, EVALUATE = range(3)
-"""What a step does: its number is a label's times 3, and this."""
+"""Actions of a step; its number is 3 times its label plus the action."""
 NULL, WHOLE, HIGH = range(3)
-"""Places of `value_i`: what an evaluated expression comes to, if it is not a float."""
+"""Places of `value_i`: the value of an evaluated expression, if it is not a float."""
 
-TRIAL_TYPES: ArrayTypes = {**TYPES, "value_i": (I64, True), "value_f": (F64, True)}
+STEP_TYPES: ArrayTypes = {**TYPES, "value_i": (I64, True), "value_f": (F64, True)}
 
 
 @dataclass(frozen=True)
-class TrialCode:
+class StepCode:
     """A program, and the constants that it reads."""
 
     program: Program
@@ -216,9 +230,9 @@ class TrialCode:
     constants: CodeConstants
 
 
-def trial_code(plan: RowPatternPlan, labels: int, places: ColumnPlaces) -> TrialCode:
+def step_code(plan: RowPatternPlan, labels: int, places: ColumnPlaces) -> StepCode:
     """Steps that take rows of the first `labels` labels and test their conditions; those of others are evaluated."""
-    s = entry_scope("trial", TRIAL_TYPES)
+    s = entry_scope("trial", STEP_TYPES)
     f = s.f
     step, start, row, number = (f.scalar(name) for name in ("step", "start", "row", "number"))
     match = RunningMatch(start, row, start, f.value(0), s.key.length, number, start)
@@ -238,7 +252,7 @@ def trial_code(plan: RowPatternPlan, labels: int, places: ColumnPlaces) -> Trial
     f.switch(step, cases, nothing)
     f.at(nothing)
     f.give(0)
-    return TrialCode(s.program, conditions.traits, conditions.constants)
+    return StepCode(s.program, conditions.traits, conditions.constants)
 
 
 def _emit_step(conditions: RowConditions, what: int, label: int) -> None:
