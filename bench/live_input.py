@@ -20,12 +20,12 @@ from bench.figures import new_figure, put_figure
 from bench.harness import Report, median, say, verdict
 from bench.paced import NAME, PacedInput, stored
 from episode.lang.rows.parser import parse_clause
-from episode.live.handling import open_source
+from episode.live.input_source import open_source
 from episode.live.inputs import StoreInput, StreamRead
 from episode.live.protocol import Handling, TaskOptions
 from episode.live.task import SWITCHES
 from episode.matchers.rows.spec import RowPatternSpec
-from episode.matchers.stream_shard import Arrived, LiveRules, LiveShard
+from episode.matchers.stream_shard import Arrived, ShardSettings, StreamShard
 from episode.plan.rows.plan import plan_row_pattern
 from episode.plan.schema import InputSchema
 from episode.spark.startup.workers import prepare_worker
@@ -142,7 +142,7 @@ def shaped(rows: int) -> pa.Table:
 def run_once(store: StreamStore, spec: RowPatternSpec, way: Way, rate: float, commits: int) -> Run:
     """The loop of a live task, until so many commits are matched."""
     gc.collect()
-    shard = LiveShard(spec, LiveRules(of_matches=True))
+    shard = StreamShard(spec, ShardSettings(of_matches=True))
     reading = StreamRead(store.declaration, tuple(spec.input_columns))
     paced = PacedInput(StoreInput([reading], task=0, tasks=1), commits, COMMIT_ROWS, rate)
     source = open_source(paced, {}, TaskOptions(handling=way.handling, future=way.future), shard)

@@ -11,7 +11,7 @@ import time
 import numpy as np
 import pyarrow as pa
 
-from episode.live.protocol import LiveInput, Position, Slice
+from episode.live.protocol import InputBatch, LiveInput, Position
 from episode.store.catalog import Catalog
 from episode.store.declaration import declare
 from episode.store.stream import StreamStore
@@ -47,7 +47,7 @@ class PacedInput:
         """Seconds since the start."""
         return time.perf_counter() - self._began
 
-    def read(self, after: Position, rows: int, until: Position | None = None) -> Slice | None:
+    def read(self, after: Position, rows: int, until: Position | None = None) -> InputBatch | None:
         at = after.get(NAME, 0)
         there = int(np.searchsorted(self.readable, self.now, side="right"))
         if there <= at:

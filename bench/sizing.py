@@ -53,10 +53,10 @@ from bench.stream import BEGIN, PRICE_FALL
 from bench.ticks import ticks
 from episode.queries.language import Given
 from episode.sizing import measuring as calibrating
-from episode.sizing.constants import STORED, UNITS, Constant, Constants, stored
-from episode.sizing.measuring import measured, snapshot_cost
+from episode.sizing.constants import STORED, UNITS, Constants, MeasuredConstant, load_constants
+from episode.sizing.measuring import measure_query, snapshot_cost
 from episode.sizing.model import contention_at, live_tasks, micro_batch_work, micro_batches, predict_batch, work_of
-from episode.sizing.profile import QueryProfile, assumed_profile, bound_to, read_pattern
+from episode.sizing.profile import QueryProfile, assumed_profile, bind_to, read_pattern
 
 CALIBRATION_SIZES, SAMPLE_ROWS = (2_500_000, 10_000_000), 1_250_000
 SIZES, RUNS = (5_000_000, 10_000_000, 20_000_000, 40_000_000), (3, 3, 3, 3)
@@ -115,7 +115,7 @@ def sample(rows: int) -> pa.Table:
 
 def profile_of(text: str, table: pa.Table, given: Given | None = None, window: float | None = None) -> QueryProfile:
     query = read_pattern(text)
-    found = measured(bound_to(query, table, given or Given()), query.language.name, "bench", window)
+    found = measure_query(bind_to(query, table, given or Given()), query.language.name, "bench", window)
     say(
         f"{query.language.name}: scan {found.scan:.1f}, pack {found.pack:.1f}, order {found.order:.1f}, "
         f"match {found.match:.1f} ns a row; {found.passing:.2f} pass, {found.matches:.3f} matches"
@@ -141,11 +141,11 @@ def calibrate(scale: float, runs: int) -> Constants:
     own = in_process(sizes[0])
     two = on_spark("calibrate", 2, sizes=sizes, runs=runs, streams=True)
     one = on_spark("calibrate", 1, sizes=sizes, runs=runs, streams=False)
-    known: dict[str, Constant] = {}
+    known: dict[str, MeasuredConstant] = {}
 
     def put(name: str, value: float, how: str) -> None:
         unit = UNITS.get(name, "ns/row")
-        known[name] = Constant(float(f"{max(0.0, value):.4g}"), unit, how, machine, today)
+        known[name] = MeasuredConstant(float(f"{max(0.0, value):.4g}"), unit, how, machine, today)
 
     for name, (value, how) in {**own, **fitted(own, two, one, sizes)}.items():
         put(name, value, how if how.startswith("assumed") else f"{COMMAND}: {how}")
@@ -163,7 +163,7 @@ def in_process(rows: int) -> Found:
     driving = next(iter(cars(SAMPLE_ROWS)))
     situation = profile_of(aggressive_drivers(thresholds(driving)), driving, Given(time="ts", key=("car_id",)))
     here = f"in process, {table.num_rows:,} ticks"
-    reference = calibrating.taken(calibrating.reference())
+    reference = calibrating.part_costs(calibrating.reference())
     return {
         "scan": (tick.scan / tick.row_bytes, f"{here}, read from Parquet"),
         "pack": (tick.pack, here),
@@ -179,7 +179,7 @@ def in_process(rows: int) -> Found:
         "wire_share": (tick.wire_share, f"{here}, packed, LZ4"),
         "matches": (tick.matches, f"{here}, the tick query"),
         "state_bytes": (hold.held.bytes, f"{here}, every row held for its window: bytes of a snapshot"),
-        "snapshot": (snapshot_cost(bound_to(read_pattern(HOLD), table, Given())), f"{here}, the same snapshot"),
+        "snapshot": (snapshot_cost(bind_to(read_pattern(HOLD), table, Given())), f"{here}, the same snapshot"),
         "contention": (
             calibrating.contention(),
             "the work of episode size --calibrate, alone and on all cores at once",
@@ -305,7 +305,7 @@ def line_of(found: dict[str, Any], sizes: list[int], which: int, what: str = "no
 def simulate() -> None:
     """What the simulated cluster does, as a page and as the pictures of docs/scale.md."""
     runpy.run_path(str(ROOT / "docs" / "images" / "draw_scale.py"))["main"]()
-    constants = stored()
+    constants = load_constants()
     query = assumed_profile("row pattern", constants, "the tick query")
     page = Report("scale", "A simulated cluster")
     page.text(
@@ -358,7 +358,7 @@ def _seconds(value: float) -> str:
 
 
 def check(arguments: argparse.Namespace) -> None:
-    constants = stored()
+    constants = load_constants()
     before = os.getloadavg()[0]
     sizes = [max(100_000, int(rows * arguments.scale)) for rows in SIZES]
     micro = [int(rows * arguments.scale) for rows in MICRO_SIZES]

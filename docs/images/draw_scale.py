@@ -21,7 +21,7 @@ from bench.simulated_cluster import (
     simulate_micro_batches,
 )
 
-from episode.sizing.constants import Constants, stored
+from episode.sizing.constants import Constants, load_constants
 from episode.sizing.model import cores_for_batch, live_tasks, micro_batches, work_of
 from episode.sizing.profile import ROWS, QueryProfile, assumed_profile
 
@@ -152,7 +152,7 @@ def skew(known: Constants, query: QueryProfile) -> list[Curve]:
 
 
 def main(directory: Path = HERE) -> None:
-    known = stored()
+    known = load_constants()
     query = assumed_profile(ROWS, known, "the tick query")
     rates = Axis("events/s", (1e4, 1e5, 1e6, 1e7), log=True)
     seconds = Axis("seconds to the match, 99%", (0.01, 0.1, 1.0, 10.0, 100.0, 1000.0), log=True)

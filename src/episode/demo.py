@@ -101,7 +101,7 @@ SCENES = (
 
 
 def run(console: Console, directory: Path | None = None, report: Path | None = None) -> None:
-    """Write the sample data, run every scene, and show what it finds. report: where that of one scene is written."""
+    """Write the sample data, run every scene, and show its matches. report: path for the report of one scene."""
     if directory is None:
         with TemporaryDirectory(prefix="episode-demo-") as temporary:
             _run(console, samples.write(temporary), report)
@@ -112,7 +112,7 @@ def run(console: Console, directory: Path | None = None, report: Path | None = N
 
 
 def _run(console: Console, data: samples.SampleFiles, report: Path | None) -> None:
-    numbers = {"ticks": data.ticks.table.num_rows, "clicks": data.clicks.table.num_rows, **planted(data)}
+    numbers = {"ticks": data.ticks.table.num_rows, "clicks": data.clicks.table.num_rows, **planted_counts(data)}
     summary = "Sample data: {ticks:,} stock ticks of one trading day, and one day of {clicks:,} clicks on a web shop."
     console.print(Text(summary.format(**numbers)))
     began = perf_counter()
@@ -148,18 +148,18 @@ def _short(value: Any) -> Any:
     return value.strftime("%H:%M:%S") if isinstance(value, datetime) else value
 
 
-def planted(data: samples.SampleFiles) -> Counter[str]:
-    """How many episodes of each shape are in the data."""
+def planted_counts(data: samples.SampleFiles) -> Counter[str]:
+    """Number of episodes of each shape in the data."""
     return Counter(data.ticks.planted["shape"].to_pylist() + data.clicks.planted["shape"].to_pylist())
 
 
 def matches(scene: Scene, data: samples.SampleFiles) -> pa.Table:
-    """The result of one scene's query."""
+    """Run one scene's query."""
     return _result(scene, data).toArrow()
 
 
 def write_report(data: samples.SampleFiles, path: Path) -> Path:
-    """The report of one scene."""
+    """Write the report of one scene."""
     import episode
 
     scene = next(one for one in SCENES if one.name == REPORTED)

@@ -34,7 +34,7 @@ SELECT * FROM Ticks MATCH_RECOGNIZE (
 SYMBOLS, BATCH, PAUSE, SECONDS = 200, 40, 0.02, 30.0
 """Stocks, ticks that come together, seconds between them, and how long the market is open."""
 FALL = 0.5
-"""Seconds between two falls that are planted."""
+"""Seconds between two planted falls."""
 
 
 def run(console: Console, seconds: float = SECONDS) -> None:
@@ -80,7 +80,7 @@ def _run(console: Console, seconds: float) -> None:
 
 
 def _wait(query: Any) -> None:
-    """Until all ticks are matched."""
+    """Wait until all ticks are matched."""
     from episode import streams
 
     ticks, deadline = streams.count("Ticks"), time.monotonic() + 60
@@ -153,6 +153,6 @@ class Market(Thread):
                     self.falls += 1
             due += PAUSE
             time.sleep(max(0.0, due - time.monotonic()))
-        # What came last waits until it is certain that nothing can come before it: until a later tick.
+        # The last events wait for a later tick: until then, earlier ones may come.
         closing = datetime.now(timezone.utc) + timedelta(seconds=1)
         streams.append("Ticks", [{"symbol": "S000", "ts": closing, "price": round(prices[0] + 1, 2)}])

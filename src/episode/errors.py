@@ -8,7 +8,7 @@ import warnings
 from episode.words import plural
 
 SHOWN_COLUMNS = 160
-"""Of a longer line, errors show this much around the place they complain of."""
+"""Characters of a longer line that errors show, around the error's position."""
 
 
 class EpisodeError(Exception):
@@ -55,12 +55,12 @@ class EpisodeError(Exception):
         return "\n".join(parts)
 
     def _render_traceback_(self) -> list[str]:
-        """What notebooks show: the message alone. `%tb` and the exception itself have the rest."""
+        """Let notebooks show the message alone. `%tb` and the exception itself have the rest."""
         return [f"{type(self).__name__}: {self}"]
 
 
 def place_of(source: str, position: int, length: int) -> list[str]:
-    """A place in a text: its line, with carets under it."""
+    """Show a place in a text: its line, with carets under it."""
     line_number, column = _line_and_column(source, position)
     line, at = _around(source.split("\n")[line_number - 1], column - 1)
     carets = "^" * max(1, min(length, len(line) - at))
@@ -70,13 +70,13 @@ def place_of(source: str, position: int, length: int) -> list[str]:
 
 
 def _line_and_column(source: str, position: int) -> tuple[int, int]:
-    """Of a place in a text, from 1 on."""
+    """Line and column of a place in a text, from 1."""
     before = source[:position]
     return before.count("\n") + 1, position - (before.rfind("\n") + 1) + 1
 
 
 def _around(line: str, at: int) -> tuple[str, int]:
-    """The part of a long line that is worth showing, and where the place is in it."""
+    """Cut a long line around a place; returns the part and the place in it."""
     if len(line) <= SHOWN_COLUMNS:
         return line, at
     begin = max(0, min(at - SHOWN_COLUMNS // 2, len(line) - SHOWN_COLUMNS))
@@ -90,11 +90,11 @@ def _rebuild(cls, message, source, position, length, hint):  # type: ignore[no-u
 
 
 class EpisodeWarning(UserWarning):
-    """A query that runs, but may not do what was meant: a class without events, a stream whose state nothing bounds."""
+    """A query that runs, but may not do what was meant: a class without events, a stream with unbounded state."""
 
 
 def warn(message: str) -> None:
-    """Show an EpisodeWarning at the line outside of episode that led to it, so that each line is warned of once."""
+    """Show an EpisodeWarning at the line outside of episode that led to it, so that each line warns once."""
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] == "episode":
         frame, level = frame.f_back, level + 1
@@ -110,7 +110,7 @@ EXTRAS = {
 
 
 def install(extra: str) -> str:
-    """Say what to install for an optional part, whichever way episode was installed."""
+    """Tell what to install for an optional part, whichever way episode was installed."""
     *others, last = EXTRAS[extra]
     return f"Install {', '.join(others)}{' and ' if others else ''}{last} (episode's extra {extra!r})"
 
@@ -128,7 +128,7 @@ class EpisodeAnalysisError(EpisodeError):
 
 
 class EpisodeUnsupportedError(EpisodeError):
-    """The query means something that episode cannot evaluate; said at plan time."""
+    """The query means something that episode cannot evaluate; raised at plan time."""
 
     kind = "unsupported"
 
@@ -158,5 +158,5 @@ class EpisodeRulesError(EpisodeAnalysisError):
 
 
 def kind_of(error: EpisodeError) -> type[EpisodeError]:
-    """The class of an error in this tree; one that Spark raised is of a class of Spark's, too."""
+    """The class of an error in this tree; an error that Spark raised also has a class of Spark's."""
     return next(one for one in type(error).__mro__ if globals().get(one.__name__) is one)

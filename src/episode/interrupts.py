@@ -41,7 +41,7 @@ class _Deferral:
         self.depth += 1
 
     def end(self) -> bool:
-        """Was there an interrupt? It is the caller's to raise."""
+        """Whether there was an interrupt, which the caller must raise."""
         if self.depth == 0 or current_thread() is not main_thread():
             return False
         self.depth -= 1

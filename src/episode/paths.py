@@ -1,4 +1,4 @@
-"""Paths of tables: whether they are here, and how the files there are read, by their suffix."""
+"""Paths of tables: local or not, and the format of the files, by their suffix."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ COMPRESSIONS = {".gz", ".bz2", ".lz4", ".snappy", ".zst", ".zstd"}
 
 
 def is_local(path: str) -> bool:
-    """Is it a path of this machine, and not of another file system?"""
+    """Whether it is a path of this machine, and not of another file system."""
     return "://" not in path or path.startswith("file://")
 
 
 def local(path: str) -> str:
-    """A local path as the system knows it."""
+    """A local path without its scheme."""
     return path.removeprefix("file://")
 
 
 def is_there(path: str) -> bool:
-    """Is there anything at a local path, which may be a pattern of paths?"""
+    """Whether there is anything at a local path, which may be a pattern of paths."""
     return Path(local(path)).exists() or bool(glob.glob(local(path)))
 
 
 def kind_of(path: str) -> str:
-    """How a path is read or written, by its suffix: csv, json, or else parquet."""
+    """The format of a path, by its suffix: csv, json, or else parquet."""
     suffixes = [suffix.lower() for suffix in Path(path).suffixes]
     while suffixes and suffixes[-1] in COMPRESSIONS:
         suffixes.pop()
@@ -35,7 +35,7 @@ def kind_of(path: str) -> str:
 
 
 def kind_of_files(path: str) -> str:
-    """How the files at a path are read: as its own suffix says, or else as that of a file in a local directory."""
+    """The format of the files at a path: by its own suffix, or else by that of a file in a local directory."""
     own = kind_of(path)
     if own != "parquet" or not is_local(path):
         return own

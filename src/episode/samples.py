@@ -1,7 +1,7 @@
 """Sample data with known answers: stock ticks with planted shapes, web clicks with planted sessions and funnels.
 
-Everything comes from one seed. What was planted is returned and written beside the data, so that the demo and
-the tests can compare what a query finds with what is there.
+Everything is generated from one seed. The planted episodes are returned and written next to the data, so that the demo
+and the tests can compare a query's matches with them.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ class Sample:
     planted: pa.Table
 
     def count(self, shape: str) -> int:
-        """How many episodes of one shape were planted."""
+        """Number of planted episodes of one shape."""
         return int(np.count_nonzero(self.planted["shape"].to_numpy() == shape))
 
 
 @dataclass(frozen=True)
 class SampleFiles:
-    """Where `write` put its files, and what is in them."""
+    """Paths and contents of the files that `write` wrote."""
 
     ticks_path: Path
     clicks_path: Path
@@ -69,15 +69,15 @@ def write(directory: str | Path, *, seed: int = 7) -> SampleFiles:
 
 SHAPES = ("fall", "tick", "v", "w")
 SLOT = 500
-"""One shape is planted in each slot of so many ticks; the longest shape is far shorter."""
+"""Ticks per planted shape; the longest shape is far shorter."""
 
 
 LONGEST_NOISE = 6
-"""So many moves in one direction may be chance; a planted leg has more, except the fall of a tick."""
+"""Moves in one direction that may be chance; a planted leg has more, except the fall of a tick."""
 
 
 def stock_ticks(seed: int = 7, *, symbols: tuple[str, ...] = SYMBOLS, ticks: int = 10_000) -> Sample:
-    """One trading day of `ticks` ticks for each symbol, ordered by time.
+    """Generate one trading day of `ticks` ticks for each symbol, ordered by time.
 
     Prices walk at random in small steps of whole cents. Planted on top, one shape to every 500 ticks: long falls,
     ticks (a short fall, then a rise well above its start), V- and W-shapes. Every leg of a shape but the fall of a tick
@@ -236,7 +236,7 @@ def _timestamps(seconds: np.ndarray) -> np.ndarray:
     return DAY + (np.round(seconds * 1_000).astype(np.int64) * 1_000).astype("timedelta64[us]")
 
 
-# Sample data for situations: readings of machines that run hot, of their doors and their load, with known answers.
+# ---- machine readings ------------------------------------------------------------------------------
 
 
 MACHINES = ("press", "lathe", "mill", "saw", "oven", "pump")

@@ -9,14 +9,14 @@ import pyarrow as pa
 import pytest
 
 from episode.lang.statement import parse_statement
-from episode.live.handling import HANDLINGS, open_source
-from episode.live.protocol import Handling, Position, Slice, TaskOptions
+from episode.live.input_source import HANDLINGS, open_source
+from episode.live.protocol import Handling, InputBatch, Position, TaskOptions
 from episode.matchers.engines import matcher_spec
 from episode.matchers.ordering import order_image
 from episode.matchers.projection import Projection
 from episode.matchers.protocol import MatcherSpec
 from episode.matchers.rows.spec import RowPatternSpec
-from episode.matchers.stream_shard import NO_WATERMARK, Arrived, LiveRules, LiveShard
+from episode.matchers.stream_shard import NO_WATERMARK, Arrived, ShardSettings, StreamShard
 from tests.conformance.cases import Case
 from tests.conformance.test_conformance import check
 from tests.conformance.test_conformance_in_streams import BOUND, CASES, END, Bound, has_ties
@@ -36,16 +36,16 @@ class TableInput:
         self.table = table.select(list(spec.input_columns)).take(pa.array(order))
         self.time = time[order]
 
-    def read(self, after: Position, rows: int, until: Position | None = None) -> Slice | None:
+    def read(self, after: Position, rows: int, until: Position | None = None) -> InputBatch | None:
         begin = after.get(PART, 0)
         if begin > len(self.time):
             return None
         end = min(len(self.time), begin + max(1, rows // COMMIT) * COMMIT)
         if begin == end:
-            return Slice(self.table.slice(0, 0), {PART: end + 1}, END, 0.0, np.zeros(0, np.int64))
+            return InputBatch(self.table.slice(0, 0), {PART: end + 1}, END, 0.0, np.zeros(0, np.int64))
         before = (np.arange(begin, end) // COMMIT) * COMMIT - 1  # the last row of the commit before
         reached = np.where(before < 0, NO_WATERMARK, self.time[before] - 1)
-        return Slice(self.table.slice(begin, end - begin), {PART: end}, int(self.time[end - 1]) - 1, 0.0, reached)
+        return InputBatch(self.table.slice(begin, end - begin), {PART: end}, int(self.time[end - 1]) - 1, 0.0, reached)
 
     def wait(self, after: Position, seconds: float) -> None:
         pass
@@ -60,8 +60,8 @@ class TableInput:
 def matched(spec: MatcherSpec, table: pa.Table, handling: Handling) -> Iterator[pa.Table]:
     """What the loop of a task gives."""
     yield spec.output_schema.empty_table()
-    shard = LiveShard(spec, LiveRules(end=END, of_matches=True))
-    options = TaskOptions(handling, step_rows=16, slice_rows=4, max_unprocessed=24)
+    shard = StreamShard(spec, ShardSettings(end=END, of_matches=True))
+    options = TaskOptions(handling, step_rows=16, batch_rows=4, max_unprocessed=24)
     source = open_source(TableInput(table, spec), {}, options, shard)
     try:
         while not shard.ended:

@@ -23,7 +23,7 @@ from episode.matchers.ordering import order_image
 from episode.matchers.projection import Projection
 from episode.matchers.protocol import MatcherSpec, StateChunk
 from episode.matchers.rows.spec import RowPatternSpec
-from episode.matchers.stream_shard import NO_WATERMARK, LiveRules, LiveShard
+from episode.matchers.stream_shard import NO_WATERMARK, ShardSettings, StreamShard
 from episode.plan.pattern import PatternPlan
 from episode.plan.rows.plan import plan_row_pattern
 from episode.plan.rows.stream import event_time_of
@@ -69,7 +69,7 @@ class Runtime:
     spec: MatcherSpec
     delay: int
     draw: random.Random
-    shards: dict[int, LiveShard] = field(default_factory=dict)
+    shards: dict[int, StreamShard] = field(default_factory=dict)
     chunks: dict[int, dict[str, StateChunk]] = field(default_factory=dict)
     watermark: int = NO_WATERMARK
     outputs: list[pa.Table] = field(default_factory=list)
@@ -91,13 +91,13 @@ class Runtime:
             assert step.counters.late == 0
         self.watermark = greatest
 
-    def _shard(self, number: int) -> LiveShard:
-        rules = LiveRules(end=END)
+    def _shard(self, number: int) -> StreamShard:
+        settings = ShardSettings(end=END)
         if number not in self.shards:
-            self.shards[number], self.chunks[number] = LiveShard(self.spec, rules), {}
+            self.shards[number], self.chunks[number] = StreamShard(self.spec, settings), {}
         elif self.draw.random() < 0.3:
             before = self.shards[number]
-            self.shards[number] = LiveShard(self.spec, rules)
+            self.shards[number] = StreamShard(self.spec, settings)
             self.shards[number].restore(
                 list(self.chunks[number].values()), before.watermark, before.ended, open_envelope
             )

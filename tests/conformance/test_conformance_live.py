@@ -109,7 +109,7 @@ class Collected:
     def open(self, query: str, task: int) -> Collected:
         return self
 
-    def committed(self) -> Position | None:
+    def last_position(self) -> Position | None:
         return None
 
     def write(self, matches: pa.Table, after: Position) -> None:
@@ -178,7 +178,7 @@ def rows_of(live: Live, place: Path, handling: str, shuffled: bool, tasks: int) 
     store.append(live.marker(store.schema, delay))
     sink = Collected()
     output = LiveOutput(sink, plan.finish, "this process")
-    options = TaskOptions(handling=handling, slice_rows=2, step_rows=5)  # type: ignore[arg-type]
+    options = TaskOptions(handling=handling, batch_rows=2, step_rows=5)  # type: ignore[arg-type]
     inputs = StoreInputs(plan.streams)
     for description in described(plan, output, inputs, str(place / "checkpoint"), tasks, options):
         said = LiveTask(description).run()

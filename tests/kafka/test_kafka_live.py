@@ -32,7 +32,7 @@ from episode.live.protocol import TaskDescription, TaskOptions
 from episode.live.sinks import StreamOutput
 from episode.live.task import LiveTask
 from episode.matchers.projection import Projection
-from episode.matchers.stream_shard import LiveRules
+from episode.matchers.stream_shard import ShardSettings
 from episode.queries.bound_statement import bind_statement
 from episode.queries.language import Given, Input
 from episode.queries.languages import language_of
@@ -145,7 +145,7 @@ class Live:
         checkpoint = str(self.place / "checkpoint")
         return TaskDescription(
             spec=spec,
-            rules=LiveRules(end=round(END.timestamp() * 1_000_000)),
+            settings=ShardSettings(end=round(END.timestamp() * 1_000_000)),
             finish=Projection.of(plan.result, spec.output_schema),
             input=KafkaInputs(StreamRead(self.ticks, tuple(spec.input_columns)), idle_after=self.idle_after),
             sink=sink,
@@ -292,12 +292,12 @@ def test_an_attempt_that_lives_on_elsewhere_cannot_write(live: Live) -> None:
     first = output.open("query", 0)
     first.write(table, {"x": 1})
     second = output.open("query", 0)
-    assert second.committed() == {"x": 1}
+    assert second.last_position() == {"x": 1}
     with pytest.raises(EpisodeDataError, match="fenced"):
         first.write(table, {"x": 2})
     second.write(table, {"x": 3})
     other = output.open("query", 1)
-    assert other.committed() is None
+    assert other.last_position() is None
     for sink in (first, second, other):
         sink.close()
     assert sum(live.found().values()) == 2

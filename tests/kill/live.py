@@ -30,7 +30,7 @@ import pyarrow.parquet as pq
 
 from episode.live.protocol import TaskOptions
 from episode.matchers.running import run as run_table
-from episode.matchers.stream_shard import LiveRules
+from episode.matchers.stream_shard import ShardSettings
 from episode.store.log import Origin
 from episode.store.stream import StreamStore
 from tests.support.live import LiveQuery, in_words, with_options
@@ -125,7 +125,7 @@ def run(directory: Path, kills: int, seed: int) -> str:
     """The test; says what happened."""
     draw = random.Random(seed)
     text = CLAUSE.replace("WITHIN 400", f"WITHIN {400 * 100_000}")
-    options = TaskOptions(snapshot_every=0.1, step_rows=500, slice_rows=100, late_path=str(directory / "late"))
+    options = TaskOptions(snapshot_every=0.1, step_rows=500, batch_rows=100, late_path=str(directory / "late"))
     query = LiveQuery(
         directory,
         spec_of(text),
@@ -133,13 +133,13 @@ def run(directory: Path, kills: int, seed: int) -> str:
         tasks=TASKS,
         delay=DELAY * 100_000,
         options=options,
-        rules=LiveRules(end=END * 100_000),
+        settings=ShardSettings(end=END * 100_000),
         archive="Past",
         sync="true",
         log_retain="2 seconds",
     )
     plain = with_options(options, late_path=None)
-    warm = LiveQuery(directory / "warm", query.spec, key="k", rules=LiveRules(end=1), options=plain)
+    warm = LiveQuery(directory / "warm", query.spec, key="k", settings=ShardSettings(end=1), options=plain)
     warm.append(batch_of(0))
     warm.run()
 

@@ -27,7 +27,7 @@ import pyarrow as pa
 from episode.live.protocol import TaskDescription, TaskOptions
 from episode.live.rule_changes import agree
 from episode.live.task import LiveTask
-from episode.matchers.stream_shard import LiveRules
+from episode.matchers.stream_shard import ShardSettings
 from episode.store.log import Origin
 from episode.store.rule_log import RuleLog
 from episode.store.stream import StreamStore
@@ -91,9 +91,16 @@ class RuleQuery(LiveQuery):
 def run(directory: Path, kills: int, seed: int) -> str:
     """The test; says what happened."""
     draw = random.Random(seed)
-    options = TaskOptions(snapshot_every=0.1, step_rows=500, slice_rows=100)
+    options = TaskOptions(snapshot_every=0.1, step_rows=500, batch_rows=100)
     query = RuleQuery(
-        directory, SPEC, key="k", tasks=TASKS, delay=DELAY, options=options, rules=LiveRules(end=END), sync="true"
+        directory,
+        SPEC,
+        key="k",
+        tasks=TASKS,
+        delay=DELAY,
+        options=options,
+        settings=ShardSettings(end=END),
+        sync="true",
     )
     log = RuleLog(f"{query.checkpoint}/rules")
     log.follow({"one": TEXTS[0]})
@@ -157,7 +164,7 @@ def run(directory: Path, kills: int, seed: int) -> str:
 
 def _warm(directory: Path) -> None:
     """Load what the processes need before they are forked."""
-    query = RuleQuery(directory, SPEC, key="k", tasks=1, rules=LiveRules(end=50))
+    query = RuleQuery(directory, SPEC, key="k", tasks=1, settings=ShardSettings(end=50))
     log = RuleLog(f"{query.checkpoint}/rules")
     log.follow(dict(enumerate_names()))
     agree(log, query.description().query, 1)

@@ -16,7 +16,7 @@ from episode.matchers.columns import from_bytes, to_bytes
 from episode.matchers.protocol import StateChunk
 from episode.matchers.rules.matcher import RuleSetMatcher
 from episode.matchers.rules.one_rule import RuleChange
-from episode.matchers.stream_shard import LiveRules, LiveShard
+from episode.matchers.stream_shard import ShardSettings, StreamShard
 from tests.support.changing_rules import FAILING, SCHEMA, SPEC, TEXTS, Row, Version, alone, rows_of, versions
 
 SETTINGS = settings(deadline=None, suppress_health_check=list(HealthCheck))
@@ -28,7 +28,7 @@ class Driven:
 
     def __init__(self, delay: int) -> None:
         self.delay = delay
-        self.shard = LiveShard(SPEC, LiveRules(end=END))
+        self.shard = StreamShard(SPEC, ShardSettings(end=END))
         self.chunks: dict[str, StateChunk] = {}
         self.greatest: int | None = None
         self.watermark = -(2**62)
@@ -43,7 +43,7 @@ class Driven:
     def micro_batch(self, rows: list[dict[str, Any]], changes: list[RuleChange], restart: bool) -> None:
         if restart:
             ended, watermark = self.shard.ended, self.shard.watermark
-            self.shard = LiveShard(SPEC, LiveRules(end=END))
+            self.shard = StreamShard(SPEC, ShardSettings(end=END))
             self.shard.restore(list(self.chunks.values()), watermark, ended, from_bytes)
         self.matcher.done = self.shard.watermark
         table = pa.Table.from_pylist(rows, schema=SCHEMA)

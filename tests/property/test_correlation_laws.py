@@ -18,7 +18,7 @@ from episode.matchers.columns import from_bytes, to_bytes
 from episode.matchers.correlation.spec import CorrelationSpec
 from episode.matchers.protocol import StateChunk
 from episode.matchers.running import LocalRun
-from episode.matchers.stream_shard import LiveRules, LiveShard
+from episode.matchers.stream_shard import ShardSettings, StreamShard
 from episode.plan.correlation.plan import CorrelationPlan, Strategy
 from tests.reference.correlation import Pair
 from tests.reference.generate_correlation import ARCHIVE, BOTH, LIVE, ROWS, Case, Row, RowSide, cases
@@ -248,7 +248,7 @@ def test_a_stream_equals_a_table(case: Case, plan: CorrelationPlan, data: st.Dat
     """Through the reorder buffer of streams, in micro-batches, with restarts: as over the whole."""
     spec = planned(case, plan)
     whole = ran(spec, case)
-    shard = LiveShard(spec, LiveRules(end=END))
+    shard = StreamShard(spec, ShardSettings(end=END))
     state: dict[str, StateChunk] = {}
     found: list[Comparable] = []
     watermark = -1
@@ -259,7 +259,7 @@ def test_a_stream_equals_a_table(case: Case, plan: CorrelationPlan, data: st.Dat
         if data.draw(st.booleans()):
             shard.snapshot().apply(state)
             last = shard.watermark
-            shard = LiveShard(spec, LiveRules(end=END))
+            shard = StreamShard(spec, ShardSettings(end=END))
             shard.restore(list(state.values()), last, False, from_bytes)
     found += comparable(spec, shard.step([], END).matches)
     assert in_any_order(found) == in_any_order(whole)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from episode.errors import EpisodeError
 from episode.lang.rows.parser import parse_clause
 from episode.matchers.rows.spec import RowPatternSpec
-from episode.matchers.stream_shard import LiveRules, LiveShard
+from episode.matchers.stream_shard import ShardSettings, StreamShard
 from episode.plan.event_time import Delays
 from episode.plan.rows.plan import plan_row_pattern
 from episode.plan.rows.stream import with_match_times
@@ -28,7 +28,7 @@ SETTINGS = settings(deadline=None, max_examples=25, suppress_health_check=list(H
 
 def check(spec: Any, delays: Delays, table: pa.Table, watermarks: list[int]) -> None:
     """Step a shard through watermarks: times are reported as promised."""
-    shard = LiveShard(spec, LiveRules())
+    shard = StreamShard(spec, ShardSettings())
     names = {measure.name: measure.sql.strip(" ()`") for measure in spec.plan.measures.measures}
     step = shard.step([(None, table)], watermarks[0])
     assert step.counters.late == 0

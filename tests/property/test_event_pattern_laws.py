@@ -21,7 +21,7 @@ from episode.matchers.events import rounds as event_rounds
 from episode.matchers.events.spec import EventPatternSpec
 from episode.matchers.protocol import StateChunk
 from episode.matchers.running import LocalRun, run
-from episode.matchers.stream_shard import LiveRules, LiveShard
+from episode.matchers.stream_shard import ShardSettings, StreamShard
 from episode.plan.events.cost import PhysicalPlan, Shape
 from episode.plan.events.plan import EventPlan
 from episode.plan.events.tree import InSequence, Node, OneOf, Together
@@ -368,7 +368,7 @@ def test_state_forgets_events_that_nothing_precedes() -> None:
 def test_a_stream_equals_a_table(case: Case, data: st.DataObject) -> None:
     """Through the reorder buffer of streams, in micro-batches, with restarts: as over the whole."""
     spec = planned(case)
-    shard = LiveShard(spec, LiveRules(end=END))
+    shard = StreamShard(spec, ShardSettings(end=END))
     state: dict[str, StateChunk] = {}
     cuts = sorted(data.draw(st.sets(st.integers(0, len(case.events)), max_size=4)))
     found: list[Bound] = []
@@ -381,7 +381,7 @@ def test_a_stream_equals_a_table(case: Case, data: st.DataObject) -> None:
         if data.draw(st.booleans()):
             shard.snapshot().apply(state)
             last = shard.watermark
-            shard = LiveShard(spec, LiveRules(end=END))
+            shard = StreamShard(spec, ShardSettings(end=END))
             shard.restore(list(state.values()), last, False, from_bytes)
     found += bound(spec, shard.step([], END).matches)
     assert sorted(found) == sorted(run_whole(spec, case.events))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from episode.matchers.columns import from_bytes
 from episode.matchers.protocol import StateChunk
 from episode.matchers.running import LocalRun
-from episode.matchers.stream_shard import LiveRules, LiveShard
+from episode.matchers.stream_shard import ShardSettings, StreamShard
 from tests.reference.generate_imprecise import ImpreciseCase, imprecise_cases
 from tests.reference.imprecise import ImpreciseEvent
 from tests.support.events import run_whole, spec_of
@@ -109,7 +109,7 @@ def test_streams_equal_tables(case: ImpreciseCase, data: st.DataObject) -> None:
     """Events arrive in any order within the watermark, in envelopes, with restarts; wide ones do not count."""
     assume(case.query.within is not None)
     spec = spec_of_case(case, width=WIDTH)
-    shard = LiveShard(spec, LiveRules())
+    shard = StreamShard(spec, ShardSettings())
     found: list[pa.Table] = []
     at, watermark, delay = 0, -100, 20
     chunks: dict[str, StateChunk] = {}
@@ -128,7 +128,7 @@ def test_streams_equal_tables(case: ImpreciseCase, data: st.DataObject) -> None:
         watermark = max(watermark, max(event.te for event in piece) - delay)
         if data.draw(st.booleans()):
             shard.snapshot().apply(chunks)
-            moved = LiveShard(spec, LiveRules())
+            moved = StreamShard(spec, ShardSettings())
             moved.restore(list(chunks.values()), shard.watermark, shard.ended, from_bytes)
             shard = moved
     found.append(shard.step([], END).matches)

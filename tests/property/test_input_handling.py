@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from episode.live.handling import HANDLINGS, InputSource, Sizes
-from episode.live.protocol import Handling, Slice
+from episode.live.input_source import HANDLINGS, InputSource, Sizes
+from episode.live.protocol import Handling, InputBatch
 from tests.unit.live.scripted import ScriptedInput, numbers
 
 COMMITS = st.lists(st.integers(0, 9), min_size=1, max_size=60)
@@ -24,7 +24,7 @@ def test_the_same_events_by_hand(commits: list[int], sizes: Sizes, handling: Han
     input = ScriptedInput(commits, there=0, barriers=sorted(barriers))
     bounds = st.integers(1, 8)
     source = InputSource(input, {}, handling, sizes, bound=lambda: data.draw(bounds))
-    found: list[Slice] = []
+    found: list[InputBatch] = []
 
     def step() -> None:
         slice = source.next(0)
@@ -35,7 +35,7 @@ def test_the_same_events_by_hand(commits: list[int], sizes: Sizes, handling: Han
     for move in data.draw(st.lists(st.sampled_from(["append", "read", "step"]), max_size=100)):
         if move == "append":
             input.there = min(len(commits), input.there + data.draw(st.integers(1, 5)))
-        elif move == "read" and handling != "pull" and not source._stands_still():
+        elif move == "read" and handling != "pull" and not source._is_paused():
             source.push()
         elif move == "step":
             step()
@@ -43,7 +43,7 @@ def test_the_same_events_by_hand(commits: list[int], sizes: Sizes, handling: Han
         assert abs(source.suspends - source.resumes) <= 1
     input.there = len(commits)
     while not found or found[-1].after != {"events": len(commits)}:
-        if handling != "pull" and not source._stands_still():
+        if handling != "pull" and not source._is_paused():
             source.push()
         step()
     _check(found, commits, barriers)
@@ -53,7 +53,7 @@ def test_the_same_events_by_hand(commits: list[int], sizes: Sizes, handling: Han
 @given(COMMITS, SIZES, st.sampled_from(HANDLINGS), st.integers(1, 8))
 def test_the_same_events_with_the_thread(commits: list[int], sizes: Sizes, handling: Handling, bound: int) -> None:
     source = InputSource(ScriptedInput(commits), {}, handling, sizes, bound=lambda: bound).start()
-    found: list[Slice] = []
+    found: list[InputBatch] = []
     while not found or found[-1].after != {"events": len(commits)}:
         slice = source.next(30.0)
         assert slice is not None
@@ -62,7 +62,7 @@ def test_the_same_events_with_the_thread(commits: list[int], sizes: Sizes, handl
     _check(found, commits, set())
 
 
-def _check(found: list[Slice], commits: list[int], barriers: set[int]) -> None:
+def _check(found: list[InputBatch], commits: list[int], barriers: set[int]) -> None:
     assert numbers(found) == list(range(sum(commits)))
     whole = ScriptedInput(commits).read({}, sum(commits) + 1)
     assert whole is not None

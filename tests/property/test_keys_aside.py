@@ -21,7 +21,7 @@ from episode.matchers.keys import KeyCoder
 from episode.matchers.ordering import events_of
 from episode.matchers.protocol import END_OF_TIME, KEY_COLUMN
 from episode.matchers.running import LocalRun
-from episode.matchers.stream_shard import LiveRules
+from episode.matchers.stream_shard import ShardSettings
 from tests.property.test_live_shards import END, Driven, marker
 from tests.property.test_row_pattern_laws import canonical, finished, planned
 from tests.reference.generate import clauses, tables
@@ -267,7 +267,7 @@ def test_a_checkpoint_of_a_query_that_stopped_goes_on_without_the_key() -> None:
 
 
 def test_in_a_live_task(tmp_path: Path) -> None:
-    query = LiveQuery(tmp_path, spec_of(SKIPS), key="k", rules=LiveRules(end=1_000, skip_keys=True))
+    query = LiveQuery(tmp_path, spec_of(SKIPS), key="k", settings=ShardSettings(end=1_000, skip_keys=True))
 
     def append(*rows: tuple[int, int, int]) -> None:
         query.append([{"k": k, "ts": ts, "v": v, "f": 0.0, "s": "a"} for k, ts, v in rows])

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from episode.live.rule_changes import TaskRules, agree
 from episode.matchers.columns import from_bytes
 from episode.matchers.protocol import StateChunk
-from episode.matchers.stream_shard import LiveRules, LiveShard
+from episode.matchers.stream_shard import ShardSettings, StreamShard
 from episode.store.rule_log import RuleLog, active_of
 from tests.support.changing_rules import SCHEMA, SPEC, TEXTS, Row, alone, rows_of, versions
 
@@ -42,7 +42,7 @@ class Task:
 
     def start(self) -> None:
         """A new process: from the snapshot, and silently up to what is out."""
-        self.shard = LiveShard(SPEC, LiveRules(end=END, of_matches=True))
+        self.shard = StreamShard(SPEC, ShardSettings(end=END, of_matches=True))
         self.rules = TaskRules(self.log, QUERY, self.number)
         self.chunks: dict[str, StateChunk] = {}
         self.position = 0
@@ -66,7 +66,7 @@ class Task:
         if self.shard.ended:
             self.rules.end(self.shard)
             return False
-        if self.position < len(self.commits) and self.rules.look(self.shard):
+        if self.position < len(self.commits) and self.rules.poll(self.shard):
             found = self._step(count)
             if any(table.num_rows for table in found):
                 assert self.position not in self.out

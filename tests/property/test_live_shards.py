@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from episode.errors import EpisodeDataError
 from episode.matchers.columns import from_bytes, to_bytes
 from episode.matchers.protocol import StateChunk, StateLimit
-from episode.matchers.stream_shard import LiveRules, LiveShard
+from episode.matchers.stream_shard import ShardSettings, StreamShard
 from tests.property.test_row_pattern_laws import canonical, finished, planned
 from tests.reference.generate import clauses, tables
 from tests.support.events import bound
@@ -32,8 +32,8 @@ class Driven:
     """A shard as the stream runtime drives it: watermarks, snapshots, and a new process now and then."""
 
     def __init__(self, spec: Any, delay: int, **rules: Any) -> None:
-        self.spec, self.delay, self.rules = spec, delay, LiveRules(**rules)
-        self.shard = LiveShard(spec, self.rules)
+        self.spec, self.delay, self.rules = spec, delay, ShardSettings(**rules)
+        self.shard = StreamShard(spec, self.rules)
         self.chunks: dict[str, StateChunk] = {}
         self.greatest: int | None = None
         self.watermark = -(2**62)
@@ -45,7 +45,7 @@ class Driven:
         self.shard.snapshot().apply(self.chunks)
         if restart:
             ended, watermark = self.shard.ended, self.shard.watermark
-            self.shard = LiveShard(self.spec, self.rules)
+            self.shard = StreamShard(self.spec, self.rules)
             self.shard.restore(list(self.chunks.values()), watermark, ended, from_bytes)
         table = pa.Table.from_pylist(rows, schema=SCHEMA)
         envelopes = [(to_bytes(table), table)] if rows else []
@@ -123,7 +123,7 @@ def test_events_that_last_without_a_start_before_their_end_are_counted_as_null_t
     rows = [
         {"pos": number, "ts": ts, "te": te, "type": "B" if number > 1 else "A"} for number, (ts, te) in enumerate(times)
     ]
-    shard = LiveShard(spec, LiveRules(end=100))
+    shard = StreamShard(spec, ShardSettings(end=100))
     table = pa.Table.from_pylist(rows, schema=spec.input_schema).select(list(spec.input_columns))
     counters = shard.step([(None, table)], 0).counters
     assert (counters.null_times, counters.waiting_events) == (4, 2)

@@ -18,7 +18,7 @@ from episode.live.protocol import TaskOptions
 from episode.matchers.columns import from_bytes
 from episode.matchers.protocol import MatcherSpec
 from episode.matchers.running import run
-from episode.matchers.stream_shard import Arrived, LiveRules, LiveShard
+from episode.matchers.stream_shard import Arrived, ShardSettings, StreamShard
 from episode.plan.correlation.plan import CorrelationPlan, Strategy
 from tests.property import test_event_pattern_laws as event_laws
 from tests.property import test_situation_laws as situation_laws
@@ -113,14 +113,14 @@ def test_a_live_query_equals_a_table(case: Case, data: st.DataObject) -> None:
     options = TaskOptions(
         handling=data.draw(st.sampled_from(["pull", "push", "adaptive"])),
         step_rows=data.draw(st.sampled_from([1, 4, 1000])),
-        slice_rows=2,
+        batch_rows=2,
         snapshot_every=data.draw(st.sampled_from([0.0, 5.0])),
     )
     tasks = data.draw(st.integers(1, 3)) if case.key else 1
     with tempfile.TemporaryDirectory() as directory:
-        rules = LiveRules(end=END)
+        settings = ShardSettings(end=END)
         query = LiveQuery(
-            Path(directory), case.spec, key=case.key, tasks=tasks, delay=delay + 1, rules=rules, options=options
+            Path(directory), case.spec, key=case.key, tasks=tasks, delay=delay + 1, settings=settings, options=options
         )
         for commit in commits:
             query.append(case.table(commit))
@@ -178,7 +178,7 @@ def check_positions(case: Case, commits: list[list[dict[str, Any]]], delay: int,
 
 def in_micro_batches(spec: MatcherSpec, tables: list[pa.Table], marks: list[int]) -> tuple[list[str], int]:
     """As Spark drives a shard: a commit for each micro-batch, whose watermark is that of those before it."""
-    shard, late = LiveShard(spec, LiveRules()), 0
+    shard, late = StreamShard(spec, ShardSettings()), 0
     outputs = [spec.output_schema.empty_table()]
     for table, mark in zip([*tables, None], marks, strict=True):
         step = shard.step([] if table is None else [(None, table)], mark)
@@ -191,15 +191,15 @@ def driven(
     spec: MatcherSpec, tables: list[pa.Table], marks: list[int], cuts: list[int], moves: list[int]
 ) -> dict[int, tuple[list[str], int]]:
     """What is out, and how many events were late, after each step; a step takes the commits up to a cut."""
-    rules = LiveRules(of_matches=True)
-    shard = LiveShard(spec, rules)
+    settings = ShardSettings(of_matches=True)
+    shard = StreamShard(spec, settings)
     chunks: dict[str, Any] = {}
     outputs: list[pa.Table] = []
     found, begin, late = {}, 0, 0
     for end in cuts:
         if begin in moves:
             shard.snapshot().apply(chunks)
-            moved = LiveShard(spec, rules)
+            moved = StreamShard(spec, settings)
             moved.restore(list(chunks.values()), shard.watermark, shard.ended, from_bytes)
             shard = moved
         parts = tables[begin:end]

@@ -19,7 +19,7 @@ from episode.matchers.running import LocalRun
 from episode.matchers.situations import adapt as situation_adapt
 from episode.matchers.situations.matcher import SituationPatternMatcher
 from episode.matchers.situations.spec import SituationPatternSpec
-from episode.matchers.stream_shard import LiveRules, LiveShard
+from episode.matchers.stream_shard import ShardSettings, StreamShard
 from tests.reference.generate_situations import Case, cases
 from tests.reference.situations import Event
 from tests.support.situations import SCHEMA, Row, expected, rows_of, run_in_pieces, run_whole, spec_of, table_of
@@ -140,7 +140,7 @@ def test_a_stream_equals_a_table(case: Case, data: st.DataObject) -> None:
     """Through the reorder buffer of streams, in micro-batches, with restarts: as over the whole."""
     spec = planned(case)
     events = sorted(case.events, key=lambda event: event.time)
-    shard = LiveShard(spec, LiveRules(end=END))
+    shard = StreamShard(spec, ShardSettings(end=END))
     state: dict[str, StateChunk] = {}
     cuts = sorted(data.draw(st.sets(st.integers(0, len(events)), max_size=4)))
     found: list[Row] = []
@@ -152,7 +152,7 @@ def test_a_stream_equals_a_table(case: Case, data: st.DataObject) -> None:
         if data.draw(st.booleans()):
             shard.snapshot().apply(state)
             last = shard.watermark
-            shard = LiveShard(spec, LiveRules(end=END))
+            shard = StreamShard(spec, ShardSettings(end=END))
             shard.restore(list(state.values()), last, False, from_bytes)
     found += rows_of(spec, shard.step([], END).matches)
     assert comparable(found) == comparable(run_whole(spec, events))

@@ -19,7 +19,7 @@ from episode.matchers.events.aggregated import AggregatedSpec
 from episode.matchers.events.aggregated_search import FEW
 from episode.matchers.protocol import StateChunk
 from episode.matchers.running import run
-from episode.matchers.stream_shard import LiveRules, LiveShard
+from episode.matchers.stream_shard import ShardSettings, StreamShard
 from tests.property.test_event_pattern_laws import pieces_of
 from tests.reference.event_patterns import Event
 from tests.reference.generate_trends import TrendCase, trend_cases
@@ -115,7 +115,7 @@ def test_streams_equal_tables(case: TrendCase, data: st.DataObject) -> None:
     """Through the reorder buffer of streams, in micro-batches, with restarts: as over the whole."""
     assume(case.every is not None)
     spec = planned(case)
-    shard = LiveShard(spec, LiveRules(end=END))
+    shard = StreamShard(spec, ShardSettings(end=END))
     state: dict[str, StateChunk] = {}
     cuts = sorted(data.draw(st.sets(st.integers(0, len(case.events)), max_size=4)))
     outputs = [spec.output_schema.empty_table()]
@@ -127,7 +127,7 @@ def test_streams_equal_tables(case: TrendCase, data: st.DataObject) -> None:
         if data.draw(st.booleans()):
             shard.snapshot().apply(state)
             last = shard.watermark
-            shard = LiveShard(spec, LiveRules(end=END))
+            shard = StreamShard(spec, ShardSettings(end=END))
             shard.restore(list(state.values()), last, False, from_bytes)
     outputs.append(shard.step([], END).matches)
     check_equal(rows_of(spec, pa.concat_tables(outputs)), expected(case, spec))

@@ -40,7 +40,7 @@ from episode.matchers.rows.spec import RowPatternSpec
 from episode.matchers.running import LocalRun
 from episode.matchers.running import run as run_in_process
 from episode.plan.event_time import EventTime
-from episode.plan.pattern import LiveOptions, RunOptions
+from episode.plan.pattern import RunOptions, StreamOptions
 from episode.plan.rows.plan import plan_row_pattern
 from episode.plan.rows.stream import event_time_of
 from episode.plan.schema import InputSchema
@@ -235,7 +235,7 @@ def _matches(spark: SparkSession, files: Files, kind: Kind, specs: dict[int, Row
         lambda schema: many.ManySpec(str(path), schema),
         EventTime("time", kind.type),
         {},
-        RunOptions(live=LiveOptions(watermark=delay, end=kind.end)),
+        RunOptions(live=StreamOptions(watermark=delay, end=kind.end)),
     )
     return stream.frame()
 

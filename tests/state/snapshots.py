@@ -15,18 +15,18 @@ import pyarrow as pa
 
 from episode.matchers.columns import from_bytes, to_bytes
 from episode.matchers.protocol import MatcherSpec, StateChunk
-from episode.matchers.stream_shard import LiveRules, LiveShard
+from episode.matchers.stream_shard import ShardSettings, StreamShard
 
 Events = Callable[[int, int], pa.Table]
 """The events begin:end."""
-Stopped = tuple[LiveShard, dict[str, StateChunk]]
+Stopped = tuple[StreamShard, dict[str, StateChunk]]
 
-RULES = LiveRules(end=10_000)
+RULES = ShardSettings(end=10_000)
 
 
 def stopped_shard(spec: MatcherSpec, events: Events, watermarks: tuple[int, int, int]) -> Stopped:
     """A shard in the midst of its work, and its state."""
-    shard = LiveShard(spec, RULES)
+    shard = StreamShard(spec, RULES)
     chunks: dict[str, StateChunk] = {}
     for begin, watermark in zip((0, 40, 80), watermarks, strict=True):
         shard.step([_envelope(events(begin, begin + 40))], watermark)
@@ -34,7 +34,7 @@ def stopped_shard(spec: MatcherSpec, events: Events, watermarks: tuple[int, int,
     return shard, chunks
 
 
-def remaining(shard: LiveShard, events: Events, watermark: int) -> list[pa.Table]:
+def remaining(shard: StreamShard, events: Events, watermark: int) -> list[pa.Table]:
     """What the shard still gives."""
     return [shard.step([_envelope(events(120, 160))], watermark).matches, shard.step([], 20_000).matches]
 
@@ -43,15 +43,15 @@ def _envelope(table: pa.Table) -> tuple[bytes, pa.Table]:
     return to_bytes(table), table
 
 
-def restored(state: dict[str, Any], spec: MatcherSpec) -> LiveShard:
+def restored(state: dict[str, Any], spec: MatcherSpec) -> StreamShard:
     """A shard with the state of a file."""
     chunks = [StateChunk(c["name"], c["version"], base64.b64decode(c["data"])) for c in state["chunks"]]
-    shard = LiveShard(spec, RULES)
+    shard = StreamShard(spec, RULES)
     shard.restore(chunks, state["watermark"], False, from_bytes)
     return shard
 
 
-def keep(path: Path, query: dict[str, str], stopped: Stopped, rest: Callable[[LiveShard], list[Any]]) -> None:
+def keep(path: Path, query: dict[str, str], stopped: Stopped, rest: Callable[[StreamShard], list[Any]]) -> None:
     """Write the state of a format, once and for all."""
     if path.exists():
         raise SystemExit(f"{path} is there already and stays as it is.")

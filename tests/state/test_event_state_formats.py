@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from episode.matchers.state import STATE_VERSION
-from episode.matchers.stream_shard import LiveShard
+from episode.matchers.stream_shard import StreamShard
 from tests.state.snapshots import Stopped, keep, remaining, restored, stopped_shard
 from tests.support.events import SCHEMA, bound, spec_of
 
@@ -43,7 +43,7 @@ def stopped() -> Stopped:
     return stopped_shard(spec_of(TEXT), events, (-1, 30, 70))
 
 
-def rest(shard: LiveShard) -> list[Any]:
+def rest(shard: StreamShard) -> list[Any]:
     tables = remaining(shard, events, 130)
     found = [match for table in tables for match in bound(shard.spec, table)]  # type: ignore[arg-type]
     return sorted([[name, list(positions)] for name, positions in match] for match in found)

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from episode.matchers.state import STATE_VERSION
-from episode.matchers.stream_shard import LiveShard
+from episode.matchers.stream_shard import StreamShard
 from tests.state.snapshots import Stopped, keep, remaining, restored, stopped_shard
 from tests.support.situations import SCHEMA, rows_of, spec_of
 
@@ -47,7 +47,7 @@ def stopped() -> Stopped:
     return stopped_shard(spec_of(TEXT), events, (-1, 30, 70))
 
 
-def rest(shard: LiveShard) -> list[Any]:
+def rest(shard: StreamShard) -> list[Any]:
     tables = remaining(shard, events, 130)
     found = [row for table in tables for row in rows_of(shard.spec, table)]  # type: ignore[arg-type]
     return sorted([[round(v, 9) if isinstance(v, float) else v for v in row] for row in found], key=repr)

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 from episode.matchers.state import STATE_VERSION
-from episode.matchers.stream_shard import BUFFER_VERSION, LiveShard
+from episode.matchers.stream_shard import BUFFER_VERSION, StreamShard
 from tests.state.snapshots import Stopped, keep, remaining, restored, stopped_shard
 from tests.support.rows import ARROW_TYPES, finished, run_whole, spec_of
 
@@ -42,7 +42,7 @@ def stopped() -> Stopped:
     return stopped_shard(spec_of(CLAUSE), events, (-1, 200, 480))
 
 
-def rest(shard: LiveShard) -> list[dict[str, Any]]:
+def rest(shard: StreamShard) -> list[dict[str, Any]]:
     tables = remaining(shard, events, 830)
     return finished(shard.spec, pa.concat_tables(tables))
 

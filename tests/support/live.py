@@ -18,7 +18,7 @@ from episode.live.sinks import StreamOutput
 from episode.live.task import LiveTask
 from episode.matchers.protocol import MatcherSpec
 from episode.matchers.spark_types import spark_name
-from episode.matchers.stream_shard import LiveRules
+from episode.matchers.stream_shard import ShardSettings
 from episode.store.catalog import Catalog, declare
 from episode.store.declaration import Declaration
 from episode.store.stream import StreamStore
@@ -51,16 +51,16 @@ class LiveQuery:
         tasks: int = 1,
         delay: int | None = None,
         options: TaskOptions = PULL,
-        rules: LiveRules | None = None,
+        settings: ShardSettings | None = None,
         lanes: int = 4,
         archive: str | None = None,
-        **settings: Any,
+        **store_options: Any,
     ) -> None:
         self.directory, self.spec, self.tasks = directory, spec, tasks
-        self.options, self.rules = options, rules or LiveRules()
+        self.options, self.settings = options, settings or ShardSettings()
         catalog = Catalog(directory / "catalog")
         columns = [(field.name, spark_name(field.type)) for field in spec.input_schema]
-        plain = {"sync": "false", **settings}
+        plain = {"sync": "false", **store_options}
         time = spec.input_order.order[0].column
         self.input = StreamStore(
             catalog.create(
@@ -84,7 +84,7 @@ class LiveQuery:
         fingerprint = self.spec.fingerprint
         return TaskDescription(
             spec=self.spec,
-            rules=self.rules,
+            settings=self.settings,
             finish=InWords(),
             input=StoreInputs((StreamRead(self.declaration, tuple(self.spec.input_columns)),)),
             sink=StreamOutput(self.output.declaration),

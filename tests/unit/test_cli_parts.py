@@ -13,7 +13,7 @@ import typer
 from episode.cli import options
 from episode.cli.inputs import read_session
 from episode.terminal.errors import run_interruptibly
-from episode.terminal.progress import added, dropped_of, in_words
+from episode.terminal.progress import add_counters, dropped_of, in_words
 
 # ---- Spark -------------------------------------------------------------------------------------------
 
@@ -118,5 +118,5 @@ def test_an_interrupt_ends_the_work() -> None:
 def test_events_without_effect_in_words() -> None:
     one = dropped_of({"late": 0, "null_times": 2, "duplicates": None})
     assert in_words(one) == "0 late, 2 without a time"
-    both = added([one, dropped_of({"late": 1_500, "skipped": 3})])
+    both = add_counters([one, dropped_of({"late": 1_500, "skipped": 3})])
     assert in_words(both) == "1,500 late, 2 without a time, 3 of skipped keys"

@@ -90,7 +90,7 @@ def size(
         from episode.sizing import answer
         from episode.sizing import constants as known
         from episode.sizing.answer import Demand, number, seconds
-        from episode.sizing.measuring import Asked
+        from episode.sizing.measuring import SizingRequest
         from episode.sizing.rendering import as_json, as_text
 
         demand = Demand(
@@ -106,13 +106,13 @@ def size(
         )
         text = None if query is None else inputs.read_query(query)
         named = Given(time=time, key=tuple(key or ()), type_column=type_column)
-        asked = Asked(text, sample, columns, given=named, arguments=inputs.read_arguments(arg or []))
-        constants = known.stored()
+        asked = SizingRequest(text, sample, columns, given=named, arguments=inputs.read_arguments(arg or []))
+        constants = known.load_constants()
         if calibrate:
-            from episode.sizing.measuring import calibrated
+            from episode.sizing.measuring import calibrate_constants
 
             with notes.status("Measuring this machine"):
-                constants = calibrated(constants)
+                constants = calibrate_constants(constants)
         measuring = sample is not None or columns is not None
         with notes.status("Measuring the query") if measuring else nullcontext():
             profile = asked.profile(demand, constants)

@@ -1,1 +1,1 @@
-"""Live tasks: a third runtime of the matchers, for answers in milliseconds. What a task does, without Spark."""
+"""Live tasks: a third runtime of the matchers, for answers in milliseconds. Nothing here needs Spark."""

@@ -1,13 +1,13 @@
-"""The checkpoint of a live query: to which query it belongs, and the state of each task.
+"""The checkpoint of a live query: the query it belongs to, and the state of each task.
 
     query.json                  the query's fingerprint and id, the number of tasks
-    stop                        there while the query shall stop
+        stop                        exists while the query shall stop
     tasks/<i>/lock              held by the process that runs the task
     tasks/<i>/state.json        the manifest of the last snapshot: positions, counts, and where each chunk is
-    tasks/<i>/chunks-<n>        the chunks that snapshot n put
+        tasks/<i>/chunks-<n>        the chunks that snapshot n wrote
 
-A snapshot writes what has changed since the one before, then swaps the manifest by one rename: a process that is killed
-leaves the snapshot before it. When more than half of what is kept is dead, a snapshot writes all chunks again.
+A snapshot writes the chunks that changed since the previous one, then replaces the manifest by one rename: a killed
+process leaves the previous snapshot. When over half of the stored bytes are dead, a snapshot writes all chunks again.
 """
 
 from __future__ import annotations
@@ -40,31 +40,31 @@ _ANEW = "Start anew with another checkpoint."
 
 
 def open_query(directory: str, fingerprint: str, tasks: int) -> str:
-    """The id of the live query that a checkpoint belongs to: a new one where there is none yet.
+    """Return the id of the live query that a checkpoint belongs to; a new checkpoint gets a new id.
 
-    An error says what does not fit.
+    Raises an error if the checkpoint belongs to another query.
     """
     path = Path(directory)
     path.joinpath("tasks").mkdir(parents=True, exist_ok=True)
     made = {"format": FORMAT, "id": uuid.uuid4().hex, "fingerprint": fingerprint, "tasks": tasks}
     while not publish_new(path / "query.json", json.dumps(made).encode()):
         with suppress(FileNotFoundError):
-            return _checked(path / "query.json", fingerprint, tasks)
+            return _check_query(path / "query.json", fingerprint, tasks)
     return str(made["id"])
 
 
 def tasks_of(directory: str) -> int | None:
-    """How many tasks the query of a checkpoint has; None where there is none."""
+    """Return the number of tasks of a checkpoint's query; None without a checkpoint."""
     try:
         return int(_read_json(Path(directory) / "query.json")["tasks"])
     except FileNotFoundError:
         return None
 
 
-def _checked(path: Path, fingerprint: str, tasks: int) -> str:
+def _check_query(path: Path, fingerprint: str, tasks: int) -> str:
     found = _read_json(path)
     if found["format"] != FORMAT:
-        raise _of_format(path, found["format"])
+        raise _wrong_format(path, found["format"])
     if found["fingerprint"] != fingerprint:
         raise EpisodeAnalysisError(
             f"The checkpoint {path.parent} belongs to another query: its text, parameters, streams or output differ.",
@@ -78,7 +78,7 @@ def _checked(path: Path, fingerprint: str, tasks: int) -> str:
     return str(found["id"])
 
 
-def _of_format(path: Path, number: object) -> EpisodeDataError:
+def _wrong_format(path: Path, number: object) -> EpisodeDataError:
     return EpisodeDataError(
         f"{path} is of format {number}; this version of episode reads format {FORMAT}.",
         hint=f"Run it with the version that wrote it. {_ANEW}",
@@ -92,10 +92,10 @@ def _read_json(path: Path) -> Any:
         raise EpisodeDataError(f"{path} is corrupt: {error}.", hint=f"Restore the file. {_ANEW}") from None
 
 
-def held_alone(directory: str) -> IO[bytes]:
-    """The checkpoint in use by this process: closing what comes back lets go of it, and so does the end of the process.
+def lock_checkpoint(directory: str) -> IO[bytes]:
+    """Lock the checkpoint for this process, until the returned file is closed or the process ends.
 
-    An error where a query uses it already.
+    Raises an error if another query uses it.
     """
     file = open(Path(directory, "lock"), "ab")  # noqa: SIM115  # the caller keeps it open
     if not _lock(file.fileno()):
@@ -122,7 +122,7 @@ def withdraw_stop(directory: str) -> None:
 
 
 class _Place(NamedTuple):
-    """Where a chunk is: in the file of which snapshot, from where on, how long, its format and checksum."""
+    """The location of a chunk: the number of the snapshot that wrote its file, offset, length, format and checksum."""
 
     file: int
     offset: int
@@ -133,10 +133,10 @@ class _Place(NamedTuple):
 
 @dataclass(frozen=True)
 class TaskState:
-    """What a task goes on from.
+    """State from which a task resumes.
 
-    position: of the input, what the state is made of. written: the input position of the last matches that went out.
-    counts: what the task has counted so far.
+    position: the input position that the state reflects. written: the input position of the last emitted matches.
+    counts: totals over the life of the query.
     """
 
     snapshot: int = 0
@@ -149,7 +149,7 @@ class TaskState:
 
 
 class TaskCheckpoint:
-    """The snapshots of one task. Only who holds the lock may use it."""
+    """The snapshots of one task. Use it only while holding the lock."""
 
     def __init__(self, directory: str, task: int, fingerprint: str) -> None:
         self.root = Path(directory)
@@ -161,8 +161,8 @@ class TaskCheckpoint:
         self._snapshot = 0
 
     @contextmanager
-    def locked(self, stopping: Callable[[], bool] = lambda: False) -> Iterator[bool]:
-        """Run the task alone: waits for a process that still runs it. False: it shall stop meanwhile."""
+    def hold(self, stopping: Callable[[], bool] = lambda: False) -> Iterator[bool]:
+        """Hold the task's lock; waits while another process holds it. Yields False if stopped meanwhile."""
         self.directory.mkdir(parents=True, exist_ok=True)
         handle = os.open(self.directory / "lock", os.O_RDWR | os.O_CREAT, 0o666)
         try:
@@ -172,14 +172,14 @@ class TaskCheckpoint:
                 held = _lock(handle)
             yield held
         finally:
-            os.close(handle)  # and with it the lock goes
+            os.close(handle)  # releases the lock
 
     def should_stop(self) -> bool:
-        """Was it asked for?"""
+        """Whether a stop was requested."""
         return (self.root / "stop").exists()
 
     def load(self) -> TaskState:
-        """The last snapshot; an empty one where there is none."""
+        """Return the last snapshot, or an empty state."""
         try:
             lines = self.manifest.read_bytes().splitlines()
         except FileNotFoundError:
@@ -189,7 +189,7 @@ class TaskCheckpoint:
             raise self._corrupt(self.manifest, "its checksum is wrong")
         found = json.loads(lines[0])
         if found["format"] != FORMAT:
-            raise _of_format(self.manifest, found["format"])
+            raise _wrong_format(self.manifest, found["format"])
         if found["fingerprint"] != self.fingerprint:
             raise EpisodeDataError(
                 f"The state in {self.directory} belongs to another query.",
@@ -206,7 +206,7 @@ class TaskCheckpoint:
         return TaskState(**state, chunks=chunks)
 
     def save(self, state: TaskState, changes: Snapshot) -> None:
-        """Keep a snapshot whose chunks have changed in this way since the one before; its number is the next one."""
+        """Write the next snapshot. changes: the chunks that changed since the previous one."""
         assert state.snapshot == self._snapshot + 1
         places = {name: place for name, place in self._places.items() if name not in set(changes.removed)}
         for chunk in changes.put:
@@ -231,7 +231,7 @@ class TaskCheckpoint:
 
     @property
     def size(self) -> int:
-        """Bytes of chunks that are kept, dead or alive."""
+        """Bytes of all chunk files, including dead chunks."""
         return sum(self._sizes.values())
 
     def _write(self, number: int, data: list[tuple[str, int, bytes]]) -> dict[str, _Place]:
@@ -268,7 +268,7 @@ class TaskCheckpoint:
         sync_directory(self.directory)
 
     def _read(self, wanted: list[tuple[str, _Place]]) -> Iterator[tuple[str, _Place, bytes]]:
-        """Chunks from their files, checked."""
+        """Read chunks from their files and check them."""
         for number in sorted({place.file for _, place in wanted}):
             path = self._file(number)
             try:
@@ -285,7 +285,7 @@ class TaskCheckpoint:
                 raise self._corrupt(path, "it is missing") from None
 
     def _tidy(self) -> None:
-        """Remove what no manifest names: of earlier snapshots, and of a killed process."""
+        """Remove files that the manifest does not name: of earlier snapshots, and of a killed process."""
         for path in self.directory.iterdir():
             name = path.name
             dead = name.startswith("chunks-") and int(name.removeprefix("chunks-")) not in self._sizes

@@ -1,9 +1,9 @@
 """The input of a live task from embedded stores: the lanes of the task, commit by commit, and the streams' watermarks.
 
 A stream's watermark at a position is just before the greatest event time of all its commits up to there, of all lanes,
-minus its delay. So it depends on the position alone: all tasks know it without speaking to each other, and know it
-again when they read again. An event is late by the watermark before its own commit. Of several streams only those that
-are behind are read: what others have could not be matched before those go on.
+minus its delay. So it depends on the position alone: all tasks compute it without talking to each other, and compute
+it again when they read again. An event is late by the watermark before its own commit. Of several streams only those
+that are behind are read: events of the others could not be matched earlier.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ import numpy as np
 import pyarrow as pa
 
 from episode.errors import EpisodeDataError
-from episode.live.protocol import Position, Preparing, Slice
-from episode.live.watching import DirectoryWatch
+from episode.live.directory_watch import DirectoryWatch
+from episode.live.protocol import InputBatch, Position, Prepare
 from episode.matchers.stream_shard import NO_WATERMARK
 from episode.store import archive as archive_reading
 from episode.store import parquet, segment
@@ -31,37 +31,38 @@ from episode.store.manifest import ArchivedFile, Manifest
 from episode.store.stream import ATTEMPTS, StreamStore
 
 MOST_COMMITS = 256
-"""Commits that one slice has at most."""
-LOOKS = 0.1
-"""Seconds between two looks whether commits have left the log that were not read."""
-SHORTEST, LONGEST, WATCHED = 0.0005, 0.005, 0.05
-"""Seconds between two looks whether something has come; where directories say so themselves, at most the last."""
+"""Commits per batch, at most."""
+HEAD_POLL_S = 0.1
+"""Seconds between two checks for unread commits that have left the log."""
+SHORTEST_POLL_S, LONGEST_POLL_S, WATCHED_POLL_S = 0.0005, 0.005, 0.05
+"""Seconds between two checks for a new commit; the last is the limit if the directory reports new files."""
 
 
 @dataclass(frozen=True)
 class StreamRead:
     """A stream that a query reads.
 
-    columns: of the stream, as `prepare` takes them; it gives the input columns of the matcher.
-    delay: how far the watermark is behind the greatest event time; None: so far that events may come as late as the
-        stream declares.
+    columns: of the stream, as `prepare` takes them; it returns the input columns of the matcher.
+    delay: distance of the watermark behind the greatest event time; None: the delay that the stream declares.
+
     """
 
     declaration: Declaration
     columns: tuple[str, ...]
-    prepare: Preparing | None = None
+    prepare: Prepare | None = None
     delay: int | None = None
 
     @property
     def behind(self) -> int:
-        """How far the watermark is behind: an event at the watermark is late, and one that comes as late as the stream
-        declares is not; so it is one unit of event time further behind than that."""
+        """Distance of the watermark behind the greatest event time. An event at the watermark is late, and one exactly
+        as
+        late as the stream declares is not: so one unit of event time more than that."""
         return (self.declaration.delay or 0) + 1 if self.delay is None else self.delay
 
 
 @dataclass(frozen=True)
 class StoreInputs:
-    """Streams of the embedded store as the input of a query. The columns that are prepared are the same for all."""
+    """Streams of the embedded store as the input of a query. Their prepared columns are the same."""
 
     streams: tuple[StreamRead, ...]
 
@@ -70,7 +71,7 @@ class StoreInputs:
 
 
 class StoreInput:
-    """What one task reads: of each stream the lanes whose numbers are the task's, modulo the number of tasks."""
+    """The input of one task: of each stream the lanes whose numbers are the task's, modulo the number of tasks."""
 
     def __init__(self, streams: Sequence[StreamRead], task: int, tasks: int) -> None:
         self.cursors: list[_Cursor] = []
@@ -80,8 +81,8 @@ class StoreInput:
             self.cursors.append(_Cursor(own if times == 1 else f"{own}/{times}", stream, task, tasks))
         self.watch = DirectoryWatch([cursor.log.directory for cursor in self.cursors])
 
-    def read(self, after: Position, rows: int, until: Position | None = None) -> Slice | None:
-        """The next events of a stream that is behind the others."""
+    def read(self, after: Position, rows: int, until: Position | None = None) -> InputBatch | None:
+        """Return the next events of a stream that is behind the others."""
         for cursor in self.cursors:
             cursor.move(after.get(cursor.name, 0))
         for source in self._order(until):
@@ -91,12 +92,12 @@ class StoreInput:
                 continue
             position = {**after, cursor.name: cursor.position}
             watermark = min(cursor.watermark for cursor in self.cursors)
-            return Slice(found.table, position, watermark, found.appended, found.reached, source)
+            return InputBatch(found.table, position, watermark, found.appended, found.reached, source)
         return None
 
     def _order(self, until: Position | None) -> list[int]:
-        """The streams that may be read, the one that is furthest behind first; all of them where a position is to be
-        reached again, which may have come about in another order."""
+        """The streams that may be read, the one furthest behind first; during a replay all of them, because the
+        position may have been reached in another order."""
         order = sorted(range(len(self.cursors)), key=lambda i: self.cursors[i].watermark)
         if until is not None:
             return order
@@ -104,21 +105,21 @@ class StoreInput:
         return [i for i in order if self.cursors[i].watermark == least]
 
     def wait(self, after: Position, seconds: float) -> None:
-        """Look for a next commit when its directory says that there is something, or now and then."""
+        """Wait for the next commit: until a directory reports a file, and by polling."""
         for cursor in self.cursors:
             cursor.move(after.get(cursor.name, 0))
         behind = [self.cursors[i] for i in self._order(None)]
         deadline = time.monotonic() + seconds
-        pause = WATCHED if self.watch.proven else SHORTEST
+        pause = WATCHED_POLL_S if self.watch.proven else SHORTEST_POLL_S
         while not any(cursor.has_more() for cursor in behind):
             left = deadline - time.monotonic()
             if left <= 0:
                 return
             self.watch.wait(min(pause, left))
-            pause = WATCHED if self.watch.proven else min(2 * pause, LONGEST)
+            pause = WATCHED_POLL_S if self.watch.proven else min(2 * pause, LONGEST_POLL_S)
 
     def unread(self, after: Position) -> int | None:
-        """By what the last segments say of the rows before them."""
+        """Count unread rows by the totals in the last segments."""
         counts = [cursor.unread(after.get(cursor.name, 0)) for cursor in self.cursors]
         known = [count for count in counts if count is not None]
         return sum(known) if len(known) == len(counts) else None
@@ -128,15 +129,15 @@ class StoreInput:
 
 
 @dataclass(frozen=True)
-class _Found:
+class _CommitRows:
     table: pa.Table
     reached: np.ndarray
     appended: float
 
 
 class _Cursor:
-    """A place in one stream, and the greatest event time up to there. name: of it in positions: a stream may be read
-    twice, with other columns."""
+    """A position in one stream, and the greatest event time up to there. name: its name in positions; a stream may be
+    read twice, with other columns."""
 
     def __init__(self, name: str, stream: StreamRead, task: int, tasks: int) -> None:
         declaration = stream.declaration
@@ -159,7 +160,7 @@ class _Cursor:
         return NO_WATERMARK if self.greatest is None else max(NO_WATERMARK, self.greatest - self.delay)
 
     def move(self, position: int) -> None:
-        """Be at a position."""
+        """Move to a position."""
         if position == self.position:
             return
         self.store.check(position)
@@ -170,11 +171,11 @@ class _Cursor:
         self.position, self.greatest = position, greatest
 
     def has_more(self) -> bool:
-        """Also where the next commit has left the log already: that is looked for less often."""
+        """Whether there is another commit. One that has already left the log is checked for less often."""
         if os.path.exists(f"{self._directory}/{self.position + 1:020d}{SUFFIX}"):
             return True
         now = time.monotonic()
-        if now - self._looked < LOOKS:
+        if now - self._looked < HEAD_POLL_S:
             return False
         self._looked = now
         return self.log.head() > self.position
@@ -186,8 +187,8 @@ class _Cursor:
             return None
         return max(0, self._other_log.tally().rows - before)
 
-    def read(self, rows: int, until: int | None) -> _Found | None:
-        """Go on by some commits."""
+    def read(self, rows: int, until: int | None) -> _CommitRows | None:
+        """Read some commits and advance."""
         if until is not None and self.position >= until:
             return None
         batches: list[pa.RecordBatch] = []
@@ -218,16 +219,16 @@ class _Cursor:
             self.position, self.greatest = self.position + 1, footer.tally.greatest
         if first is None:
             return self._before_log(until)
-        return _Found(self._table(batches), np.repeat(np.array(reached, np.int64), lengths), _written(first))
+        return _CommitRows(self._table(batches), np.repeat(np.array(reached, np.int64), lengths), _write_time(first))
 
-    def _before_log(self, until: int | None) -> _Found | None:
-        """What has left the log, from the archive; None where nothing is after the position."""
+    def _before_log(self, until: int | None) -> _CommitRows | None:
+        """Read commits after the position that have left the log, from the archive; None if nothing is left to read."""
         head = self.log.head()
         if head <= self.position:
             if until is not None:
                 self.store.check(until)
             return None
-        if self.log.path(self.position + 1).exists():  # it has come meanwhile
+        if self.log.path(self.position + 1).exists():  # written meanwhile
             return None
         end = head if until is None else min(head, until)
         if until is not None and self.store.archived.manifest().archived_to <= self.position:
@@ -238,34 +239,34 @@ class _Cursor:
         page = read_page(self.store, self.position, end, self.greatest, self.lanes, self.columns)
         self.position, self.greatest = page.to, page.greatest
         reached = np.where(page.before < NO_WATERMARK + self.delay, NO_WATERMARK, page.before - self.delay)
-        return _Found(self._prepared(page.table), reached, 0.0)
+        return _CommitRows(self._prepare(page.table), reached, 0.0)
 
     def _table(self, batches: list[pa.RecordBatch]) -> pa.Table:
-        return self._prepared(pa.Table.from_batches(batches, self.schema))
+        return self._prepare(pa.Table.from_batches(batches, self.schema))
 
-    def _prepared(self, table: pa.Table) -> pa.Table:
+    def _prepare(self, table: pa.Table) -> pa.Table:
         return table if self.stream.prepare is None else self.stream.prepare(table)
 
 
-def _written(path: Path) -> float:
-    """When a segment was written; unknown (0) where it has been removed meanwhile."""
+def _write_time(path: Path) -> float:
+    """Time at which a segment was written; 0 if it has been removed."""
     try:
         return float(path.stat().st_mtime)
     except FileNotFoundError:
         return 0.0
 
 
-# What a live task reads of commits that have left the log: from the archive, whose events know their commits.
+# Commits that have left the log are read from the archive, whose events carry their commit numbers.
 
 
 MOST_ROWS = 1 << 20
-"""Events that are read at once, about, where commits are small enough."""
+"""Events read at once, about, unless a single commit is larger."""
 
 
 @dataclass(frozen=True)
 class Page:
-    """Events of some commits: up to which one, the greatest event time up to there, the rows of the lanes that were
-    asked for, and for each of them the greatest time (int64) of all commits before its own."""
+    """Events of some commits: the last commit, the greatest event time up to there, the rows of the requested lanes,
+    and for each row the greatest time (int64) of all commits before its own."""
 
     to: int
     greatest: int | None
@@ -274,7 +275,7 @@ class Page:
 
 
 def greatest_at(store: StreamStore, position: int) -> int | None:
-    """The greatest event time of the commits up to a position whose segment has left the log; None: of none."""
+    """Return the greatest event time of the commits up to a position whose segment has left the log."""
     for attempt in range(ATTEMPTS):
         manifest = store.archived.manifest()
         try:
@@ -304,7 +305,7 @@ def read_page(
     lanes: Collection[int],
     columns: Sequence[str],
 ) -> Page:
-    """The first commits after a position that is before the log. greatest: the greatest event time up to there."""
+    """Read the first commits after a position that is before the log. greatest: the greatest event time up to there."""
     for attempt in range(ATTEMPTS):
         manifest = store.archived.manifest()
         if manifest.archived_to <= after:  # those before the log have expired
@@ -313,14 +314,14 @@ def read_page(
         end = _end(manifest, after, store.before_log(manifest, after, until))
         try:
             return _page(store, manifest, after, end, greatest, lanes, columns)
-        except MissingFile:  # replaced between two looks, by a store that keeps nothing for readers
+        except MissingFile:  # replaced between two reads, by a store that keeps nothing for readers
             if attempt + 1 == ATTEMPTS:
                 raise
     raise AssertionError
 
 
 def _end(manifest: Manifest, after: int, until: int) -> int:
-    """Where to stop, so that about MOST_ROWS are read."""
+    """The commit to stop at, so that about MOST_ROWS are read."""
     cut = next(cut for cut in archive_reading.cuts_of(manifest.files, manifest.archived_to) if cut > after)
     until = min(cut, until)
     rows = sum(

@@ -12,10 +12,8 @@ import numpy as np
 from episode.errors import EpisodeAnalysisError, EpisodeDataError, EpisodeError, install
 from episode.store.declaration import Declaration
 
-# What the clients of Kafka in live tasks have in common: the package, its settings, and errors in words.
-#
 # Live tasks use librdkafka (the package confluent-kafka), and Spark uses Kafka's Java client. Options `kafka.…` of a
-# declaration are for both; `librdkafka.…` are for live tasks alone, and take the place of those that only Java knows.
+# declaration are for both; `librdkafka.…` are for live tasks alone, and replace those that only Java knows.
 
 
 TOPIC = "topic"
@@ -31,7 +29,7 @@ _OF_JAVA = frozenset(
 
 
 def client_library() -> Any:
-    """The package confluent_kafka; where it is not there, an error says how to get it."""
+    """Return the package confluent_kafka; the error explains how to install it."""
     try:
         import confluent_kafka
     except ModuleNotFoundError:
@@ -43,8 +41,8 @@ def client_library() -> Any:
 
 
 def settings_of(declaration: Declaration) -> dict[str, Any]:
-    """The settings of a client: those that the declaration names. It does not write to the standard error: what matters
-    comes back as errors of calls."""
+    """Settings of a client, from the options of the declaration. It does not write to the standard error: calls return
+    errors."""
     own = {name[len(_OWN) :]: value for name, value in declaration.options.items() if name.startswith(_OWN)}
     both = {name[len(_BOTH) :]: value for name, value in declaration.options.items() if name.startswith(_BOTH)}
     if own:
@@ -57,8 +55,8 @@ def topic_of(declaration: Declaration) -> str:
     return declaration.options[TOPIC]
 
 
-def opened(kind: Any, settings: dict[str, Any], declaration: Declaration) -> Any:
-    """A client of a kind (Consumer, Producer)."""
+def open_client(kind: Any, settings: dict[str, Any], declaration: Declaration) -> Any:
+    """Open a client of a kind (Consumer, Producer)."""
     library = client_library()
     try:
         return kind(settings)
@@ -70,12 +68,9 @@ def opened(kind: Any, settings: dict[str, Any], declaration: Declaration) -> Any
         ) from None
 
 
-def failed(what: str, error: Any) -> EpisodeDataError:
-    """The error of a call, in words. error: of the library."""
+def call_error(what: str, error: Any) -> EpisodeDataError:
+    """Return the error of a call, in words. error: of the library."""
     return EpisodeDataError(f"{what}: {error.str()} ({error.name()}).")
-
-
-# Records of some partitions of a topic, in batches, from any offsets on.
 
 
 STARTING = ("startingTimestamp", "startingOffsetsByTimestamp", "startingOffsetsByTimestampStrategy")
@@ -112,41 +107,41 @@ class Records:
 
 
 class RecordReader(Protocol):
-    """Hands out the records of a topic."""
+    """Reads the records of a topic."""
 
     def count(self) -> int:
-        """How many partitions the topic has."""
+        """Number of partitions of the topic."""
         ...
 
     def beginning(self, partitions: Sequence[int]) -> Mapping[int, int]:
-        """Offsets from which a new reader begins."""
+        """Offsets at which a new reader begins."""
         ...
 
     def take(self, at: Mapping[int, int], rows: int) -> Records:
-        """The next records of partitions from offsets on, as far as they are there; at most so many."""
+        """Return the next available records of partitions from offsets on, at most `rows`."""
         ...
 
     def wait(self, at: Mapping[int, int], seconds: float) -> None:
-        """Return when there is a record, or the time is over."""
+        """Return when there is a record, or after `seconds`."""
         ...
 
     def ends(self, partitions: Sequence[int]) -> Mapping[int, int] | None:
-        """Offsets after the last records, as last heard; None: not known."""
+        """Offsets after the last records, as last reported; None: unknown."""
         ...
 
     def close(self) -> None: ...
 
 
 class TopicReader:
-    """Reads a topic of a broker. It commits no offsets and joins no group, though it must name one: who reads keeps its
-    positions."""
+    """Reads a topic of a broker. It commits no offsets and joins no group, though it must name one: the caller keeps
+    its positions."""
 
     def __init__(self, declaration: Declaration) -> None:
         self.declaration = declaration
         self.topic = topic_of(declaration)
         self.library = client_library()
         settings = {**_SETTINGS, "group.id": f"episode-live-{declaration.name}", **settings_of(declaration)}
-        self.consumer = opened(self.library.Consumer, settings, declaration)
+        self.consumer = open_client(self.library.Consumer, settings, declaration)
         self._at: dict[int, int] = {}
         self._waiting: list[Any] = []
 
@@ -154,9 +149,9 @@ class TopicReader:
         try:
             found = self.consumer.list_topics(self.topic, timeout=PATIENCE).topics[self.topic]
         except self.library.KafkaException as error:
-            raise failed(f"The topic {self.topic} was not found", error.args[0]) from None
+            raise call_error(f"The topic {self.topic} was not found", error.args[0]) from None
         if found.error is not None:
-            raise failed(f"The topic {self.topic} was not found", found.error)
+            raise call_error(f"The topic {self.topic} was not found", found.error)
         return len(found.partitions)
 
     def beginning(self, partitions: Sequence[int]) -> Mapping[int, int]:
@@ -168,7 +163,7 @@ class TopicReader:
                 hint="Use startingOffsets: earliest, latest, or the offsets of all partitions as JSON.",
             )
         starting = options.get("startingOffsets", "earliest")
-        named = {} if starting in ("earliest", "latest") else self._named(starting)
+        named = {} if starting in ("earliest", "latest") else self._starting_offsets(starting)
         found = {}
         for partition in partitions:
             low, high = self._limits(partition)
@@ -176,7 +171,7 @@ class TopicReader:
             found[partition] = {-1: high, -2: low}.get(start, start)
         return found
 
-    def _named(self, starting: str) -> Mapping[str, int]:
+    def _starting_offsets(self, starting: str) -> Mapping[str, int]:
         try:
             found: Mapping[str, int] = json.loads(starting)[self.topic]
         except (ValueError, KeyError, TypeError):
@@ -191,11 +186,13 @@ class TopicReader:
         try:
             low, high = self.consumer.get_watermark_offsets(place, timeout=PATIENCE)
         except self.library.KafkaException as error:
-            raise failed(f"The offsets of partition {partition} of {self.topic} are not known", error.args[0]) from None
+            raise call_error(
+                f"The offsets of partition {partition} of {self.topic} are not known", error.args[0]
+            ) from None
         return low, high
 
     def take(self, at: Mapping[int, int], rows: int) -> Records:
-        self._go_to(at)
+        self._assign(at)
         messages, self._waiting = self._waiting, []
         messages += self.consumer.consume(min(max(1, rows - len(messages)), _MOST), 0)
         events = [message for message in messages if message.error() is None]
@@ -228,18 +225,18 @@ class TopicReader:
                     "with a new checkpoint.",
                 )
             elif error.code() not in passing and not error.retriable():
-                raise failed(f"The topic {self.topic} cannot be read", error)
+                raise call_error(f"The topic {self.topic} cannot be read", error)
         return ended
 
     def wait(self, at: Mapping[int, int], seconds: float) -> None:
         if self._waiting and self._at == at:
             return
-        self._go_to(at)
+        self._assign(at)
         message = self.consumer.poll(seconds)
         if message is not None:
             self._waiting.append(message)
 
-    def _go_to(self, at: Mapping[int, int]) -> None:
+    def _assign(self, at: Mapping[int, int]) -> None:
         if self._at != at:
             self._waiting = []
             places = [self.library.TopicPartition(self.topic, partition, offset) for partition, offset in at.items()]

@@ -1,17 +1,17 @@
-"""The input of a live task from a Kafka topic: some of its partitions, each with a watermark of its own.
+"""The input of a live task from a Kafka topic: some of its partitions, each with its own watermark.
 
 A task takes the partitions whose numbers are its own, modulo the number of tasks. The topic is keyed by the key of the
-stream: whoever produces is responsible that all events of a key are in one partition, in order. A partition's watermark
-is the greatest event time read from it minus the delay; an event is late by the watermark that its own partition had
-reached before it. So what is late, and what a key's events give, does not depend on how partitions were interleaved.
-The task's watermark is the least over its partitions, but for idle ones.
+stream: the producer must put all events of a key into one partition, in order. A partition's watermark is the greatest
+event time read from it minus the delay; an event is late by the watermark that its own partition had reached before
+it. So lateness, and the matches of a key, do not depend on how partitions were interleaved. The task's watermark is
+the least over its partitions, except idle ones.
 
-A partition is idle when it has been read to its end and nothing has come for a while. That depends on the clock, and so
-each change is a slice of its own, after which a snapshot is kept: a partition that turns idle; and one that wakes up,
+A partition is idle when it has been read to its end and nothing has arrived for a while. That depends on the clock, so
+each change is a separate batch, after which a snapshot is kept: a partition that turns idle; and one that wakes up,
 which from then on has at least the watermark that the task had reached meanwhile. The position has all of this:
-offsets, greatest times, who is idle.
+offsets, greatest times, idle partitions.
 
-A topic that gets further partitions while a query runs is an error: most producers then put keys elsewhere than before.
+A topic that gets further partitions while a query runs is an error: most producers then move keys.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ import pyarrow as pa
 from episode.errors import EpisodeDataError
 from episode.live.inputs import StreamRead
 from episode.live.kafka import PATIENCE, RecordReader, Records, TopicReader, topic_of
-from episode.live.protocol import Position, Slice
+from episode.live.protocol import InputBatch, Position
 from episode.matchers.columns import ALL_VALID
 from episode.matchers.json_columns import JsonColumns
 from episode.matchers.ordering import order_image
@@ -35,18 +35,18 @@ from episode.matchers.stream_shard import NO_WATERMARK
 
 IDLE_AFTER = 10.0
 COUNT_EVERY = 30.0
-"""Seconds after which is looked again how many partitions the topic has."""
+"""Seconds between two checks of the number of partitions."""
 CHANGES = "/changes"
 GAP = 1.0
-"""Seconds between two reads after which nothing is known of how long a partition has been silent."""
+"""Seconds between two reads after which the silence of partitions is measured anew."""
 
 
 @dataclass(frozen=True)
 class KafkaInputs:
     """A stream USING kafka as the input of a query.
 
-    zone: of times in records that name none, as Spark's session has it.
-    idle_after: seconds without a record after which a partition holds up no others.
+    zone: of times in records that name none: the time zone of Spark's session.
+    idle_after: seconds without a record after which a partition no longer delays the others.
     """
 
     stream: StreamRead
@@ -59,9 +59,9 @@ class KafkaInputs:
 
 @dataclass(frozen=True)
 class Partition:
-    """How far a partition is read.
+    """The progress in one partition.
 
-    greatest: the greatest time so far. floor: a watermark that it has in any case, since it was idle.
+    next: the next offset. greatest: the greatest event time so far. floor: its least watermark, since it was idle.
     """
 
     next: int
@@ -75,11 +75,12 @@ class Partition:
 
 
 @dataclass(frozen=True)
-class Place:
-    """A position in a topic: all that the input's further course depends on.
+class TopicPosition:
+    """A position in a topic, with all that further reading depends on.
 
-    count: the partitions that the topic had. changes: how often the clock had a say, the beginning included: it is a
-        part of the position that counts, so that a change whose matches are out is not made anew after a failure.
+    count: the number of partitions of the topic. changes: number of changes made by the clock, the start included. They
+        count when positions are compared, so that a change whose matches were emitted is not made again after a
+        failure.
     """
 
     topic: str
@@ -88,7 +89,7 @@ class Place:
     partitions: Mapping[int, Partition]
 
     def watermark(self, delay: int) -> int:
-        """The least of the partitions that are awake; where none is, the greatest."""
+        """The least of the partitions that are awake; if all are idle, the greatest."""
         awake = [one.watermark(delay) for one in self.partitions.values() if not one.idle]
         every = (one.watermark(delay) for one in self.partitions.values())
         return min(awake) if awake else max(every, default=int(NO_WATERMARK))
@@ -111,8 +112,8 @@ class Place:
         return found
 
     @staticmethod
-    def of(position: Position, topic: str) -> Place | None:
-        """None: the position is the beginning."""
+    def of(position: Position, topic: str) -> TopicPosition | None:
+        """Parse a position; None: it is the beginning."""
         if f"{topic}#partitions" not in position:
             return None
         partitions = {}
@@ -121,11 +122,11 @@ class Place:
                 partitions[int(part[len(topic) + 1 :])] = Partition(
                     offset, position.get(f"{part}#greatest"), position.get(f"{part}#floor"), f"{part}#idle" in position
                 )
-        return Place(topic, position[f"{topic}#partitions"], position[f"{topic}{CHANGES}"], partitions)
+        return TopicPosition(topic, position[f"{topic}#partitions"], position[f"{topic}{CHANGES}"], partitions)
 
 
 class KafkaInput:
-    """What one task reads of a topic."""
+    """The input of one task from a topic."""
 
     def __init__(
         self,
@@ -146,59 +147,59 @@ class KafkaInput:
         self._held: tuple[Position, Records] | None = None
         self._ended: set[int] = set()
         self._heard: dict[int, float] = {}
-        self._looked = self._counted = float("-inf")
+        self._read_at = self._counted_at = float("-inf")
 
-    def read(self, after: Position, rows: int, until: Position | None = None) -> Slice | None:
-        place = Place.of(after, self.topic)
+    def read(self, after: Position, rows: int, until: Position | None = None) -> InputBatch | None:
+        place = TopicPosition.of(after, self.topic)
         if place is None:
             return self._begin()
         self._check_count(place)
         if until is not None:
-            goal = Place.of(until, self.topic)
+            goal = TopicPosition.of(until, self.topic)
             if goal is not None:
                 return self._read_again(place, rows, goal)
         if self._held is not None and self._held[0] == after:
             records, self._held = self._held[1], None
-            return self._slice(place, records)
+            return self._batch(place, records)
         self._held = None
         records = self.reader.take(place.offsets, rows)
-        changed = self._changed(place, records)
+        changed = self._update_idle(place, records)
         if changed is not None:
             position = changed.position()
             self._held = (position, records) if len(records.values) else None
             return self._empty(changed)
-        return self._slice(place, records) if len(records.values) else None
+        return self._batch(place, records) if len(records.values) else None
 
-    def _begin(self) -> Slice:
-        """Where a new query begins is kept before anything is read."""
+    def _begin(self) -> InputBatch:
+        """Return the starting offsets as an empty batch, so that they are kept before anything is read."""
         count = self.reader.count()
         mine = [number for number in range(count) if number % self.tasks == self.task]
         offsets = self.reader.beginning(mine)
-        return self._empty(Place(self.topic, count, 1, {number: Partition(offsets[number]) for number in mine}))
+        return self._empty(TopicPosition(self.topic, count, 1, {number: Partition(offsets[number]) for number in mine}))
 
-    def _read_again(self, place: Place, rows: int, goal: Place) -> Slice | None:
-        """As it was read before, up to a position that was reached then."""
+    def _read_again(self, place: TopicPosition, rows: int, goal: TopicPosition) -> InputBatch | None:
+        """Read as before, up to a position that was reached then."""
         limits = goal.offsets
         behind = {number: offset for number, offset in place.offsets.items() if offset < limits[number]}
         if not behind:
             return self._empty(goal) if place != goal else None
         deadline = self.clock() + PATIENCE
-        while True:  # the records are there, but the broker may need a moment
+        while True:  # the records exist, but the broker may need a moment
             records = self.reader.take(behind, rows).before(limits)
             if len(records.values):
-                return self._slice(place, records)
+                return self._batch(place, records)
             if self.clock() >= deadline:
                 return None
             self.reader.wait(behind, GAP / 2)
 
-    # ---- slices --------------------------------------------------------------------------------------------
+    # ---- batches -------------------------------------------------------------------------------------------
 
-    def _empty(self, place: Place) -> Slice:
-        nothing = self._prepared(self.columns.schema.empty_table())
+    def _empty(self, place: TopicPosition) -> InputBatch:
+        nothing = self._prepare(self.columns.schema.empty_table())
         watermark = place.watermark(self.delay)
-        return Slice(nothing, place.position(), watermark, time.time(), np.zeros(0, np.int64), barrier=True)
+        return InputBatch(nothing, place.position(), watermark, time.time(), np.zeros(0, np.int64), barrier=True)
 
-    def _slice(self, place: Place, records: Records) -> Slice:
+    def _batch(self, place: TopicPosition, records: Records) -> InputBatch:
         table = self.columns.read(records.values)
         image = order_image(table, OrderKey(self.stream.declaration.time))
         known = image.values
@@ -216,20 +217,22 @@ class KafkaInput:
             last = None if greatest[-1] == NO_WATERMARK else int(greatest[-1])
             partitions[number] = replace(before, next=int(records.offsets[rows[-1]]) + 1, greatest=last)
         there = replace(place, partitions=partitions)
-        return Slice(self._prepared(table), there.position(), there.watermark(self.delay), records.appended, reached)
+        return InputBatch(
+            self._prepare(table), there.position(), there.watermark(self.delay), records.appended, reached
+        )
 
-    def _prepared(self, table: pa.Table) -> pa.Table:
+    def _prepare(self, table: pa.Table) -> pa.Table:
         chosen = table.select(list(self.stream.columns))
         return chosen if self.stream.prepare is None else self.stream.prepare(chosen)
 
     # ---- idle partitions -----------------------------------------------------------------------------------
 
-    def _changed(self, place: Place, records: Records) -> Place | None:
-        """The place with partitions that have turned idle, and others that have woken up; None: there are none."""
+    def _update_idle(self, place: TopicPosition, records: Records) -> TopicPosition | None:
+        """Update which partitions are idle; None if nothing changed."""
         now = self.clock()
-        if now - self._looked > GAP:
+        if now - self._read_at > GAP:
             self._heard = {}
-        self._looked = now
+        self._read_at = now
         speaking = set(np.unique(records.partitions).tolist())
         self._ended = (self._ended - speaking) | records.ended
         for number in place.partitions:
@@ -255,11 +258,11 @@ class KafkaInput:
             partitions[number] = replace(partitions[number], idle=True)
         return replace(place, partitions=partitions, changes=place.changes + 1)
 
-    def _check_count(self, place: Place) -> None:
+    def _check_count(self, place: TopicPosition) -> None:
         now = self.clock()
-        if now - self._counted < COUNT_EVERY:
+        if now - self._counted_at < COUNT_EVERY:
             return
-        self._counted = now
+        self._counted_at = now
         count = self.reader.count()
         if count != place.count:
             raise EpisodeDataError(
@@ -270,14 +273,14 @@ class KafkaInput:
     # ---- waiting -------------------------------------------------------------------------------------------
 
     def wait(self, after: Position, seconds: float) -> None:
-        """Until a record is there. A partition may turn idle meanwhile: so it is not waited for long."""
-        place = Place.of(after, self.topic)
+        """Wait for a record, not for long: a partition may turn idle meanwhile."""
+        place = TopicPosition.of(after, self.topic)
         if place is not None and not (self._held is not None and self._held[0] == after):
             self.reader.wait(place.offsets, min(seconds, GAP / 2))
 
     def unread(self, after: Position) -> int | None:
-        """By what the broker said last of its ends."""
-        place = Place.of(after, self.topic)
+        """Count unread records by the ends that the broker last reported."""
+        place = TopicPosition.of(after, self.topic)
         if place is None:
             return None
         ends = self.reader.ends(list(place.partitions))

@@ -1,10 +1,10 @@
-"""Matches of a live task into a Kafka topic, in transactions: who reads with isolation.level=read_committed sees every
+"""Matches of a live task into a Kafka topic, in transactions: a reader with isolation.level=read_committed sees every
 match once.
 
 A write is one transaction: the matches, and the input position after them, which is committed as an offset (its number
-counts the writes, its metadata is the position) of a consumer group of the task's own. So a restarted task finds the
-position of its last write without reading the topic. The transactional id is that of query and task: opening the sink
-ends what an earlier attempt had begun, and an attempt that lives on elsewhere can no longer write.
+counts the writes, its metadata is the position) of the task's own consumer group. So a restarted task finds the
+position of its last write without reading the topic. The transactional id is made of query and task: opening the sink
+aborts what an earlier attempt had begun, and an attempt that still runs elsewhere can no longer write.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any
 import pyarrow as pa
 
 from episode.errors import EpisodeDataError
-from episode.live.kafka import PATIENCE, client_library, failed, opened, settings_of, topic_of
+from episode.live.kafka import PATIENCE, call_error, client_library, open_client, settings_of, topic_of
 from episode.live.protocol import Position
 from episode.matchers.json_text import JsonForm, json_objects, key_texts
 from episode.store.conforming import conform
@@ -29,9 +29,9 @@ from episode.store.declaration import Declaration
 
 MOST_METADATA = 4096
 """Bytes that a broker keeps with an offset, unless it is configured otherwise."""
-REMINDED = 3600.0
+RECOMMIT_S = 3600.0
 """Seconds after which the last position is committed again."""
-PAUSE = 0.05
+RETRY_S = 0.05
 """Seconds between two calls of a broker that is not ready."""
 _PACKED = "zlib:"
 _FORM = JsonForm(nulls=False)  # as Spark writes to topics
@@ -41,7 +41,7 @@ _OF_WRITERS = {"isolation.level", "group.id", "auto.offset.reset"}
 
 @dataclass(frozen=True)
 class KafkaOutput:
-    """The topic of a declared stream as the place of a query's matches."""
+    """The topic of a declared stream as the output of a query."""
 
     declaration: Declaration
 
@@ -58,28 +58,30 @@ class KafkaSink:
         self.library = client_library()
         given = settings_of(declaration)
         written = {setting: value for setting, value in given.items() if setting not in _OF_WRITERS}
-        self.producer = opened(self.library.Producer, {**_SETTINGS, **written, "transactional.id": name}, declaration)
-        self.consumer = opened(
+        self.producer = open_client(
+            self.library.Producer, {**_SETTINGS, **written, "transactional.id": name}, declaration
+        )
+        self.consumer = open_client(
             self.library.Consumer,
             {**given, "group.id": name, "enable.auto.commit": False, "isolation.level": "read_committed"},
             declaration,
         )
         self._call("The transactions of the task cannot begin", lambda: self.producer.init_transactions(PATIENCE))
         self._place = self.library.TopicPartition(self.topic, 0)
-        self._writes, self._committed = self._found()
-        self._written = time.monotonic()
+        self._writes, self._committed = self._last_write()
+        self._written_at = time.monotonic()
 
-    def _found(self) -> tuple[int, Position | None]:
-        """How many writes there were, and the position of the last."""
+    def _last_write(self) -> tuple[int, Position | None]:
+        """Return the number of writes so far, and the position of the last."""
         what = f"The last write to {self.topic} is not known"
         (place,) = self._call(what, lambda: self.consumer.committed([self._place], timeout=PATIENCE))
         if place.error is not None:
-            raise failed(what, place.error)
+            raise call_error(what, place.error)
         if place.offset < 0 or not place.metadata:
             return 0, None
-        return place.offset, unpacked(place.metadata)
+        return place.offset, unpack_position(place.metadata)
 
-    def committed(self) -> Position | None:
+    def last_position(self) -> Position | None:
         return self._committed
 
     def write(self, matches: pa.Table, after: Position) -> None:
@@ -92,7 +94,7 @@ class KafkaSink:
         self._transaction(lambda: self._produce(values, keys), after)
 
     def _transaction(self, produce: Callable[[], None], after: Position) -> None:
-        place = self.library.TopicPartition(self.topic, 0, self._writes + 1, packed(after))
+        place = self.library.TopicPartition(self.topic, 0, self._writes + 1, pack_position(after))
         self.producer.begin_transaction()
         try:
             produce()
@@ -103,38 +105,38 @@ class KafkaSink:
             )
             self._call("The matches are not committed", lambda: self.producer.commit_transaction(PATIENCE))
         except EpisodeDataError:
-            self._give_up()
+            self._abort()
             raise
         self._writes += 1
         self._committed = after
-        self._written = time.monotonic()
+        self._written_at = time.monotonic()
 
     def _produce(self, values: pa.Array, keys: pa.Array | None) -> None:
-        """The client takes one record at a time."""
+        """Produce the records one at a time."""
         refused: list[Any] = []
 
-        def done(error: Any, _message: Any) -> None:
+        def on_delivery(error: Any, _message: Any) -> None:
             if error is not None:
                 refused.append(error)
 
         what = f"The topic {self.topic} does not take matches of this task"
         for row in range(len(values)):
             key = None if keys is None else keys[row].as_py()
-            self._call(what, partial(self._put, values[row].as_py(), key, done))
+            self._call(what, partial(self._put, values[row].as_py(), key, on_delivery))
         self._call(what, lambda: self.producer.flush(PATIENCE))
         if refused:
-            raise failed(what, refused[0])
+            raise call_error(what, refused[0])
 
-    def _put(self, value: str, key: str | None, done: Callable[[Any, Any], None]) -> None:
+    def _put(self, value: str, key: str | None, on_delivery: Callable[[Any, Any], None]) -> None:
         while True:
             try:
-                self.producer.produce(self.topic, value=value, key=key, on_delivery=done)
+                self.producer.produce(self.topic, value=value, key=key, on_delivery=on_delivery)
                 return
             except BufferError:  # the client's queue is full
                 self.producer.poll(0.1)
 
     def _call(self, what: str, call: Callable[[], Any]) -> Any:
-        """Call the broker, again and again where its error passes: it may just have started."""
+        """Call the broker, and repeat the call while its error is temporary: it may just have started."""
         codes = self.library.KafkaError
         passing = (
             codes.NOT_COORDINATOR,
@@ -149,28 +151,28 @@ class KafkaSink:
             except self.library.KafkaException as error:
                 passes = error.args[0].retriable() or error.args[0].code() in passing
                 if not passes or time.monotonic() > deadline:
-                    raise failed(what, error.args[0]) from None
-                time.sleep(PAUSE)
+                    raise call_error(what, error.args[0]) from None
+                time.sleep(RETRY_S)
 
-    def _give_up(self) -> None:
-        """Nothing of the write is seen; if this fails, the next attempt of the task does it."""
+    def _abort(self) -> None:
+        """Abort the write; if this fails, the next attempt of the task aborts it."""
         try:
             self.producer.abort_transaction(PATIENCE)
         except self.library.KafkaException:
             return
 
     def flush(self, after: Position) -> None:
-        """A write is out when it returns. A broker forgets offsets that are not committed for days: so the last one is
-        committed again where there are no matches for long."""
-        if self._committed is not None and time.monotonic() - self._written > REMINDED:
+        """Do nothing, since `write` commits. But brokers forget offsets that are not committed for days: if there were
+        no matches for long, commit the last position again."""
+        if self._committed is not None and time.monotonic() - self._written_at > RECOMMIT_S:
             self._transaction(lambda: None, self._committed)
 
     def close(self) -> None:
         self.consumer.close()
 
 
-def packed(position: Position) -> str:
-    """A position as metadata of an offset."""
+def pack_position(position: Position) -> str:
+    """Encode a position as metadata of an offset."""
     text = json.dumps(dict(position), separators=(",", ":"))
     if len(text) > MOST_METADATA:
         text = _PACKED + base64.b64encode(zlib.compress(text.encode(), 9)).decode()
@@ -182,8 +184,8 @@ def packed(position: Position) -> str:
     return text
 
 
-def unpacked(metadata: str) -> Position:
-    """A position from the metadata of an offset."""
+def unpack_position(metadata: str) -> Position:
+    """Decode a position from the metadata of an offset."""
     if metadata.startswith(_PACKED):
         metadata = zlib.decompress(base64.b64decode(metadata[len(_PACKED) :])).decode()
     found: Position = json.loads(metadata)

@@ -1,5 +1,5 @@
-"""What a live task says of itself while it runs: counts, rates, latencies, its last matches; a JSON file that is always
-whole."""
+"""The progress of a live task: counts, rates, latencies, its last matches, in a JSON file that is replaced
+atomically."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from episode.live.protocol import Position
 from episode.matchers.stream_shard import Counters
 
 COUNTED = ("events", "late", "null_times", "duplicates", "after_end", "matches", "given_up", "skipped")
-"""What is counted over the life of a query; the checkpoint keeps it."""
+"""Counters over the life of a query, kept in the checkpoint."""
 SHOWN = 10
-"""Matches that are shown, the last ones."""
+"""Number of matches that are shown, the last ones."""
 _LEAST = 1e-5
 _PER_OCTAVE = 8
 _BUCKETS = 28 * _PER_OCTAVE
 
 
-class Histogram:
-    """How often durations were how long, in buckets that grow by 9%: 10 µs to 40 minutes."""
+class LatencyHistogram:
+    """Counts of durations in buckets that grow by 9%: 10 µs to 40 minutes."""
 
     def __init__(self, counts: Mapping[str, int] | None = None) -> None:
         self.counts = np.zeros(_BUCKETS, np.int64)
@@ -43,11 +43,11 @@ class Histogram:
         place = int(np.log2(max(seconds, _LEAST) / _LEAST) * _PER_OCTAVE)
         self.counts[min(place, _BUCKETS - 1)] += times
 
-    def include(self, other: Histogram) -> None:
+    def include(self, other: LatencyHistogram) -> None:
         self.counts += other.counts
 
     def percentile(self, share: float) -> float | None:
-        """The duration that this share of all did not exceed, in seconds; None: there were none."""
+        """The duration that this share did not exceed, in seconds; None if nothing was counted."""
         total = int(self.counts.sum())
         if not total:
             return None
@@ -55,16 +55,16 @@ class Histogram:
         return float(_LEAST * 2 ** ((min(place, _BUCKETS - 1) + 1) / _PER_OCTAVE))
 
     def as_dict(self) -> dict[str, int]:
-        """The buckets that have something, by number."""
+        """The counts of buckets that are not empty, by number."""
         return {str(bucket): int(self.counts[bucket]) for bucket in np.flatnonzero(self.counts)}
 
 
 @dataclass
 class Progress:
-    """Of one task.
+    """The progress of one task.
 
-    latency: from the append of the first event of a step to its matches being readable, of each match in this process.
-    held_average, held_most: events in memory, read and not matched or held by the matcher, in this process.
+    latency: of each match in this process, from the append of the step's first event until the match is readable.
+    held_average, held_most: events in memory in this process, unmatched or held by the matcher.
     """
 
     task: int
@@ -86,12 +86,12 @@ class Progress:
     checkpoint_bytes: int = 0
     ended: bool = False
     replayed: int = 0
-    latency: Histogram = field(default_factory=Histogram)
+    latency: LatencyHistogram = field(default_factory=LatencyHistogram)
     _last: tuple[pa.Table, ...] = ()
     _rates: deque[tuple[float, int]] = field(default_factory=deque)
 
     def step(self, counters: Counters) -> None:
-        """Count what happened in a step."""
+        """Add the counters of a step."""
         for name in COUNTED:
             self.counts[name] += getattr(counters, name)
         self.steps += 1
@@ -99,14 +99,14 @@ class Progress:
         self.live_keys, self.skipped_keys = counters.live_keys, counters.skipped_keys
 
     def show(self, matches: pa.Table) -> None:
-        """Matches that came last. Another thread may look at them meanwhile."""
+        """Keep the last matches. Another thread may read them meanwhile."""
         last = [*self._last, matches.slice(max(0, matches.num_rows - SHOWN))]
         while sum(table.num_rows for table in last[1:]) >= SHOWN:
             last.pop(0)
         self._last = tuple(last)
 
     def as_dict(self) -> dict[str, Any]:
-        """JSON-able: times of matches as texts."""
+        """Return the progress for JSON; times of matches are texts."""
         now = time.time()
         self._rates.append((now, self.counts["events"]))
         while len(self._rates) > 2 and self._rates[0][0] < now - 5:
@@ -149,7 +149,7 @@ def _rows(tables: Sequence[pa.Table]) -> list[dict[str, Any]]:
 
 
 def resident_bytes() -> int:
-    """The memory of this process; 0 where the system does not say."""
+    """Memory of this process; 0 if unknown."""
     try:
         pages = int(Path("/proc/self/statm").read_text().split()[1])
     except (OSError, IndexError, ValueError):
@@ -158,14 +158,14 @@ def resident_bytes() -> int:
 
 
 def write_progress(path: Path, progress: Mapping[str, Any]) -> None:
-    """Replace what a task has said before; a reader sees one or the other."""
+    """Replace the progress file of a task; readers see the old or the new one."""
     unfinished = path.with_suffix(".new")
     unfinished.write_text(json.dumps(progress), encoding="utf-8")
     os.replace(unfinished, path)
 
 
 def read_progress(checkpoint: str, tasks: int) -> list[dict[str, Any]]:
-    """What the tasks of a query have said last; those that have said nothing yet are left out."""
+    """Return the progress of a query's tasks, without those that have not written any yet."""
     found = []
     for task in range(tasks):
         try:
@@ -177,9 +177,6 @@ def read_progress(checkpoint: str, tasks: int) -> list[dict[str, Any]]:
 
 def progress_path(checkpoint: str, task: int) -> Path:
     return Path(checkpoint) / "tasks" / str(task) / "progress.json"
-
-
-# What all tasks of a live query say together: counts and rates added up, latencies of all of them.
 
 
 ADDED = (
@@ -194,19 +191,19 @@ ADDED = (
     "held_average",
     "switches",
 )
-"""What tasks say that is added up."""
+"""Keys of the tasks' progress that are added up."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
-def summed(said: Sequence[Mapping[str, Any]], numeric_time: bool) -> dict[str, Any]:
-    """The progress of a query from that of its tasks; what has not been said yet counts nothing.
+def sum_progress(said: Sequence[Mapping[str, Any]], numeric_time: bool) -> dict[str, Any]:
+    """Return the progress of a query from that of its tasks.
 
-    unread: events that wait in the store, of all tasks: each task counts those of all lanes after its own position, so
-    the most that one of them says. latency: in milliseconds.
+    unread: events that wait in the store, for all tasks. Each task counts those of all lanes after its own position, so
+    the maximum is taken. latency: in milliseconds.
     """
-    latency = Histogram()
+    latency = LatencyHistogram()
     for one in said:
-        latency.include(Histogram(one["latency"]["buckets"]))
+        latency.include(LatencyHistogram(one["latency"]["buckets"]))
     shares = {f"p{int(share * 100)}": latency.percentile(share) for share in (0.5, 0.9, 0.99)}
     marks = [one["watermark"] for one in said]
     unread = [one["unread"] for one in said if one["unread"] is not None]
@@ -218,7 +215,7 @@ def summed(said: Sequence[Mapping[str, Any]], numeric_time: bool) -> dict[str, A
         "numInputRows": events,
         "inputRowsPerSecond": rate,
         "processedRowsPerSecond": rate,
-        "eventTime": {"watermark": shown_time(min(marks), numeric_time)} if marks and None not in marks else {},
+        "eventTime": {"watermark": format_watermark(min(marks), numeric_time)} if marks and None not in marks else {},
         **{name: sum(one.get(name, 0) for one in said) for name in ADDED},
         "unread": max(unread) if unread else None,
         "mode": modes.pop() if len(modes) == 1 else "mixed" if modes else "",
@@ -226,21 +223,18 @@ def summed(said: Sequence[Mapping[str, Any]], numeric_time: bool) -> dict[str, A
         "checkpoint_bytes": sum(one["checkpoint_bytes"] for one in said),
         "latency": {name: None if value is None else round(value * 1000, 3) for name, value in shares.items()},
         "last_matches": matches[-SHOWN:],
-        "tasks": [{**one, "watermark": shown_time(one["watermark"], numeric_time)} for one in said],
+        "tasks": [{**one, "watermark": format_watermark(one["watermark"], numeric_time)} for one in said],
     }
 
 
-def shown_time(time: int | None, numeric: bool) -> str | int | None:
-    """A watermark as it is shown: a number, or a moment of the clock."""
+def format_watermark(time: int | None, numeric: bool) -> str | int | None:
+    """Format a watermark: a number, or a date and time."""
     if time is None or numeric:
         return time
     try:
         return (_EPOCH + timedelta(microseconds=time)).isoformat().replace("+00:00", "Z")
     except OverflowError:
         return time
-
-
-# The figures of a live query as a text that Prometheus reads, at http://127.0.0.1:port/metrics.
 
 
 _COUNTERS = {
@@ -267,9 +261,9 @@ _GAUGES = {
 }
 
 
-def exposed(progress: Mapping[str, Any]) -> str:
-    """A progress in the text format of Prometheus."""
-    label = f'{{query="{_escaped(str(progress.get("name") or progress.get("id") or ""))}"}}'
+def prometheus_text(progress: Mapping[str, Any]) -> str:
+    """Format the progress for Prometheus."""
+    label = f'{{query="{_escape(str(progress.get("name") or progress.get("id") or ""))}"}}'
     lines: list[str] = []
 
     def add(name: str, kind: str, text: str, rows: list[tuple[str, Any]]) -> None:
@@ -293,18 +287,18 @@ def exposed(progress: Mapping[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ")
 
 
 class MetricsServer:
-    """Serves what `source` says of a query, on this machine only."""
+    """Serves the progress of a query at http://127.0.0.1:port/metrics."""
 
     def __init__(self, port: int, source: Callable[[], Mapping[str, Any]]) -> None:
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 found = self.path in ("/", "/metrics")
-                body = exposed(source()).encode() if found else b"metrics are at /metrics\n"
+                body = prometheus_text(source()).encode() if found else b"metrics are at /metrics\n"
                 self.send_response(200 if found else 404)
                 self.send_header("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
                 self.send_header("Content-Length", str(len(body)))
@@ -312,7 +306,7 @@ class MetricsServer:
                 self.wfile.write(body)
 
             def log_message(self, *_: object) -> None:
-                """Nothing on the screen."""
+                """Log nothing."""
 
         try:
             self.server = ThreadingHTTPServer(("127.0.0.1", port), Handler)

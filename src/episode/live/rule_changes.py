@@ -1,12 +1,12 @@
-"""Rules that change under live tasks: when a change takes effect is agreed before any task is beyond that time.
+"""Rules that change under live tasks: the time of effect is agreed before any task is past it.
 
 1. The driver asks (`RuleLog.propose`). A task that sees it stops between two steps, and answers up to which time it has
    matched all events.
-2. When all tasks have answered, the greatest of these times is the agreed one. It is written down (`Effect`), durably.
-3. Each task goes on: up to the agreed time with the rules as they were, after it with the changed ones.
+2. When all tasks have answered, the greatest of these times is the agreed one. It is written durably (`Effect`).
+3. Each task resumes: up to the agreed time with the old rules, after it with the changed ones.
 
-What a task has found at a position of its input is so a function of the position and of what was agreed: a task that
-starts again reads on from its snapshot, and changes its rules at the same times.
+So the matches up to a position of the input depend on the position and the agreed times alone: a restarted task reads
+from its snapshot, and changes its rules at the same times.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ import pyarrow as pa
 
 from episode.matchers.rules.matcher import RuleSetMatcher
 from episode.matchers.rules.one_rule import Effect, RuleChange
-from episode.matchers.stream_shard import Counters, Envelope, LiveShard
+from episode.matchers.stream_shard import Counters, Envelope, StreamShard
 from episode.store.rule_log import RuleLog
 
 NEVER = -(2**63)
 ENDED = 99_999_999
-"""In the place of a change's number: the answer of a task whose input has ended."""
+"""Answer of a task whose input has ended, in place of a change's number."""
 
 
 class TaskRules:
-    """The rules of one task, and what is still to be done to them."""
+    """The rules of one task, and their pending changes."""
 
     def __init__(self, log: str, query: str, task: int) -> None:
         self.log, self.query, self.task = RuleLog(log), query, task
         self._pending: list[tuple[int, RuleChange]] = []
         self._known = 0
-        """The number of the last change of which the effect is known."""
+        """The number of the last change whose effect is known."""
         self._answered = 0
 
-    def look(self, shard: LiveShard) -> bool:
-        """Look at what is asked and agreed; whether the task may go on."""
+    def poll(self, shard: StreamShard) -> bool:
+        """Read what was asked and agreed; returns whether the task may continue."""
         asked = self.log.proposal()
         if asked > self._known or not self._known:
             self.learn()
@@ -48,12 +48,12 @@ class TaskRules:
             self._answered = asked
         return False
 
-    def end(self, shard: LiveShard) -> None:
-        """The input has ended: no further change has an effect here."""
+    def end(self, shard: StreamShard) -> None:
+        """Answer that the input has ended: no further change has an effect here."""
         self.log.answer(ENDED, self.task, int(shard.watermark))
 
     def learn(self) -> None:
-        """The changes whose effects are agreed."""
+        """Read the changes whose effects are agreed."""
         agreed = {one.number: one.after for one in self.log.effects() if one.query == self.query}
         new = [change for change in self.log.changes() if change.number in agreed and change.number > self._known]
         for change in new:
@@ -61,8 +61,8 @@ class TaskRules:
             self._pending.append((NEVER if after is None else after, change))
             self._known = change.number
 
-    def settle(self, shard: LiveShard) -> None:
-        """Change the rules, as far as the shard has come."""
+    def settle(self, shard: StreamShard) -> None:
+        """Apply the changes that the shard has reached."""
         matcher = shard.matcher
         assert isinstance(matcher, RuleSetMatcher)
         matcher.done = shard.watermark
@@ -70,8 +70,8 @@ class TaskRules:
             after, change = self._pending.pop(0)
             matcher.change([change], after)
 
-    def advance(self, shard: LiveShard, envelopes: Sequence[Envelope], watermark: int) -> Iterator[pa.Table]:
-        """A step of the shard, up to each agreed time in turn."""
+    def advance(self, shard: StreamShard, envelopes: Sequence[Envelope], watermark: int) -> Iterator[pa.Table]:
+        """Advance the shard, up to each agreed time in turn."""
         total, late, given_up = Counters(), None, shard.matcher.given_up
         while True:
             self.settle(shard)
@@ -91,12 +91,12 @@ class TaskRules:
 
 
 def agree(log: RuleLog, query: str, tasks: int) -> bool:
-    """The driver's part: ask about new changes, and write down what is agreed. Whether nothing is open."""
+    """Ask the tasks about new changes and write what they agree on; returns whether nothing is open. For the driver."""
     known = {one.number for one in log.effects() if one.query == query}
     open_ = [change for change in log.changes() if change.number not in known]
     if not open_:
         return True
-    if not known:  # no task has begun: these are the rules from the beginning on
+    if not known:  # no task has begun: these are the rules from the start
         for change in open_:
             log.write_effect(Effect(change.number, None, query))
         return True

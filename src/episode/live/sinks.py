@@ -1,6 +1,6 @@
-"""Where the matches of a live task go, each of them once: streams, files, and functions of the driver.
+"""Sinks of live tasks: streams, files, and functions of the driver. They emit every match once.
 
-A task that starts again asks for that position, and is silent until it is there again.
+A restarted task asks for the position of its last write, and emits nothing until it is there again.
 """
 
 from __future__ import annotations
@@ -26,11 +26,10 @@ from episode.store.files import space_needed, temporary_path
 from episode.store.log import Origin, Staged
 from episode.store.stream import StreamStore
 
-# Parquet files that appear whole or not at all, in a directory of any file system that Arrow knows.
-
 
 class FileDirectory:
-    """A directory of Parquet files; names of unfinished ones begin with an underscore, which readers leave out."""
+    """A directory of Parquet files that appear whole or not at all. Names of unfinished ones begin with an underscore,
+    which readers skip."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -39,17 +38,17 @@ class FileDirectory:
         self.place: str = found[1]
 
     def write(self, name: str, table: pa.Table, notes: Mapping[str, str]) -> None:
-        """A file, with notes in its metadata. One of the same name is replaced."""
+        """Write a file, with notes in its metadata. It replaces one of the same name."""
         self.files.create_dir(self.place, recursive=True)
         unfinished = posixpath.join(self.place, f"_{name}-{uuid.uuid4().hex}")
         known = {**(table.schema.metadata or {}), **{key.encode(): value.encode() for key, value in notes.items()}}
         with space_needed(f"{name} in {self.path}"):
             pq.write_table(table.replace_schema_metadata(known), unfinished, filesystem=self.files)
-            self._bring_to_disk(unfinished)
+            self._sync(unfinished)
             self.files.move(unfinished, posixpath.join(self.place, name))
-            self._bring_to_disk(self.place)
+            self._sync(self.place)
 
-    def _bring_to_disk(self, place: str) -> None:
+    def _sync(self, place: str) -> None:
         if isinstance(self.files, LocalFileSystem):
             handle = os.open(place, os.O_RDONLY)
             try:
@@ -58,24 +57,24 @@ class FileDirectory:
                 os.close(handle)
 
     def names(self, prefix: str) -> list[str]:
-        """The files whose names begin so, in order."""
+        """The files whose names have a prefix, in order."""
         found = self.files.get_file_info(FileSelector(self.place, allow_not_found=True))
         names = [str(info.base_name) for info in found if info.type == FileType.File]
         return sorted(name for name in names if name.startswith(prefix))
 
     def remove(self, name: str) -> None:
-        """Remove a file, if it is there."""
+        """Remove a file, if it exists."""
         for found in self.names(name):
             if found == name:
                 self.files.delete_file(posixpath.join(self.place, name))
 
     def tidy(self, prefix: str) -> None:
-        """Remove unfinished files whose names should have begun so: their writer is no more."""
+        """Remove unfinished files with this prefix: their writer has ended."""
         for name in self.names(f"_{prefix}"):
             self.files.delete_file(posixpath.join(self.place, name))
 
     def note(self, name: str, key: str) -> str | None:
-        """What a file's metadata say."""
+        """A note from a file's metadata."""
         schema = pq.read_schema(posixpath.join(self.place, name), filesystem=self.files)
         found = (schema.metadata or {}).get(key.encode())
         return None if found is None else found.decode()
@@ -84,12 +83,12 @@ class FileDirectory:
 AFTER = "episode.after"
 """The note of a file: the input position up to which it has the matches."""
 FILE_ROWS = 1 << 20
-"""Matches from which on a file is written before a snapshot asks for it."""
+"""Matches after which a file is written before the next snapshot."""
 
 
 @dataclass(frozen=True)
 class StreamOutput:
-    """Matches are events of a declared stream of the embedded store."""
+    """Matches become events of a declared stream of the embedded store."""
 
     declaration: Declaration
 
@@ -99,7 +98,7 @@ class StreamOutput:
 
 @dataclass(frozen=True)
 class FilesOutput:
-    """Matches are rows of Parquet files in a directory."""
+    """Matches become rows of Parquet files in a directory."""
 
     directory: str
 
@@ -118,12 +117,12 @@ class StreamSink:
         last = self.store.last(producer)
         self._batch = -1 if last is None else last.batch
 
-    def committed(self) -> Position | None:
+    def last_position(self) -> Position | None:
         last = self.store.last(self.producer)
         return None if last is None else _position(last.note, f"the stream {self.store.declaration.name}")
 
     def stage(self, matches: pa.Table) -> None:
-        """Matches of a step that gives many: they come out with its last ones, by `write`."""
+        """Write matches of a step that gives many; they are committed with its last ones, by `write`."""
         self._staged.append(self.store.stage(matches))
 
     def write(self, matches: pa.Table, after: Position) -> None:
@@ -135,7 +134,7 @@ class StreamSink:
             self._batch += 1
 
     def flush(self, after: Position) -> None:
-        """What was written is out, and stays so even if the machine is lost."""
+        """Make what was written durable, even if the machine is lost."""
         self.store.log.sync_all()
 
     def close(self) -> None:
@@ -144,8 +143,9 @@ class StreamSink:
 
 
 class FilesSink:
-    """Gathers matches and writes a file of them with each snapshot. Files are numbered, and say in their metadata up to
-    which input position they go: one that a killed task has not finished is not there, and is written again."""
+    """Collects matches and writes a file of them with each snapshot. Files are numbered, and their metadata have the
+    input
+    position: a file that a killed task has not finished does not appear, and is written again."""
 
     def __init__(self, directory: str, name: str) -> None:
         self.directory = FileDirectory(directory)
@@ -154,7 +154,7 @@ class FilesSink:
         self._rows = 0
         self._number = 0
 
-    def committed(self) -> Position | None:
+    def last_position(self) -> Position | None:
         self.directory.tidy(self.prefix)
         names = self.directory.names(self.prefix)
         if not names:
@@ -195,22 +195,23 @@ def _position(note: str, what: str) -> Position:
     return {str(name): int(number) for name, number in found.items()}
 
 
-# Matches handed to a function of the driver: in order of arrival, from a stream in the checkpoint.
-#
-# The position is kept after each call. So a driver that is killed during a call makes it again; else every match is
-# handed over once.
+# The position is kept after each call. A driver that is killed during a call repeats it; otherwise every match is
+# delivered once.
 
 
 Receiver = Callable[[pa.Table], object]
 
 POLL = 0.002
-REMOVED_EVERY = 256
-"""Commits after which those that were handed over are removed."""
+REMOVE_EVERY = 256
+"""Commits between two removals of those that were delivered."""
 
 
 @dataclass(frozen=True)
 class Delivery:
-    """place: a file with the position. columns: those that the function gets."""
+    """Matches delivered to a function of the driver: in order of arrival, from a stream in the checkpoint.
+
+    place: a file with the position. columns: those that the function gets.
+    """
 
     declaration: Declaration
     place: str
@@ -218,19 +219,19 @@ class Delivery:
     function: Receiver
 
     def run(self, ending: Event) -> None:
-        """Hand over what comes, until `ending` is set and all is handed over."""
+        """Deliver matches until `ending` is set and all are delivered."""
         store = StreamStore(self.declaration)
         path = Path(self.place)
         position = int(path.read_text()) if path.exists() else 0
         while True:
-            last = ending.is_set()  # what was written before is seen below
+            last = ending.is_set()  # matches written before are seen below
             head = store.head()
             for after, batches in store.pages(position, head, columns=self.columns):
                 if batches:
                     self.function(pa.Table.from_batches(batches).select(list(self.columns)))
                 position = after
                 self._keep(path, position)
-                if position % REMOVED_EVERY == 0:
+                if position % REMOVE_EVERY == 0:
                     store.log.remove_to(position, time.time())
             if last and store.head() == head:
                 return

@@ -1,7 +1,7 @@
-"""A live task at work: slice by slice through one shard, matches out at once, a snapshot now and then.
+"""A live task: matches batch by batch in one shard, emits at once, and takes a snapshot every few seconds.
 
-What a task has is a function of the input's position (chunk invariance): matches go out with the position up to which
-they were found, and a task that starts again reads on from its snapshot, silently up to that position, then aloud.
+A task's state is a function of the input's position (chunk invariance): matches are emitted with the position up to
+which they were found. A restarted task replays from its snapshot up to that position without emitting, then emits.
 """
 
 from __future__ import annotations
@@ -19,32 +19,32 @@ import pyarrow as pa
 
 from episode.errors import EpisodeDataError
 from episode.live.checkpoint import TaskCheckpoint, TaskState
-from episode.live.handling import InputSource, open_source
-from episode.live.outgoing import Found, Outgoing
+from episode.live.input_source import InputSource, open_source
 from episode.live.progress import Progress, progress_path, write_progress
-from episode.live.protocol import LiveInput, LiveSink, Position, Slice, TaskDescription, has_reached
+from episode.live.protocol import InputBatch, LiveInput, LiveSink, Position, TaskDescription, has_reached
 from episode.live.rule_changes import TaskRules
+from episode.live.sink_writer import SinkWriter, StepMatches
 from episode.live.sinks import FileDirectory
 from episode.matchers.columns import from_bytes, plain
-from episode.matchers.stream_shard import NO_WATERMARK, Arrived, Envelope, LiveShard
+from episode.matchers.stream_shard import NO_WATERMARK, Arrived, Envelope, StreamShard
 
-LOOKS = 0.04
-"""Seconds after which a task looks whether it shall stop."""
-AGREES = 0.005
-"""Seconds between two looks while it is open when a change of rules takes effect."""
-SAYS = 0.5
-"""Seconds between two words on its progress."""
-SWITCHES = 0.0005
-"""Seconds after which a thread that computes lets another one go on."""
+STOP_POLL_S = 0.04
+"""Seconds between two polls of the stop flag."""
+RULE_POLL_S = 0.005
+"""Seconds between two polls while the time of effect of a rule change is open."""
+PROGRESS_S = 0.5
+"""Seconds between two writes of the progress."""
+SWITCH_INTERVAL_S = 0.0005
+"""Seconds after which a thread that computes yields to another."""
 STAGED_BYTES = 1 << 26
-"""Matches of one step that are held before they are written aside, where the sink can do so."""
+"""Bytes of matches of one step that are held before they are staged, if the sink can stage."""
 LATE_ROWS = 1 << 18
 """Late events that are held before a snapshot writes them."""
 
 
 @dataclass(frozen=True)
-class Clock:
-    """Time, which tests may script. now: for intervals; wall: as files and records have it."""
+class TaskClock:
+    """Time, which tests may script. now: for intervals; wall: as in files and records."""
 
     now: Callable[[], float] = time.monotonic
     wall: Callable[[], float] = time.time
@@ -53,14 +53,14 @@ class Clock:
 class LiveTask:
     """One task of a live query, in one process."""
 
-    def __init__(self, description: TaskDescription, clock: Clock | None = None) -> None:
+    def __init__(self, description: TaskDescription, clock: TaskClock | None = None) -> None:
         self.description = description
         self.options = description.options
-        self.clock = clock or Clock()
+        self.clock = clock or TaskClock()
         self.checkpoint = TaskCheckpoint(description.checkpoint, description.task, description.fingerprint)
         self.progress = Progress(description.task)
-        rules = replace(description.rules, of_matches=True, keep_late=self.options.late_path is not None)
-        self.shard = LiveShard(description.spec, rules)
+        settings = replace(description.settings, of_matches=True, keep_late=self.options.late_path is not None)
+        self.shard = StreamShard(description.spec, settings)
         log = description.rule_log
         self.rules = None if log is None else TaskRules(log, description.query, description.task)
         self.position: Position = {}
@@ -68,20 +68,20 @@ class LiveTask:
         self._snapshot = 0
         self._saving: Future[None] | None = None
         self._is_first = True
-        self._looked = self._said = self._kept = 0.0
-        self._ruled, self._may_go_on = 0.0, False
+        self._polled_at = self._reported_at = self._snapshot_at = 0.0
+        self._rules_polled_at, self._may_continue = 0.0, False
 
     # ---- life ----------------------------------------------------------------------------------------
 
     def run(self) -> dict[str, Any]:
-        """Work until the task is asked to stop, or its input ends; what it says last."""
+        """Work until the task is asked to stop, or its input ends; returns its last progress."""
         words = deque(self.work(), maxlen=1)
         return words[0] if words else {}
 
     def work(self) -> Iterator[dict[str, Any]]:
-        """As `run`; hands over what the task says of itself about twice a second, and at its end."""
+        """Do the work of `run`; yields the progress about twice a second, and at the end."""
         with ExitStack() as stack:
-            if not stack.enter_context(self.checkpoint.locked(self.checkpoint.should_stop)):
+            if not stack.enter_context(self.checkpoint.hold(self.checkpoint.should_stop)):
                 return
             sink = self.description.sink.open(self.description.query, self.description.task)
             stack.callback(sink.close)
@@ -91,69 +91,69 @@ class LiveTask:
             state = self._restore()
             written = self._replay(state, input, sink)
             stack.enter_context(_quick_switches())
-            outgoing = Outgoing(sink, self._is_out)
+            outgoing = SinkWriter(sink, self._record_latency)
             outgoing.written = written
             stack.callback(outgoing.close)
-            self._kept = self.clock.now()
+            self._snapshot_at = self.clock.now()
             if not self.shard.ended:
                 yield from self._loop(input, outgoing, writer)
             if self.rules is not None and self.shard.ended:
                 self.rules.end(self.shard)
-            self._say(input, None)
+            self._write_progress(input, None)
             yield self.progress.as_dict()
 
-    def _loop(self, input: LiveInput, outgoing: Outgoing, writer: ThreadPoolExecutor) -> Iterator[dict[str, Any]]:
+    def _loop(self, input: LiveInput, outgoing: SinkWriter, writer: ThreadPoolExecutor) -> Iterator[dict[str, Any]]:
         source = open_source(input, self.position, self.options, self.shard)
         try:
             while not self.shard.ended and not self._should_stop():
-                found = source.next(LOOKS) if self._has_rules() else self._pause()
+                found = source.next(STOP_POLL_S) if self._is_settled() else self._pause()
                 if found is not None:
                     self._step(found, outgoing)
                     source.window = self.progress.state_rows + self.progress.waiting_events
                 else:
                     outgoing.check()
                 if self._is_due() or (found is not None and found.barrier):
-                    self._keep(outgoing, writer, wait=found is not None and found.barrier)
-                if self.clock.now() - self._said >= SAYS:
-                    self._say(input, source)
+                    self._take_snapshot(outgoing, writer, wait=found is not None and found.barrier)
+                if self.clock.now() - self._reported_at >= PROGRESS_S:
+                    self._write_progress(input, source)
                     yield self.progress.as_dict()
         finally:
             source.close()
-        self._keep(outgoing, writer, wait=True)
+        self._take_snapshot(outgoing, writer, wait=True)
 
     def _should_stop(self) -> bool:
         now = self.clock.now()
-        if now - self._looked < LOOKS:
+        if now - self._polled_at < STOP_POLL_S:
             return False
-        self._looked = now
+        self._polled_at = now
         return self.checkpoint.should_stop()
 
     # ---- a step --------------------------------------------------------------------------------------
 
-    def _step(self, found: Slice, outgoing: Outgoing | None) -> None:
-        """Match a slice; what it gives goes out (None: it has been there)."""
-        matches = self._matched(found, outgoing)
+    def _step(self, found: InputBatch, outgoing: SinkWriter | None) -> None:
+        """Match a batch and write its matches. outgoing: None during a replay, whose matches were written before."""
+        matches = self._match(found, outgoing)
         self.position = found.after
         if matches is not None and outgoing is not None:
-            outgoing.write(Found(matches, found.after, found.appended))
+            outgoing.write(StepMatches(matches, found.after, found.appended))
 
-    def _is_out(self, found: Found) -> None:
-        """Matches can be read (said by the thread that wrote them)."""
+    def _record_latency(self, found: StepMatches) -> None:
+        """Record matches that can be read now. Called by the thread that wrote them."""
         if found.appended:
             latency = max(0.0, self.clock.wall() - found.appended)
             self.progress.latency.add(latency, found.matches.num_rows)
         self.progress.show(found.matches)
 
-    def _matched(self, found: Slice, outgoing: Outgoing | None) -> pa.Table | None:
-        """The finished matches of a slice; None where there are none."""
+    def _match(self, found: InputBatch, outgoing: SinkWriter | None) -> pa.Table | None:
+        """Return the finished matches of a batch, or None."""
         held: list[pa.Table] = []
         size = 0
         any_staged = False
         envelopes = [Arrived(None, found.table, found.reached, found.source)] if found.rows else []
-        for table in self._advanced(envelopes, found.watermark):
+        for table in self._advance(envelopes, found.watermark):
             if outgoing is None or not table.num_rows:
                 continue
-            held.append(self._finished(table))
+            held.append(self._finish(table))
             size += held[-1].nbytes
             if size > STAGED_BYTES and outgoing.can_stage:
                 outgoing.stage(pa.concat_tables(held))
@@ -166,25 +166,25 @@ class LiveTask:
         matches = pa.concat_tables(held) if len(held) > 1 else held[0]
         return matches if matches.num_rows or any_staged else None
 
-    def _advanced(self, envelopes: Sequence[Envelope], watermark: int) -> Iterator[pa.Table]:
+    def _advance(self, envelopes: Sequence[Envelope], watermark: int) -> Iterator[pa.Table]:
         if self.rules is None:
             return self.shard.advance(envelopes, watermark)
         return self.rules.advance(self.shard, envelopes, watermark)
 
-    def _has_rules(self) -> bool:
-        """May the task go on? Not while it is open when a change of its rules takes effect."""
+    def _is_settled(self) -> bool:
+        """Whether the task may continue: not while the time of effect of a rule change is open."""
         now = self.clock.now()
-        if self.rules is None or (self._may_go_on and now - self._ruled < LOOKS):
+        if self.rules is None or (self._may_continue and now - self._rules_polled_at < STOP_POLL_S):
             return True
-        self._ruled = now
-        self._may_go_on = self.rules.look(self.shard)
-        return self._may_go_on
+        self._rules_polled_at = now
+        self._may_continue = self.rules.poll(self.shard)
+        return self._may_continue
 
-    def _pause(self) -> Slice | None:
-        time.sleep(AGREES)
+    def _pause(self) -> InputBatch | None:
+        time.sleep(RULE_POLL_S)
         return None
 
-    def _finished(self, matched: pa.Table) -> pa.Table:
+    def _finish(self, matched: pa.Table) -> pa.Table:
         finish = self.description.finish
         return matched if finish is None else finish(matched)
 
@@ -202,19 +202,19 @@ class LiveTask:
         return state
 
     def _replay(self, state: TaskState, input: LiveInput, sink: LiveSink) -> Position | None:
-        """Read again what has been matched since the snapshot and is out; up to where."""
-        out = sink.committed()
+        """Read again what was matched and written since the snapshot; returns the position of the last write."""
+        out = sink.last_position()
         if state.written is not None and (out is None or not has_reached(out, state.written)):
             raise EpisodeDataError(
                 "The output has lost matches that this query has written: "
-                f"it has them up to {_shown(out)}, and should up to {_shown(state.written)}.",
+                f"it has them up to {_words(out)}, and should up to {_words(state.written)}.",
                 hint="Start anew with another checkpoint and another output.",
             )
         while out is not None and not has_reached(self.position, out):
             found = input.read(self.position, self.options.step_rows, out)
             if found is None:
                 raise EpisodeDataError(
-                    f"The output has matches up to {_shown(out)} of the input, which ends at {_shown(self.position)}.",
+                    f"The output has matches up to {_words(out)} of the input, which ends at {_words(self.position)}.",
                     hint="Was the input created again since? Start anew with another checkpoint and another output.",
                 )
             self._step(found, None)
@@ -224,12 +224,12 @@ class LiveTask:
     def _is_due(self) -> bool:
         if sum(table.num_rows for table in self._late) >= LATE_ROWS:
             return True
-        return self.clock.now() - self._kept >= self.options.snapshot_every
+        return self.clock.now() - self._snapshot_at >= self.options.snapshot_every
 
-    def _keep(self, outgoing: Outgoing, writer: ThreadPoolExecutor, wait: bool) -> None:
-        """Take a snapshot, and write it while the task goes on. wait: until it is written."""
-        self._saved()
-        self._kept = self.clock.now()
+    def _take_snapshot(self, outgoing: SinkWriter, writer: ThreadPoolExecutor, wait: bool) -> None:
+        """Take a snapshot, and write it in the background. wait: until it is written."""
+        self._wait_for_snapshot()
+        self._snapshot_at = self.clock.now()
         outgoing.flush(self.position)
         self._snapshot += 1
         state = TaskState(
@@ -250,9 +250,9 @@ class LiveTask:
         self._saving = writer.submit(save)
         self.progress.snapshots += 1
         if wait:
-            self._saved()
+            self._wait_for_snapshot()
 
-    def _saved(self) -> None:
+    def _wait_for_snapshot(self) -> None:
         """Wait for the snapshot that is being written."""
         if self._saving is not None:
             self._saving.result()
@@ -260,8 +260,8 @@ class LiveTask:
             self.progress.checkpoint_bytes = self.checkpoint.size
 
     def _write_late(self, late: list[pa.Table], snapshot: int) -> None:
-        """Late events since the snapshot before, in a file with the snapshot's number: a task that was killed before
-        the snapshot was complete may have left one, which is replaced; it would go further, or not as far."""
+        """Write late events since the previous snapshot, in a file with the snapshot's number. It replaces the file
+        that a task killed during this snapshot may have left."""
         if self.options.late_path is None or not (late or self._is_first):
             return
         self._is_first = False
@@ -274,11 +274,11 @@ class LiveTask:
         else:
             directory.remove(name)
 
-    # ---- words ---------------------------------------------------------------------------------------
+    # ---- progress ------------------------------------------------------------------------------------
 
-    def _say(self, input: LiveInput, source: InputSource | None) -> None:
+    def _write_progress(self, input: LiveInput, source: InputSource | None) -> None:
         progress = self.progress
-        self._said = self.clock.now()
+        self._reported_at = self.clock.now()
         progress.position = self.position
         progress.watermark = None if self.shard.watermark == NO_WATERMARK else self.shard.watermark
         progress.unread = input.unread(self.position)
@@ -291,14 +291,14 @@ class LiveTask:
 
 @contextmanager
 def _quick_switches() -> Iterator[None]:
-    """Threads of this process take turns more often than usual: those that read and write do little each time."""
+    """Let threads of this process take turns more often than usual: those that read and write do little each time."""
     before = sys.getswitchinterval()
-    sys.setswitchinterval(SWITCHES)
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
     try:
         yield
     finally:
         sys.setswitchinterval(before)
 
 
-def _shown(position: Position | None) -> str:
+def _words(position: Position | None) -> str:
     return ", ".join(f"{name} {number:,}" for name, number in (position or {}).items()) or "the beginning"

@@ -30,7 +30,7 @@ _LEAST_KEYS = 1024
 
 
 @dataclass(frozen=True)
-class LiveRules:
+class ShardSettings:
     """What a stream does with its events.
 
     end: events from this time on do not belong to the stream; once the watermark is there, the input has ended.
@@ -111,12 +111,12 @@ class Arrived(NamedTuple):
 Envelope = Union[tuple[Union[bytes, None], pa.Table], Arrived]
 
 
-class LiveShard:
+class StreamShard:
     """The state of one shard and its steps."""
 
-    def __init__(self, spec: MatcherSpec, rules: LiveRules) -> None:
+    def __init__(self, spec: MatcherSpec, settings: ShardSettings) -> None:
         self.spec = spec
-        self.rules = rules
+        self.settings = settings
         self.matcher = spec.open()
         self.coder = KeyCoder(spec.input_order.keys)
         self.watermark = NO_WATERMARK
@@ -145,7 +145,7 @@ class LiveShard:
     def advance(self, envelopes: Sequence[Envelope], watermark: int) -> Iterator[pa.Table]:
         """As `step`, matches coming as they are found; when all are taken, `counters` and `late` say what happened."""
         done = self.watermark
-        if not self.rules.of_matches:
+        if not self.settings.of_matches:
             self.watermark = max(self.watermark, watermark)
         self.counters = counters = Counters()
         late = [table for envelope in envelopes for table in self._take(Arrived(*envelope), counters)]
@@ -164,7 +164,7 @@ class LiveShard:
         """Put the events of an envelope into the buffer; late ones come back, if they are kept."""
         counters.events += arrived.table.num_rows
         run, late = self._admitted(arrived, counters)
-        if self.rules.keep_late and late is not None:
+        if self.settings.keep_late and late is not None:
             yield late
         if run is not None:
             self._arrived += 1
@@ -186,8 +186,8 @@ class LiveShard:
             if self.spec.input_order.width is not None:
                 known &= ~is_too_wide(starts.values, time, self.spec.input_order.width)
         counters.null_times += len(time) - int(np.count_nonzero(known))
-        if self.rules.end is not None:
-            after = known & (time >= self.rules.end)
+        if self.settings.end is not None:
+            after = known & (time >= self.settings.end)
             counters.after_end += int(np.count_nonzero(after))
             known &= ~after
         is_late = known & (time <= self.watermark)
@@ -195,7 +195,7 @@ class LiveShard:
             is_late |= known & (time <= arrived.reached)
         counters.late += int(np.count_nonzero(is_late))
         wanted = known & ~is_late
-        if self.rules.event_id is not None:
+        if self.settings.event_id is not None:
             first = self._first_of_event(table, time, wanted)
             counters.duplicates += int(np.count_nonzero(wanted & ~first))
             wanted &= first
@@ -208,7 +208,7 @@ class LiveShard:
 
     def _first_of_event(self, table: pa.Table, time: np.ndarray, wanted: np.ndarray) -> np.ndarray:
         """Which events are the first with their id and time. A repeated one is late, or its first still waits."""
-        column = self.rules.event_id
+        column = self.settings.event_id
         waiting = self._waiting.at(np.unique(time))
         known = [run.column(column) for run, _ in waiting]
         ids = one_chunk(pa.chunked_array([*(c for part in known for c in part.chunks), *table.column(column).chunks]))
@@ -228,7 +228,7 @@ class LiveShard:
         """Feed what is due; the matches. done: the watermark before."""
         if self.ended or self.watermark == NO_WATERMARK:
             return
-        ends = self.rules.end is not None and self.watermark >= self.rules.end - 1
+        ends = self.settings.end is not None and self.watermark >= self.settings.end - 1
         until = END_OF_TIME if ends else self.watermark
         due = self._waiting.until(until)
         wakes_at = self.matcher.wakes_at
@@ -242,7 +242,7 @@ class LiveShard:
             return
         feed = Feed(events, until, ends, done)
         given_up = self.matcher.given_up
-        if not self.rules.skip_keys:
+        if not self.settings.skip_keys:
             yield from feed.into(self.matcher)
         else:
             matcher, matches = self.matcher, self._fed(feed, counters)
@@ -287,7 +287,7 @@ class LiveShard:
 
     def _count_aside(self, events: pa.Table, counters: Counters) -> None:
         counters.skipped += events.num_rows
-        if self.rules.keep_late and events.num_rows:
+        if self.settings.keep_late and events.num_rows:
             self.late = events if self.late is None else concat([self.late, events])
 
     def _no_events(self) -> EventBatch:
@@ -306,17 +306,17 @@ class LiveShard:
             return None
         least, wakes_at = self._waiting.least, self.matcher.wakes_at
         times = [time for time in (least, wakes_at) if time is not None]
-        if self.rules.end is not None and (least is not None or self.matcher.state_rows):
-            times.append(self.rules.end - 1)
+        if self.settings.end is not None and (least is not None or self.matcher.state_rows):
+            times.append(self.settings.end - 1)
         return min(times, default=None)
 
     # ---- state ---------------------------------------------------------------------------------------
 
     def snapshot(self) -> Snapshot:
         """What has changed since the last snapshot."""
-        if self.rules.skip_keys:
+        if self.settings.skip_keys:
             self._mark()
-        inner = self._marked.unsaved() if self.rules.skip_keys else self.matcher.snapshot()
+        inner = self._marked.unsaved() if self.settings.skip_keys else self.matcher.snapshot()
         keys = self.coder.snapshot()
         mine = self._waiting.changes()
         put = [StateChunk(_MATCHER + chunk.name, chunk.version, chunk.data) for chunk in inner.put]
@@ -332,7 +332,7 @@ class LiveShard:
         named = [chunk for chunk in chunks if chunk.name.startswith(_MATCHER)]
         inner = [StateChunk(chunk.name[len(_MATCHER) :], chunk.version, chunk.data) for chunk in named]
         self.matcher.restore(inner)
-        if self.rules.skip_keys:
+        if self.settings.skip_keys:
             self._marked = Marked({chunk.name: chunk for chunk in inner})
         self.aside.restore(chunks)
         runs = sorted((*run_named(chunk), chunk.version, chunk.data) for chunk in chunks if is_waiting(chunk))

@@ -89,7 +89,7 @@ AUTO, OFF = "auto", "off"
 
 
 @dataclass(frozen=True)
-class LiveOptions:
+class StreamOptions:
     """What is for streams alone.
 
     gives_up: is an open match given up where a key holds more than max_state_rows, or is that an error?
@@ -129,7 +129,7 @@ class RunOptions:
     counters: str = "episode"
     closure: str = "auto"
     arguments: Mapping[str, object] = field(default_factory=dict)
-    live: LiveOptions = field(default_factory=LiveOptions)
+    live: StreamOptions = field(default_factory=StreamOptions)
     collapsed: bool = False
     exact: bool = True
     correlated: bool = False

@@ -22,7 +22,7 @@ from episode.matchers.projection import Copied, NamedValues, Projection, Project
 from episode.matchers.protocol import StateLimit
 from episode.matchers.quarantine import check_skips_keys
 from episode.matchers.state import fingerprint, one_line
-from episode.matchers.stream_shard import LiveRules
+from episode.matchers.stream_shard import ShardSettings
 from episode.plan.compilable import NO_ARGUMENTS, NeedsSpark
 from episode.plan.correlation.pairs import PairPlan
 from episode.plan.correlation.plan import LIVE_PREFIX
@@ -214,18 +214,20 @@ class Planner:
         skips = options.on_error == SKIP_KEY
         if skips:
             check_skips_keys(spec)
-        rules = LiveRules(end_of(options.end, time, self.utc), options.event_id, options.late == "keep", True, skips)
+        settings = ShardSettings(
+            end_of(options.end, time, self.utc), options.event_id, options.late == "keep", True, skips
+        )
         identity = fingerprint(
             spec.fingerprint,
             one_line(self.bound.statement.source),
             shown(self.arguments),
-            repr((rules.end, rules.event_id)),
+            repr((settings.end, settings.event_id)),
             *(f"{one.declaration.name} {one.declaration.location}" for one in matched.streams),
         )
         return LivePlan(
             matched.streams,
             spec,
-            rules,
+            settings,
             matched.finish,
             output,
             time,

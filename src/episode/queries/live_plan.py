@@ -13,7 +13,7 @@ from episode.lang.syntax import Source, Span
 from episode.live.inputs import StreamRead
 from episode.matchers.projection import Projection, Projections, Value
 from episode.matchers.protocol import MatcherSpec
-from episode.matchers.stream_shard import LiveRules
+from episode.matchers.stream_shard import ShardSettings
 from episode.plan.correlation.pairs import PairPlan
 from episode.plan.event_time import EventTime, end_of_stream, plain_values
 from episode.plan.output import ColumnAtPlace
@@ -36,7 +36,7 @@ class LivePlan:
 
     streams: tuple[StreamRead, ...]
     spec: MatcherSpec
-    rules: LiveRules
+    settings: ShardSettings
     finish: Projections
     output: pa.Schema
     time: EventTime

@@ -11,7 +11,7 @@ from episode.lang.cursor import closest
 from episode.plan.correlation.plan import Strategy
 from episode.plan.event_time import TIME_UNITS
 from episode.plan.events.postponed import AUTO, ENGINES
-from episode.plan.pattern import COLLAPSED, DOUBLE, EXACT, MATCHES, OFF, STEP_BUDGET, LiveOptions, RunOptions
+from episode.plan.pattern import COLLAPSED, DOUBLE, EXACT, MATCHES, OFF, STEP_BUDGET, RunOptions, StreamOptions
 from episode.plan.situations.plan import COMPLETE, EARLIEST
 from episode.queries.language import Language
 from episode.queries.languages import LANGUAGES
@@ -153,7 +153,7 @@ class Options:
         A stream's counters have a name of their own in every pattern: the first pattern's is the plain one.
         """
         gives_up = self.when_full == "drop"
-        live = LiveOptions(
+        live = StreamOptions(
             self.watermark, self.end, self.event_id, self.late_path, self.max_state_rows, gives_up,
             skips_keys=self.on_error == SKIP_KEY, time_unit=self.time_unit,
         )  # fmt: skip

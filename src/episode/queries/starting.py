@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from episode.errors import EpisodeAnalysisError
 from episode.live.checkpoint import open_query, tasks_of
-from episode.live.handling import HANDLINGS
+from episode.live.input_source import HANDLINGS
 from episode.live.inputs import StoreInputs
 from episode.live.kafka import TopicReader
 from episode.live.kafka_input import KafkaInputs
@@ -114,7 +114,7 @@ def described(
     return tuple(
         TaskDescription(
             spec=plan.spec,
-            rules=plan.rules,
+            settings=plan.settings,
             finish=output.finish,
             input=input,
             sink=output.sink,

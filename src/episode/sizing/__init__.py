@@ -1,1 +1,1 @@
-"""How large a cluster must be: a cost model of measured parts. No Spark is needed for it."""
+"""Sizes of clusters by a cost model of measured parts. It does not need Spark."""

@@ -12,21 +12,21 @@ from episode.lang.duration import parse_duration
 from episode.lang.lexer import tokenize
 from episode.sizing import model
 from episode.sizing.constants import Constants
-from episode.sizing.model import MICRO_BATCHES, State, Stream, Work, live_tasks, micro_batches, state_of
+from episode.sizing.model import MICRO_BATCHES, State, StreamPrediction, Work, live_tasks, micro_batches, state_of
 from episode.sizing.profile import QueryProfile
-
-# What is asked of a cluster, read and checked.
-
 
 SECOND = 1_000_000
 
 
 @dataclass(frozen=True)
 class Demand:
-    """rate: events/s. keys: how many partition keys there are. window: seconds that a match may take (None: as the
-    query says). delay: seconds of the watermark. hottest: the share of the busiest key (None: as in the sample, or as
-    all). span, finish: a batch over so many seconds of events is to be done in so many seconds. executor_cores,
-    executor_memory: of one executor, in bytes at most."""
+    """Load on a cluster, and the machines to use.
+
+    rate: events/s. keys: number of partition keys. window: seconds that a match may take (None: the query's WITHIN).
+    delay: seconds of the watermark. hottest: the share of the busiest key (None: as in the sample, or as all). span,
+    finish: a batch over `span` seconds of events is to be done in `finish` seconds. executor_cores, executor_memory: of
+    one executor, in bytes at most.
+    """
 
     rate: float
     keys: float
@@ -56,7 +56,7 @@ class Demand:
 
 
 def number(text: str, option: str, *, least: float = 1.0) -> float:
-    """A number that is written 1e7, 10000000 or 10_000_000."""
+    """Parse a number that is written 1e7, 10000000 or 10_000_000."""
     try:
         value = float(text.replace(",", ""))
     except ValueError:
@@ -69,7 +69,7 @@ def number(text: str, option: str, *, least: float = 1.0) -> float:
 
 
 def seconds(text: str, option: str, *, positive: bool = True) -> float:
-    """A duration with a unit, in seconds."""
+    """Parse a duration with a unit, in seconds."""
     try:
         cursor = Cursor(text, tokenize(text))
         duration = parse_duration(cursor)
@@ -86,7 +86,7 @@ def seconds(text: str, option: str, *, positive: bool = True) -> float:
 BATCH = "batch"
 SHARD_BYTES = 256 * 2**20
 FAR_ABOVE = 5
-"""A key with so many times the rows of an average one is busier than the others."""
+"""A key with this many times the rows of an average one is busier than the others."""
 NETWORK_BUSY = 0.7
 SETTINGS = ("spark.python.daemon.module", "episode.spark.daemon")
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -94,8 +94,11 @@ ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvi
 
 @dataclass(frozen=True)
 class Machines:
-    """heap, workers: bytes of one executor, Java's and the Python workers'. network: bytes/s between all executors.
-    by_work: how many executors the work alone would need; there are more where the state needs their memory."""
+    """Executors of a cluster.
+
+    heap, workers: bytes of one executor, Java's and the Python workers'. network: bytes/s between all executors.
+    by_work: executors that the work alone would need; there are more if the state needs their memory.
+    """
 
     cores: int
     executors: int
@@ -115,11 +118,14 @@ class Machines:
 
 
 @dataclass(frozen=True)
-class Way:
-    """One way to run the query. partitions: of the shuffle; None: there is none. seconds: of a batch; length: of a
-    micro-batch; median, most: from an event to its match in a stream. one_key: events/s (in a batch: the share of rows)
-    that one key can have before it decides. too_hot: does the busiest key have more? bottleneck: the part that costs
-    most, or what decides instead."""
+class Deployment:
+    """One way to run the query, with its machines and settings.
+
+    partitions: of the shuffle; None without a shuffle. seconds: of a batch; length: of a micro-batch; median, most:
+    from an event to its match in a stream. one_key: events/s (in a batch: the share of rows) that one key can have
+    before it limits the query. too_hot: whether the busiest key has more. bottleneck: the part that costs most, or what
+    limits instead.
+    """
 
     kind: str
     machines: Machines
@@ -137,24 +143,26 @@ class Way:
 
 
 @dataclass(frozen=True)
-class Answer:
-    """All that `episode size` says. hottest: the share of the busiest key. state: of micro-batches; live_state: of live
-    tasks; None: nothing bounds it."""
+class SizingResult:
+    """The result of `episode size`.
+
+    hottest: the share of the busiest key. state: of micro-batches; live_state: of live tasks; None: unbounded.
+    """
 
     demand: Demand
     window: float | None
     profile: QueryProfile
     constants: Constants
     hottest: float
-    batch: Way
-    micro: Way
-    live: Way
+    batch: Deployment
+    micro: Deployment
+    live: Deployment
     state: State | None
     live_state: State | None
 
 
-def size(demand: Demand, profile: QueryProfile, constants: Constants) -> Answer:
-    """The cluster for a demand."""
+def size(demand: Demand, profile: QueryProfile, constants: Constants) -> SizingResult:
+    """Compute the cluster for a demand."""
     window = profile.within if demand.window is None else demand.window
     keys = demand.keys if profile.keyed else 1.0
     hottest = _hottest(demand, profile, keys)
@@ -164,7 +172,7 @@ def size(demand: Demand, profile: QueryProfile, constants: Constants) -> Answer:
     if window is not None:
         state = state_of(demand.rate, keys, window, profile, demand.delay + _finite(2 * (micro.length or 0.0)))
         live_state = state_of(demand.rate, keys, window, profile, _finite(live.median))
-    return Answer(
+    return SizingResult(
         demand,
         window,
         profile,
@@ -179,12 +187,12 @@ def size(demand: Demand, profile: QueryProfile, constants: Constants) -> Answer:
 
 
 def _finite(seconds: float) -> float:
-    """A stream that cannot keep up has no usual waiting time."""
+    """Return 0 for the infinite waiting time of a stream that cannot keep up."""
     return seconds if math.isfinite(seconds) else 0.0
 
 
 def _hottest(demand: Demand, profile: QueryProfile, keys: float) -> float:
-    """The share of the busiest key: as given, or as in a sample where one key has far more than others there."""
+    """The share of the busiest key: as given, or as in the sample if one key has far more than others there."""
     if not profile.keyed:
         return 1.0
     if demand.hottest is not None:
@@ -196,7 +204,7 @@ def _hottest(demand: Demand, profile: QueryProfile, keys: float) -> float:
 # ---- a batch -----------------------------------------------------------------------------------------------
 
 
-def _batch(demand: Demand, keys: float, profile: QueryProfile, constants: Constants, hottest: float) -> Way:
+def _batch(demand: Demand, keys: float, profile: QueryProfile, constants: Constants, hottest: float) -> Deployment:
     work = model.work_of(profile, constants)
     rows = demand.batch_rows
     spread = keys if profile.keyed else math.inf  # slices of time are alike
@@ -215,7 +223,7 @@ def _batch(demand: Demand, keys: float, profile: QueryProfile, constants: Consta
     worker = constants["worker"] + constants["worker_factor"] * max(model.TASK_BYTES / 8, shard)
     machines = _machines(cores, demand, constants, worker, moved)
     costs_most = _bottleneck(work, run.fixed / run.seconds, machines, constants)
-    return Way(
+    return Deployment(
         kind=BATCH,
         machines=machines,
         work=work,
@@ -236,8 +244,13 @@ def _batch(demand: Demand, keys: float, profile: QueryProfile, constants: Consta
 
 
 def _stream(
-    stream: Stream, demand: Demand, profile: QueryProfile, constants: Constants, hottest: float, state: State | None
-) -> Way:
+    stream: StreamPrediction,
+    demand: Demand,
+    profile: QueryProfile,
+    constants: Constants,
+    hottest: float,
+    state: State | None,
+) -> Deployment:
     held = 0.0 if state is None else state.bytes
     micro = stream.kind == MICRO_BATCHES
     moved = demand.rate * profile.passing * profile.envelope_bytes * profile.wire_share if micro else 0.0
@@ -245,12 +258,12 @@ def _stream(
     floor = 1 - stream.utilisation if micro else 0.0
     too_hot = demand.rate * hottest > stream.one_key or not math.isfinite(stream.median)
     bottleneck = "one key" if too_hot else _bottleneck(stream.work, floor, machines, constants)
-    own = (
+    further = (
         {"spark.sql.shuffle.partitions": str(machines.cores), "spark.sql.streaming.stateStore.providerClass": ROCKSDB}
         if micro
         else {"episode.start(tasks=…)": str(machines.cores)}
     )
-    return Way(
+    return Deployment(
         kind=stream.kind,
         machines=machines,
         work=stream.work,
@@ -263,15 +276,15 @@ def _stream(
         one_key=stream.one_key,
         too_hot=too_hot,
         bottleneck=bottleneck,
-        settings=_settings(machines, own),
+        settings=_settings(machines, further),
     )
 
 
 def _machines(
     cores: int, demand: Demand, constants: Constants, worker: float, moved: float, held: float = 0.0
 ) -> Machines:
-    """Executors of the asked size, more of them if the state needs their memory. worker: bytes of a core's worker.
-    moved: bytes/s of the shuffle, of which what stays on a machine crosses no network. held: bytes of the state."""
+    """Executors of the requested size, more of them if the state needs their memory. worker: bytes of a core's worker.
+    moved: bytes/s of the shuffle, a part of which stays on its machine. held: bytes of the state."""
     each = min(cores, demand.executor_cores)
     heap = constants["heap"] + each * constants["heap_core"]
     state = held * constants["state_factor"]
@@ -288,7 +301,7 @@ def _machines(
 
 
 def _bottleneck(work: Work, fixed: float, machines: Machines, constants: Constants) -> str:
-    """What takes most: the network, what a run costs whatever its size, or a part of the work. fixed: its share."""
+    """Name the bottleneck: the network, fixed costs of a run, or a part of the work. fixed: their share."""
     if machines.network / machines.executors > NETWORK_BUSY * constants["network"]:
         return "network"
     if machines.executors > machines.by_work:
@@ -296,7 +309,7 @@ def _bottleneck(work: Work, fixed: float, machines: Machines, constants: Constan
     return "fixed costs" if fixed > 0.5 else work.largest
 
 
-def _settings(machines: Machines, own: dict[str, str]) -> dict[str, str]:
+def _settings(machines: Machines, further: dict[str, str]) -> dict[str, str]:
     def mebibytes(size: float) -> str:
         return f"{math.ceil(size / 2**20 / 256) * 256}m"
 
@@ -306,5 +319,5 @@ def _settings(machines: Machines, own: dict[str, str]) -> dict[str, str]:
         "spark.executor.memory": mebibytes(machines.heap),
         "spark.executor.memoryOverhead": mebibytes(machines.workers),
         SETTINGS[0]: SETTINGS[1],
-        **own,
+        **further,
     }

@@ -1,7 +1,7 @@
-"""Measured constants: what each part of a run costs, on which machine that was measured, and how.
+"""Measured constants: the cost of each part of a run, the machine, and the method.
 
-They are data, in `constants.json`, which `python -m bench.sizing calibrate` writes. Seconds of a core unless the unit
-says otherwise. What was not measured says so: its `how` begins with "assumed".
+They are data, in `constants.json`, which `python -m bench.sizing calibrate` writes. Values are seconds of a core unless
+the unit differs. The `how` of a value that was not measured begins with "assumed".
 """
 
 from __future__ import annotations
@@ -59,12 +59,12 @@ UNITS = {
 """Every constant that the model needs, and its unit."""
 
 OF_PROCESSOR = ("ns/byte", "ns/row", "ns/match", "ns/event")
-"""Units of what a faster core does sooner, in proportion."""
+"""Units of values that scale with the speed of a core."""
 
 
 @dataclass(frozen=True)
-class Constant:
-    """One measured value. how: the command, and what was taken from it, or the page it is from."""
+class MeasuredConstant:
+    """One measured value. how: the command and the figure used, or the page it is from."""
 
     value: float
     unit: str
@@ -79,9 +79,9 @@ class Constant:
 
 @dataclass(frozen=True)
 class Constants(Mapping[str, float]):
-    """All constants by name. scaled: what they were multiplied by for another machine; None: as they are stored."""
+    """All constants by name. scaled: the factor for another machine; None: as stored."""
 
-    known: Mapping[str, Constant]
+    known: Mapping[str, MeasuredConstant]
     scaled: float | None = None
 
     def __post_init__(self) -> None:
@@ -104,7 +104,7 @@ class Constants(Mapping[str, float]):
 
     @property
     def machine(self) -> str:
-        """Where most of them were measured."""
+        """The machine on which most of them were measured."""
         return self.known["transport"].machine
 
     @property
@@ -112,11 +112,11 @@ class Constants(Mapping[str, float]):
         return self.known["transport"].date
 
     def scaled_by(self, times: float, contention: float, machine: str, date: str) -> Constants:
-        """The constants for a machine whose cores take so many times as long."""
+        """Return the constants for a machine whose cores take `times` as long."""
 
-        def one(name: str, constant: Constant) -> Constant:
+        def one(name: str, constant: MeasuredConstant) -> MeasuredConstant:
             if name == "contention":
-                return Constant(contention, constant.unit, "episode size --calibrate", machine, date)
+                return MeasuredConstant(contention, constant.unit, "episode size --calibrate", machine, date)
             if constant.unit not in OF_PROCESSOR:
                 return constant
             how = f"{constant.how}; times {times:.2f} by episode size --calibrate"
@@ -128,7 +128,7 @@ class Constants(Mapping[str, float]):
         return json.dumps({name: asdict(constant) for name, constant in self.known.items()}, indent=2) + "\n"
 
 
-def stored(path: Path = STORED) -> Constants:
-    """The constants that are kept with the package."""
+def load_constants(path: Path = STORED) -> Constants:
+    """Read the constants that are stored with the package."""
     found = json.loads(path.read_text(encoding="utf-8"))
-    return Constants({name: Constant(**constant) for name, constant in found.items()})
+    return Constants({name: MeasuredConstant(**constant) for name, constant in found.items()})

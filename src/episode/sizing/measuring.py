@@ -1,4 +1,4 @@
-"""What a query costs on given rows: the workers' own functions, in this process, one after the other, on one core."""
+"""Measures the cost of a query on given rows: runs the functions of Spark's workers here, in turn, on one core."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ from episode.sizing.answer import Demand
 from episode.sizing.constants import Constants
 from episode.sizing.profile import (
     ROWS,
-    BoundQuery,
-    Held,
+    BoundSample,
+    HeldPerKey,
     QueryProfile,
     assumed_profile,
-    bound_to,
+    bind_to,
     read_pattern,
 )
-from episode.sizing.samples import MOST_ROWS, made_up, read_columns, read_sample
+from episode.sizing.samples import MOST_ROWS, generate_rows, read_columns, read_sample
 
 GROUP_BYTES = 16 * 2**20
-"""As many bytes of events are matched together in a batch."""
+"""Bytes of events that are matched together in a batch."""
 RUNS = 3
 LEAST_ROWS = 1_000
 _SHARDS = 4
@@ -56,12 +56,12 @@ Value = TypeVar("Value")
 
 
 @dataclass
-class Clock:
+class PartTimer:
     """Seconds of the core by part."""
 
     seconds: dict[str, float] = field(default_factory=dict)
 
-    def timed(self, part: str, work: Callable[[], Value]) -> Value:
+    def measure(self, part: str, work: Callable[[], Value]) -> Value:
         begin = process_time()
         found = work()
         self.seconds[part] = self.seconds.get(part, 0.0) + process_time() - begin
@@ -69,8 +69,8 @@ class Clock:
 
 
 @dataclass(frozen=True)
-class Passed:
-    """One run of a batch's two stages. bytes: of all envelopes; wire: of the same, compressed. moved: rows in them."""
+class StageCosts:
+    """Costs of one run of a batch's two stages. bytes: of all envelopes; wire: of the same, compressed. moved: rows."""
 
     seconds: dict[str, float]
     bytes: int
@@ -79,15 +79,15 @@ class Passed:
     matches: int
 
 
-def measured(
-    query: BoundQuery, language: str, origin: str, window: float | None = None, runs: int = RUNS
+def measure_query(
+    query: BoundSample, language: str, origin: str, window: float | None = None, runs: int = RUNS
 ) -> QueryProfile:
-    """The profile of a query on its table. window: in seconds, where the query does not say WITHIN."""
+    """Measure a query on its table. window: in seconds, if the query has no WITHIN."""
     _work_like_a_worker()
     table = query.table.combine_chunks()
     rows = table.num_rows
-    passed_through(query.spec, table.slice(0, _WARM_ROWS))
-    taken = [passed_through(query.spec, table) for _ in range(runs)]
+    run_stages(query.spec, table.slice(0, _WARM_ROWS))
+    taken = [run_stages(query.spec, table) for _ in range(runs)]
     best = {part: min(one.seconds[part] for one in taken) for part in taken[0].seconds}
     one = taken[0]
     moved = max(1, one.moved)
@@ -117,40 +117,40 @@ def measured(
 
 
 def _work_like_a_worker() -> None:
-    """Memory is kept for the next batch, as in Spark's workers, which makes a third of a difference."""
+    """Keep memory for the next batch, as Spark's workers do: it makes a third of a difference."""
     from episode.spark.startup.workers import prepare_worker
 
     prepare_worker()
 
 
-def passed_through(spec: MatcherSpec, table: pa.Table) -> Passed:
-    """Pack the rows, then open, order and match them, as the tasks of a batch do; only the compressing is Spark's."""
+def run_stages(spec: MatcherSpec, table: pa.Table) -> StageCosts:
+    """Pack the rows, then open, order and match them, as the tasks of a batch do. Only the compressing is Spark's."""
     screen = spec.screen if isinstance(spec, Screens) else None
     shards = max(_SHARDS, -(-table.nbytes // GROUP_BYTES)) if spec.input_order.keys else 1
-    clock = Clock(dict.fromkeys(("pack", "unpack", "order", "match"), 0.0))
+    clock = PartTimer(dict.fromkeys(("pack", "unpack", "order", "match"), 0.0))
     packing = Packing(spec.input_order, shards, screen=screen)
-    batches = clock.timed("pack", lambda: list(pack([table], packing, 0)))
+    batches = clock.measure("pack", lambda: list(pack([table], packing, 0)))
     if not batches:
-        return Passed(clock.seconds, 0, 0, 0, 0)
+        return StageCosts(clock.seconds, 0, 0, 0, 0)
     envelopes = pa.Table.from_batches(batches).sort_by([("shard", "ascending"), ("origin", "ascending")])
     moved = matches = 0
     for group in group_shards(unpack(envelopes.to_batches(max_chunksize=1)), GROUP_BYTES):
-        tables = clock.timed("unpack", lambda group=group: list(group))  # type: ignore[misc]
+        tables = clock.measure("unpack", lambda group=group: list(group))  # type: ignore[misc]
         moved += sum(one.num_rows for one in tables)
-        matches += clock.timed("match", _matching(spec, tables, clock))
+        matches += clock.measure("match", _matching(spec, tables, clock))
     wire = sum(pa.compress(blob.as_buffer(), codec="lz4").size for blob in envelopes["blob"])
     clock.seconds["match"] -= clock.seconds["order"]
-    return Passed(clock.seconds, sum(len(blob.as_buffer()) for blob in envelopes["blob"]), wire, moved, matches)
+    return StageCosts(clock.seconds, sum(len(blob.as_buffer()) for blob in envelopes["blob"]), wire, moved, matches)
 
 
-def _matching(spec: MatcherSpec, tables: list[pa.Table], clock: Clock) -> Callable[[], int]:
-    """Order a group of tables, and match it."""
+def _matching(spec: MatcherSpec, tables: list[pa.Table], clock: PartTimer) -> Callable[[], int]:
+    """Return a function that orders a group of tables and matches it."""
 
     def work() -> int:
         if not any(table.num_rows for table in tables):
             return 0
         order = spec.input_order
-        events = clock.timed("order", lambda: events_of(concat(tables), order, KeyCoder(order.keys)))
+        events = clock.measure("order", lambda: events_of(concat(tables), order, KeyCoder(order.keys)))
         matcher = spec.open()
         found = sum(matches.num_rows for matches in matcher.feed(events, END_OF_TIME))
         return found + sum(matches.num_rows for matches in matcher.finish())
@@ -176,24 +176,24 @@ def _scan_seconds(table: pa.Table, runs: int) -> float:
 # ---- state -----------------------------------------------------------------------------------------------
 
 
-def held_rows(query: BoundQuery, window: float | None) -> Held:
-    """What is held of a key: the rows are fed in order of time, once as they are, once with time at half the speed.
+def held_rows(query: BoundSample, window: float | None) -> HeldPerKey:
+    """Measure the rows held per key: feed the rows in order of time, once unchanged, once with time at half the speed.
 
-    With that, half as many rows come within a window. What then is held says how the state grows with the rate.
+    Then half as many rows fall into a window. The difference shows how the state grows with the rate.
     """
     if query.time is None or window is None:
-        return Held(0.0, 0.0, 1.0, query.table.nbytes / max(1, query.table.num_rows), measured=False)
+        return HeldPerKey(0.0, 0.0, 1.0, query.table.nbytes / max(1, query.table.num_rows), measured=False)
     window *= query.units_per_second
-    full, keys, in_window, size = _fed(query, window, 1)
-    half, _, of_half, _ = _fed(query, window, 2)
+    full, keys, in_window, size = _feed(query, window, 1)
+    half, _, of_half, _ = _feed(query, window, 2)
     growth = in_window / of_half if of_half else 1.0
     elasticity = math.log(full / half) / math.log(growth) if half and full and growth > 1 else float(full > half)
-    return Held(full / keys, in_window / keys, min(1.0, max(0.0, elasticity)), size, measured=True)
+    return HeldPerKey(full / keys, in_window / keys, min(1.0, max(0.0, elasticity)), size, measured=True)
 
 
-def _fed(query: BoundQuery, window: float, slower: int) -> tuple[float, int, float, float]:
+def _feed(query: BoundSample, window: float, slower: int) -> tuple[float, int, float, float]:
     """(rows held, keys, rows within the window, bytes of a held row); the first two are means over the second half."""
-    table, time = _slowed(query, slower)
+    table, time = _slow_down(query, slower)
     running = LocalRun(query.spec)
     held: list[int] = []
     within: list[int] = []
@@ -211,8 +211,8 @@ def _fed(query: BoundQuery, window: float, slower: int) -> tuple[float, int, flo
 
 
 def _held_bytes(running: LocalRun, held: int, row: float) -> float:
-    """Bytes of a held row in a snapshot, beyond what a matcher without rows has. row: of an event. What is held for a
-    few rows says little: then a held row is an event."""
+    """Bytes of a held row in a snapshot, beyond those of an empty matcher. row: bytes of an event, used if too few rows
+    are held to measure."""
     if held < _MANY_HELD:
         return row
     taken, nothing = (
@@ -221,8 +221,8 @@ def _held_bytes(running: LocalRun, held: int, row: float) -> float:
     return min((taken - nothing) / held, _MOST_COPIES * row)
 
 
-def _slowed(query: BoundQuery, slower: int) -> tuple[pa.Table, np.ndarray]:
-    """The rows in order of time, which runs so many times slower; and the times."""
+def _slow_down(query: BoundSample, slower: int) -> tuple[pa.Table, np.ndarray]:
+    """Return the rows in order of time, which runs `slower` times slower, and the times."""
     order = query.spec.input_order
     table = query.table.filter(pc.is_valid(query.table.column(order.order[0].column)))
     columns = [order.order[0].column, *([order.start] if order.start else [])]
@@ -242,18 +242,18 @@ def _numbers(table: pa.Table, name: str) -> np.ndarray:
     return narrow.cast(pa.int64()).drop_null().to_numpy()
 
 
-def snapshot_cost(query: BoundQuery) -> float:
+def snapshot_cost(query: BoundSample) -> float:
     """Nanoseconds of the core for each byte of a snapshot, of a query that holds many rows."""
     running = LocalRun(query.spec)
     events = running.events(query.table)
     for _ in running.matcher.feed(events, int(events.time.max()) - 1):
         pass
-    clock = Clock()
-    chunks = clock.timed("snapshot", running.matcher.snapshot).put
+    clock = PartTimer()
+    chunks = clock.measure("snapshot", running.matcher.snapshot).put
     return clock.seconds["snapshot"] / max(1, sum(len(chunk.data) for chunk in chunks)) * 1e9
 
 
-# Calibration: the same work in process on this machine and where the constants were measured, in some seconds.
+# Calibration: the same work in process on this machine and on that of the constants, in some seconds.
 
 
 CALIBRATION_ROWS = 400_000
@@ -268,38 +268,38 @@ SELECT * FROM ticks MATCH_RECOGNIZE (
          D AS D.price > PREV(D.price) AND D.price > A.price)"""
 COLUMNS = "key int, ts timestamp, price double"
 PARTS = ("reference_scan", "reference_pack", "reference_order", "reference_match")
-"""What the work below took where the constants were measured: kept with them, beside what the model needs."""
+"""Costs of the work below on the machine of the constants; stored with them, though the model does not need them."""
 
 
 def reference(rows: int = CALIBRATION_ROWS) -> QueryProfile:
-    """The tick query over made-up ticks."""
-    table = made_up(read_columns(COLUMNS), QUERY, ("key",), 10_000.0, 1_000.0, rows)
-    return measured(bound_to(read_pattern(QUERY), table, Given()), ROWS, "made-up ticks")
+    """Measure the tick query over generated ticks."""
+    table = generate_rows(read_columns(COLUMNS), QUERY, ("key",), 10_000.0, 1_000.0, rows)
+    return measure_query(bind_to(read_pattern(QUERY), table, Given()), ROWS, "made-up ticks")
 
 
-def taken(profile: QueryProfile) -> dict[str, float]:
-    """The parts that machines are compared by, in ns a row."""
+def part_costs(profile: QueryProfile) -> dict[str, float]:
+    """The parts by which machines are compared, in ns per row."""
     return dict(zip(PARTS, (profile.scan, profile.pack, profile.order, profile.match), strict=True))
 
 
-def calibrated(constants: Constants) -> Constants:
-    """The constants for this machine: times the geometric mean of its parts' ratios."""
-    here = taken(reference())
+def calibrate_constants(constants: Constants) -> Constants:
+    """Scale the constants to this machine: by the geometric mean of its parts' ratios."""
+    here = part_costs(reference())
     logs = [math.log(here[part] / constants[part]) for part in PARTS]
     return constants.scaled_by(math.exp(sum(logs) / len(logs)), contention(), machine_name(), date.today().isoformat())
 
 
 def contention() -> float:
-    """How many times as long the same work takes where all cores do it at once."""
+    """Measure how much longer the same work takes if all cores do it at once."""
     cores = os.cpu_count() or 1
     if cores == 1:
         return 1.0
-    alone = _together(1)
-    return max(1.0, _together(cores) / alone)
+    alone = _mean_seconds(1)
+    return max(1.0, _mean_seconds(cores) / alone)
 
 
-def _together(processes: int) -> float:
-    """The mean of what each of several processes takes, at the same time."""
+def _mean_seconds(processes: int) -> float:
+    """The mean time of several processes that work at the same time."""
     command = [sys.executable, "-m", "episode.sizing.measuring"]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) for _ in range(processes)]
@@ -318,10 +318,7 @@ def machine_name() -> str:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(f"{sum(taken(reference()).values())}\n")
-
-
-# From a query and data, where they are given, to its profile.
+    sys.stdout.write(f"{sum(part_costs(reference()).values())}\n")
 
 
 NOT_GIVEN = "no query: the constants of the tick query (A B+ C* D+ from every row)"
@@ -329,9 +326,12 @@ NOT_MEASURED = "not measured: the constants of its language's example"
 
 
 @dataclass(frozen=True)
-class Asked:
-    """text: of the query, None: none. sample: a path of data. columns: of made-up data. rows: at most so many are
-    measured. arguments: the values of parameters."""
+class SizingRequest:
+    """A query to size, and the data to measure it on.
+
+    text: of the query, if given. sample: a path of data. columns: of generated data. rows: the most that are measured.
+    arguments: the values of parameters.
+    """
 
     text: str | None = None
     sample: str | None = None
@@ -348,30 +348,32 @@ class Asked:
             raise EpisodeAnalysisError(f"{option} is to measure a query: give it with --query.")
 
     def profile(self, demand: Demand, constants: Constants) -> QueryProfile:
-        """Measured where there is something to measure it on."""
+        """Measure the query if there are data for it, else use stored constants."""
         if self.text is None:
             return assumed_profile(ROWS, constants, NOT_GIVEN)
         query = read_pattern(self.text)
         if self.sample is not None:
-            return self._measured(query, read_sample(self.sample, self.rows), self.sample, demand)
+            return self._measure(query, read_sample(self.sample, self.rows), self.sample, demand)
         if self.columns is not None:
-            return self._measured(query, self._made_up(query, self.columns, demand), "made-up rows", demand)
+            return self._measure(query, self._generate(query, self.columns, demand), "made-up rows", demand)
         return assumed_profile(query.language.name, constants, NOT_MEASURED)
 
-    def _measured(self, query: StatementPattern, table: pa.Table, origin: str, demand: Demand) -> QueryProfile:
+    def _measure(self, query: StatementPattern, table: pa.Table, origin: str, demand: Demand) -> QueryProfile:
         if table.num_rows < LEAST_ROWS:
             raise EpisodeAnalysisError(
                 f"{origin} has {table.num_rows:,} rows: too few to measure a query on.",
                 hint=f"Give at least {LEAST_ROWS:,} rows; some hundred thousand are better.",
             )
-        bound = bound_to(query, table, self.given, self.arguments)
-        return measured(bound, query.language.name, f"measured on {table.num_rows:,} rows ({origin})", demand.window)
+        bound = bind_to(query, table, self.given, self.arguments)
+        return measure_query(
+            bound, query.language.name, f"measured on {table.num_rows:,} rows ({origin})", demand.window
+        )
 
-    def _made_up(self, query: StatementPattern, columns: str, demand: Demand) -> pa.Table:
-        """Rows for the query; which of the columns are keys, planning over none of them says."""
+    def _generate(self, query: StatementPattern, columns: str, demand: Demand) -> pa.Table:
+        """Generate rows for the query; planning over an empty table finds the columns that are keys."""
         schema = read_columns(columns)
-        spec = bound_to(query, schema.empty_table(), self.given, self.arguments).spec
-        # a sample has fewer keys than there will be, each with as many events in a second
+        spec = bind_to(query, schema.empty_table(), self.given, self.arguments).spec
+        # a sample has fewer keys than the demand, each with the same rate of events
         keys = max(1.0, min(demand.keys, self.rows / 100))
         rate = max(1.0, demand.rate * keys / demand.keys)
-        return made_up(schema, self.text or "", spec.input_order.keys, rate, keys, self.rows)
+        return generate_rows(schema, self.text or "", spec.input_order.keys, rate, keys, self.rows)

@@ -1,9 +1,9 @@
 """The cost model of a batch: seconds of a core for each part, and from them the time of a run.
 
 A run is two stages. In the first, tasks scan and pack; in the second they order, match and write; between them
-envelopes are shuffled. A task is a Python worker and a thread of the JVM, which work at the same time as far as there
-are cores for both, and wait for each other: together they keep `busy_slot` cores busy. Where all cores are busy, each
-is slower (`contention`).
+envelopes are shuffled. A task is a Python worker and a thread of the JVM, which work at the same time if there are
+cores for both, and wait for each other: together they keep `busy_slot` cores busy. If all cores are busy, each is
+slower (`contention`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from episode.sizing.profile import QueryProfile
 SCAN, PACK, SHUFFLE, ORDER, MATCH, WRITE = "scan", "pack", "shuffle", "order", "match", "write"
 PARTS = (SCAN, PACK, SHUFFLE, ORDER, MATCH, WRITE)
 DIRECT, THROUGH_JVM = "direct", "rows"
-"""How rows are read: Parquet by the workers themselves, or as rows of Spark."""
+"""Ways to read rows: Parquet by the workers themselves, or as rows of Spark."""
 
 TASK_BYTES = 128 * 2**20
 TASKS_PER_CORE = 2
@@ -40,7 +40,7 @@ class Work:
 
     @property
     def first(self) -> float:
-        """Of the stage before the shuffle. Writing and reading the shuffle are taken to be alike."""
+        """Work of the stage before the shuffle. Writing and reading the shuffle are assumed to cost the same."""
         return self.parts[SCAN] + self.parts[PACK] + self.parts[SHUFFLE] / 2
 
     @property
@@ -49,7 +49,7 @@ class Work:
 
     @property
     def of_one_key(self) -> float:
-        """What only the task that has the row's key can do."""
+        """Work that only the task with the row's key can do."""
         return self.parts[ORDER] + self.parts[MATCH] + self.parts[WRITE]
 
     @property
@@ -58,7 +58,7 @@ class Work:
 
 
 def work_of(profile: QueryProfile, constants: Constants, scan: str = DIRECT, *, written: bool = True) -> Work:
-    """What each row costs. written: matches are written as Parquet, and not only handed to Spark."""
+    """The cost of each row. written: matches are written as Parquet, and not only passed to Spark."""
     through = constants["spark_row"] + (constants["jvm_row"] if scan == THROUGH_JVM else 0.0)
     of_match = constants["hand_over"] + (constants["write"] if written else 0.0)
     return Work(
@@ -74,9 +74,9 @@ def work_of(profile: QueryProfile, constants: Constants, scan: str = DIRECT, *, 
 
 
 @dataclass(frozen=True)
-class Run:
-    """A batch, as predicted. seconds: by the clock; core_seconds: of all cores; fixed: of the clock's, whatever the
-    rows. bound_by_key: does one key decide?"""
+class BatchPrediction:
+    """The prediction for a batch. seconds: wall time; core_seconds: of all cores; fixed: the part of the wall time that
+    does not depend on the rows. bound_by_key: whether one key limits it."""
 
     seconds: float
     core_seconds: float
@@ -95,9 +95,9 @@ def predict_batch(
     keys: float,
     cores: int | None = None,
     hottest: float = 0.0,
-) -> Run:
-    """A run of so many rows on `slots` tasks at a time. cores: of the machines (default: as many as slots). hottest:
-    the share of one key, which one task must match."""
+) -> BatchPrediction:
+    """Predict a batch of `rows` rows on `slots` tasks at a time. cores: of the machines (default: one per slot).
+    hottest: the share of one key, which one task must match."""
     cores = slots if cores is None else cores
     tasks = tasks_of(rows * row_bytes, slots) + match_tasks(rows * row_bytes, slots)
     lanes = min(slots * constants["busy_slot"], float(cores))
@@ -108,29 +108,29 @@ def predict_batch(
     first = rows * work.first * NANO * slower / lanes
     second = rows * work.second * NANO * slower / lanes * imbalance(keys, slots)
     of_key = rows * hottest * work.of_one_key * NANO * slower / min(constants["busy_slot"], float(cores))
-    return Run(fixed + first + max(second, of_key), core_seconds, tasks, fixed, of_key > second)
+    return BatchPrediction(fixed + first + max(second, of_key), core_seconds, tasks, fixed, of_key > second)
 
 
 def tasks_of(size: float, slots: int) -> int:
-    """Tasks of the first stage over so many bytes, in whole waves."""
+    """Tasks of the first stage over `size` bytes, in whole waves."""
     least = max(slots * TASKS_PER_CORE, math.ceil(size / TASK_BYTES))
     return -(-least // slots) * slots
 
 
 def match_tasks(size: float, slots: int) -> int:
-    """Tasks of the second stage; there are no more than so many shards."""
+    """Tasks of the second stage; at most one per shard."""
     return min(tasks_of(size, slots), max(MOST_SHARDS, slots))
 
 
 def contention_at(busy: float, cores: int, constants: Constants) -> float:
-    """How many times as long a core takes where so many of them are busy."""
+    """The factor by which a core is slower while `busy` cores are busy."""
     share = (busy - 1) / (cores - 1) if cores > 1 else 0.0
     return 1 + (constants["contention"] - 1) * max(0.0, min(1.0, share))
 
 
 def imbalance(keys: float, parts: int) -> float:
-    """What the fullest of some equal parts has more than the mean, where keys of equal weight fall into them at random:
-    the expected greatest of so many normal values (Blom), each with a mean and a variance of keys/parts."""
+    """The size of the fullest of equal parts relative to the mean, if keys of equal weight fall into them at random:
+    the expected maximum of `parts` normal values (Blom), each with a mean and a variance of keys/parts."""
     if parts < 2 or keys < 1:
         return 1.0
     greatest = NormalDist().inv_cdf((parts - 0.375) / (parts + 0.25))
@@ -140,7 +140,7 @@ def imbalance(keys: float, parts: int) -> float:
 def cores_for_batch(
     rows: float, work: Work, constants: Constants, seconds: float, *, row_bytes: float, keys: float
 ) -> int:
-    """The fewest cores on which a batch of so many rows is done in time."""
+    """The fewest cores on which a batch of `rows` rows is done in time."""
 
     def late(cores: int) -> bool:
         return predict_batch(rows, work, constants, cores, row_bytes=row_bytes, keys=keys).seconds > seconds
@@ -160,24 +160,24 @@ def cores_for_batch(
     return high
 
 
-# The cost model of streams: micro-batches and live tasks, their state, and how fast one key can be.
+# The cost model of streams: micro-batches and live tasks, their state, and the fastest possible key.
 #
-# Micro-batches follow each other without a pause, each with the events that came during the one before. If a micro-
+# Micro-batches follow each other without a pause, each with the events that came during the previous one. If a micro-
 # batch takes `floor` seconds whatever its size, and the cores are busy for a share u of the time with events alone, its
 # length settles at floor / (1 - u). An event waits for its micro-batch (from nothing to one length), is packed by it,
-# and is matched by the next one, which knows the watermark: matches are out 2 to 3 lengths after their last event, and
-# the delay of the watermark later.
+# and is matched by the next one, which knows the watermark: matches are emitted 2 to 3 lengths after their last event,
+# plus the delay of the watermark.
 
 
 MICRO_BATCHES, LIVE = "micro-batches", "live tasks"
 STATE, READ = "state", "read and report"
 BUSY = 0.7
-"""The share of the time that cores may be busy: the rest is for bursts, and to catch up after a failure."""
+"""The largest share of the time that cores may be busy: the rest is for bursts, and to catch up after a failure."""
 
 
 @dataclass(frozen=True)
-class Stream:
-    """A stream, as predicted. work: for each event. utilisation: of the cores by events. length: of a micro-batch.
+class StreamPrediction:
+    """The prediction for a stream. work: for each event. utilisation: of the cores by events. length: of a micro-batch.
     median, most: seconds from an event to its match (50%, 99%), with the watermark's delay. one_key: the events/s that
     one key can have."""
 
@@ -192,20 +192,20 @@ class Stream:
 
 
 def micro_batch_work(profile: QueryProfile, constants: Constants) -> Work:
-    """Events come as rows of Spark; beyond what a batch does, they wait in the state for the watermark."""
+    """Work for each event of a micro-batch: it comes as a row of Spark, and waits in the state for the watermark."""
     parts = dict(work_of(profile, constants, THROUGH_JVM).parts)
     return Work({**parts, STATE: constants["batch_event"] + _snapshots(profile, constants)})
 
 
 def live_work(profile: QueryProfile, constants: Constants) -> Work:
-    """A task reads a stream store or a topic, orders, matches and writes by itself: no shuffle, no JVM."""
+    """Work for each event of a live task: it reads, orders, matches and writes by itself, without shuffle and JVM."""
     parts = work_of(profile, constants).parts
     state = _snapshots(profile, constants)
     return Work({READ: constants["live_event"], ORDER: parts[ORDER], MATCH: parts[MATCH], STATE: state})
 
 
 def _snapshots(profile: QueryProfile, constants: Constants) -> float:
-    """Snapshots have what has changed: a row that is held is written once."""
+    """The cost of snapshots, which write changes only: a held row is written once."""
     held = profile.held
     share = min(1.0, held.rows / held.in_window) if held.measured and held.in_window else profile.passing
     return share * held.bytes * constants["snapshot"]
@@ -219,8 +219,8 @@ def micro_batches(
     *,
     delay: float = 0.0,
     cores: int | None = None,
-) -> Stream:
-    """Micro-batches at a rate. cores: so many (default: the fewest that are busy for no more than BUSY of the time)."""
+) -> StreamPrediction:
+    """Predict micro-batches at a rate. cores: default: the fewest that are busy for at most BUSY of the time."""
     work = micro_batch_work(profile, constants)
     of_key = work.parts[ORDER] + work.parts[MATCH] + work.parts[STATE]
     each = work.total * constants["contention"] * NANO
@@ -228,7 +228,9 @@ def micro_batches(
     used = rate * each * imbalance(keys, chosen) / chosen
     length = (constants["batch_floor"] + 2 * chosen * constants["dispatch"]) / (1 - used) if used < 1 else math.inf
     one_key = BUSY / (of_key * constants["contention"] * NANO)
-    return Stream(MICRO_BATCHES, work, chosen, used, length, 2.5 * length + delay, 2.99 * length + delay, one_key)
+    return StreamPrediction(
+        MICRO_BATCHES, work, chosen, used, length, 2.5 * length + delay, 2.99 * length + delay, one_key
+    )
 
 
 def live_tasks(
@@ -239,19 +241,19 @@ def live_tasks(
     *,
     delay: float = 0.0,
     cores: int | None = None,
-) -> Stream:
-    """Live tasks at a rate, one for each core."""
+) -> StreamPrediction:
+    """Predict live tasks at a rate, one per core."""
     work = live_work(profile, constants)
     each = work.total * constants["contention"] * NANO
     chosen = cores or _fewest(rate * each, keys)
     used = rate * each * imbalance(keys, chosen) / chosen
     waiting = 1.0 if used < 1 else math.inf
     median, most = constants["live_median"] * waiting + delay, constants["live_99"] * waiting + delay
-    return Stream(LIVE, work, chosen, used, None, median, most, BUSY / each)
+    return StreamPrediction(LIVE, work, chosen, used, None, median, most, BUSY / each)
 
 
 def _fewest(load: float, keys: float) -> int:
-    """Cores for a load of so many busy cores. More of them are less evenly loaded, so a few steps are needed."""
+    """The fewest cores for a load that keeps `load` cores busy. More of them are less evenly loaded, hence the loop."""
     cores = max(1, min(math.ceil(load / BUSY), int(keys)))
     while load * imbalance(keys, cores) / cores > BUSY and cores < keys:
         cores += max(1, cores // 64)
@@ -263,8 +265,8 @@ def _fewest(load: float, keys: float) -> int:
 
 @dataclass(frozen=True)
 class State:
-    """held: rows that matchers hold for open matches; most: were every row of the window held; waiting: events that
-    wait for the watermark; bytes: of the held and the waiting in the state. measured: was `held`?"""
+    """State of a stream. held: rows that matchers hold for open matches; most: if every row of the window were held;
+    waiting: events that wait for the watermark; bytes: of held and waiting rows. measured: whether `held` was."""
 
     held: float
     most: float
@@ -275,7 +277,7 @@ class State:
 
 
 def state_of(rate: float, keys: float, window: float, profile: QueryProfile, waits: float) -> State:
-    """The state at a rate. waits: seconds that an event waits until the watermark has passed it."""
+    """Predict the state at a rate. waits: seconds that an event waits until the watermark has passed it."""
     in_window = rate / keys * window
     held = keys * profile.held.of_key(in_window) * (1.0 if profile.held.measured else profile.passing)
     most = rate * window * profile.passing

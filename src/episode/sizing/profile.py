@@ -1,4 +1,4 @@
-"""What a query costs for each row of its input, on one core: measured on data, or taken from stored constants."""
+"""Costs of a query for each row of its input, on one core: measured on data, or taken from stored constants."""
 
 from __future__ import annotations
 
@@ -21,9 +21,6 @@ from episode.queries.local import local_schema
 from episode.queries.options import Options
 from episode.sizing.constants import Constants
 
-# The one pattern of a query that is sized, bound to a table in process.
-
-
 SIZING = OnePattern(
     "a query that is sized",
     "cannot be sized",
@@ -33,9 +30,9 @@ WITHOUT = "Without --sample and --columns it is sized by the stored constants of
 
 
 @dataclass(frozen=True)
-class BoundQuery:
-    """A pattern over a table. table: the columns that it reads, derived ones too. within: in units of event time; time:
-    the column of that, where rows are in its order."""
+class BoundSample:
+    """A pattern bound to a table in process. table: the columns that it reads, including derived ones. within: in units
+    of event time; time: the event time, if rows are in its order."""
 
     spec: MatcherSpec
     table: pa.Table
@@ -48,13 +45,13 @@ class BoundQuery:
 
 
 def read_pattern(text: str) -> StatementPattern:
-    """The pattern in a statement, or a pattern alone."""
+    """Parse the pattern in a statement, or a pattern alone."""
     return BoundStatement.of(parse_statement(text)).only(SIZING)
 
 
-def bound_to(
+def bind_to(
     pattern: StatementPattern, table: pa.Table, given: Given, arguments: Mapping[str, object] | None = None
-) -> BoundQuery:
+) -> BoundSample:
     """Plan the pattern for a table."""
     table = to_spark_types(table)
     values = dict(arguments or {})
@@ -69,21 +66,21 @@ def bound_to(
     types = {**schema.columns, **plan.types}
     times = [one for one in plan.order[:1] if one.ascending and is_event_time(types[one.column])]
     time = EventTime(times[0].column, types[times[0].column]) if times else None
-    return BoundQuery(spec, table.select(list(spec.input_columns)), plan.within, time)
+    return BoundSample(spec, table.select(list(spec.input_columns)), plan.within, time)
 
 
 ROWS, EVENTS, SITUATIONS = "row pattern", "event pattern", "situation pattern"
 MATCH = {ROWS: "match_rows", EVENTS: "match_events", SITUATIONS: "match_situations"}
-"""The constant that stands in for the matching of a query that was not measured, by language."""
+"""The constant for the matching of a query that was not measured, by language."""
 
 
 @dataclass(frozen=True)
-class Held:
-    """What a matcher holds of a key while it waits.
+class HeldPerKey:
+    """Rows that a matcher holds of a key.
 
     rows: of a key, at the rate of the sample. in_window: rows of a key that came within the window there. elasticity:
-    how the held rows grow with those in the window: 1: in proportion, 0: not at all. bytes: of a held row in a
-    snapshot. measured: otherwise all rows of the window are taken to be held, which is the most there can be.
+    growth of the held rows with those in the window: 1: in proportion, 0: none. bytes: of a held row in a snapshot.
+    measured: if False, all rows of the window are assumed to be held, which is the maximum.
     """
 
     rows: float
@@ -93,7 +90,7 @@ class Held:
     measured: bool
 
     def of_key(self, in_window: float) -> float:
-        """Rows held of a key, of which so many come within the window."""
+        """Rows held of a key with `in_window` rows in the window."""
         if not self.measured:
             return in_window
         grown = self.rows * (in_window / self.in_window) ** self.elasticity if self.in_window else self.rows
@@ -104,11 +101,11 @@ class Held:
 class QueryProfile:
     """Nanoseconds of a core for each row, and sizes.
 
-    rows: measured on so many; 0: not measured. scan, pack: for each row that is read (pack: with the screen). passing:
-    the share of rows that are moved. order, match: for each row that is moved; order: with opening envelopes.
-    envelope_bytes: of a row that is moved; wire_share: what LZ4, Spark's shuffle, leaves of it. matches: for each row
-    that is read. hottest: the share of the key with the most rows, of so many keys. bounded: is the length of a match
-    bounded, by time or by rows? within: seconds that a match may take, as the query says.
+    rows: number of measured rows; 0: not measured. scan, pack: for each row that is read (pack: with the screen).
+    passing: the share of rows that are moved. order, match: for each row that is moved; order: with opening envelopes.
+    envelope_bytes: of a row that is moved; wire_share: the share that LZ4, Spark's shuffle, leaves of it. matches: for
+    each row that is read. hottest: the share of the key with the most rows, of `keys` keys. bounded: whether the length
+    of a match is bounded, by time or by rows. within: seconds that a match may take, by the query.
     """
 
     language: str
@@ -123,7 +120,7 @@ class QueryProfile:
     order: float
     match: float
     matches: float
-    held: Held
+    held: HeldPerKey
     hottest: float | None = None
     keys: int = 1
     keyed: bool = True
@@ -132,7 +129,7 @@ class QueryProfile:
 
 
 def assumed_profile(language: str, constants: Constants, origin: str) -> QueryProfile:
-    """A query that was not measured: the tick query's constants, and the matching of its language's example."""
+    """The profile of a query that was not measured: the tick query's, with the matching of its language's example."""
     row_bytes = constants["row_bytes"]
     return QueryProfile(
         language=language,
@@ -147,5 +144,5 @@ def assumed_profile(language: str, constants: Constants, origin: str) -> QueryPr
         order=constants["order"],
         match=constants[MATCH[language]],
         matches=constants["matches"],
-        held=Held(0.0, 0.0, 1.0, constants["state_bytes"], measured=False),
+        held=HeldPerKey(0.0, 0.0, 1.0, constants["state_bytes"], measured=False),
     )

@@ -1,4 +1,4 @@
-"""The answer as plain text and as JSON."""
+"""The result of sizing as plain text and as JSON."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from episode.sizing.answer import Answer, Way
+from episode.sizing.answer import Deployment, SizingResult
 from episode.sizing.model import BUSY, State
 from episode.words import binary_size, duration_in_full
 
 
-def as_text(answer: Answer) -> str:
-    """A page for a terminal."""
+def as_text(answer: SizingResult) -> str:
+    """Render a page for a terminal."""
     return "\n".join([*_head(answer), *_ways(answer), *_parts(answer), *_settings(answer), *_notes(answer)]) + "\n"
 
 
-def as_json(answer: Answer) -> str:
-    """All figures, for programs. Seconds, bytes, events; null where there is no such thing."""
+def as_json(answer: SizingResult) -> str:
+    """Render all figures as JSON: seconds, bytes, events; null if not applicable."""
     constants = {name: asdict(one) for name, one in answer.constants.known.items()}
     found = {
         "demand": asdict(answer.demand),
@@ -42,7 +42,7 @@ def as_json(answer: Answer) -> str:
 
 
 def _finite(value: Any) -> Any:
-    """JSON has no infinity."""
+    """Replace infinite numbers by None, since JSON has no infinity."""
     if isinstance(value, dict):
         return {name: _finite(one) for name, one in value.items()}
     if isinstance(value, (list, tuple)):
@@ -53,7 +53,7 @@ def _finite(value: Any) -> Any:
 # ---- sections --------------------------------------------------------------------------------------------
 
 
-def _head(answer: Answer) -> list[str]:
+def _head(answer: SizingResult) -> list[str]:
     demand, profile = answer.demand, answer.profile
     window = "no window" if answer.window is None else f"a window of {duration_in_full(answer.window)}"
     keys = f"{count(demand.keys)} keys" if profile.keyed else "one key (no PARTITION BY)"
@@ -67,7 +67,7 @@ def _head(answer: Answer) -> list[str]:
     return [*lines, ""]
 
 
-def _ways(answer: Answer) -> list[str]:
+def _ways(answer: SizingResult) -> list[str]:
     ways = (answer.batch, answer.micro, answer.live)
     demand = answer.demand
     rows = [
@@ -98,7 +98,7 @@ def _state(state: State | None) -> str:
     return "not bounded" if state is None else binary_size(state.bytes)
 
 
-def _parts(answer: Answer) -> list[str]:
+def _parts(answer: SizingResult) -> list[str]:
     ways = (answer.batch, answer.micro, answer.live)
     names = list(dict.fromkeys(name for way in ways for name in way.work.parts))
     rows = [["ns of a core for each event", "batch", answer.micro.kind, answer.live.kind]]
@@ -108,7 +108,7 @@ def _parts(answer: Answer) -> list[str]:
     return [*table(rows), ""]
 
 
-def _settings(answer: Answer) -> list[str]:
+def _settings(answer: SizingResult) -> list[str]:
     lines = []
     for way in (answer.batch, answer.micro, answer.live):
         lines.append(f"settings, {way.kind}:")
@@ -116,7 +116,7 @@ def _settings(answer: Answer) -> list[str]:
     return [*lines, ""]
 
 
-def _notes(answer: Answer) -> list[str]:
+def _notes(answer: SizingResult) -> list[str]:
     constants, profile, demand = answer.constants, answer.profile, answer.demand
     lines = ["notes:"]
     if constants.scaled is None:
@@ -151,8 +151,8 @@ def _notes(answer: Answer) -> list[str]:
     return lines
 
 
-def _of_key(answer: Answer, way: Way) -> list[str]:
-    """What the busiest key does to a way."""
+def _of_key(answer: SizingResult, way: Deployment) -> list[str]:
+    """Describe the effect of the busiest key."""
     if not way.too_hot:
         return []
     if way is answer.batch and answer.profile.bounded:
@@ -176,7 +176,7 @@ def _of_key(answer: Answer, way: Way) -> list[str]:
 
 
 def table(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Rows of cells, in columns of equal width; the first to the left."""
+    """Align rows of cells in columns; the first column to the left."""
     widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
     lines = []
     for number, row in enumerate(rows):

@@ -1,4 +1,4 @@
-"""Rows to measure a query on: of the user's own files, or made up for columns of given types."""
+"""Rows to measure a query on: from the user's files, or generated for columns of given types."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from episode.paths import files_of, is_local, kind_of_files
 MOST_ROWS = 1_000_000
 SEED = 7
 BEGIN = 1_767_225_600_000_000
-"""Microseconds: where the times of made-up rows begin."""
+"""Microseconds: the start of the times of generated rows."""
 EXAMPLE = "Write for example 'user bigint, ts timestamp, price double'."
 _TYPES = {
     "boolean": pa.bool_(), "tinyint": pa.int8(), "smallint": pa.int16(), "int": pa.int32(), "bigint": pa.int64(),
@@ -33,7 +33,7 @@ _OTHERS = ("other", "unknown", "none")
 
 
 def read_sample(path: str, most: int = MOST_ROWS) -> pa.Table:
-    """The first rows of Parquet, CSV or JSON files."""
+    """Read the first rows of Parquet, CSV or JSON files."""
     if not is_local(path):
         raise EpisodeUnsupportedError(
             f"--sample {path}: a sample is read from files of this machine.", hint="Copy a few of the files here."
@@ -78,11 +78,11 @@ def _until(file: pq.ParquetFile, most: int) -> Iterator[pa.RecordBatch]:
             return
 
 
-# ---- made-up rows ------------------------------------------------------------------------------------------
+# ---- generated rows ----------------------------------------------------------------------------------------
 
 
 def read_columns(text: str) -> pa.Schema:
-    """The columns that --columns lists: names with Spark's types."""
+    """Parse the columns that --columns lists: names with Spark's types."""
     cursor = Cursor(text, tokenize(text))
     fields: list[pa.Field] = []
     while True:
@@ -101,10 +101,12 @@ def read_columns(text: str) -> pa.Schema:
         cursor.advance()
 
 
-def made_up(schema: pa.Schema, query: str, keys: tuple[str, ...], rate: float, distinct: float, rows: int) -> pa.Table:
-    """Rows at a rate: keys at random, times one after the other, numbers as random walks, texts from the query's own.
+def generate_rows(
+    schema: pa.Schema, query: str, keys: tuple[str, ...], rate: float, distinct: float, rows: int
+) -> pa.Table:
+    """Generate rows at a rate: keys at random, times one after the other, numbers as random walks, texts of the query.
 
-    keys: columns that partition the rows, of so many distinct values together.
+    keys: columns that partition the rows, with `distinct` values together.
     """
     draw = np.random.default_rng(SEED)
     texts = [*dict.fromkeys(re.findall(r"'([^']*)'", query)), *_OTHERS]
@@ -143,7 +145,7 @@ def _values(
 
 
 def _walk(codes: np.ndarray, draw: np.random.Generator) -> np.ndarray:
-    """A walk about 100 for each key, in the order of the rows."""
+    """A random walk around 100 for each key, in the order of the rows."""
     order = np.argsort(codes, kind="stable")
     steps = draw.normal(0, 1, len(codes))
     total = np.cumsum(steps[order])

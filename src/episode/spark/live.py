@@ -21,8 +21,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from episode.errors import EpisodeAnalysisError, EpisodeDataError
-from episode.live.checkpoint import held_alone, request_stop, withdraw_stop
-from episode.live.progress import MetricsServer, progress_path, read_progress, summed
+from episode.live.checkpoint import lock_checkpoint, request_stop, withdraw_stop
+from episode.live.progress import MetricsServer, progress_path, read_progress, sum_progress
 from episode.live.protocol import TaskDescription
 from episode.live.sinks import Delivery
 from episode.live.task import LiveTask
@@ -200,7 +200,7 @@ class LiveQuery:
         self._restarted = 0
         self._recent: deque[dict[str, Any]] = deque(maxlen=RECENT)
         self._stop_lock = Lock()
-        self._lock = held_alone(run.checkpoint)
+        self._lock = lock_checkpoint(run.checkpoint)
         try:
             withdraw_stop(run.checkpoint)
             for number in range(self.tasks):
@@ -370,7 +370,7 @@ class LiveQuery:
             "isActive": self.isActive,
             "restarts": self._restarted,
             "sink": {"description": self.into},
-            **summed(said, self._run.numeric_time),
+            **sum_progress(said, self._run.numeric_time),
         }
 
     def _message(self, last: dict[str, Any] | None) -> str:

@@ -1,1 +1,1 @@
-"""What people see: result tables and progress on the terminal."""
+"""Output for people on the terminal: result tables, progress and errors."""

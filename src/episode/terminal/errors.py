@@ -31,7 +31,7 @@ def report_errors(notes: Console) -> Iterator[None]:
     except (typer.Exit, typer.Abort, typer.BadParameter):
         raise
     except BrokenPipeError:
-        # The reader of our output has left, as `head` does: nothing is wrong, and nothing more can be written.
+        # The reader of the output has left, as `head` does: not an error, but nothing more can be written.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except KeyboardInterrupt:
         notes.print("interrupted")
@@ -61,14 +61,14 @@ def explain_error(error: Exception) -> tuple[str, int]:
 
 # Ctrl-C while a query runs: Spark's jobs are cancelled, and the command ends; a query over streams is stopped.
 #
-# A query that ends runs in its own thread, while the main thread waits for an interrupt: so the interrupt never breaks
-# off a conversation with Spark, which would leave stack traces on the screen and jobs behind.
+# A batch query runs in its own thread, while the main thread waits for an interrupt: so an interrupt never breaks off a
+# call of Spark, which would leave stack traces on the screen and jobs behind.
 
 
 Result = TypeVar("Result")
 
 PERIOD = 0.05
-"""Seconds between two looks at the thread: signals are handled in between."""
+"""Seconds between two checks of the thread: signals are handled in between."""
 PATIENCE = 10.0
 """Seconds that Spark has to cancel its jobs."""
 _INTERRUPTS = (signal.SIGINT, signal.SIGTERM)
@@ -99,7 +99,7 @@ def run_interruptibly(work: Callable[[], Result], cancel: Callable[[], None] | N
 
 
 def _cancel(thread: Thread, cancel: Callable[[], None]) -> None:
-    """Cancel jobs until the thread has seen it; a second interrupt is not waited for."""
+    """Cancel jobs until the thread ends; a second interrupt ends the waiting."""
     waited = 0.0
     while thread.is_alive() and waited < PATIENCE:
         cancel()
@@ -133,7 +133,7 @@ def without_interrupts() -> Iterator[None]:
 
 @contextmanager
 def interrupts() -> Iterator[Event]:
-    """Set an event in place of the exception; pyspark's own handler would cancel the micro-batch under way."""
+    """Set an event in place of raising; pyspark's own handler would cancel the running micro-batch."""
     interrupted = Event()
     before = {number: signal.signal(number, lambda *_: interrupted.set()) for number in _INTERRUPTS}
     try:

@@ -20,9 +20,6 @@ from episode.terminal.table import result_table
 from episode.words import count_of, size
 from episode.words import duration_in_one_unit as duration
 
-# Events of a stream that take no part in matching, in words: nothing is dropped in silence.
-
-
 DROPPED = {
     "late": "late",
     "null_times": "without a time",
@@ -31,53 +28,50 @@ DROPPED = {
     "given_up": "given up",
     "skipped": "of skipped keys",
 }
-"""Counters, and how they are called. Late events are always shown; the others where there are any."""
+"""Counters of events that take no part in matching, and their words. Late events are always shown, others if any."""
 
 
 def dropped_of(counters: Mapping[str, Any]) -> dict[str, int]:
-    """The counters among others; one that is not there counts nothing."""
+    """Select these counters; a missing one is 0."""
     return {name: int(_value(counters, name)) for name in DROPPED}
 
 
 def _value(counters: Mapping[str, Any], name: str) -> Any:
-    """Spark's rows are no mappings, but have names in brackets."""
+    """Read a counter of a mapping or of a Spark row, which is not a mapping."""
     try:
         return counters[name] or 0
     except (KeyError, ValueError):
         return 0
 
 
-def added(counted: Iterable[Mapping[str, int]]) -> dict[str, int]:
-    """The sums of several."""
+def add_counters(counted: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    """Add up several sets of counters."""
     found = list(counted)
     return {name: sum(one[name] for one in found) for name in DROPPED}
 
 
 def in_words(dropped: Mapping[str, int]) -> str:
-    """As `3 late, 2 without a time`."""
+    """Return text such as `3 late, 2 without a time`."""
     shown = [name for name in DROPPED if name == "late" or dropped[name]]
     return ", ".join(f"{dropped[name]:,} {DROPPED[name]}" for name in shown)
 
 
 def as_rows(dropped: Mapping[str, int]) -> list[tuple[str, str, str]]:
-    """A row of a picture for each."""
+    """Rows of a table on the screen, one per counter."""
     return [(DROPPED[name], f"{dropped[name]:,}", "") for name in DROPPED if name == "late" or dropped[name]]
-
-
-# A progress bar for Spark jobs, from the numbers that Spark's status tracker gives.
 
 
 PATIENCE = 1.0
 """Seconds of work before a bar appears."""
 PERIOD = 0.25
-"""Seconds between two looks at the tracker."""
+"""Seconds between two reads of the tracker."""
 
 
 @contextmanager
 def progress(spark: Any, console: Console) -> Iterator[None]:
-    """Show how many tasks of the running stages are done, while the body runs a Spark action.
+    """Show a progress bar of the running stages' tasks, while the body runs a Spark action.
 
-    Nothing is shown where nobody looks (no terminal), or where the session has no status tracker (Spark Connect).
+    Nothing is shown without a terminal, or if the session has no status tracker (Spark Connect).
     """
     context = getattr(spark, "sparkContext", None)
     if context is None or not console.is_terminal:
@@ -114,13 +108,10 @@ def _watch(tracker: Any, console: Console, done: Event) -> None:
 
 
 def running_tasks(tracker: Any) -> tuple[list[int], int, int]:
-    """The active stages, how many of their tasks are done, and how many they have."""
+    """The active stages, the number of their finished tasks, and of all their tasks."""
     stages = sorted(tracker.getActiveStageIds())
     infos = [info for info in map(tracker.getStageInfo, stages) if info is not None]
     return stages, sum(info.numCompletedTasks for info in infos), sum(info.numTasks for info in infos)
-
-
-# How a running stream is doing, from what Spark says of its micro-batches: as a picture, or as a line for each.
 
 
 RESULT = "episode_result"
@@ -130,11 +121,11 @@ SHOWN_ROWS = 20
 
 @dataclass(frozen=True)
 class MicroBatch:
-    """What happened in a micro-batch, and how things stand after it.
+    """Figures of a micro-batch, and of the stream after it.
 
     matches: rows of the query's result. dropped: events without effect, by the reason.
     state_rows: events held for open matches, in the shards that had work in the micro-batch.
-    lag: seconds from the watermark to the clock; None before there is a watermark, and where event time is a number.
+    lag: seconds from the watermark to the clock; None before there is a watermark, and if event time is a number.
     """
 
     number: int
@@ -159,7 +150,7 @@ class MicroBatch:
 
 
 def micro_batch(progress: Any, numeric_time: bool) -> MicroBatch | None:
-    """A micro-batch from Spark's progress; None where Spark reports that there was nothing to do."""
+    """A micro-batch from Spark's progress; None if Spark reports that it was idle."""
     if "addBatch" not in progress.durationMs:
         return None
     observed = progress.observedMetrics
@@ -170,7 +161,7 @@ def micro_batch(progress: Any, numeric_time: bool) -> MicroBatch | None:
         seconds=progress.durationMs.get("triggerExecution", progress.durationMs["addBatch"]) / 1000,
         events=_events(progress, patterns),
         matches=observed[RESULT]["rows"] if RESULT in observed else 0,
-        dropped=added(map(dropped_of, patterns)),
+        dropped=add_counters(map(dropped_of, patterns)),
         state_rows=sum(row["state_rows"] for row in patterns),
         state_bytes=sum(operator.memoryUsedBytes for operator in progress.stateOperators),
         watermark=watermark,
@@ -185,7 +176,7 @@ def _events(progress: Any, patterns: Sequence[Any]) -> int:
 
 
 def _watermark(text: str | None, now: str, numeric_time: bool) -> tuple[str, float | None]:
-    """The watermark in words, and how far it is behind the clock. Spark's first one is the beginning of time."""
+    """The watermark in words, and its distance from the clock. Spark's first watermark is 1970."""
     moment = _moment(text) if text else None
     if moment is None or moment.timestamp() == 0:
         return "none yet", None
@@ -213,7 +204,7 @@ class LiveView:
     def add(self, batch: MicroBatch) -> None:
         self.events += batch.events
         self.matches += batch.matches
-        self.dropped = added([self.dropped, batch.dropped])
+        self.dropped = add_counters([self.dropped, batch.dropped])
         self.last = batch
 
     def totals(self) -> str:
@@ -227,7 +218,7 @@ class LiveView:
         return Group(numbers, result_table(self.columns, list(self.latest)))
 
     def _numbers(self) -> RenderableType:
-        """First the numbers, then the matches: where the screen is too small, the end is cut off."""
+        """The figures, shown before the matches: on a small screen the end is cut off."""
         if self.last is None:
             return Text("waiting for events", style="dim")
         last = self.last
@@ -251,13 +242,10 @@ def rate(count: int, seconds: float) -> str:
     return f"{count / seconds:,.1f}/s" if seconds > 0 else "–/s"
 
 
-# How a live query is doing: as a picture that changes, or as a line now and then.
-
-
 PICTURE_PERIOD = 0.25
-"""Seconds between two pictures."""
+"""Seconds between two updates of the screen."""
 LINES = 5.0
-"""Seconds between two lines, if there is no picture."""
+"""Seconds between two lines, without a terminal."""
 
 
 @dataclass
@@ -288,7 +276,7 @@ class LiveQueryView:
         )
 
     def totals(self) -> str:
-        """What there was, at the end."""
+        """The totals at the end, in one line."""
         now = self.progress
         if not now:
             return "no events"
@@ -329,7 +317,7 @@ class LiveQueryView:
 
 
 def watch(query: Any, view: LiveQueryView, ending: Event, notes: Console | None) -> None:
-    """Keep a view up to date until the query has ended, or shall end; a line now and then if there is no picture."""
+    """Update a view until the query has ended, or shall end. notes: print lines there, without a terminal."""
     said, before = time.monotonic(), ""
     while True:
         ended = not query.isActive or ending.wait(PICTURE_PERIOD)
@@ -344,7 +332,7 @@ def watch(query: Any, view: LiveQueryView, ending: Event, notes: Console | None)
 
 
 def latencies(progress: Mapping[str, Any]) -> str:
-    """From append to readable match: the median, and what 90 and 99 of 100 do not exceed."""
+    """Latencies from append to readable match: the median, and the 90th and 99th percentiles."""
     found = [progress["latency"][share] for share in ("p50", "p90", "p99")]
     if None in found:
         return "–"

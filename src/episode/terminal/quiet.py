@@ -13,21 +13,21 @@ from typing import IO
 
 from episode.errors import EpisodeError
 
-# pyspark logs every SQL error with its stack, besides raising it.
+# pyspark logs every SQL error with its stack, in addition to raising it.
 PYSPARK_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 _UNRESOLVED = re.compile(r"unresolved dependency: ([^\s:]+)")
 _OF_JAVA = re.compile(r"\bjava\b(?!\.)|JAVA_HOME|UnsupportedClassVersion", re.IGNORECASE)
-"""Java itself, and not a name of one of its classes."""
+"""Java itself, and not the name of one of its classes."""
 SHOWN = 2_000
-"""How many characters of a failed start are shown."""
+"""Characters of a failed start that are shown."""
 
 
 @contextmanager
 def quiet_spark() -> Iterator[None]:
     """Keep the messages of a JVM that starts in the body, and of its workers, away from standard error.
 
-    A process writes where standard error pointed when it started, so the JVM stays quiet afterwards too. Errors reach
-    us as exceptions. Should the JVM not start at all, what it said is part of the error.
+    A process writes to the standard error it was started with, so the JVM stays quiet afterwards. Errors arrive as
+    exceptions. If the JVM does not start at all, its output is part of the error.
     """
     for name in PYSPARK_LOGGERS:
         logging.getLogger(name).disabled = True
@@ -44,7 +44,7 @@ def quiet_spark() -> Iterator[None]:
 
 
 def could_not_start(said: str) -> EpisodeError:
-    """Why Spark did not start, by what its process said: most often packages that were not found, or Java."""
+    """The reason why Spark did not start, by the output of its process: most often missing packages, or Java."""
     missing = dict.fromkeys(_UNRESOLVED.findall(said))
     if missing or "UNRESOLVED DEPENDENCIES" in said:
         names = ", ".join(one.replace("#", ":").replace(";", ":") for one in missing)
@@ -60,7 +60,7 @@ def could_not_start(said: str) -> EpisodeError:
 
 @contextmanager
 def _standard_error_to(file: IO[str]) -> Iterator[None]:
-    """Point the process's standard error to a file; what Python writes to sys.stderr still goes to the old place."""
+    """Point the process's standard error to a file; sys.stderr of Python still writes to the old one."""
     saved = os.dup(2)
     python_stderr = sys.stderr
     # closed below, in any case

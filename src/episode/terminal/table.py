@@ -12,7 +12,7 @@ from rich.text import Text
 
 
 def result_table(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> Table:
-    """A table of a few rows; columns of numbers are aligned to the right, nulls are dim."""
+    """Return a table of a few rows; columns of numbers are aligned to the right, nulls are dim."""
     shown = [list(row) for row in rows]
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for index, name in enumerate(names):
@@ -27,7 +27,7 @@ def result_table(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> Table:
 
 
 def cell(value: Any) -> Text:
-    """One value as text: nothing in it is taken for markup."""
+    """Return one value as text, without markup."""
     if value is None:
         return Text("null", style="dim")
     if isinstance(value, datetime):

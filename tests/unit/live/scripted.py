@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from episode.live.protocol import Position, Slice
+from episode.live.protocol import InputBatch, Position
 
 PART = "events"
 
@@ -22,7 +22,7 @@ class ScriptedInput:
         self.reads: list[int] = []
         self.waits = 0
 
-    def read(self, after: Position, rows: int, until: Position | None = None) -> Slice | None:
+    def read(self, after: Position, rows: int, until: Position | None = None) -> InputBatch | None:
         self.reads.append(rows)
         first = after.get(PART, 0)
         if first >= self.there:
@@ -33,7 +33,7 @@ class ScriptedInput:
         begin, end = int(self.ends[first]), int(self.ends[last])
         reached = np.repeat(self.ends[first:last] - 1, np.diff(self.ends[first : last + 1]))
         table = pa.table({"n": np.arange(begin, end)})
-        return Slice(table, {PART: last}, end - 1, float(last), reached, barrier=last in self.barriers)
+        return InputBatch(table, {PART: last}, end - 1, float(last), reached, barrier=last in self.barriers)
 
     def wait(self, after: Position, seconds: float) -> None:
         self.waits += 1
@@ -45,6 +45,6 @@ class ScriptedInput:
         pass
 
 
-def numbers(slices: Sequence[Slice]) -> list[int]:
-    """The events of slices, in order."""
-    return [number for slice in slices for number in slice.table.column("n").to_pylist()]
+def numbers(batches: Sequence[InputBatch]) -> list[int]:
+    """The events of batches, in order."""
+    return [number for batch in batches for number in batch.table.column("n").to_pylist()]

@@ -12,7 +12,14 @@ import pyarrow as pa
 import pytest
 
 from episode.errors import EpisodeError
-from episode.live.progress import Histogram, MetricsServer, Progress, exposed, shown_time, summed
+from episode.live.progress import (
+    LatencyHistogram,
+    MetricsServer,
+    Progress,
+    format_watermark,
+    prometheus_text,
+    sum_progress,
+)
 from episode.live.sinks import Delivery
 from episode.store.declaration import Declaration
 from episode.store.stream import StreamStore
@@ -30,35 +37,44 @@ def said(task: int, **given: Any) -> dict[str, Any]:
 
 
 def test_tasks_together() -> None:
-    fast, slow = Histogram(), Histogram()
+    fast, slow = LatencyHistogram(), LatencyHistogram()
     fast.add(0.001, 90)
     slow.add(1.0, 10)
     two = [
         said(0, events=100, matches=90, watermark=50, latency=fast, unread=7, mode="push", switches=1),
         said(1, events=20, matches=10, watermark=40, latency=slow, unread=5, mode="pull", switches=2, late=3),
     ]
-    found = summed(two, numeric_time=True)
+    found = sum_progress(two, numeric_time=True)
     assert (found["events"], found["matches"], found["late"], found["switches"]) == (120, 100, 3, 3)
     assert (found["unread"], found["mode"], found["eventTime"]) == (7, "mixed", {"watermark": 40})
     assert found["latency"]["p50"] == pytest.approx(1, rel=0.1)
     assert found["latency"]["p99"] == pytest.approx(1000, rel=0.1)
-    assert summed(two[:1], numeric_time=True)["mode"] == "push"
+    assert sum_progress(two[:1], numeric_time=True)["mode"] == "push"
 
 
 def test_tasks_that_have_not_begun() -> None:
-    found = summed([said(0), said(1, watermark=5)], numeric_time=True)
+    found = sum_progress([said(0), said(1, watermark=5)], numeric_time=True)
     assert (found["eventTime"], found["unread"], found["mode"], found["latency"]["p50"]) == ({}, None, "", None)
-    assert summed([], numeric_time=False)["tasks"] == []
+    assert sum_progress([], numeric_time=False)["tasks"] == []
 
 
 def test_watermarks_are_shown_as_moments() -> None:
-    assert shown_time(1_767_225_600_500_000, False) == "2026-01-01T00:00:00.500000Z"
-    assert (shown_time(7, True), shown_time(None, False), shown_time(2**62, False)) == (7, None, 2**62)
+    assert format_watermark(1_767_225_600_500_000, False) == "2026-01-01T00:00:00.500000Z"
+    assert (format_watermark(7, True), format_watermark(None, False), format_watermark(2**62, False)) == (
+        7,
+        None,
+        2**62,
+    )
 
 
 def test_figures_for_prometheus() -> None:
-    progress = {"name": 'a "b"', "isActive": True, "restarts": 1, **summed([said(0, events=5, mode="push")], True)}
-    text = exposed(progress)
+    progress = {
+        "name": 'a "b"',
+        "isActive": True,
+        "restarts": 1,
+        **sum_progress([said(0, events=5, mode="push")], True),
+    }
+    text = prometheus_text(progress)
     assert 'episode_live_events_total{query="a \\"b\\""} 5\n' in text
     assert 'episode_live_pushing{query="a \\"b\\"",task="0"} 1\n' in text
     assert "episode_live_unread_events{" not in text, "what is not known is left out"

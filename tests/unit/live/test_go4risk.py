@@ -1,4 +1,4 @@
-"""Adaptive input over the real kernel: what it counts decides how many slices may wait."""
+"""Adaptive input over the real kernel: what it counts decides how many batches may wait."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from episode.live.handling import InputSource, Sizes
-from episode.live.protocol import Position, Slice
-from episode.live.switch import PatternCounts, Prediction, counts_of
-from episode.matchers.stream_shard import Arrived, LiveRules, LiveShard
+from episode.live.input_source import InputSource, Sizes
+from episode.live.protocol import InputBatch, Position
+from episode.live.push_limit import PatternCounts, Prediction, counts_of
+from episode.matchers.stream_shard import Arrived, ShardSettings, StreamShard
 from tests.support.rows import ARROW_TYPES, spec_of
 
 CLAUSE = """
@@ -25,13 +25,13 @@ class Values:
     def __init__(self, values: str) -> None:
         self.values = ["XABC".index(value) for value in values]
 
-    def read(self, after: Position, rows: int, until: Position | None = None) -> Slice | None:
+    def read(self, after: Position, rows: int, until: Position | None = None) -> InputBatch | None:
         begin = after.get("v", 0)
         end = min(len(self.values), begin + rows)
         if begin == end:
             return None
         events = [{"k": 0, "ts": at, "v": self.values[at], "f": 0.0, "s": ""} for at in range(begin, end)]
-        return Slice(pa.Table.from_pylist(events, SCHEMA), {"v": end}, end - 1, 0.0, np.arange(begin, end) - 1)
+        return InputBatch(pa.Table.from_pylist(events, SCHEMA), {"v": end}, end - 1, 0.0, np.arange(begin, end) - 1)
 
     def wait(self, after: Position, seconds: float) -> None: ...
 
@@ -41,20 +41,20 @@ class Values:
 
 
 class Loop:
-    """The loop of a task, by hand, with one event in a slice."""
+    """The loop of a task, by hand, with one event in a batch."""
 
     def __init__(self, values: str, skip: str, future: int = 0) -> None:
-        self.shard = LiveShard(spec_of(CLAUSE.format(skip=skip)), LiveRules(of_matches=True))
+        self.shard = StreamShard(spec_of(CLAUSE.format(skip=skip)), ShardSettings(of_matches=True))
         self.prediction = Prediction(self.shard.spec, self.shard.matcher, future)
         self.shard.watched = self.prediction.busiest.note
-        self.source = InputSource(Values(values), {}, "adaptive", Sizes(100, 1, 1_000), self.prediction.bound)
+        self.source = InputSource(Values(values), {}, "adaptive", Sizes(100, 1, 1_000), self.prediction.current_bound)
         self.matches = 0
 
     def pushed(self) -> int:
-        """How many slices wait when the thread stands still."""
-        while not self.source._stands_still() and self.source.push():
+        """How many batches wait when the thread stands still."""
+        while not self.source._is_paused() and self.source.push():
             pass
-        return self.source._slices
+        return self.source._waiting_batches
 
     def step(self) -> None:
         found = self.source.next(0)
@@ -66,7 +66,7 @@ class Loop:
 def test_before_the_first_match_the_states_are_the_bound() -> None:
     loop = Loop("X" * 50, "PAST LAST ROW")
     loop.step()
-    assert loop.prediction.bound() == 4
+    assert loop.prediction.current_bound() == 4
     assert [loop.pushed(), loop.source.mode] == [4 + 1, "pull"]
 
 
@@ -85,7 +85,7 @@ def test_a_bound_by_what_was_counted(skip: str, more: int) -> None:
     in_star = int(np.ceil((found.entered[0] - found.left[0]) / found.left[0]))
     assert in_star in (1, 2)
     expected = [in_star + 1 + 0 + 1, 1 + 0 + 1, 0 + 1, 1][current] + more
-    assert loop.prediction.bound() == expected
+    assert loop.prediction.current_bound() == expected
     loop.source._bound = expected
     assert loop.pushed() == expected + 1
 
@@ -98,7 +98,7 @@ def test_matches_that_are_pushed_ahead() -> None:
         loop.step()
         loop.pushed()
         loop.step()
-        bounds.append(loop.prediction.bound())
+        bounds.append(loop.prediction.current_bound())
     assert bounds[1] - bounds[0] == 3
     assert bounds[2] - bounds[0] == 30
 
@@ -111,7 +111,7 @@ def test_rare_matches_are_not_pushed_ahead() -> None:
             loop.step()
             loop.pushed()
         assert loop.matches == 1
-        bounds.append(loop.prediction.bound())
+        bounds.append(loop.prediction.current_bound())
     assert bounds[0] == bounds[1]
 
 

@@ -1,18 +1,18 @@
-"""Holds events between the input and the matching loop of a live task: slices joined, and limits kept."""
+"""Holds events between the input and the matching loop of a live task: batches joined, and limits kept."""
 
 from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
 
-from episode.live.handling import Held, InputHolder
-from episode.live.protocol import Slice
+from episode.live.input_source import HeldCount, InputHolder
+from episode.live.protocol import InputBatch
 from tests.unit.live.scripted import numbers
 
 
-def events(first: int, end: int, *, reached: bool = True, source: int = 0, barrier: bool = False) -> Slice:
+def events(first: int, end: int, *, reached: bool = True, source: int = 0, barrier: bool = False) -> InputBatch:
     late_by = np.full(end - first, first - 1) if reached else None
-    return Slice(pa.table({"n": np.arange(first, end)}), {"s": end}, end, float(end), late_by, source, barrier)
+    return InputBatch(pa.table({"n": np.arange(first, end)}), {"s": end}, end, float(end), late_by, source, barrier)
 
 
 def test_slices_are_joined_up_to_a_number_of_events() -> None:
@@ -48,8 +48,8 @@ def test_what_was_taken_is_done_when_more_is_asked_for() -> None:
 
 def test_slices_are_not_joined_where_that_would_change_what_is_late() -> None:
     holder = InputHolder()
-    for slice in (events(0, 5, reached=False), events(5, 9, reached=False), events(9, 10)):
-        holder.put(slice)
+    for batch in (events(0, 5, reached=False), events(5, 9, reached=False), events(9, 10)):
+        holder.put(batch)
     assert [holder.take(100).rows for _ in range(3)] == [5, 4, 1]  # type: ignore[union-attr]
 
 
@@ -74,7 +74,9 @@ def test_time_that_goes_on_takes_no_room() -> None:
     holder = InputHolder()
     holder.put(events(0, 5))
     for end in range(6, 1000):
-        holder.put(Slice(pa.table({"n": pa.array([], pa.int64())}), {"s": end}, end, float(end), np.zeros(0, np.int64)))
+        holder.put(
+            InputBatch(pa.table({"n": pa.array([], pa.int64())}), {"s": end}, end, float(end), np.zeros(0, np.int64))
+        )
     found = holder.take(100)
     assert found is not None
     assert (found.rows, found.after, found.watermark, found.appended) == (5, {"s": 999}, 999, 5.0)
@@ -90,9 +92,9 @@ def test_time_that_goes_on_first_is_a_slice_of_its_own() -> None:
 
 
 def test_the_average_counts_what_is_held_with_each_event() -> None:
-    held = Held()
+    held = HeldCount()
     held.note(10, 10)
     held.note(30, 50)
     held.note(0, 70)
     assert (held.average, held.most) == ((10 * 10 + 30 * 50) / 40, 70)
-    assert Held().average == 0
+    assert HeldCount().average == 0

@@ -12,11 +12,12 @@ import pyarrow as pa
 import pytest
 
 from episode.errors import EpisodeDataError
-from episode.live import inputs, watching
+from episode.live import directory_watch as watching
+from episode.live import inputs
 from episode.live import inputs as archived
+from episode.live.directory_watch import DirectoryWatch
 from episode.live.inputs import StoreInput, StoreInputs, StreamRead
-from episode.live.protocol import Position, Slice, has_reached
-from episode.live.watching import DirectoryWatch
+from episode.live.protocol import InputBatch, Position, has_reached
 from episode.matchers.stream_shard import NO_WATERMARK
 from episode.store.catalog import Catalog, declare
 from episode.store.lanes import lanes_of
@@ -31,8 +32,8 @@ def opened(store: StreamStore, task: int = 0, tasks: int = 1, columns: tuple[str
     return StoreInputs((StreamRead(store.declaration, columns),)).open(task, tasks)
 
 
-def everything(input: StoreInput, rows: int = ALL, until: Position | None = None) -> list[Slice]:
-    found: list[Slice] = []
+def everything(input: StoreInput, rows: int = ALL, until: Position | None = None) -> list[InputBatch]:
+    found: list[InputBatch] = []
     position: Position = {}
     while (one := input.read(position, rows, until)) is not None:
         found.append(one)
@@ -40,10 +41,10 @@ def everything(input: StoreInput, rows: int = ALL, until: Position | None = None
     return found
 
 
-def judged(slices: list[Slice]) -> list[tuple[Any, ...]]:
+def judged(batches: list[InputBatch]) -> list[tuple[Any, ...]]:
     """Rows with the watermarks that they are late by, in any order."""
     found = []
-    for one in slices:
+    for one in batches:
         assert one.reached is not None
         found += [(*row, int(mark)) for row, mark in zip(rows_of(one.table), one.reached, strict=True)]
     return sorted(found)
@@ -105,8 +106,8 @@ def test_what_has_left_the_log_is_read_from_the_archive(
     store.compact()
     assert store.log.next_after(0) == 12
     store.append(events([("k1", 500, 1)]))
-    slices = [one for task in range(3) for one in everything(opened(store, task, 3), 5)]
-    assert [row for row in judged(slices) if row[1] != 500] == plain
+    batches = [one for task in range(3) for one in everything(opened(store, task, 3), 5)]
+    assert [row for row in judged(batches) if row[1] != 500] == plain
     position: Position = {}
     for one in everything(opened(store), 5):
         fresh = opened(store).read(position, 5)  # another process, which has to find the watermark at its position
@@ -228,8 +229,8 @@ def test_waiting_takes_little(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(inputs.time, "monotonic", lambda: now[0])
     opened(store).wait({}, 0.1)
     assert sum(slept) == pytest.approx(0.1)
-    assert slept[0] == inputs.SHORTEST
-    assert len(slept) < 0.1 / inputs.LONGEST + 6
+    assert slept[0] == inputs.SHORTEST_POLL_S
+    assert len(slept) < 0.1 / inputs.LONGEST_POLL_S + 6
     store.append(events([("a", 1, 1)]))
     slept.clear()
     opened(store).wait({}, 0.1)

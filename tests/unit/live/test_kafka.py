@@ -8,7 +8,7 @@ import pytest
 
 from episode.errors import EpisodeDataError, EpisodeError
 from episode.live.kafka import client_library, settings_of
-from episode.live.kafka_sink import MOST_METADATA, packed, unpacked
+from episode.live.kafka_sink import MOST_METADATA, pack_position, unpack_position
 from episode.store.declaration import declare
 
 
@@ -40,11 +40,11 @@ def test_options_of_one_client() -> None:
 @pytest.mark.parametrize("parts", [0, 1, 200])
 def test_positions_as_metadata(parts: int) -> None:
     position = {f"topic/{number}#greatest": 1_800_000_000_000_000 + number for number in range(parts)}
-    assert unpacked(packed(position)) == position
-    assert len(packed(position)) <= MOST_METADATA
+    assert unpack_position(pack_position(position)) == position
+    assert len(pack_position(position)) <= MOST_METADATA
 
 
 def test_too_many_partitions() -> None:
     position = {f"topic/{number}": hash((number, "x")) for number in range(2_000)}
     with pytest.raises(EpisodeDataError, match="too many partitions"):
-        packed(position)
+        pack_position(position)

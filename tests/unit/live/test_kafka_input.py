@@ -16,7 +16,7 @@ from episode.errors import EpisodeDataError
 from episode.live.inputs import StreamRead
 from episode.live.kafka import Records
 from episode.live.kafka_input import COUNT_EVERY, IDLE_AFTER, KafkaInput, KafkaInputs
-from episode.live.protocol import Position, Slice, has_reached
+from episode.live.protocol import InputBatch, Position, has_reached
 from episode.matchers.stream_shard import NO_WATERMARK
 from episode.store.declaration import declare
 
@@ -91,7 +91,7 @@ def opened(topic: Topic, seed: int = 0, task: int = 0, tasks: int = 1) -> KafkaI
     return KafkaInput(inputs, Reader(topic, seed), task, tasks, topic.clock)
 
 
-def taken(source: KafkaInput, after: Position = {}) -> Slice:  # noqa: B006
+def taken(source: KafkaInput, after: Position = {}) -> InputBatch:  # noqa: B006
     found = source.read(after, 100)
     assert found is not None
     return found
@@ -182,7 +182,7 @@ TIMES = st.lists(st.none() | st.integers(0, 60), max_size=12)
 
 @given(st.lists(TIMES, min_size=1, max_size=3), st.integers(1, 3), st.randoms(use_true_random=False))
 def test_what_is_read_again_is_judged_alike(times: list[list[int | None]], gap: int, draw: random.Random) -> None:
-    """Killed at any moment, and read again from the last snapshot in other slices: every event is late or not as it was
+    """Killed at any moment, and read again from the last snapshot in other batches: events are late or not as they were
     the first time, and the watermark comes to the same."""
     topic = Topic.of(*times, gap=gap)
     judged: dict[tuple[int, int], bool] = {}

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from episode.live.switch import Busiest, Prediction, skips_past_last_row, states_of
+from episode.live.push_limit import Busiest, Prediction, skips_past_last_row, states_of
 from episode.matchers.protocol import EventBatch, Selectivities
 from tests.support.correlation import correlation
 from tests.support.events import spec_of as events_spec_of
@@ -57,21 +57,21 @@ def test_the_kernel_is_asked_to_count() -> None:
 def test_a_sample_is_counted_once_enough_is_known() -> None:
     matcher = Counted()
     prediction = predicted(matcher)
-    prediction.bound()
+    prediction.current_bound()
     assert matcher.counting
     matcher.windows = 1_000
     counted = []
     for _ in range(15):
-        prediction.bound()
+        prediction.current_bound()
         counted.append(matcher.counting)
     assert sum(counted) == 2
 
 
 def test_the_bound_follows_the_counts() -> None:
-    assert predicted(Counted()).bound() == (1 + 1 + 3 + 1) + 1
-    assert predicted(Counted(), "AFTER MATCH SKIP TO NEXT ROW").bound() == 1 + 1 + 3 + 1
-    assert predicted(Counted(), future=2).bound() == 7 + 2 * 6
-    assert predicted(Counted(matches=0)).bound() == 4
+    assert predicted(Counted()).current_bound() == (1 + 1 + 3 + 1) + 1
+    assert predicted(Counted(), "AFTER MATCH SKIP TO NEXT ROW").current_bound() == 1 + 1 + 3 + 1
+    assert predicted(Counted(), future=2).current_bound() == 7 + 2 * 6
+    assert predicted(Counted(matches=0)).current_bound() == 4
 
 
 def test_the_busiest_key_decides() -> None:
@@ -79,7 +79,7 @@ def test_the_busiest_key_decides() -> None:
     bounds = []
     for events in (fed(3), fed(7, 7, 8), fed(8, 8, 8, 8, 8)):
         prediction.busiest.note(events)
-        bounds.append(prediction.bound())
+        bounds.append(prediction.current_bound())
     assert bounds == [1 + 1, 3 + 1 + 1, 6 + 1]  # waits at C; at B*; at nothing
 
 
@@ -99,7 +99,7 @@ def test_the_busiest_key_is_the_one_with_most_events_of_late() -> None:
 
 
 def test_without_counts_the_states_are_the_bound() -> None:
-    assert predicted(object()).bound() == 3
+    assert predicted(object()).current_bound() == 3
     assert states_of(events_spec_of("PATTERN A; B; C; D WITHIN 10")) == 4
     assert states_of(situations_spec_of("DEFINE A AS a, B AS b PATTERN A before B WITHIN 50")) == 2
     assert states_of(correlation(FALL, TICK)) == 2 + 4

@@ -16,11 +16,11 @@ import pytest
 from episode.errors import EpisodeAnalysisError, EpisodeDataError
 from episode.live.checkpoint import open_query, request_stop, withdraw_stop
 from episode.live.inputs import StoreInputs, StreamRead
-from episode.live.progress import Histogram, read_progress
+from episode.live.progress import LatencyHistogram, read_progress
 from episode.live.protocol import TaskOptions
 from episode.live.sinks import FileDirectory, FilesOutput
 from episode.live.task import LiveTask
-from episode.matchers.stream_shard import LiveRules
+from episode.matchers.stream_shard import ShardSettings
 from episode.store.catalog import Catalog
 from episode.store.stream import StreamStore
 from tests.support.live import PULL, Killed, LiveQuery, Operations, in_words, pieces, with_options
@@ -53,9 +53,9 @@ def expected(query: LiveQuery, rows: list[dict[str, Any]]) -> list[str]:
 @pytest.mark.parametrize("handling", ["pull", "push", "adaptive"])
 @pytest.mark.parametrize("tasks", [1, 3])
 def test_a_live_query_equals_a_table(tmp_path: Path, handling: Any, tasks: int) -> None:
-    options = TaskOptions(handling=handling, step_rows=16, slice_rows=8)
+    options = TaskOptions(handling=handling, step_rows=16, batch_rows=8)
     query = LiveQuery(
-        tmp_path, spec_of(CLAUSE), key="k", tasks=tasks, delay=3, rules=LiveRules(end=END), options=options
+        tmp_path, spec_of(CLAUSE), key="k", tasks=tasks, delay=3, settings=ShardSettings(end=END), options=options
     )
     rows = rows_of(300)
     for part in pieces(rows, range(0, 300, 7)):
@@ -72,7 +72,7 @@ def test_a_live_query_equals_a_table(tmp_path: Path, handling: Any, tasks: int) 
 
 
 def test_it_stops_and_goes_on(tmp_path: Path) -> None:
-    query = LiveQuery(tmp_path, spec_of(CLAUSE), key="k", rules=LiveRules(end=END))
+    query = LiveQuery(tmp_path, spec_of(CLAUSE), key="k", settings=ShardSettings(end=END))
     rows = rows_of(100)
     query.append(rows[:50])
     working = query.task().work()
@@ -99,7 +99,7 @@ def test_kills_at_every_file_operation(tmp_path: Path, monkeypatch: pytest.Monke
         directory = tmp_path / str(number)
         options = with_options(PULL, step_rows=6, snapshot_every=0.0)
         query = LiveQuery(
-            directory, spec_of(CLAUSE), key="k", delay=2, rules=LiveRules(end=END), options=options, sync="true"
+            directory, spec_of(CLAUSE), key="k", delay=2, settings=ShardSettings(end=END), options=options, sync="true"
         )
         for part in pieces(rows, range(0, 60, 9)):
             query.append(part)
@@ -123,7 +123,7 @@ def test_kills_at_every_file_operation(tmp_path: Path, monkeypatch: pytest.Monke
 def test_matches_that_are_out_are_not_repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Killed between an append and the next snapshot, again and again."""
     query = LiveQuery(
-        tmp_path, spec_of(CLAUSE), key="k", rules=LiveRules(end=END), options=with_options(PULL, step_rows=1)
+        tmp_path, spec_of(CLAUSE), key="k", settings=ShardSettings(end=END), options=with_options(PULL, step_rows=1)
     )
     rows = rows_of(80)
     for part in pieces(rows, range(0, 80, 4)):
@@ -153,7 +153,7 @@ def test_matches_that_are_out_are_not_repeated(tmp_path: Path, monkeypatch: pyte
 def test_late_events_are_counted_and_kept_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     late = tmp_path / "late"
     options = with_options(PULL, late_path=str(late), snapshot_every=0.0, step_rows=1)
-    query = LiveQuery(tmp_path, spec_of(CLAUSE), key="k", delay=2, rules=LiveRules(end=END), options=options)
+    query = LiveQuery(tmp_path, spec_of(CLAUSE), key="k", delay=2, settings=ShardSettings(end=END), options=options)
     query.append([row(1, 1), row(10, 2)])
     query.append([row(8, 1), row(7, 1), row(9, 1), row(3, 7)])  # 8 is as late as may be
     query.append([row(9, 4), row(5, 4)])
@@ -176,7 +176,7 @@ def test_late_events_are_counted_and_kept_once(tmp_path: Path, monkeypatch: pyte
 def test_late_events_of_a_snapshot_that_was_not_completed(tmp_path: Path) -> None:
     """A task that was killed has written a file, and the next one takes its snapshots at other moments."""
     options = with_options(PULL, late_path=str(tmp_path / "late"), snapshot_every=0.0, step_rows=1)
-    query = LiveQuery(tmp_path, spec_of(CLAUSE), key="k", rules=LiveRules(end=END), options=options)
+    query = LiveQuery(tmp_path, spec_of(CLAUSE), key="k", settings=ShardSettings(end=END), options=options)
     for commit in ([row(10, 1)], [row(11, 2)], [row(12, 3)], [row(3, 7)], [row(13, 1)]):
         query.append(commit)
     ended(query)
@@ -188,7 +188,7 @@ def test_late_events_of_a_snapshot_that_was_not_completed(tmp_path: Path) -> Non
 
 
 def test_equal_times_in_two_commits_are_in_time(tmp_path: Path) -> None:
-    query = LiveQuery(tmp_path, spec_of(CLAUSE), key="k", rules=LiveRules(end=END))
+    query = LiveQuery(tmp_path, spec_of(CLAUSE), key="k", settings=ShardSettings(end=END))
     rows = [row(1, 1), row(2, 2), row(2, 3), row(3, 0)]
     for one in rows:
         query.append([one])
@@ -202,7 +202,12 @@ def test_lateness_does_not_depend_on_slices(tmp_path: Path) -> None:
     for step_rows in (1, 3, 1000):
         options = with_options(PULL, step_rows=step_rows)
         query = LiveQuery(
-            tmp_path / str(step_rows), spec_of(CLAUSE), key="k", delay=2, rules=LiveRules(end=END), options=options
+            tmp_path / str(step_rows),
+            spec_of(CLAUSE),
+            key="k",
+            delay=2,
+            settings=ShardSettings(end=END),
+            options=options,
         )
         for i in range(0, 60, 3):
             query.append([row(i, 1), row(max(0, i - 6), 2), row(max(0, i - 2), 0)])
@@ -219,7 +224,7 @@ def test_matches_into_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     for number in range(1, 100, 2):
         directory = tmp_path / str(number)
         options = with_options(PULL, step_rows=6, snapshot_every=0.0)
-        query = LiveQuery(directory, spec_of(CLAUSE), key="k", rules=LiveRules(end=END), options=options)
+        query = LiveQuery(directory, spec_of(CLAUSE), key="k", settings=ShardSettings(end=END), options=options)
         for part in pieces(rows, range(0, 60, 9)):
             query.append(part)
         ended(query)
@@ -242,7 +247,7 @@ def test_matches_into_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_checkpoints_that_do_not_fit(tmp_path: Path) -> None:
-    query = LiveQuery(tmp_path, spec_of(CLAUSE), key="k", tasks=2, rules=LiveRules(end=END))
+    query = LiveQuery(tmp_path, spec_of(CLAUSE), key="k", tasks=2, settings=ShardSettings(end=END))
     query.append(rows_of(30))
     ended(query)
     query.run()
@@ -282,7 +287,7 @@ def test_state_that_is_damaged_or_missing(tmp_path: Path) -> None:
 
 
 def test_an_output_that_was_created_again(tmp_path: Path) -> None:
-    query = LiveQuery(tmp_path, spec_of(CLAUSE), key="k", rules=LiveRules(end=END))
+    query = LiveQuery(tmp_path, spec_of(CLAUSE), key="k", settings=ShardSettings(end=END))
     query.append(rows_of(30))
     ended(query)
     query.run()
@@ -293,7 +298,7 @@ def test_an_output_that_was_created_again(tmp_path: Path) -> None:
 
 
 def test_a_second_process_waits_for_the_first(tmp_path: Path) -> None:
-    query = LiveQuery(tmp_path, spec_of(CLAUSE), key="k", rules=LiveRules(end=END))
+    query = LiveQuery(tmp_path, spec_of(CLAUSE), key="k", settings=ShardSettings(end=END))
     rows = rows_of(40)
     query.append(rows)
     first = query.task().work()
@@ -308,7 +313,7 @@ def test_a_second_process_waits_for_the_first(tmp_path: Path) -> None:
 
 
 def test_progress_is_a_file(tmp_path: Path) -> None:
-    query = LiveQuery(tmp_path, spec_of(CLAUSE), key="k", rules=LiveRules(end=END))
+    query = LiveQuery(tmp_path, spec_of(CLAUSE), key="k", settings=ShardSettings(end=END))
     query.append(rows_of(60))
     ended(query)
     query.run()
@@ -317,7 +322,7 @@ def test_progress_is_a_file(tmp_path: Path) -> None:
     assert found["position"] == {"In": 2}
     assert found["unread"] == 0
     assert len(found["last_matches"]) == min(10, len(query.matches()))
-    latencies = Histogram(found["latency"]["buckets"])
+    latencies = LatencyHistogram(found["latency"]["buckets"])
     assert latencies.counts.sum() == len(query.matches())
     assert found["latency"]["p50"] > 0
     json.dumps(found)
@@ -327,7 +332,7 @@ def test_snapshots_stay_small(tmp_path: Path) -> None:
     """Many snapshots of a state that is always about as large: what is kept does not grow."""
     text = CLAUSE.replace("DEFINE", "WITHIN 50 DEFINE")
     options = with_options(PULL, snapshot_every=0.0, step_rows=1)
-    query = LiveQuery(tmp_path, spec_of(text), key="k", delay=20, rules=LiveRules(end=END), options=options)
+    query = LiveQuery(tmp_path, spec_of(text), key="k", delay=20, settings=ShardSettings(end=END), options=options)
     for i in range(150):
         query.append([row(4 * i + j, (i + j) % 5, k=j % 2) for j in range(4)])
     ended(query)
@@ -355,13 +360,13 @@ def test_snapshots_stay_small(tmp_path: Path) -> None:
 
 
 def test_histograms() -> None:
-    histogram = Histogram()
+    histogram = LatencyHistogram()
     assert histogram.percentile(0.5) is None
     for milliseconds in range(1, 1001):
         histogram.add(milliseconds / 1000)
     assert histogram.percentile(0.5) == pytest.approx(0.5, rel=0.1)
     assert histogram.percentile(0.99) == pytest.approx(0.99, rel=0.1)
-    histogram.include(Histogram(histogram.as_dict()))
+    histogram.include(LatencyHistogram(histogram.as_dict()))
     assert histogram.counts.sum() == 2000
     histogram.add(1e9)
     assert histogram.counts[-1] == 1
@@ -389,7 +394,7 @@ def test_two_streams_with_kills(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     for number in (1, 5, 8, 13, 19, 24, 31, 37, 45):
         directory = tmp_path / str(number)
         options = with_options(PULL, step_rows=4, snapshot_every=0.0)
-        query = LiveQuery(directory, spec_of(text), key="k", delay=1, rules=LiveRules(end=END), options=options)
+        query = LiveQuery(directory, spec_of(text), key="k", delay=1, settings=ShardSettings(end=END), options=options)
         other = StreamStore(
             Catalog(directory / "catalog").create(replace(query.declaration, name="Other", location=""))
         )
@@ -419,9 +424,11 @@ def test_a_producer_that_is_too_fast(tmp_path: Path) -> None:
     held: dict[str, list[int]] = {"push": [], "adaptive": [], "pull": []}
     found = {}
     for handling in held:
-        options = TaskOptions(handling=handling, step_rows=500, slice_rows=250, max_unprocessed=2_000)  # type: ignore[arg-type]
+        options = TaskOptions(handling=handling, step_rows=500, batch_rows=250, max_unprocessed=2_000)  # type: ignore[arg-type]
         text = CLAUSE.replace("DEFINE", "WITHIN 200 DEFINE")
-        query = LiveQuery(tmp_path / handling, spec_of(text), key="k", rules=LiveRules(end=10**9), options=options)
+        query = LiveQuery(
+            tmp_path / handling, spec_of(text), key="k", settings=ShardSettings(end=10**9), options=options
+        )
         for begin in range(0, 100_000, 1_000):
             numbers = np.arange(begin, begin + 1_000)
             query.append(

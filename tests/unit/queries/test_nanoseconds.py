@@ -18,7 +18,7 @@ from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
 from episode.matchers.spark_types import held_as, to_spark_types
 from episode.queries.given_tables import checked_table
 from episode.queries.language import Given
-from episode.sizing.profile import bound_to, read_pattern
+from episode.sizing.profile import bind_to, read_pattern
 
 NOON = 1_767_268_800_000_000_000
 ROWS = "t MATCH_RECOGNIZE (ORDER BY ts MEASURES A.i AS i PATTERN (A))"
@@ -65,7 +65,7 @@ def test_every_entry_refuses_what_would_be_lost(entry: str, library: str) -> Non
 
 def test_a_table_that_a_query_is_measured_on() -> None:
     with pytest.raises(EpisodeAnalysisError, match="column ts has parts of a microsecond in row 1;"):
-        bound_to(read_pattern(PATTERN), events([NOON + 1]), Given(time="ts", type_column="c"))
+        bind_to(read_pattern(PATTERN), events([NOON + 1]), Given(time="ts", type_column="c"))
 
 
 @pytest.mark.filterwarnings("ignore::episode.errors.EpisodeWarning")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from episode.sizing.constants import UNITS, Constant, Constants
+from episode.sizing.constants import UNITS, Constants, MeasuredConstant
 from episode.sizing.profile import ROWS, QueryProfile, assumed_profile
 
 VALUES = {
@@ -57,7 +57,7 @@ def constants(**changed: float) -> Constants:
     values = {**VALUES, **changed}
     return Constants(
         {
-            name: Constant(
+            name: MeasuredConstant(
                 value,
                 UNITS.get(name, "ns/row"),
                 "assumed: a round number" if name in ASSUMED else "a round number",

@@ -14,7 +14,7 @@ from episode.errors import EpisodeAnalysisError
 from episode.sizing import constants as known
 from episode.sizing import measuring as calibrating
 from episode.sizing.answer import Demand, size
-from episode.sizing.profile import Held
+from episode.sizing.profile import HeldPerKey
 from episode.sizing.rendering import as_json, as_text, count, share
 from episode.words import binary_size, duration_in_full
 from tests.unit.sizing.fixed import constants, profile
@@ -26,7 +26,7 @@ QUERY = "SELECT * FROM t MATCH_RECOGNIZE (ORDER BY ts PATTERN (A B) DEFINE B AS 
 
 @pytest.fixture(autouse=True)
 def fixed_constants(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(known, "stored", constants)
+    monkeypatch.setattr(known, "load_constants", constants)
 
 
 def asked(*options: str) -> tuple[int, str, str]:
@@ -136,7 +136,7 @@ def test_a_query_from_a_file(tmp_path: Path) -> None:
 
 def test_calibrating(monkeypatch: pytest.MonkeyPatch) -> None:
     scaled = constants().scaled_by(0.5, 1.1, "another", "2026-02-02")
-    monkeypatch.setattr(calibrating, "calibrated", lambda _: scaled)
+    monkeypatch.setattr(calibrating, "calibrate_constants", lambda _: scaled)
     code, out, _ = asked("-e", "1e6", "-k", "1e5", "-w", "1 minute", "--calibrate")
     assert code == 0
     assert "its cores take 0.50 times as long as a machine of tests" in out
@@ -182,5 +182,5 @@ def test_words() -> None:
 
 
 def test_a_measured_state_says_what_it_could_be() -> None:
-    one = replace(profile(), held=Held(2.0, 20.0, 0.0, 40.0, measured=True), rows=10)
+    one = replace(profile(), held=HeldPerKey(2.0, 20.0, 0.0, 40.0, measured=True), rows=10)
     assert "The state at the most" in as_text(size(DEMAND, one, constants()))

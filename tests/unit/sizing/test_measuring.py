@@ -14,9 +14,9 @@ import episode
 from episode.errors import EpisodeAnalysisError, EpisodeError, EpisodeUnsupportedError
 from episode.queries.language import Given
 from episode.sizing.answer import Demand, number, seconds
-from episode.sizing.measuring import COLUMNS, QUERY, Asked, held_rows, measured, snapshot_cost
-from episode.sizing.profile import EVENTS, ROWS, SITUATIONS, QueryProfile, bound_to, read_pattern
-from episode.sizing.samples import made_up, read_columns, read_sample
+from episode.sizing.measuring import COLUMNS, QUERY, SizingRequest, held_rows, measure_query, snapshot_cost
+from episode.sizing.profile import EVENTS, ROWS, SITUATIONS, QueryProfile, bind_to, read_pattern
+from episode.sizing.samples import generate_rows, read_columns, read_sample
 from tests.unit.sizing.fixed import constants
 
 DEMAND = Demand(1e5, 100, window=60.0)
@@ -33,12 +33,12 @@ SITUATION = (
 
 
 def ticks(rows: int = 20_000, keys: int = 50) -> pa.Table:
-    return made_up(read_columns(COLUMNS), "", ("key",), 10_000.0, keys, rows)
+    return generate_rows(read_columns(COLUMNS), "", ("key",), 10_000.0, keys, rows)
 
 
 def profile_of(text: str, table: pa.Table, given: Given | None = None) -> QueryProfile:
     query = read_pattern(text)
-    return measured(bound_to(query, table, given or Given()), query.language.name, "a test", runs=1)
+    return measure_query(bind_to(query, table, given or Given()), query.language.name, "a test", runs=1)
 
 
 @pytest.mark.parametrize(("text", "language"), [(QUERY, ROWS), (EVENT, EVENTS), (SITUATION, SITUATIONS)])
@@ -73,14 +73,14 @@ def test_a_screen_may_leave_out_all_rows() -> None:
 
 def test_what_waits_for_its_window_grows_with_the_rate() -> None:
     table = ticks(40_000)  # of 4 s
-    waits = held_rows(bound_to(read_pattern(WAITS), table, Given()), 2.0)
-    falls = held_rows(bound_to(read_pattern(FALLS), table, Given()), 2.0)
+    waits = held_rows(bind_to(read_pattern(WAITS), table, Given()), 2.0)
+    falls = held_rows(bind_to(read_pattern(FALLS), table, Given()), 2.0)
     assert waits.elasticity == pytest.approx(1.0, abs=0.15)
     assert waits.rows == pytest.approx(waits.in_window, rel=0.3)
     assert falls.elasticity < 0.2
     assert falls.rows < 3
     assert waits.bytes > 8
-    assert snapshot_cost(bound_to(read_pattern(WAITS), table, Given())) >= 0
+    assert snapshot_cost(bind_to(read_pattern(WAITS), table, Given())) >= 0
 
 
 def test_without_event_time_nothing_is_known_of_the_state() -> None:
@@ -137,7 +137,7 @@ def test_made_up_rows_fit_their_columns() -> None:
     schema = read_columns(
         "k string, ts timestamp, d date, n timestamp_ntz, b boolean, i tinyint, x float, kind string, m int"
     )
-    table = made_up(schema, "kind = 'A' OR kind = 'B'", ("k",), 1000.0, 20, 5_000)
+    table = generate_rows(schema, "kind = 'A' OR kind = 'B'", ("k",), 1000.0, 20, 5_000)
     assert table.schema == schema
     assert len(table["k"].unique()) == 20
     assert {"A", "B"} < set(table["kind"].unique().to_pylist())
@@ -146,13 +146,13 @@ def test_made_up_rows_fit_their_columns() -> None:
 
 
 def test_made_up_rows_are_measured() -> None:
-    found = Asked(FALLS, columns=COLUMNS, rows=20_000).profile(DEMAND, constants())
+    found = SizingRequest(FALLS, columns=COLUMNS, rows=20_000).profile(DEMAND, constants())
     assert (found.rows, found.keys, found.within) == (20_000, 100, 2.0)
 
 
 def test_a_query_that_is_not_measured() -> None:
-    assert Asked(EVENT).profile(DEMAND, constants()).language == EVENTS
-    assert Asked().profile(DEMAND, constants()).rows == 0
+    assert SizingRequest(EVENT).profile(DEMAND, constants()).language == EVENTS
+    assert SizingRequest().profile(DEMAND, constants()).rows == 0
 
 
 @pytest.mark.parametrize(
@@ -165,13 +165,13 @@ def test_a_query_that_is_not_measured() -> None:
 )
 def test_what_does_not_go_together(asked: dict[str, str], said: str) -> None:
     with pytest.raises(EpisodeAnalysisError, match=said):
-        Asked(**asked)
+        SizingRequest(**asked)
 
 
 def test_too_few_rows(tmp_path: Path) -> None:
     pq.write_table(ticks(100), tmp_path / "few.parquet")
     with pytest.raises(EpisodeAnalysisError, match="too few to measure"):
-        Asked(FALLS, str(tmp_path / "few.parquet")).profile(DEMAND, constants())
+        SizingRequest(FALLS, str(tmp_path / "few.parquet")).profile(DEMAND, constants())
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ from episode.sizing.model import (
     tasks_of,
     work_of,
 )
-from episode.sizing.profile import EVENTS, ROWS, Held
+from episode.sizing.profile import EVENTS, ROWS, HeldPerKey
 from tests.unit.sizing.fixed import constants, profile
 
 MANY_KEYS = 1e12
@@ -171,10 +171,10 @@ def test_state_of_a_query_that_was_not_measured_is_the_whole_window() -> None:
 
 @pytest.mark.parametrize(("elasticity", "held"), [(1.0, 6e8 / 10), (0.0, 2e4), (0.5, 1e4 * 2 * (6e4 / 20) ** 0.5)])
 def test_state_grows_as_it_did_in_the_sample(elasticity: float, held: float) -> None:
-    one = replace(profile(), held=Held(2.0, 20.0, elasticity, 40.0, measured=True))
+    one = replace(profile(), held=HeldPerKey(2.0, 20.0, elasticity, 40.0, measured=True))
     assert state_of(1e6, 1e4, 600.0, one, 0.0).held == pytest.approx(held)
 
 
 def test_no_more_than_the_window_is_held() -> None:
-    one = replace(profile(), language=ROWS, held=Held(5.0, 5.0, 0.0, 40.0, measured=True))
+    one = replace(profile(), language=ROWS, held=HeldPerKey(5.0, 5.0, 0.0, 40.0, measured=True))
     assert state_of(100.0, 1e6, 10.0, one, 0.0).held == 1000

@@ -20,7 +20,7 @@ from episode.matchers.projection import Copied, Projection, Projections
 from episode.matchers.protocol import StateLimit
 from episode.matchers.rules.one_rule import MATCH_END, MATCH_START
 from episode.matchers.state import fingerprint
-from episode.matchers.stream_shard import LiveRules
+from episode.matchers.stream_shard import ShardSettings
 from episode.plan.schema import key_columns
 from episode.queries.language import Given
 from episode.queries.live import check_options
@@ -151,11 +151,13 @@ def plan_rules(
     finish = Projections((Projection.compile(output, spec.output_schema),))
     matched = Matched(None, (reading,), streams, schema, finish, source, source.span)  # type: ignore[arg-type]
     lanes, reason = lanes_of(matched, spec)
-    live = LiveRules(end_of(options.end, declaration.event_time, utc), options.event_id, options.late == "keep", True)
+    live = ShardSettings(
+        end_of(options.end, declaration.event_time, utc), options.event_id, options.late == "keep", True
+    )
     plan = LivePlan(
         streams=streams,
         spec=spec,
-        rules=live,
+        settings=live,
         finish=finish,
         output=finish.schema,
         time=declaration.event_time,

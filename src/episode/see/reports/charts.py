@@ -12,7 +12,7 @@ from episode.words import DAY, HOUR, MILLISECOND, MINUTE, SECOND, count_of
 
 if TYPE_CHECKING:
     from episode.see.reports.data import Histogram, PatternPart
-    from episode.see.reports.tables import Clock
+    from episode.see.reports.tables import TimeFormat
 
 
 # Bins of histograms: of round widths, as many as a picture shows.
@@ -51,14 +51,14 @@ class Bins:
         return range(-1 if self.logarithmic else 0, self.count)
 
 
-def time_bins(first: float, last: float, clock: Clock, most: int = 60) -> Bins:
+def time_bins(first: float, last: float, clock: TimeFormat, most: int = 60) -> Bins:
     """For the starts of matches."""
     width = round_step((last - first) / most, clock.clock)
     origin = _floor(first, width, clock)
     return Bins(origin, width, int((last - origin) // width) + 1)
 
 
-def length_bins(lengths: tuple[float, ...], clock: Clock, most: int = 40) -> Bins:
+def length_bins(lengths: tuple[float, ...], clock: TimeFormat, most: int = 40) -> Bins:
     """For lengths: least, median, 90 and 99 of 100, greatest, mean."""
     least, median, _, large, greatest, _ = lengths
     if median > 0 and large > LOGARITHMIC_FROM * median and greatest > 0:
@@ -85,7 +85,7 @@ def round_step(least: float, clock: bool) -> float:
     return next(scale * step for step in (1, 2, 5, 10) if scale * step >= least * (1 - 1e-9))
 
 
-def _floor(value: float, width: float, clock: Clock) -> float:
+def _floor(value: float, width: float, clock: TimeFormat) -> float:
     """The last round value up to one; of hours and days, on the clock that is shown."""
     wall = clock.wall(value)
     return value - (wall - floor(wall / width) * width)
@@ -97,7 +97,7 @@ LEFT, RIGHT, TOP, BOTTOM = 56, 30, 12, 34
 _TICK_SPACE = 90
 
 
-def over_time(histogram: Histogram, clock: Clock, pattern: PatternPart) -> str:
+def over_time(histogram: Histogram, clock: TimeFormat, pattern: PatternPart) -> str:
     """When matches begin."""
     label = f"{pattern.many.capitalize()} by the time at which they begin"
     bins = histogram.bins
@@ -108,7 +108,7 @@ def over_time(histogram: Histogram, clock: Clock, pattern: PatternPart) -> str:
     return _bars(histogram, label, tick, clock.moment, pattern, clock.wall(bins.origin), WIDE, clock.clock)
 
 
-def by_length(histogram: Histogram, clock: Clock, pattern: PatternPart) -> str:
+def by_length(histogram: Histogram, clock: TimeFormat, pattern: PatternPart) -> str:
     """How long matches last."""
     label = f"{pattern.many.capitalize()} by their length" + (
         ", on a logarithmic scale" if histogram.bins.logarithmic else ""
@@ -197,7 +197,7 @@ def _bins_per_tick(bins: Bins, room: float, clock: bool) -> int:
     return max(1, ceil(room))
 
 
-def _tick_of_clock(value: float, bins: Bins, clock: Clock) -> str:
+def _tick_of_clock(value: float, bins: Bins, clock: TimeFormat) -> str:
     """As much of a time as tells one bin from the next."""
     try:
         moment = clock.at(value)

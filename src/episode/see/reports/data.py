@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from episode.see.reports.charts import Bins
-    from episode.see.reports.tables import Clock
+    from episode.see.reports.tables import TimeFormat
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class MatchPart:
     first: float | None
     last: float | None
     lengths: tuple[float, ...]
-    clock: Clock
+    clock: TimeFormat
     over_time: Histogram | None
     by_length: Histogram | None
     key_names: tuple[str, ...]

@@ -27,7 +27,7 @@ from episode.see.reports.data import (
     ResultPart,
 )
 from episode.see.reports.extents import Extents, NoExtents, extents_of
-from episode.see.reports.tables import Clock, key_text
+from episode.see.reports.tables import TimeFormat, key_text
 from episode.words import count_of
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ class Drawing:
     result: DataFrame
     pattern: int | None
     keys: tuple[str, ...]
-    clock: Clock
+    clock: TimeFormat
     least: float
 
     def pictures(self, chosen: list[TellingMatch]) -> tuple[tuple[Picture, ...], str]:
@@ -303,7 +303,7 @@ def _found(extents: Extents, zone: str, plots: int) -> tuple[MatchPart, list[Tel
 
     table = match_table(extents.frame, list(extents.keys.values()), extents.start, extents.end, extents.rows)
     type_ = "bigint" if extents.start is None else extents.frame.schema[extents.start].dataType.simpleString()
-    clock = Clock(is_clock(type_), zone if type_ == "timestamp" else "UTC")
+    clock = TimeFormat(is_clock(type_), zone if type_ == "timestamp" else "UTC")
     with kept(table.frame):
         totals = table.totals()
         keys, top, rarest = table.by_key(TOP_KEYS)
@@ -327,7 +327,7 @@ def _found(extents: Extents, zone: str, plots: int) -> tuple[MatchPart, list[Tel
     return part, chosen
 
 
-def _histograms(table: MatchTable, totals: Totals, clock: Clock) -> tuple[Histogram | None, Histogram | None]:
+def _histograms(table: MatchTable, totals: Totals, clock: TimeFormat) -> tuple[Histogram | None, Histogram | None]:
     from episode.spark.inspection import length_bin, time_bin
 
     if not totals.placed or totals.first is None or totals.last is None:

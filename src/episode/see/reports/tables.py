@@ -25,7 +25,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
 @dataclass(frozen=True)
-class Clock:
+class TimeFormat:
     """How values of a time column are read. clock: are they microseconds since 1970, or bare numbers? zone: of the
     clock that is shown."""
 

@@ -9,9 +9,9 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 from episode.live.checkpoint import tasks_of
-from episode.live.progress import read_progress, summed
+from episode.live.progress import read_progress, sum_progress
 from episode.see.studio.tables import cell
-from episode.terminal.progress import DROPPED, MicroBatch, added, dropped_of, micro_batch
+from episode.terminal.progress import DROPPED, MicroBatch, add_counters, dropped_of, micro_batch
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -60,7 +60,7 @@ def _watched(checkpoint: str) -> dict[str, Any]:
         return {**entry, "message": "There is no live query at this checkpoint.", "active": False, **_figures(None, [])}
     said = read_progress(checkpoint, tasks)
     marks = [one["watermark"] for one in said if one["watermark"] is not None]
-    progress = summed(said, numeric_time=all(abs(mark) < _MICROSECONDS for mark in marks)) if said else None
+    progress = sum_progress(said, numeric_time=all(abs(mark) < _MICROSECONDS for mark in marks)) if said else None
     active = any(not one["ended"] and time.time() - one["time"] < FRESH for one in said)
     message = "Running" if active else "Not running" if said else "Nothing said yet"
     return {**entry, "message": message, "active": active, **_figures(progress, [])}
@@ -119,7 +119,7 @@ def _of_batches(batches: Sequence[MicroBatch]) -> dict[str, Any]:
         lag=last.lag,
         watermark=last.watermark,
         held=last.state_rows,
-        dropped=_dropped(added(one.dropped for one in batches)),
+        dropped=_dropped(add_counters(one.dropped for one in batches)),
     )
 
 

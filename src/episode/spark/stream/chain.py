@@ -34,7 +34,7 @@ _COUNTERS = re.compile(r"CollectMetrics (.*?), \[")
 
 
 @dataclass(frozen=True)
-class Clock:
+class WatermarkClock:
     """The time of a pattern by Spark's watermark.
 
     unit: how many units of event time a millisecond of the watermark has. delay: in milliseconds. settled: the
@@ -71,18 +71,22 @@ class Chain:
     counters: frozenset[str]
     merged: bool
 
-    def clock(self, frame: DataFrame, time: EventTime, watermark: str | int | None) -> tuple[Clock, str, bool]:
+    def clock(self, frame: DataFrame, time: EventTime, watermark: str | int | None) -> tuple[WatermarkClock, str, bool]:
         """The clock of a pattern over these matches, in words, and whether it takes the caller's watermark."""
         metadata: dict[str, Any] = frame.schema[time.column].metadata
         is_time = DELAY in metadata or (self.merged and WATERMARK in metadata)
         delay = widest(self.delays) if self.merged else _bounded(metadata.get(DELAY))
         if is_time and delay is not UNBOUNDED:
-            clock = Clock(time.units_per_millisecond, delay, self.settled)
+            clock = WatermarkClock(time.units_per_millisecond, delay, self.settled)
             return clock, f"{delay} ms behind {time.column} (that of the patterns before this one)", False
         if watermark is None:
             raise _unknown(time, is_time)
         delay = watermark_milliseconds(watermark, time)
-        return Clock(time.units_per_millisecond, delay, self.settled), f"{watermark} behind {time.column}", True
+        return (
+            WatermarkClock(time.units_per_millisecond, delay, self.settled),
+            f"{watermark} behind {time.column}",
+            True,
+        )
 
     def free_name(self, counters: str) -> str:
         """A name for the counters of a further pattern."""

@@ -25,14 +25,14 @@ from episode.matchers.rules.one_rule import RESULT, Effect, RuleChange
 from episode.matchers.rules.spec import RULE, ChangingSpec
 from episode.matchers.spark_types import held_as, spark_name
 from episode.matchers.state import fingerprint
-from episode.matchers.stream_shard import NO_WATERMARK, LiveShard
+from episode.matchers.stream_shard import NO_WATERMARK, StreamShard
 from episode.plan.event_time import EventTime
 from episode.plan.pattern import RunOptions
 from episode.plan.schema import quote
 from episode.spark import types as carry
 from episode.spark.batch.rules import has_variant
 from episode.spark.stream.runtime import Stream, plan_stream
-from episode.spark.stream.shards import ROLL_CALL, ShardChunks, ShardProcessor, StreamRules, _Head, query_id
+from episode.spark.stream.shards import ROLL_CALL, ShardChunks, ShardProcessor, StreamSettings, _Head, query_id
 from episode.store.rule_log import RuleLog
 
 if TYPE_CHECKING:
@@ -54,12 +54,12 @@ class RuleStream(Stream):
 
     def _processor(self) -> ShardProcessor:
         assert isinstance(self.spec, ChangingSpec)
-        return RuleProcessor(self.spec, self.rules, RuleLog(self.log))
+        return RuleProcessor(self.spec, self.settings, RuleLog(self.log))
 
     def _envelopes(self) -> DataFrame:
         reader = self.spark.readStream.schema("value string").options(wholetext=True, maxFileAge=_EVER)
         changes = reader.option("pathGlobFilter", "*.json").text(RuleLog(self.log).changes_path)
-        return super()._envelopes().unionByName(changes.mapInArrow(_orders(self.rules.shards), SCHEMA))
+        return super()._envelopes().unionByName(changes.mapInArrow(_orders(self.settings.shards), SCHEMA))
 
 
 def plan_rule_stream(
@@ -115,8 +115,8 @@ def _orders(shards: int) -> Any:
 class RuleProcessor(ShardProcessor):
     """Steps of the shards of one task, and changes of their rules between steps."""
 
-    def __init__(self, spec: ChangingSpec, rules: StreamRules, log: RuleLog) -> None:
-        super().__init__(spec, rules)
+    def __init__(self, spec: ChangingSpec, settings: StreamSettings, log: RuleLog) -> None:
+        super().__init__(spec, settings)
         self.log, self.log_id = log, log.id
         self.changes: list[RuleChange] = []
 
@@ -145,13 +145,13 @@ class RuleProcessor(ShardProcessor):
         for change in changes:
             self.log.write_effect(Effect(change.number, after, query_id()))
 
-    def _shard(self, number: int, head: _Head) -> tuple[LiveShard, ShardChunks]:
+    def _shard(self, number: int, head: _Head) -> tuple[StreamShard, ShardChunks]:
         shard, chunks = super()._shard(number, head)
         assert isinstance(shard.matcher, RuleSetMatcher)
         shard.matcher.done = shard.watermark
         return shard, chunks
 
-    def _stepped(self, number: int, shard: LiveShard) -> None:
+    def _stepped(self, number: int, shard: StreamShard) -> None:
         """Change the rules, after all events of the step were fed."""
         matcher = shard.matcher
         assert isinstance(matcher, RuleSetMatcher)

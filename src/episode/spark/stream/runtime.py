@@ -21,10 +21,10 @@ from episode.errors import EpisodeAnalysisError, warn
 from episode.matchers.envelope import SCHEMA, Packing, empty_envelope, pack
 from episode.matchers.protocol import MatcherSpec
 from episode.matchers.quarantine import check_skips_keys
-from episode.matchers.stream_shard import LiveRules
+from episode.matchers.stream_shard import ShardSettings
 from episode.plan.event_time import Delays, EventTime, counted_in, end_of_stream, watermark_delay, widest
 from episode.plan.parameters import shown
-from episode.plan.pattern import LiveOptions, RunOptions
+from episode.plan.pattern import RunOptions, StreamOptions
 from episode.plan.schema import OWN, quote
 from episode.plan.types import is_integer
 from episode.spark import types as carry
@@ -33,9 +33,9 @@ from episode.spark.expressions import TIME
 from episode.spark.packing import Stage, columns_of, pack_rows
 from episode.spark.startup.session import PARTITIONS, ROCKSDB, STATE_STORE
 from episode.spark.stores.catalog import StoreScan, scan_of
-from episode.spark.stream.chain import DELAY, WATERMARK, Clock, chain_of, has_watermark, mark
+from episode.spark.stream.chain import DELAY, WATERMARK, WatermarkClock, chain_of, has_watermark, mark
 from episode.spark.stream.packed_processor import PackedProcessor
-from episode.spark.stream.shards import COUNTERS, OUTPUT, ROLL_CALL, ShardProcessor, StreamRules, open_matches
+from episode.spark.stream.shards import COUNTERS, OUTPUT, ROLL_CALL, ShardProcessor, StreamSettings, open_matches
 from episode.spark.versions import check_streams
 
 # Event time on Spark's clock; and two streams as one, each with a watermark of its own.
@@ -139,7 +139,7 @@ class Stream:
     input: DataFrame
     schema: pa.Schema
     spec: MatcherSpec
-    rules: StreamRules
+    settings: StreamSettings
     delay: str | None
     delay_words: str
     metrics: str
@@ -152,18 +152,18 @@ class Stream:
     @property
     def of_matches(self) -> bool:
         """Are the events matches of another pattern?"""
-        return self.rules.live.of_matches
+        return self.settings.shard.of_matches
 
     @property
     def reasons(self) -> list[str]:
         """How events come in, and the number of shards."""
-        late = f"kept in {self.rules.late_path}" if self.rules.late_path else "dropped"
+        late = f"kept in {self.settings.late_path}" if self.settings.late_path else "dropped"
         sliced = "slices: none (the events of a stream are matched as they come, those of a key by one task)"
         return [
             "scan: rows of a stream"
             if self.store is None
             else f"scan: envelopes of the stream store {self.store.name}",
-            f"shards: {self.rules.shards:,} (fixed for the life of a checkpoint)",
+            f"shards: {self.settings.shards:,} (fixed for the life of a checkpoint)",
             *([] if self.spec.input_order.keys else [sliced]),
             f"watermark: {self.delay_words}; later events are counted and {late}",
         ]
@@ -173,7 +173,7 @@ class Stream:
         LOGGER.info("pattern over a stream: %s", "; ".join(self.reasons))
         envelopes = self._envelopes()
         if self.delay is not None:
-            time = on_the_clock(F.coalesce(F.col("last_time"), F.lit(0)), self.rules.clock.unit)
+            time = on_the_clock(F.coalesce(F.col("last_time"), F.lit(0)), self.settings.clock.unit)
             envelopes = envelopes.withColumn("event_time", time).withWatermark("event_time", self.delay)
         matched = (
             envelopes.select("shard", "origin", "blob")
@@ -189,10 +189,10 @@ class Stream:
         return carry.decode(blobs.mapInArrow(open_matches, schema), self.spec.output_schema)
 
     def _processor(self) -> ShardProcessor:
-        return ShardProcessor(self.spec, self.rules)
+        return ShardProcessor(self.spec, self.settings)
 
     def _envelopes(self) -> DataFrame:
-        packing = Packing(self.spec.input_order, self.rules.shards)
+        packing = Packing(self.spec.input_order, self.settings.shards)
         if self.store is not None:
             return self.store.envelopes(packing, ROLL_CALL)
         packed = pack_rows(partial(pack, packing=packing), self.schema)
@@ -207,7 +207,7 @@ class Stream:
 
     def _milliseconds(self, delay: int | None) -> int | None:
         """A delay of the output's times, by Spark's watermark."""
-        clock = self.rules.clock
+        clock = self.settings.clock
         return None if delay is None else clock.delay - (-delay // clock.unit)
 
     @property
@@ -217,8 +217,8 @@ class Stream:
     @property
     def _settled(self) -> int | None:
         """The watermark from which on there are no more matches."""
-        end = self.rules.live.end
-        return None if end is None else max(0, self.rules.clock.reaches(end - 1))
+        end = self.settings.shard.end
+        return None if end is None else max(0, self.settings.clock.reaches(end - 1))
 
 
 def plan_stream(
@@ -251,11 +251,11 @@ def plan_stream(
     carry.check_order(selected.schema, spec.input_order)
     chain = chain_of(selected)
     if watermark is not None:
-        delay, words, clock, counters = None, watermark, Clock(time.units_per_millisecond), run.counters
+        delay, words, clock, counters = None, watermark, WatermarkClock(time.units_per_millisecond), run.counters
         takes_watermark = options.watermark is not None
     elif chain is None:
         delay, words = _watermark(selected, time, options)
-        clock, takes_watermark, counters = Clock(time.units_per_millisecond), delay is not None, run.counters
+        clock, takes_watermark, counters = WatermarkClock(time.units_per_millisecond), delay is not None, run.counters
     else:
         delay, counters = None, chain.free_name(run.counters)
         clock, words, takes_watermark = chain.clock(selected, time, options.watermark)
@@ -264,15 +264,17 @@ def plan_stream(
     end, keep_late = end_of_stream(options.end, time, spark.conf.get(TIME_ZONE)), options.late_path is not None
     if options.skips_keys:
         check_skips_keys(spec)
-    live = LiveRules(end, options.event_id, keep_late, of_matches=chain is not None, skip_keys=options.skips_keys)
+    shard = ShardSettings(end, options.event_id, keep_late, of_matches=chain is not None, skip_keys=options.skips_keys)
     count = 1 if not spec.input_order.keys else run.shards or STREAM_SHARDS
-    rules = StreamRules(live, clock, count, options.late_path, counters, shown(run.arguments), options.time_unit or "")
+    settings = StreamSettings(
+        shard, clock, count, options.late_path, counters, shown(run.arguments), options.time_unit or ""
+    )
     warn_of_many_partitions(spark, count)
     store = None if derived or chain is not None else scan_of(spark, selected)
-    return Stream(spark, selected, schema, spec, rules, delay, words, counters, delays, takes_watermark, store)
+    return Stream(spark, selected, schema, spec, settings, delay, words, counters, delays, takes_watermark, store)
 
 
-def _watermark(frame: DataFrame, time: EventTime, options: LiveOptions) -> tuple[str | None, str]:
+def _watermark(frame: DataFrame, time: EventTime, options: StreamOptions) -> tuple[str | None, str]:
     """The delay of the watermark that episode sets (None: the input has one), and in words."""
     watermarked = {f.name: f.metadata[WATERMARK] for f in frame.schema.fields if WATERMARK in f.metadata}
     if time.column in watermarked:

@@ -22,9 +22,9 @@ from episode.matchers.columns import from_bytes, plain, to_bytes
 from episode.matchers.envelope import open_envelope
 from episode.matchers.protocol import MatcherSpec, Snapshot, StateChunk
 from episode.matchers.state import fingerprint
-from episode.matchers.stream_shard import NO_WATERMARK, Counters, LiveRules, LiveShard
+from episode.matchers.stream_shard import NO_WATERMARK, Counters, ShardSettings, StreamShard
 from episode.spark.startup.workers import prepare_worker
-from episode.spark.stream.chain import Clock
+from episode.spark.stream.chain import WatermarkClock
 from episode.spark.stream.packed_processor import declared
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ _QUERY_ID = "sql.streaming.queryId"
 
 
 @dataclass(frozen=True)
-class StreamRules:
+class StreamSettings:
     """How a stream is run.
 
     clock: event time by Spark's watermark.
@@ -116,8 +116,8 @@ class StreamRules:
     time_unit: what whole numbers of event time count, where that is said: a checkpoint keeps Spark's clock.
     """
 
-    live: LiveRules
-    clock: Clock
+    shard: ShardSettings
+    clock: WatermarkClock
     shards: int
     late_path: str | None = None
     name: str = ""
@@ -128,9 +128,9 @@ class StreamRules:
 class ShardProcessor(StatefulProcessor):
     """Steps of the shards of one task, with their state in Spark's state store."""
 
-    def __init__(self, spec: MatcherSpec, rules: StreamRules) -> None:
+    def __init__(self, spec: MatcherSpec, settings: StreamSettings) -> None:
         self.spec = spec
-        self.rules = rules
+        self.settings = settings
 
     @staticmethod
     def opened(blob: bytes) -> pa.Table:
@@ -140,7 +140,9 @@ class ShardProcessor(StatefulProcessor):
     @property
     def fingerprint(self) -> str:
         """What the state belongs to: the query, the values of its parameters, and what its times count."""
-        further = [one for one in (self.rules.arguments, self.rules.time_unit and f"in {self.rules.time_unit}") if one]
+        further = [
+            one for one in (self.settings.arguments, self.settings.time_unit and f"in {self.settings.time_unit}") if one
+        ]
         return fingerprint(self.spec.fingerprint, *further) if further else self.spec.fingerprint
 
     def init(self, handle: StatefulProcessorHandle) -> None:
@@ -180,7 +182,7 @@ class ShardProcessor(StatefulProcessor):
 
     def _head(self) -> _Head:
         known = self.head.get()
-        return _Head(*known) if known else _Head(shards=self.rules.shards, query=self.fingerprint)
+        return _Head(*known) if known else _Head(shards=self.settings.shards, query=self.fingerprint)
 
     def _step(self, number: int, blobs: list[bytes], times: TimerValues, fired: bool = False) -> Iterator[pd.DataFrame]:
         prepare_worker()
@@ -190,9 +192,9 @@ class ShardProcessor(StatefulProcessor):
         milliseconds = times.getCurrentWatermarkInMs()
         for matches in shard.advance([(blob, self.opened(blob)) for blob in blobs], self._watermark(times)):
             yield from _blobs(number, matches)
-        if shard.late is not None and self.rules.late_path is not None:
-            name = late_file(query_id(), self.rules.name, self.fingerprint, number, head.steps)
-            _write_late(plain(shard.late), self.rules.late_path, name)
+        if shard.late is not None and self.settings.late_path is not None:
+            name = late_file(query_id(), self.settings.name, self.fingerprint, number, head.steps)
+            _write_late(plain(shard.late), self.settings.late_path, name)
         self._stepped(number, shard)
         self._save(number, shard, chunks, head, milliseconds, fired)
         yield pd.DataFrame([{"shard": number, "blob": None, **shard.counters.as_dict()}])
@@ -200,9 +202,9 @@ class ShardProcessor(StatefulProcessor):
     def _watermark(self, times: TimerValues) -> int:
         """In units of event time."""
         milliseconds = times.getCurrentWatermarkInMs()
-        return self.rules.clock.watermark(milliseconds) if milliseconds > 0 else NO_WATERMARK
+        return self.settings.clock.watermark(milliseconds) if milliseconds > 0 else NO_WATERMARK
 
-    def _stepped(self, number: int, shard: LiveShard) -> None:
+    def _stepped(self, number: int, shard: StreamShard) -> None:
         """All matches of a step are out; its state is written next."""
 
     def _check(self, head: _Head) -> None:
@@ -211,9 +213,9 @@ class ShardProcessor(StatefulProcessor):
                 f"The checkpoint has state of format {head.format}; this version reads format {HEAD_VERSION}.",
                 hint="Run it with the version that wrote it, or start anew with another checkpoint.",
             )
-        if head.shards != self.rules.shards:
+        if head.shards != self.settings.shards:
             raise EpisodeDataError(
-                f"The checkpoint was written with {head.shards} shards, this query has {self.rules.shards}.",
+                f"The checkpoint was written with {head.shards} shards, this query has {self.settings.shards}.",
                 hint=f"Use Options(shards={head.shards}), or start anew with another checkpoint.",
             )
         if head.query != self.fingerprint:
@@ -222,11 +224,11 @@ class ShardProcessor(StatefulProcessor):
                 hint="Start the changed query with a checkpoint of its own.",
             )
 
-    def _shard(self, number: int, head: _Head) -> tuple[LiveShard, ShardChunks]:
+    def _shard(self, number: int, head: _Head) -> tuple[StreamShard, ShardChunks]:
         warm = _warm.pop(self._place(number), None)
         if warm is not None and warm.token == head.token:
             return warm.shard, warm.chunks
-        shard, chunks = LiveShard(self.spec, self.rules.live), ShardChunks({})
+        shard, chunks = StreamShard(self.spec, self.settings.shard), ShardChunks({})
         if head.token:
             chunks, state = ShardChunks.read(head.small, self.chunks)
             shard.restore(state, head.watermark, head.ended, self.opened)
@@ -234,14 +236,14 @@ class ShardProcessor(StatefulProcessor):
 
     def _place(self, number: int) -> tuple[str, ...]:
         """What tells a shard from those of other patterns and queries."""
-        return _task_query() or "", self.rules.name, self.fingerprint, str(number)
+        return _task_query() or "", self.settings.name, self.fingerprint, str(number)
 
     def _save(
-        self, number: int, shard: LiveShard, chunks: ShardChunks, head: _Head, milliseconds: int, fired: bool
+        self, number: int, shard: StreamShard, chunks: ShardChunks, head: _Head, milliseconds: int, fired: bool
     ) -> None:  # fmt: skip
         small = chunks.change(shard.snapshot(), self.chunks)
         wakes_at = shard.wakes_at
-        timer = _NO_TIMER if wakes_at is None else max(self.rules.clock.reaches(wakes_at), milliseconds + 1)
+        timer = _NO_TIMER if wakes_at is None else max(self.settings.clock.reaches(wakes_at), milliseconds + 1)
         if head.timer not in (_NO_TIMER, timer) and not fired:
             self.handle.deleteTimer(head.timer)
         if timer not in (_NO_TIMER, head.timer):
@@ -261,7 +263,7 @@ class _Warm(NamedTuple):
     """A shard as this process left it, and the token of the state that it wrote."""
 
     token: str
-    shard: LiveShard
+    shard: StreamShard
     chunks: ShardChunks
 
 

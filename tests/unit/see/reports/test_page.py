@@ -22,7 +22,7 @@ from episode.see.reports.data import (
     ResultPart,
 )
 from episode.see.reports.page import page_of
-from episode.see.reports.tables import Clock, highlighted
+from episode.see.reports.tables import TimeFormat, highlighted
 from episode.words import MINUTE, SECOND
 
 NASTY = "<script>alert('x')</script>&"
@@ -34,7 +34,7 @@ FOUND = MatchPart(
     first=0.0,
     last=50.0 * MINUTE,
     lengths=(1.0 * SECOND, 2.0 * SECOND, 5.0 * SECOND, 9.0 * SECOND, 9.0 * SECOND, 3.0 * SECOND),
-    clock=Clock(True),
+    clock=TimeFormat(True),
     over_time=Histogram(Bins(0.0, MINUTE, 51), {0: 2, 3: 1, 50: 3}),
     by_length=Histogram(Bins(0.0, SECOND, 10), {1: 4, 9: 2}),
     key_names=("k",),

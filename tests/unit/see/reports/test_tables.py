@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from episode.see.reports.charts import Bins, length_bins, round_step, time_bins
-from episode.see.reports.tables import Clock, number, share
+from episode.see.reports.tables import TimeFormat, number, share
 from episode.words import DAY, HOUR, MINUTE, SECOND, duration
 
-UTC = Clock(True)
-NUMBERS = Clock(False)
+UTC = TimeFormat(True)
+NUMBERS = TimeFormat(False)
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ def test_lengths(microseconds: float, words: str) -> None:
 def test_moments_are_those_of_the_zone() -> None:
     noon = 1_772_452_800 * SECOND
     assert UTC.moment(noon) == "2026-03-02 12:00:00"
-    assert Clock(True, "Europe/Berlin").moment(noon + 1000) == "2026-03-02 13:00:00.001"
+    assert TimeFormat(True, "Europe/Berlin").moment(noon + 1000) == "2026-03-02 13:00:00.001"
     assert NUMBERS.moment(1234567) == "1,234,567"
     assert UTC.moment(1e30) == f"{1e30:,.0f} µs"  # beyond the calendar
 
@@ -51,7 +51,7 @@ def test_bins_hold_everything_and_are_not_too_many(seed: int) -> None:
     rng = np.random.default_rng(seed)
     first = float(rng.integers(0, 10**15))
     last = first + float(10 ** rng.uniform(0, 15))
-    clock = Clock(bool(seed % 2), "Asia/Kathmandu")
+    clock = TimeFormat(bool(seed % 2), "Asia/Kathmandu")
     bins = time_bins(first, last, clock)
     assert bins.low(0) <= first
     assert bins.low(bins.count) > last
@@ -67,8 +67,8 @@ def test_bins_hold_everything_and_are_not_too_many(seed: int) -> None:
 
 def test_bins_begin_at_round_times_of_the_clock() -> None:
     begin = 1_772_452_800 * SECOND + 17 * MINUTE
-    bins = time_bins(begin, begin + 50 * DAY, Clock(True, "Asia/Kathmandu"))
-    assert Clock(True, "Asia/Kathmandu").moment(bins.low(0)).endswith("00:00:00")
+    bins = time_bins(begin, begin + 50 * DAY, TimeFormat(True, "Asia/Kathmandu"))
+    assert TimeFormat(True, "Asia/Kathmandu").moment(bins.low(0)).endswith("00:00:00")
     assert bins.width == DAY
 
 

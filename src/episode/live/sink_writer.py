@@ -1,7 +1,7 @@
-"""Matches on their way out: a thread writes them while the next events are matched.
+"""A thread that writes matches to a sink while the next events are matched.
 
-An append waits for the disk; the task does not. What comes meanwhile goes out together, in order, as one write: so a
-task that finds much writes seldom, and one that finds little at once.
+An append waits for the disk; the task does not. Matches found meanwhile are written together, in order, as one write:
+a task that finds many writes seldom, and one that finds few writes at once.
 """
 
 from __future__ import annotations
@@ -17,36 +17,36 @@ import pyarrow as pa
 from episode.live.protocol import LiveSink, Position
 
 MOST_ROWS = 1 << 17
-"""Matches that may wait; then the task waits."""
+"""Matches that may wait; beyond that the task waits."""
 
 
 @runtime_checkable
 class Staging(Protocol):
-    """A sink that can write a part of a step's matches aside, where there are many."""
+    """A sink that can write a part of a step's matches before the rest of the step is known."""
 
     def stage(self, matches: pa.Table) -> None: ...
 
 
 @dataclass(frozen=True)
-class Found:
-    """Matches of a step: up to which position, and when the first event of the step was appended (0: unknown)."""
+class StepMatches:
+    """Matches of a step: the position after it, and when its first event was appended (0: unknown)."""
 
     matches: pa.Table
     after: Position
     appended: float
 
 
-class Outgoing:
-    """What goes to a sink, in order. written: the position of the last matches that are out.
+class SinkWriter:
+    """Writes matches to a sink, in order. written: the position of the last matches that were written.
 
-    is_out: is called with each of them when they are, by the thread.
+    on_written: called by the thread with the matches that were written.
     """
 
-    def __init__(self, sink: LiveSink, is_out: Callable[[Found], None]) -> None:
+    def __init__(self, sink: LiveSink, on_written: Callable[[StepMatches], None]) -> None:
         self.written: Position | None = None
         self._sink = sink
-        self._is_out = is_out
-        self._waiting: deque[Found] = deque()
+        self._on_written = on_written
+        self._waiting: deque[StepMatches] = deque()
         self._rows = 0
         self._busy = False
         self._ending = False
@@ -57,8 +57,8 @@ class Outgoing:
 
     # ---- the loop's side -------------------------------------------------------------------------------
 
-    def write(self, found: Found) -> None:
-        """Let matches go out; waits where too many do. An error of those before is raised here."""
+    def write(self, found: StepMatches) -> None:
+        """Enqueue matches; waits if too many are queued. Raises the error of an earlier write."""
         with self._changed:
             self._wait(lambda: self._rows < MOST_ROWS)
             self._waiting.append(found)
@@ -70,23 +70,23 @@ class Outgoing:
         return isinstance(self._sink, Staging)
 
     def stage(self, matches: pa.Table) -> None:
-        """Write a part of the next matches aside."""
+        """Write a part of the next matches; they are committed with the rest."""
         self._drain()
         assert isinstance(self._sink, Staging)
         self._sink.stage(matches)
 
     def flush(self, after: Position) -> None:
-        """Everything is out after this."""
+        """Write everything that is queued."""
         self._drain()
         self._sink.flush(after)
 
     def check(self) -> None:
-        """Raise what has gone wrong meanwhile."""
+        """Raise the error of the thread, if there was one."""
         if self._error is not None:
             raise self._error
 
     def close(self) -> None:
-        """End the thread, when what waits is out."""
+        """End the thread after it has written the queue."""
         with self._changed:
             self._ending = True
             self._changed.notify_all()
@@ -105,22 +105,22 @@ class Outgoing:
 
     def _work(self) -> None:
         try:
-            while (found := self._taken()) is not None:
+            while (found := self._take()) is not None:
                 tables = [one.matches for one in found]
                 self._sink.write(pa.concat_tables(tables) if len(tables) > 1 else tables[0], found[-1].after)
                 for one in found:
-                    self._is_out(one)
+                    self._on_written(one)
                 with self._changed:
                     self.written = found[-1].after
                     self._busy = False
                     self._changed.notify_all()
-        except BaseException as error:  # noqa: BLE001  # whatever it is, the loop must know
+        except BaseException as error:  # noqa: BLE001  # raised again in the loop
             with self._changed:
                 self._error = error
                 self._changed.notify_all()
 
-    def _taken(self) -> list[Found] | None:
-        """All that waits; None: there will be no more."""
+    def _take(self) -> list[StepMatches] | None:
+        """Wait for matches and take all; None at the end."""
         with self._changed:
             while not self._waiting and not self._ending:
                 self._changed.wait()

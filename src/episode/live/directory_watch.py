@@ -1,7 +1,7 @@
-"""Waiting for files to appear in a directory, without looking all the time: by Linux's inotify where there is one.
+"""Waiting for files to appear in a directory without polling: by Linux's inotify, if available.
 
-It is a hint and no more: who waits looks for himself when it returns, and now and then without it, because directories
-of other machines do not say what happens in them.
+It is only a hint: callers must re-check after it returns, and poll now and then, because directories of other machines
+report nothing.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _FLAGS = os.O_NONBLOCK | os.O_CLOEXEC
 
 
 def _libc() -> Any:
-    """The C library, where it has inotify."""
+    """The C library; None if it lacks inotify."""
     try:
         found = ctypes.CDLL(None, use_errno=True)
         return found if hasattr(found, "inotify_init1") else None
@@ -28,7 +28,7 @@ def _libc() -> Any:
 
 
 class DirectoryWatch:
-    """Watches directories, also those that are not there yet. proven: has it ever said something?"""
+    """Watches directories, also those that do not exist yet. proven: whether it has ever reported a file."""
 
     def __init__(self, directories: list[Path]) -> None:
         self.proven = False
@@ -41,17 +41,17 @@ class DirectoryWatch:
             self._closing = weakref.finalize(self, os.close, self._handle)  # a user has few of them
 
     def wait(self, seconds: float) -> None:
-        """Return when a file has come since the last call, or the time is over."""
+        """Return when a file has appeared since the last call, or after `seconds`."""
         if self._handle < 0:
             time.sleep(seconds)
             return
         if self._missing:
-            self._missing = [one for one in self._missing if not self._watched(one)]
+            self._missing = [one for one in self._missing if not self._add_watch(one)]
         if self._poll.poll(seconds * 1000):
             self.proven = True
             self._forget_events()
 
-    def _watched(self, directory: bytes) -> bool:
+    def _add_watch(self, directory: bytes) -> bool:
         assert self._libc is not None
         return bool(self._libc.inotify_add_watch(self._handle, directory, _IN_MOVED_TO) >= 0)
 

@@ -1,9 +1,9 @@
-"""Go4Risk: how many slices may wait before pushing is stopped (Lau's thesis, chapter 4), as functions of counts.
+"""Go4Risk: how many batches may wait before pushing is suspended (Lau's thesis, chapter 4), as functions of counts.
 
 A pattern is a row of *states*: a singleton takes one event, a star any number; `B+` is a singleton and a star. Each
-state counts what came in and what went out (Definition 1). The functions below are Definitions 2 to 8 and Table 4.3
-over those counts; they know neither threads nor slices. What is counted where, and what is taken where the thesis says
-two things at once, is in docs/dev/decisions/live.md.
+state counts the events that entered and left (Definition 1). The functions below are Definitions 2 to 8 and Table 4.3
+over those counts; they know neither threads nor batches. docs/dev/decisions/live.md explains what is counted, and the
+choices made if the thesis is ambiguous.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from episode.plan.pattern import PatternPlan
 from episode.plan.rows.plan import RowPatternPlan, SkipTo
 
 SINGLETON_EXPECTED = 0.5
-"""Equation 4.5: with nothing known, a singleton is left as often as not."""
-OFTEN = 0.5
-"""From this share of windows with a match on, further matches are expected (U)."""
+"""Equation 4.5: if nothing is known, a singleton is left half of the time."""
+FREQUENT = 0.5
+"""Share of windows with a match from which on further matches are expected (U)."""
 
 
 @dataclass(frozen=True)
 class StateCount:
-    """One state of a pattern: how many events it was tested with, and with how many of them it was left.
+    """One state of a pattern: the number of events it was tested with, and of those with which it was left.
 
     A singleton is left with an event that it takes; a star with one that it does not take.
     """
@@ -38,7 +38,7 @@ class StateCount:
 
     @property
     def selectivity(self) -> float:
-        """Definition 1, equation 4.1; 0 where nothing came in, as in Table 4.2."""
+        """Definition 1, equation 4.1; 0 if no event came in, as in Table 4.2."""
         return self.left / self.entered if self.entered else 0.0
 
     @property
@@ -51,16 +51,16 @@ class StateCount:
         """Events that a star takes before it is left, on average and rounded up (Definition 6).
 
         The event with which it is left belongs to the next state; so it is 1/selectivity - 1, as in the thesis's own
-        example. A star that was never left has taken all that came.
+        example. A star that was never left has taken all events.
         """
         return -(-(self.entered - self.left) // max(1, self.left))
 
 
 @dataclass(frozen=True)
 class PatternCounts:
-    """What is known of a pattern at work: its states in order, windows that were opened, and matches found.
+    """Counts of a running pattern: its states in order, opened windows, and matches.
 
-    current: the number of the state in which the holder that decides stands; 0 at the beginning of a window.
+    current: the number of the state of the deciding holder; 0 at the beginning of a window.
     """
 
     states: tuple[StateCount, ...]
@@ -85,7 +85,7 @@ class PatternCounts:
 
     @property
     def is_likely(self) -> bool:
-        """Definition 4, equation 4.4: is the remaining selectivity high?"""
+        """Definition 4, equation 4.4: whether the remaining selectivity is high."""
         return self.remaining >= self.expectation
 
     @property
@@ -105,55 +105,56 @@ def length_of(states: Sequence[StateCount]) -> int:
     return sum(not state.star for state in states) + (0 if first is None else first.inside)
 
 
-def bound_of(counts: PatternCounts, *, past_last_row: bool, future: int = 0) -> int:
-    """R_bound (Table 4.3): with more than so many waiting, pushing stops. At least 1.
+def push_bound(counts: PatternCounts, *, past_last_row: bool, future: int = 0) -> int:
+    """R_bound (Table 4.3): with more waiting batches, pushing is suspended. At least 1.
 
-    past_last_row: a match takes its events out of the window, so that one more is kept at hand. future: the thesis's U,
-    how many matches to come are pushed ahead where matches are frequent. Before the first match (listing 4.2), it is
-    the number of states.
+    past_last_row: a match takes its events out of the window, so one more is kept at hand. future: the thesis's U, the
+    number of future matches that are pushed ahead if matches are frequent. Before the first match (listing 4.2), the
+    bound is the number of states.
     """
     if counts.matches == 0:
         return max(1, len(counts.states))
     bound = counts.to_match + past_last_row
-    if counts.is_likely and counts.match_overall >= OFTEN:
+    if counts.is_likely and counts.match_overall >= FREQUENT:
         bound += future * counts.whole_match
     return max(1, bound)
 
 
-# What is predicted of a matcher at work: R_bound, by what its search counts (thesis, sections 4.4.1 and 4.4.2).
+# Prediction for a running matcher (thesis, sections 4.4.1 and 4.4.2).
 #
-# One holder serves all keys of a task, as all of them are matched in one step; the key with the most events of late is
-# the one whose state decides, as in the thesis the busiest holder. Selectivities are those of all keys together.
+# One holder serves all keys of a task, since all are matched in one step. The key with the most recent events decides,
+# as the busiest holder does in the thesis. Selectivities are those of all keys together.
 
 
-SURE = 1_000
-"""Windows after which a sample of the feeds is enough to count on."""
-SAMPLED = 8
-"""Of so many feeds, one is counted then: counting costs time."""
-FADES = 0.9
-"""What is left of a key's weight after each feed."""
+SURE_WINDOWS = 1_000
+"""Windows after which sampling the feeds is enough."""
+SAMPLE_EVERY = 8
+"""Every n-th feed is counted then: counting costs time."""
+DECAY = 0.9
+"""Factor of a key's weight after each feed."""
 
 
 class Busiest:
-    """The key with the most events of late. It looks at the events of a feed only."""
+    """The key with the most recent events, by the events of each feed."""
 
     def __init__(self) -> None:
         self.key: int | None = None
         self.weight = 0.0
 
     def note(self, events: EventBatch) -> None:
-        """Events that are fed."""
+        """Count the events of a feed."""
         if not len(events):
             return
         keys, counts = events.key[events.bounds[:-1]], np.diff(events.bounds)
-        self.weight = self.weight * FADES + float(counts[keys == self.key].sum())
+        self.weight = self.weight * DECAY + float(counts[keys == self.key].sum())
         most = int(counts.argmax())
         if self.key is None or counts[most] > self.weight:
             self.key, self.weight = int(keys[most]), float(counts[most])
 
 
 class Prediction:
-    """R_bound of one matcher. Where it counts nothing, the number of the pattern's states is the bound."""
+    """R_bound of one matcher. If the matcher does not count, the number of the pattern's states is the
+    bound."""
 
     def __init__(self, spec: MatcherSpec, matcher: Matcher, future: int = 0) -> None:
         self.busiest = Busiest()
@@ -164,19 +165,19 @@ class Prediction:
         self.take(matcher)
 
     def take(self, matcher: Matcher) -> None:
-        """The matcher at work, from now on."""
+        """Follow another matcher from now on."""
         self._counting = matcher if isinstance(matcher, Selective) else None
         if self._counting is not None:
             self._counting.counting = True
 
-    def bound(self) -> int:
-        """R_bound in slices, as things stand."""
+    def current_bound(self) -> int:
+        """R_bound in batches."""
         if self._counting is None:
             return max(1, self._states)
         counts = counts_of(self._counting.selectivities(), self._current(self._counting))
         self._asked += 1
-        self._counting.counting = counts.windows < SURE or self._asked % SAMPLED == 0
-        return bound_of(counts, past_last_row=self._past_last_row, future=self._future)
+        self._counting.counting = counts.windows < SURE_WINDOWS or self._asked % SAMPLE_EVERY == 0
+        return push_bound(counts, past_last_row=self._past_last_row, future=self._future)
 
     def _current(self, matcher: Selective) -> int:
         """The state of the busiest key."""
@@ -186,14 +187,13 @@ class Prediction:
 
 
 def counts_of(found: Selectivities, current: int) -> PatternCounts:
-    """What a matcher has counted, for the switch."""
+    """Convert the counts of a matcher."""
     states = zip(found.star.tolist(), found.entered.tolist(), found.left.tolist(), strict=True)
     return PatternCounts(tuple(StateCount(*state) for state in states), found.windows, found.matches, current)
 
 
 def states_of(spec: MatcherSpec) -> int:
-    """How many states a pattern has: its labels, variables or symbols; those of both patterns where two are
-    correlated."""
+    """Number of states of a pattern: its labels, variables or symbols; if two patterns are correlated, of both."""
     if isinstance(spec, CorrelationSpec):
         return states_of(spec.live.spec) + states_of(spec.archive.spec)
     plan = getattr(spec, "plan", None)
@@ -201,6 +201,6 @@ def states_of(spec: MatcherSpec) -> int:
 
 
 def skips_past_last_row(spec: MatcherSpec) -> bool:
-    """Whether the events of a match are gone with it."""
+    """Whether matches remove their events."""
     plan = getattr(spec, "plan", None)
     return isinstance(plan, RowPatternPlan) and plan.rules.skip_to is SkipTo.PAST_LAST_ROW

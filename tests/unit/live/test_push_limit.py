@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from episode.live.switch import PatternCounts, StateCount, bound_of, length_of
+from episode.live.push_limit import PatternCounts, StateCount, length_of, push_bound
 
 
 def states(*counts: tuple[str, int, int]) -> tuple[StateCount, ...]:
@@ -37,14 +37,14 @@ def test_the_worked_example() -> None:
     assert counts.expectation == 0.25
     assert counts.is_likely
     assert counts.to_match == 3
-    assert bound_of(counts, past_last_row=False) == 3
+    assert push_bound(counts, past_last_row=False) == 3
 
 
 def test_the_example_with_a_tumbling_window() -> None:
     counts = PatternCounts(AFTER_STEP_4, windows=1, matches=1)
     assert counts.remaining == 1
     assert counts.expectation == 0.25
-    assert bound_of(counts, past_last_row=True) == (2 + 1 + 0 + 1) + 1
+    assert push_bound(counts, past_last_row=True) == (2 + 1 + 0 + 1) + 1
 
 
 def test_a_star_holds_its_average_rounded_up() -> None:
@@ -73,20 +73,20 @@ def test_table_4_3(likely: bool, often: bool, next_row: int, past_last_row: int)
     last = ("C", 10, 8 if likely else 1)
     counts = PatternCounts(states(("A", 10, 10), ("B", 10, 10), last), 10, 5 if often else 4, current=1)
     assert (counts.to_match, counts.whole_match, counts.is_likely) == (2, 3, likely)
-    assert bound_of(counts, past_last_row=False, future=10) == next_row
-    assert bound_of(counts, past_last_row=True, future=10) == past_last_row
-    assert bound_of(counts, past_last_row=False) == 2
-    assert bound_of(counts, past_last_row=True) == 3
+    assert push_bound(counts, past_last_row=False, future=10) == next_row
+    assert push_bound(counts, past_last_row=True, future=10) == past_last_row
+    assert push_bound(counts, past_last_row=False) == 2
+    assert push_bound(counts, past_last_row=True) == 3
 
 
 def test_without_statistics_the_states_are_the_bound() -> None:
     """Listing 4.2, until the first match."""
     counts = PatternCounts(states(("A", 50, 40), ("B", 40, 0), ("B*", 0, 0), ("C", 0, 0)), windows=50, matches=0)
-    assert bound_of(counts, past_last_row=True, future=10) == 4
-    assert bound_of(PatternCounts(()), past_last_row=True) == 1
+    assert push_bound(counts, past_last_row=True, future=10) == 4
+    assert push_bound(PatternCounts(()), past_last_row=True) == 1
 
 
 def test_the_bound_is_never_less_than_one() -> None:
     counts = PatternCounts(states(("A*", 5, 5)), windows=5, matches=5)
     assert counts.to_match == 0
-    assert bound_of(counts, past_last_row=False) == 1
+    assert push_bound(counts, past_last_row=False) == 1
