@@ -17,7 +17,7 @@ from episode.plan.schema import InputSchema
 from episode.queries.explaining import ExplainedPattern
 from episode.queries.language import Given, Input
 from episode.queries.languages import language_of
-from episode.see.pictures.plans.shown import shown
+from episode.see.pictures.plans.formats import render
 
 W_SHAPE = """
     PARTITION BY symbol ORDER BY ts
@@ -42,15 +42,15 @@ KINDS = {"Login": 4, "Change": 6, "Confirm": 2, "Transfer": 5, "Logout": 4, "Cli
 
 def explained(query: Any, types: dict[str, str], given: Given, events: pa.Table | None = None) -> ExplainedPattern:
     """A pattern over events of these types, and what its matcher did with some of them."""
-    bound = language_of(query).bind(query, Input(InputSchema(types)), given, RunOptions())
-    lines, reports = bound.explain(), None
+    language = language_of(query)
+    plan = language.bind(query, Input(InputSchema(types)), given, RunOptions())
+    reports = None
     if events is not None:
-        run = LocalRun(bound.spec(events.schema))
+        run = LocalRun(language.spec(plan, events.schema))
         run.feed(events)
         run.finish()
-        reports = (run.matcher.report().to_json(),)  # type: ignore[attr-defined]
-        lines += bound.explain_reports(list(reports))
-    return ExplainedPattern(query, bound, tuple(lines), (), reports)
+        reports = [run.matcher.report().to_json()]  # type: ignore[attr-defined]
+    return ExplainedPattern(language.section(plan, reports, query))
 
 
 def clicks() -> pa.Table:
@@ -77,7 +77,7 @@ def main(directory: Path) -> None:
         "plan-situations": explained(parse_situation_query(DRIVING), drives, Given(time="ts", key=("car",))),
     }
     for name, pattern in pictures.items():
-        (directory / f"{name}.svg").write_text(shown([pattern], "", "svg") + "\n", encoding="utf-8")
+        (directory / f"{name}.svg").write_text(render([pattern], "", "svg") + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

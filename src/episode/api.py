@@ -13,7 +13,7 @@ from episode.queries.calls import QueryCall, ResultCall, StatementCall
 from episode.queries.correlating import CorrelateQuery, On
 from episode.queries.events import EVENT_COLUMNS, EventColumns, Events, events_of, keys_of
 from episode.queries.expanding import ExpandQuery
-from episode.queries.explaining import check_format, explained
+from episode.queries.explaining import check_format, explain_pattern
 from episode.queries.inputs import Table, arguments_of, every_table, session_of, text_of
 from episode.queries.language import Given, Length
 from episode.queries.match import MatchQuery
@@ -121,11 +121,11 @@ class Query:
             shows them as pictures. 'native': the code that each pattern is compiled to, for people who work on episode;
             with analyze, how long compiling it takes and how large it is.
         """
-        from episode.see.pictures.plans.shown import shown
+        from episode.see.pictures.plans.formats import render
 
         wanted = check_format(format)
         origin = self._call.origin()
-        return shown([explained(one, analyze, wanted) for one in origin.patterns], origin.no_patterns, wanted)
+        return render([explain_pattern(one, analyze, wanted) for one in origin.patterns], origin.no_patterns, wanted)
 
     def why_not(
         self,

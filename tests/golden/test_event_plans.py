@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from episode.lang.events.parser import parse_event_query
 from episode.lang.events.syntax import EventQuery
-from episode.plan.events.aggregated_explain import explain_aggregated
-from episode.plan.events.explain import explain_event_pattern
+from episode.plan.events.explain import aggregated_section, event_section
+from episode.plan.sections import lines_of
 from tests.golden.cases import Case, check, parametrized, plan_aggregates, plan_events
 
 
@@ -16,5 +16,5 @@ def test_plan(case: Case) -> None:
 
 def explained(query: EventQuery) -> list[str]:
     if query.aggregate is not None:
-        return explain_aggregated(plan_aggregates(query))
-    return explain_event_pattern(plan_events(query))
+        return lines_of(aggregated_section(plan_aggregates(query)))
+    return lines_of(event_section(plan_events(query)))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from html.parser import HTMLParser
-from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -13,17 +13,17 @@ from episode.lang.events.syntax import EventQuery
 from episode.lang.rows.parser import parse_clause
 from episode.lang.situations.syntax import SituationQuery
 from episode.lang.statement import parse_statement
-from episode.plan.events.aggregated_explain import explain_aggregated
-from episode.plan.events.explain import explain_event_pattern
-from episode.plan.rows.explain import explain_row_pattern, explain_window
+from episode.plan.events.explain import aggregated_section, event_section
+from episode.plan.rows.explain import row_section
 from episode.plan.rows.plan import plan_row_pattern
 from episode.plan.rows.windows import plan_window
 from episode.plan.schema import InputSchema
-from episode.plan.situations.explain import explain_situation_pattern
+from episode.plan.sections import Bar, Diagram, FactLine, Section, fact, lines_of
+from episode.plan.situations.explain import situation_section
 from episode.queries.explaining import ExplainedPattern
-from episode.see.pictures.plans.blocks import Bar, Diagram, Facts, Section
-from episode.see.pictures.plans.sections import sections_of
-from episode.see.pictures.plans.shown import shown
+from episode.see.pictures.plans.diagrams import draw
+from episode.see.pictures.plans.formats import render
+from episode.see.pictures.plans.svg import blocks_of, caption_of
 from tests.golden.cases import SCHEMA, Case, check, parametrized, plan_aggregates, plan_events, plan_situations
 from tests.golden.test_trees import type_of
 
@@ -32,31 +32,37 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 def explained(text: str) -> ExplainedPattern:
     """A pattern of any language over SCHEMA, as `explain` knows it."""
+    section = section_of(text)
+    return ExplainedPattern(replace(section, blocks=(*section.blocks, fact("scan", "rows"), fact("shards", "2"))))
+
+
+def section_of(text: str) -> Section:
     if not text.startswith("FROM"):
         clause = parse_clause(text)
-        plan: Any = plan_row_pattern(clause, InputSchema(SCHEMA))
-        return ExplainedPattern(clause, plan, tuple(explain_row_pattern(plan)), ("scan: rows", "shards: 2"))
+        return row_section(plan_row_pattern(clause, InputSchema(SCHEMA)), clause.pattern)
     query = parse_statement(text).whole
     if isinstance(query, SituationQuery):
-        plan = plan_situations(query)
-        lines = explain_situation_pattern(plan)
-    else:
-        assert isinstance(query, EventQuery)
-        plan = plan_events(query) if query.aggregate is None else plan_aggregates(query)
-        lines = explain_event_pattern(plan) if query.aggregate is None else explain_aggregated(plan)
-    return ExplainedPattern(query, plan, tuple(lines), ("scan: rows", "shards: 2"))
+        return situation_section(plan_situations(query))
+    assert isinstance(query, EventQuery)
+    return section_of_events(query)
+
+
+def section_of_events(query: EventQuery) -> Section:
+    if query.aggregate is not None:
+        return aggregated_section(plan_aggregates(query))
+    return event_section(plan_events(query))
 
 
 def contents(section: Section) -> list[str]:
     """What a section has, in words."""
     lines = [section.title]
-    for block in section.blocks:
+    for block in blocks_of(section):
         if isinstance(block, Diagram):
-            lines += [f"diagram: {block.caption}", *(f"  {line}" for line in titles(block))]
-        elif isinstance(block, Facts):
+            lines += [f"diagram: {caption_of(block)}", *(f"  {line}" for line in titles(block))]
+        elif isinstance(block, FactLine):
             lines += [f"  {name} = {value}" for name, value in block.items]
         else:
-            lines.append(f"table: {block.caption} ({' | '.join(column.name for column in block.columns)})")
+            lines.append(f"table: {caption_of(block)} ({' | '.join(column.name for column in block.columns)})")
             for number, row in enumerate(block.rows):
                 cells = " | ".join(f"[{one.text}]" if isinstance(one, Bar) else one for one in row)
                 lines.append(f"  {'* ' if number in block.strong else ''}{cells}")
@@ -65,7 +71,7 @@ def contents(section: Section) -> list[str]:
 
 def titles(diagram: Diagram) -> list[str]:
     """What the groups of a diagram say they are, with their class."""
-    root = ElementTree.fromstring(f"<svg>{''.join(diagram.drawing.parts)}</svg>")
+    root = ElementTree.fromstring(f"<svg>{''.join(draw(diagram.data).parts)}</svg>")
     return [
         f"{group.get('class', 'mark')}: {title.text}"
         for group in root.iter()
@@ -76,11 +82,8 @@ def titles(diagram: Diagram) -> list[str]:
 
 def words(text: str) -> str:
     one = explained(text)
-    (section,) = sections_of([one])
-    found = contents(section)
-    check_svg(shown([one], "", "svg"), section)
-    check_page(shown([one], "", "html"), section)
-    return "\n".join(found)
+    drawn(one.section)
+    return "\n".join(contents(one.section))
 
 
 def check_svg(svg: str, section: Section) -> None:
@@ -89,14 +92,14 @@ def check_svg(svg: str, section: Section) -> None:
     assert root.tag == f"{SVG}svg"
     assert root.get("role") == "img"
     assert [child.tag for child in root][:2] == [f"{SVG}title", f"{SVG}desc"]
-    assert root[1].text == section.text
+    assert root[1].text == "\n".join(lines_of(section))
     width, height = float(root.get("width", 0)), float(root.get("height", 0))
     for x, y in places(root, 0.0, 0.0):
         assert 0 <= x <= width
         assert 0 <= y <= height
     read = " ".join("".join(text.itertext()) for text in root.iter(f"{SVG}text"))
-    for block in section.blocks:
-        if isinstance(block, Facts):
+    for block in blocks_of(section):
+        if isinstance(block, FactLine):
             assert all(name in read for name, _ in block.items)
 
 
@@ -148,8 +151,8 @@ def check_page(page: str, section: Section) -> None:
     reader = Reader()
     reader.feed(page)
     assert reader.open == []
-    assert section.text in reader.text
-    assert reader.seen.count("svg") == sum(isinstance(block, Diagram) for block in section.blocks)
+    assert "\n".join(lines_of(section)) in reader.text
+    assert reader.seen.count("svg") == sum(isinstance(block, Diagram) for block in blocks_of(section))
     assert page.startswith("<!DOCTYPE html>")
 
 
@@ -162,54 +165,48 @@ def test_picture(case: Case) -> None:
 def test_every_plan_of_row_patterns(case: Case) -> None:
     if not case.expected.startswith("Traceback"):
         clause = parse_clause(case.text)
-        plan = plan_row_pattern(clause, InputSchema(SCHEMA, type_of))
-        drawn(ExplainedPattern(clause, plan, tuple(explain_row_pattern(plan))))
+        drawn(row_section(plan_row_pattern(clause, InputSchema(SCHEMA, type_of)), clause.pattern))
 
 
 @parametrized("window_plan")
 def test_every_plan_of_windows(case: Case) -> None:
     (select,) = parse_statement(case.text).windowed
-    plan = plan_window(select.windows[0], InputSchema(SCHEMA, type_of))
-    drawn(ExplainedPattern(select.windows[0], plan, tuple(explain_window(plan))))
+    window = select.windows[0]
+    drawn(row_section(plan_window(window, InputSchema(SCHEMA, type_of)), window.clause.pattern))
 
 
 @parametrized("event_plan")
 def test_every_plan_of_event_patterns(case: Case) -> None:
-    query = parse_event_query(case.text)
-    plan: Any = plan_events(query) if query.aggregate is None else plan_aggregates(query)
-    lines = explain_event_pattern(plan) if query.aggregate is None else explain_aggregated(plan)
-    drawn(ExplainedPattern(query, plan, tuple(lines)))
+    drawn(section_of_events(parse_event_query(case.text)))
 
 
 @parametrized("situation_plan")
 def test_every_plan_of_situation_patterns(case: Case) -> None:
     query = parse_statement(case.text).whole
     assert isinstance(query, SituationQuery)
-    plan = plan_situations(query)
-    drawn(ExplainedPattern(query, plan, tuple(explain_situation_pattern(plan))))
+    drawn(situation_section(plan_situations(query)))
 
 
-def drawn(one: ExplainedPattern) -> None:
+def drawn(section: Section) -> None:
     """It can be drawn, and what is drawn is whole."""
-    (section,) = sections_of([one])
-    check_svg(shown([one], "", "svg"), section)
-    check_page(shown([one], "", "html"), section)
+    one = ExplainedPattern(section)
+    check_svg(render([one], "", "svg"), section)
+    check_page(render([one], "", "html"), section)
 
 
 @pytest.mark.parametrize("format", ["svg", "html"])
 def test_several_patterns_are_one_picture(format: str) -> None:
     one = explained("ORDER BY ts MEASURES count(*) AS n PATTERN (A B) DEFINE B AS B.ok")
     two = explained("FROM t TYPE BY symbol PATTERN A; B WITHIN 5 minutes")
-    text = shown([one, two], "", format)
+    text = render([one, two], "", format)
     assert text.count("MATCH_RECOGNIZE: ONE ROW PER MATCH") >= 1
     assert text.count("EVENTS: A; B") >= 1
-    assert shown([], "No pattern at all.", format).count("No pattern at all.") >= 1
+    assert render([], "No pattern at all.", format).count("No pattern at all.") >= 1
 
 
 def test_a_large_pattern_is_drawn_so_far() -> None:
     labels = " ".join(f"L{number % 60}" for number in range(400))
     one = explained(f"ORDER BY ts MEASURES count(*) AS n PATTERN ({labels})")
-    (section,) = sections_of([one])
-    found = contents(section)
+    found = contents(one.section)
     assert "  label: more, which is not drawn" in found
     assert sum(line.startswith("  label: L") for line in found) == 150

@@ -6,11 +6,12 @@ import sqlglot
 
 from episode.lang.rows.parser import parse_clause
 from episode.lang.statement import parse_statement
-from episode.plan.rows.explain import explain_row_pattern, explain_window
+from episode.plan.rows.explain import row_section
 from episode.plan.rows.plan import plan_row_pattern
 from episode.plan.rows.program import compile_pattern
 from episode.plan.rows.windows import plan_window
 from episode.plan.schema import InputSchema
+from episode.plan.sections import lines_of
 from tests.golden.cases import SCHEMA, Case, check, parametrized
 from tests.golden.printing import output_text, statement_text
 
@@ -25,7 +26,7 @@ def type_of(expression: str) -> str:
 def plan_text(text: str) -> str:
     plan = plan_row_pattern(parse_clause(text), InputSchema(SCHEMA, type_of))
     least, most = plan.length
-    lines = explain_row_pattern(plan)
+    lines = lines_of(row_section(plan))
     lines += [f"  measure {measure.name}: {measure.sql}" for measure in plan.measures.measures]
     lines += [f"  {name} = {output_text(atom)}" for atom, name in plan.measures.atoms.items()]
     lines.append(f"  rows of a match: {least} to {'any number' if most is None else most}")
@@ -37,7 +38,7 @@ def window_plan_text(text: str) -> str:
     (select,) = parse_statement(text).windowed
     plan = plan_window(select.windows[0], InputSchema(SCHEMA, type_of))
     measures = [f"  {measure.name}: {measure.sql}" for measure in plan.measures.measures]
-    return "\n".join([*explain_window(plan), *measures])
+    return "\n".join([*lines_of(row_section(plan)), *measures])
 
 
 def program_text(pattern: str) -> str:

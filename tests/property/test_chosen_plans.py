@@ -13,7 +13,7 @@ import pytest
 
 from episode.matchers.events import adapt
 from episode.matchers.running import LocalRun
-from episode.plan.events.explain import plan_words
+from episode.plan.events.physical_plan import plan_words
 from tests.support.events import SCHEMA, spec_of
 
 WINDOW, EVENTS = 300, 1_500

@@ -20,9 +20,10 @@ import pytest
 from episode.errors import EpisodeError
 from episode.lang.statement import TablePattern, parse_statement
 from episode.matchers.rows.spec import RowPatternSpec
-from episode.plan.rows.explain import explain_row_pattern
+from episode.plan.rows.explain import row_section
 from episode.plan.rows.plan import plan_row_pattern
 from episode.plan.schema import InputSchema
+from episode.plan.sections import lines_of
 from tests.property.mutations import (
     Mutator,
     delete,
@@ -156,7 +157,7 @@ def outcome(text: str) -> str:
 def planned_and_run(pattern: TablePattern) -> str:
     try:
         plan = plan_row_pattern(pattern.clause, InputSchema(SPARK_TYPES), (pattern.alias or pattern.name or "",))
-        explain_row_pattern(plan)
+        lines_of(row_section(plan, pattern.clause.pattern))
         spec = RowPatternSpec(plan, pa.schema(list(ARROW_TYPES.items())), step_budget=STEPS)
         run_whole(spec, ROWS)
     except EpisodeError as error:
@@ -168,7 +169,7 @@ def planned_with_spark(pattern: TablePattern) -> None:
     """Planned only, with a Spark that answers anything."""
     schema = InputSchema(SPARK_TYPES, lambda expression: GUESSES[len(expression) % len(GUESSES)])
     try:
-        explain_row_pattern(plan_row_pattern(pattern.clause, schema))
+        lines_of(row_section(plan_row_pattern(pattern.clause, schema), pattern.clause.pattern))
     except EpisodeError as error:
         _shown(error)
 

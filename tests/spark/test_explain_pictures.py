@@ -81,7 +81,7 @@ def test_all_languages_as_pictures(spark: SparkSession, analyze: bool) -> None:
         ("rows in matches", "Time in tasks") if analyze else ("row-local",),
         ("in fact", "What the joins did") if analyze else ("about 10.0 per window", "not chosen"),
         ("found ", "by the statistics of the busiest part") if analyze else ("A before B", "not chosen"),
-        ("estimated for", "Factors over") if analyze else ("RECENCY 9", "live pattern"),
+        ("Estimated for", "factors over") if analyze else ("RECENCY 9", "live pattern"),
     ]
     for picture, words in zip(pictures, expected, strict=True):
         ElementTree.fromstring(picture)

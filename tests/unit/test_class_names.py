@@ -10,7 +10,7 @@ import episode
 
 KNOWN = {
     "Answer", "Asked", "Bound", "BoundQuery", "Branch", "Change", "Clock", "Comparison",
-    "Conjunct", "Conjunction", "Constant", "Disjunction", "Drawing", "Facts", "Held", "Histogram", "Input", "Named",
+    "Conjunct", "Conjunction", "Constant", "Disjunction", "Drawing", "Held", "Histogram", "Input", "Named",
     "Negation", "Origin", "Part", "Picture", "Place", "Planned", "Report", "Run", "Section", "Slice", "Snapshot",
     "Strategy", "Stream", "Variable",
 }  # fmt: skip

@@ -1,17 +1,13 @@
-"""What `explain` knows of one pattern of a query: its plan in words and as data, and what a run of it has shown."""
+"""The patterns of a query as `explain` shows them: the section of each, with what a run of it did."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any
 
 from episode.errors import EpisodeAnalysisError
 from episode.matchers.code.listing import code_lines
-from episode.plan.correlation.pairs import PairPlan
-from episode.plan.pattern import PatternPlan
-from episode.queries.language import Language
-from episode.queries.languages import language_of
+from episode.plan.sections import FactLine, Section, fact, lines_of
 from episode.queries.origins import PlacedPattern
 
 TEXT, HTML, SVG, NATIVE = "text", "html", "svg", "native"
@@ -20,51 +16,43 @@ FORMATS = (TEXT, HTML, SVG, NATIVE)
 
 @dataclass(frozen=True)
 class ExplainedPattern:
-    """One pattern. query: as it was parsed. lines: its plan in words. reasons: why it runs as it does (scan, shards).
+    """One pattern. code: what it is compiled to, for the format NATIVE."""
 
-    reports: what the matchers of a run did (JSON), if it was run; seconds: how long the whole run took. code: the code
-    that it is compiled to, if that is asked for.
-    """
-
-    query: Any
-    pattern: PatternPlan | PairPlan
-    lines: tuple[str, ...]
-    reasons: tuple[str, ...] = ()
-    reports: tuple[str, ...] | None = None
-    seconds: float | None = None
+    section: Section
     code: tuple[str, ...] = ()
 
     @property
-    def language(self) -> Language[Any]:
-        return language_of(self.query)
+    def lines(self) -> list[str]:
+        return [self.section.title, *self.code] if self.code else lines_of(self.section)
 
 
-def explained(placed: PlacedPattern, analyze: bool, format: str = TEXT) -> ExplainedPattern:
-    """A planned pattern, as `explain` shows it. analyze: run it, or compile it for the format NATIVE."""
-    planned, language = placed.planned, placed.language
-    reasons = tuple(planned.reasons)
-    words = (*language.explain(planned.pattern), *(f"  {reason}" for reason in reasons))
-    found = ExplainedPattern(placed.query, planned.pattern, words, reasons)
+def explain_pattern(placed: PlacedPattern, analyze: bool, format: str = TEXT) -> ExplainedPattern:
+    """Build the section of a planned pattern. analyze: run it, or compile it for the format NATIVE."""
+    planned = placed.planned
+    done = planned.analyzed() if analyze and format != NATIVE else None
+    section = placed.language.section(planned.pattern, None if done is None else done.reports, placed.query)
+    section = replace(section, blocks=(*section.blocks, *map(_reason, planned.reasons)))
     if format == NATIVE:
-        return replace(found, code=tuple(code_lines(planned.run.spec, analyze)))
-    if not analyze:
-        return found
-    done = planned.analyzed()
-    lines = (
-        *found.lines,
-        f"  analyzed: the whole run, with its scan and its shuffle, took {done.seconds:,.2f} s",
-        *language.explain_reports(planned.pattern, list(done.reports)),
-    )
-    return ExplainedPattern(found.query, found.pattern, lines, found.reasons, done.reports, done.seconds)
+        return ExplainedPattern(section, tuple(code_lines(planned.run.spec, analyze)))
+    if done is not None:
+        took = f"the whole run, with its scan and its shuffle, took {done.seconds:,.2f} s"
+        section = replace(section, run=(fact("analyzed", took), *section.run))
+    return ExplainedPattern(section)
+
+
+def _reason(reason: str) -> FactLine:
+    """Return why a pattern runs as it does (scan, shards) as a fact."""
+    name, colon, what = reason.partition(": ")
+    return fact(name, what) if colon else fact("run", reason, "{}")
 
 
 def text_of_all(patterns: Iterable[ExplainedPattern]) -> str:
-    """The plans of a query in words, or the code of its patterns."""
-    return "\n\n".join("\n".join((one.lines[0], *one.code) if one.code else one.lines) for one in patterns)
+    """Render the plans of a query as text, or the code of its patterns."""
+    return "\n\n".join("\n".join(one.lines) for one in patterns)
 
 
 def check_format(given: object) -> str:
-    """The format that is asked for, or an error that says which there are."""
+    """Return a format, or raise an error that lists the formats."""
     if given not in FORMATS:
         raise EpisodeAnalysisError(
             f"format={given!r}: there is no such format of a plan.", hint=f"There are: {', '.join(FORMATS)}."

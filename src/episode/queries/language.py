@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, Union
@@ -13,6 +13,7 @@ from episode.lang.syntax import Source, Span
 from episode.plan.output import Extent
 from episode.plan.pattern import RunOptions
 from episode.plan.schema import EventTable, InputSchema
+from episode.plan.sections import Section
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -92,12 +93,8 @@ class Language(ABC, Generic[Query]):
         key."""
 
     @abstractmethod
-    def explain(self, plan: Any) -> list[str]:
-        """Return the plan in words."""
-
-    @abstractmethod
-    def explain_reports(self, plan: Any, reports: list[str]) -> list[str]:
-        """Return what the matchers of a run did, in words, from their reports (JSON)."""
+    def section(self, plan: Any, reports: Sequence[str] | None = None, query: Query | None = None) -> Section:
+        """Build the section of `explain`. reports: of a run (JSON). query: to draw what the plan no longer has."""
 
     def table(self, query: Query) -> tuple[str, Span] | None:
         """The table of all events that the query itself names, and where it does."""

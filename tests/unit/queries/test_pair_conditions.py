@@ -21,6 +21,7 @@ from episode.plan.correlation.pairs import PairPlan
 from episode.plan.correlation.plan import CorrelationPlan, Strategy
 from episode.plan.pattern import RunOptions
 from episode.plan.schema import InputSchema
+from episode.plan.sections import lines_of
 from episode.queries.language import Given, Input
 from episode.queries.languages.correlation import Correlations, correlation_of
 
@@ -70,7 +71,7 @@ def bound(conditions: str) -> PairPlan:
 
 @pytest.mark.parametrize("condition", INSIDE)
 def test_tested_in_the_join(condition: str) -> None:
-    lines = Correlations().explain(bound(f"AND {condition}"))
+    lines = lines_of(Correlations().section(bound(f"AND {condition}")))
     assert f"  tested in the join: {condition}" in lines
     assert not any("after the join" in line for line in lines)
 
@@ -78,13 +79,13 @@ def test_tested_in_the_join(condition: str) -> None:
 @pytest.mark.parametrize("condition", AFTER)
 def test_tested_after_the_join(condition: str) -> None:
     written = f"({condition})" if " OR " in condition else condition
-    lines = Correlations().explain(bound(f"AND {written}"))
+    lines = lines_of(Correlations().section(bound(f"AND {written}")))
     assert f"  tested after the join: {written}" in lines
     assert not any("in the join" in line for line in lines)
 
 
 def test_both() -> None:
-    lines = Correlations().explain(bound("AND a.high < l.low AND l.top > 3 AND l.sold >= 2"))
+    lines = lines_of(Correlations().section(bound("AND a.high < l.low AND l.top > 3 AND l.sold >= 2")))
     assert "  tested in the join: a.high < l.low AND l.sold >= 2" in lines
     assert "  tested after the join: l.top > 3" in lines
 

@@ -245,21 +245,8 @@ class _Said:
         return ClosureCount(variable, empty, least, most, *(tuple(part) for part in parts))
 
 
-def collapse_lines(collapse: Collapse) -> list[str]:
-    """How final matches are counted, for `explain`."""
-    lines = ["collapsed results: one row for each intermediate match, with the number of matches that it stands for"]
-    if collapse.enumerated:
-        conditions = " AND ".join(collapse.enumerated)
-        return [*lines, f"  counted one by one, within the step budget, because of {conditions}"]
-    for alternative in collapse.alternatives:
-        for gap in alternative.gaps:
-            names = ", ".join(closure.variable for closure in gap)
-            lines.append(f"  choices of {names}: counted by dynamic programming{_cost(gap)}")
-    return lines
-
-
-def _cost(gap: tuple[ClosureCount, ...]) -> str:
-    """What counting takes for n events, beyond one step for each."""
+def counting_cost(gap: tuple[ClosureCount, ...]) -> str:
+    """Return how many steps counting takes for n events, beyond one for each."""
     if not any(closure.adjacent for closure in gap):
         return ", n steps"
     return ", n log n steps" if all(_is_by_order(closure) for closure in gap) else ", a step for each pair of events"

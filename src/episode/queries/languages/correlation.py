@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -9,14 +10,14 @@ from episode.lang.correlation.syntax import Correlation, Recency
 from episode.lang.statement import Statement
 from episode.lang.syntax import Source
 from episode.plan.correlation.conditions import PairTest, pair_tests
-from episode.plan.correlation.explain import explain_correlation
+from episode.plan.correlation.explain import correlation_section
 from episode.plan.correlation.inputs import joint_input
 from episode.plan.correlation.pairs import PairPlan, PairSide, equal_keys
 from episode.plan.correlation.plan import CorrelationPlan, Strategy
-from episode.plan.correlation.report import explain_reports
 from episode.plan.event_time import in_units_of_time
 from episode.plan.parameters import bound_duration
 from episode.plan.pattern import RunOptions
+from episode.plan.sections import Section
 from episode.plan.situations.plan import EARLIEST
 from episode.queries.language import ARCHIVE, LIVE, Given, Input, Language
 
@@ -84,19 +85,18 @@ class Correlations(Language[Correlation]):
 
         return correlation_spec(plan, schema, limit)
 
-    def explain(self, plan: PairPlan) -> list[str]:
+    def section(
+        self, plan: PairPlan, reports: Sequence[str] | None = None, query: Correlation | None = None
+    ) -> Section:
         from episode.queries.languages import language_of_plan
 
         written = plan.source.written(plan.duration.span) or str(plan.recency)
         inside = [one.text for one in plan.conditions if isinstance(one, PairTest)]
         after = [one for one in plan.conditions if isinstance(one, str)]
-        own = explain_correlation(plan.plan, plan.inputs, written, inside, after)
-        for role, side in ((LIVE, plan.live), (ARCHIVE, plan.archive)):
-            own += [f"  {role} pattern:", *(f"    {line}" for line in language_of_plan(side).explain(side))]
-        return own
-
-    def explain_reports(self, plan: PairPlan, reports: list[str]) -> list[str]:
-        return explain_reports(reports)
+        own = correlation_section(plan.plan, plan.inputs, written, inside, after, reports)
+        sides = ((LIVE, plan.live, query and query.live), (ARCHIVE, plan.archive, query and query.archive))
+        parts = ((role, language_of_plan(side).section(side, query=asked)) for role, side, asked in sides)
+        return replace(own, parts=tuple(parts))
 
 
 def correlation_of(statement: Statement, recency: Recency) -> tuple[Correlation, bool]:

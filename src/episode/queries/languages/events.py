@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -11,17 +11,17 @@ from episode.lang.events.syntax import EventQuery, Interval, Strategy, classes_o
 from episode.lang.syntax import Source, Span
 from episode.plan.event_time import time_column
 from episode.plan.events.aggregated import BUCKET_END, BUCKET_START, AggregatedPlan, plan_aggregated
-from episode.plan.events.aggregated_explain import explain_aggregated, explain_aggregated_reports
 from episode.plan.events.classes import EventClasses, declared_time, one_stream_of
 from episode.plan.events.counting import Collapsed
-from episode.plan.events.explain import explain_event_pattern, explain_reports
+from episode.plan.events.explain import aggregated_section, event_section
 from episode.plan.events.imprecise import check_aggregated, duration_of, imprecise_times
-from episode.plan.events.plan import EventPlan, EventReport, plan_event_pattern
+from episode.plan.events.plan import EventPlan, plan_event_pattern
 from episode.plan.events.postponed import AUTO
 from episode.plan.events.returns import MATCH_END, MATCH_START, EventTimes
 from episode.plan.output import COUNT, FIRST, Extent, key_at, measure_named, with_atoms
 from episode.plan.pattern import STEP_BUDGET, PatternPlan, RunOptions
 from episode.plan.schema import EventTable, InputSchema, key_columns, quote
+from episode.plan.sections import Section
 from episode.queries.language import Given, Input, Language
 
 if TYPE_CHECKING:
@@ -125,13 +125,15 @@ class EventPatterns(Language[EventQuery]):
             return AggregatedSpec(plan.for_workers(), schema, limit)
         return EventPatternSpec(plan.for_workers(), schema, plan.step_budget, limit)
 
-    def explain(self, plan: EventPlan | AggregatedPlan) -> list[str]:
-        return explain_aggregated(plan) if isinstance(plan, AggregatedPlan) else explain_event_pattern(plan)
-
-    def explain_reports(self, plan: EventPlan | AggregatedPlan, reports: list[str]) -> list[str]:
+    def section(
+        self,
+        plan: EventPlan | AggregatedPlan,
+        reports: Sequence[str] | None = None,
+        query: EventQuery | None = None,
+    ) -> Section:
         if isinstance(plan, AggregatedPlan):
-            return explain_aggregated_reports(plan, reports)
-        return explain_reports(plan, [EventReport.from_json(one) for one in reports])
+            return aggregated_section(plan, reports)
+        return event_section(plan, reports)
 
     def warn_of_rows(self, query: EventQuery, given: Given, rows: Rows) -> None:
         from episode.queries.class_names import warn_of_class_names

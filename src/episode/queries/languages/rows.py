@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -19,15 +20,15 @@ from episode.plan.output import (
     with_atoms,
 )
 from episode.plan.pattern import PatternPlan, RunOptions
-from episode.plan.rows.explain import explain_row_pattern
+from episode.plan.rows.explain import row_section
 from episode.plan.rows.plan import RowPatternPlan, plan_row_pattern
-from episode.plan.rows.report import explain_row_reports
 from episode.plan.rows.stream import (
     in_order_of_time,
     with_hidden_times,
     with_match_times,
 )
 from episode.plan.schema import quote
+from episode.plan.sections import Section
 from episode.queries.language import ARCHIVE, LIVE, Given, Input, Language
 
 if TYPE_CHECKING:
@@ -67,11 +68,10 @@ class RowPatterns(Language[MatchRecognize]):
 
         return RowPatternSpec(plan.for_workers(), schema, plan.step_budget, limit)
 
-    def explain(self, plan: RowPatternPlan) -> list[str]:
-        return explain_row_pattern(plan)
-
-    def explain_reports(self, plan: RowPatternPlan, reports: list[str]) -> list[str]:
-        return explain_row_reports(plan, reports)
+    def section(
+        self, plan: RowPatternPlan, reports: Sequence[str] | None = None, query: MatchRecognize | None = None
+    ) -> Section:
+        return row_section(plan, None if query is None else query.pattern, reports)
 
     def with_extent(self, plan: RowPatternPlan) -> tuple[PatternPlan, Extent]:
         """Rows are in order of time, or against it: so the times are those of the first and the last row."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from episode.lang.situations.syntax import SituationQuery
@@ -10,10 +11,10 @@ from episode.plan.event_time import time_column
 from episode.plan.output import Extent, Place, key_at, measure_named, with_atoms
 from episode.plan.pattern import PatternPlan, RunOptions
 from episode.plan.schema import key_columns
-from episode.plan.situations.explain import explain_searches, explain_situation_pattern
+from episode.plan.sections import Section
+from episode.plan.situations.explain import situation_section
 from episode.plan.situations.plan import (
     SituationPlan,
-    SituationReport,
     plan_situation_pattern,
 )
 from episode.plan.situations.returns import DETECTED_AT, MATCH_START
@@ -54,11 +55,10 @@ class SituationPatterns(Language[SituationQuery]):
 
         return SituationPatternSpec(plan.for_workers(), schema, limit)
 
-    def explain(self, plan: SituationPlan) -> list[str]:
-        return explain_situation_pattern(plan)
-
-    def explain_reports(self, plan: SituationPlan, reports: list[str]) -> list[str]:
-        return explain_searches(plan, [SituationReport.from_json(one) for one in reports])
+    def section(
+        self, plan: SituationPlan, reports: Sequence[str] | None = None, query: SituationQuery | None = None
+    ) -> Section:
+        return situation_section(plan, reports)
 
     def with_extent(self, plan: SituationPlan) -> tuple[PatternPlan, Extent]:
         """From the first start to the moment when the match was certain."""

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from episode.lang.rows.syntax import PatternWindow
 from episode.lang.syntax import Source
 from episode.plan.pattern import PatternPlan, RunOptions
-from episode.plan.rows.explain import explain_window
-from episode.plan.rows.report import explain_row_reports
+from episode.plan.rows.explain import row_section
 from episode.plan.rows.windows import WindowPlan, plan_window
+from episode.plan.sections import Section
 from episode.queries.language import Given, Input, Language
 
 if TYPE_CHECKING:
@@ -38,8 +39,7 @@ class RowPatternsInWindows(Language[PatternWindow]):
 
         return WindowSpec(plan.for_workers(), schema, plan.step_budget, limit)
 
-    def explain(self, plan: WindowPlan) -> list[str]:
-        return explain_window(plan)
-
-    def explain_reports(self, plan: WindowPlan, reports: list[str]) -> list[str]:
-        return explain_row_reports(plan, reports)
+    def section(
+        self, plan: WindowPlan, reports: Sequence[str] | None = None, query: PatternWindow | None = None
+    ) -> Section:
+        return row_section(plan, None if query is None else query.clause.pattern, reports)

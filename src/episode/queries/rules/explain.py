@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from episode.matchers.rules.one_rule import RuleSetReport
 from episode.plan.expressions import render
+from episode.plan.sections import indent, lines_of
 from episode.queries.rules.binding import BoundRule
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def explain_rules(
     if reports is not None:
         lines += [f"  {line}" for line in _ran([RuleSetReport.from_json(one) for one in reports])]
     for rule in rules:
-        lines += [f"  rule {rule.name}:", *(f"    {line}" for line in rule.parsed.language.explain(rule.plan))]
+        lines += [f"  rule {rule.name}:", *indent(lines_of(rule.parsed.language.section(rule.plan)), 2)]
     return lines
 
 

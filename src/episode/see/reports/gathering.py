@@ -11,7 +11,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from episode.errors import EpisodeError, EpisodeUnsupportedError, install
-from episode.queries.explaining import explained
+from episode.queries.explaining import explain_pattern
 from episode.queries.origins import Origin, PlacedPattern, origin_of
 from episode.see.inspecting import Inspected, inspected
 from episode.see.reports.charts import length_bins, time_bins
@@ -265,10 +265,9 @@ def _spacing(found: MatchPart, rows: InputPart) -> float:
 
 def _plan(placed: PlacedPattern) -> str:
     from episode.see.pictures.plans.html import fragment
-    from episode.see.pictures.plans.sections import section_of
 
-    one = explained(placed, analyze=False)
-    return fragment([section_of(one)], "\n".join(one.lines))
+    one = explain_pattern(placed, analyze=False)
+    return fragment([one.section], "\n".join(one.lines))
 
 
 def _inputs(placed: PlacedPattern, sides: tuple[Inspected, ...]) -> tuple[InputPart, ...]:

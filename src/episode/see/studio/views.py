@@ -147,12 +147,12 @@ def plot(runs: Runs, run: Run, wish: Mapping[str, Any], width: int) -> dict[str,
 
 def plan(runs: Runs, run: Run, analyze: bool) -> str:
     """The plans of all patterns as HTML: pictures, tables, words. analyze: they are run, and say what they did."""
-    from episode.queries.explaining import explained
-    from episode.see.pictures.plans.shown import PlanPage, shown
+    from episode.queries.explaining import explain_pattern
+    from episode.see.pictures.plans.formats import PlanPage, render
 
     patterns = _origin(run).patterns
     with runs.jobs(run):
-        page = shown([explained(placed, analyze) for placed in patterns], "", "html")
+        page = render([explain_pattern(placed, analyze) for placed in patterns], "", "html")
     assert isinstance(page, PlanPage)
     return page.fragment
 

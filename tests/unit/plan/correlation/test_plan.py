@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from episode.plan.correlation.explain import correlation_run
 from episode.plan.correlation.plan import Factors, Strategy, cost
-from episode.plan.correlation.report import Change, CorrelationReport, explain_reports
+from episode.plan.correlation.report import Change, CorrelationReport
+from episode.plan.sections import Section, lines_of
 
 FACTORS = Factors(
     rows=1000, live_row=2.0, archive_row=3.0, live_asked=5.0, archive_asked=7.0, pair=0.5,
@@ -40,9 +42,9 @@ def test_a_report_goes_to_the_driver_and_into_words() -> None:
         changes=(Change(2, Strategy.EAGER, Strategy.LIVE_FIRST, 0.004, 0.001),),
     )
     assert CorrelationReport.from_json(report.to_json()) == report
-    text = "\n".join(explain_reports([report.to_json(), report.to_json()]))
+    text = "\n".join(lines_of(Section("", correlation_run([report.to_json(), report.to_json()]))))
     assert "live first: 14 rounds, 1.000 s" in text
     assert "M_l = 10, M_a = 20, M_j = 40" in text
     assert "estimated live first: 1.00 ms for these rows (taken)" in text
     assert "after round 2: live first in place of eager (estimated 1.00 ms against 4.00 ms)" in text
-    assert explain_reports([]) == []
+    assert correlation_run([]) == ()

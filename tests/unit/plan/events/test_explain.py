@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from episode.matchers.events import adapt as event_adapt
@@ -10,8 +12,10 @@ from episode.matchers.events.spec import EventPatternSpec
 from episode.matchers.running import LocalRun
 from episode.plan.events.cost import PhysicalPlan, search
 from episode.plan.events.cost import default_statistics as defaults
-from episode.plan.events.explain import explain_reports, plan_words
+from episode.plan.events.explain import event_section
+from episode.plan.events.physical_plan import plan_words
 from episode.plan.events.plan import EventReport
+from episode.plan.sections import lines_of
 from tests.reference.event_patterns import Event
 from tests.support.events import spec_of, table_of
 
@@ -24,7 +28,7 @@ def reported(spec: EventPatternSpec, kinds: str) -> list[str]:
     report = running.matcher.report()
     carried = EventReport.from_json(report.to_json())
     assert carried == report
-    return explain_reports(spec.plan, [carried])
+    return lines_of(replace(event_section(spec.plan, [report.to_json()]), blocks=()))[1:]
 
 
 def test_a_change_says_which_plan_was_taken(monkeypatch: pytest.MonkeyPatch) -> None:

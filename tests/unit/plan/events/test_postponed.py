@@ -8,10 +8,11 @@ from episode.errors import EpisodeAnalysisError, EpisodeError, EpisodeUnsupporte
 from episode.lang.events.parser import parse_event_query
 from episode.plan.events.classes import EventClasses
 from episode.plan.events.cost import Statistics, search
-from episode.plan.events.explain import explain_event_pattern
+from episode.plan.events.explain import event_section
 from episode.plan.events.plan import EventPlan, plan_event_pattern
 from episode.plan.events.returns import EventTimes
 from episode.plan.schema import InputSchema
+from episode.plan.sections import lines_of
 from episode.queries.options import Options
 
 TYPES = {"ts": "bigint", "type": "string", "x": "bigint", "d": "double", "p": "decimal(10,2)", "s": "string"}
@@ -25,7 +26,7 @@ def planned(text: str, closure: str = "auto") -> EventPlan:
 
 
 def closure_lines(plan: EventPlan) -> list[str]:
-    lines = [line.strip() for line in explain_event_pattern(plan)]
+    lines = [line.strip() for line in lines_of(event_section(plan))]
     first = next(number for number, line in enumerate(lines) if line.startswith("closures:"))
     return lines[first : first + 3]
 

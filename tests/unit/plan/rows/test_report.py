@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from episode.lang.rows.parser import parse_clause
+from episode.plan.rows.explain import row_section
 from episode.plan.rows.plan import plan_row_pattern
-from episode.plan.rows.report import RowReport, explain_row_reports, sum_of
+from episode.plan.rows.report import RowReport, sum_of
 from episode.plan.schema import InputSchema
+from episode.plan.sections import lines_of
 
 PLAN = plan_row_pattern(
     parse_clause("ORDER BY ts MEASURES count(*) AS n PATTERN (A B+ A?) DEFINE B AS B.v > 5"),
@@ -18,6 +20,10 @@ ONE = RowReport(
     parts=1, rows=1000, matches=10, attempts=20, steps=70, taken=(10, 30, 0, 0, 4, 0), counted=1000,
     offered=(1000, 250), tried=(20, 60, 0, 0, 9, 0), refused=(0, 30, 0, 0, 5, 0), seconds=SECONDS,
 )  # fmt: skip
+
+
+def explain_run(reports: list[str]) -> list[str]:
+    return lines_of(replace(row_section(PLAN, reports=reports), blocks=()))[1:]
 
 
 def test_reports_are_added_up() -> None:
@@ -31,7 +37,7 @@ def test_reports_are_added_up() -> None:
 
 
 def test_words() -> None:
-    assert explain_row_reports(PLAN, [ONE.to_json()]) == [
+    assert explain_run([ONE.to_json()]) == [
         "  run: 1 part of the input, 1,000 rows, 10 matches",
         "    attempts: at 20 start rows, 70 steps (3.5 for each)",
         "    rows by label (in matches; and of all rows those that satisfy the row-local conditions):",
@@ -43,10 +49,10 @@ def test_words() -> None:
         "        4  match  A: 9 tried, 4 taken",
         "    time in tasks: 2.000 s: scan or unpack 12%, order 25%, prepare 12%, match 38%, assemble 12%",
     ]
-    assert explain_row_reports(PLAN, []) == ["  run: there were no events"]
+    assert explain_run([]) == ["  run: there were no events"]
 
 
 def test_what_was_not_counted() -> None:
-    lines = explain_row_reports(PLAN, [replace(ONE, counted=0).to_json()])
+    lines = explain_run([replace(ONE, counted=0).to_json()])
     assert "      B: 30; not counted" in lines
     assert not any("tried" in line for line in lines)

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pyarrow as pa
 
 from episode.matchers.running import LocalRun
-from episode.plan.situations.explain import explain_searches
-from episode.plan.situations.plan import SituationReport, SymbolSearches
+from episode.plan.sections import lines_of
+from episode.plan.situations.explain import situation_section
+from episode.plan.situations.plan import SituationPlan, SituationReport, SymbolSearches
 from tests.support.situations import SCHEMA, spec_of
 
 PLAN = spec_of("FROM t DEFINE A AS a, B AS b, C AS c PATTERN A before B AND B before C RETURN count(A.n) AS n").plan
+
+
+def explain_searches(plan: SituationPlan, reports: list[SituationReport]) -> list[str]:
+    section = situation_section(plan, [report.to_json() for report in reports])
+    return lines_of(replace(section, blocks=()))[1:]
 
 
 def test_a_report_is_carried_as_it_is() -> None:

@@ -1,6 +1,6 @@
-"""Elements of SVG, how much room text takes, and drawings that are put together of them.
+"""Elements of SVG, the room that text takes, drawings made of both, and their colours and fonts.
 
-No font is known where a picture is made: widths are estimated, a little too wide.
+The font of a reader is not known: widths are estimated, a little too wide.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ _NARROW, _WIDE = frozenset("iljtf.,:;|!'()[]{} I-1"), frozenset("mwMWCDGHNOQRU%@
 
 
 def width_of(text: str, size: float = SANS_SIZE, code: bool = False) -> float:
-    """How wide a text is, about."""
+    """Estimate the width of a text."""
     if code:
         return len(text) * size * _CODE_WIDTH
     return sum(0.36 if sign in _NARROW else 0.8 if sign in _WIDE else 0.585 for sign in text) * size
 
 
-def wrapped(text: str, width: float, size: float = SANS_SIZE, code: bool = False) -> list[str]:
-    """Lines of a text that are not wider, broken between words, and within a word only if it is too long itself."""
+def wrap(text: str, width: float, size: float = SANS_SIZE, code: bool = False) -> list[str]:
+    """Break a text into lines that fit, between words, and within a word only if it is too long itself."""
     lines: list[str] = []
     line = ""
     for word in text.split(" "):
@@ -43,7 +43,7 @@ def wrapped(text: str, width: float, size: float = SANS_SIZE, code: bool = False
 
 
 def element(tag: str, content: str = "", **attributes: object) -> str:
-    """An element; names of attributes have _ in place of -, and class_ is class. content: as it is, not escaped."""
+    """Write an element; names of attributes have _ in place of -, and class_ is class. content: not escaped."""
     shown = "".join(
         f' {name.rstrip("_").replace("_", "-")}="{_value(value)}"'
         for name, value in attributes.items()
@@ -60,7 +60,7 @@ def _value(value: object) -> str:
 
 @dataclass
 class Drawing:
-    """Elements within a width and a height, from the left upper corner on."""
+    """Elements within a width and a height; the upper left corner is (0, 0)."""
 
     width: float = 0.0
     height: float = 0.0
@@ -70,7 +70,7 @@ class Drawing:
         self.parts += parts
 
     def text(self, x: float, y: float, content: str, kind: str = "", anchor: str | None = None) -> None:
-        """A line of text; kind: its classes."""
+        """Add a line of text; kind: its classes."""
         self.add(element("text", escape(content), x=x, y=y, class_=kind or None, text_anchor=anchor))
 
     def line(self, points: Iterable[tuple[float, float]], kind: str = "rail") -> None:
@@ -81,7 +81,7 @@ class Drawing:
         self.add(element("path", d=data, class_=kind))
 
     def arrow(self, x: float, y: float, towards: str = "right", kind: str = "head") -> None:
-        """The head of an arrow, with its tip at a point."""
+        """Add the head of an arrow, with its tip at a point."""
         dx = {"right": -7.0, "left": 7.0}.get(towards)
         if dx is None:
             dy = -7.0 if towards == "down" else 7.0
@@ -95,11 +95,99 @@ class Drawing:
         self.add(element("rect", x=x, y=y, width=width, height=height, rx=round_, class_=kind))
 
     def put(self, other: Drawing, x: float, y: float) -> None:
-        """Another drawing, moved to a place."""
+        """Add another drawing at a place."""
         self.add(element("g", "".join(other.parts), transform=f"translate({_value(x)} {_value(y)})"))
 
     def group(self, kind: str, title: str, begin: int) -> None:
-        """Make a group of all that was added from a place on, with a title that says what it is."""
+        """Group all parts from a number on, under a title that names them."""
         inner = "".join(self.parts[begin:])
         del self.parts[begin:]
         self.add(element("g", element("title", escape(title)) + inner, class_=kind))
+
+
+# Colours and fonts, on a light and on a dark background. Every fact is also written: none is shown by colour alone.
+#
+# Rules begin with the class of our pictures, so that they leave the rest of a page alone. Colours are plain: programs
+# other than browsers that draw SVG know neither variables nor media queries.
+
+
+PICTURE, PAGE = "episode-plan", "episode-plan-page"
+"""The class of an SVG, and of the HTML around it."""
+
+_SANS = "font-family: system-ui, 'Segoe UI', 'DejaVu Sans', Helvetica, Arial, sans-serif"
+_CODE = "font-family: ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace"
+
+_LIGHT = {
+    "paper": "#ffffff", "ink": "#1b1f24", "soft": "#57606a", "line": "#8c959f", "faint": "#d0d7de", "fill": "#f6f8fa",
+    "local": "#ddf4ff", "local line": "#0969da", "residual": "#fff8c5", "residual line": "#9a6700",
+    "strong": "#1a7f37", "strong fill": "#dafbe1", "bar": "#8c959f", "no": "#cf222e",
+}  # fmt: skip
+_DARK = {
+    "paper": "#0d1117", "ink": "#e6edf3", "soft": "#a6b0bb", "line": "#7d8590", "faint": "#30363d", "fill": "#161b22",
+    "local": "#0c2d6b", "local line": "#79c0ff", "residual": "#4b2900", "residual line": "#e3b341",
+    "strong": "#56d364", "strong fill": "#0f5323", "bar": "#6e7681", "no": "#ff7b72",
+}  # fmt: skip
+
+_SVG = """
+.{root} text {{ {sans}; font-size: 13px; fill: {ink}; stroke: none }}
+.{root} .code {{ {code}; font-size: 12.5px }}
+.{root} .small {{ font-size: 11px; fill: {soft} }}
+.{root} .number {{ font-size: 11px; fill: {soft} }}
+.{root} .title {{ font-size: 16px; font-weight: 600 }}
+.{root} .caption {{ font-size: 13px; font-weight: 600; fill: {soft} }}
+.{root} .name {{ font-weight: 600 }}
+.{root} .no {{ fill: {no} }}
+.{root} .chosen {{ fill: {strong}; font-weight: 600 }}
+.{root} .paper {{ fill: {paper}; stroke: {faint} }}
+.{root} .rail {{ fill: none; stroke: {line}; stroke-width: 1.5 }}
+.{root} .preferred {{ fill: none; stroke: {ink}; stroke-width: 2.5 }}
+.{root} .head {{ fill: {ink}; stroke: none }}
+.{root} .rule {{ stroke: {faint}; stroke-width: 1; fill: none }}
+.{root} .any {{ fill: {fill}; stroke: {line}; stroke-width: 1.5 }}
+.{root} .local {{ fill: {local}; stroke: {local line}; stroke-width: 1.5 }}
+.{root} .residual {{ fill: {residual}; stroke: {residual line}; stroke-width: 1.5; stroke-dasharray: 5 3 }}
+.{root} .frame {{ fill: none; stroke: {line}; stroke-width: 1; stroke-dasharray: 2 3 }}
+.{root} .end {{ fill: {paper}; stroke: {ink}; stroke-width: 2 }}
+.{root} .dot {{ fill: {ink}; stroke: none }}
+.{root} .node {{ fill: {fill}; stroke: {line}; stroke-width: 1.5 }}
+.{root} .accepting {{ fill: {strong fill}; stroke: {strong}; stroke-width: 1.5 }}
+.{root} .bar {{ fill: {bar}; stroke: none }}
+.{root} .strong {{ fill: {strong}; stroke: none }}
+.{root} .one {{ fill: {local line}; stroke: none }}
+.{root} .two {{ fill: {residual line}; stroke: none }}
+.{root} .band {{ fill: {strong fill}; stroke: {strong}; stroke-width: 1; stroke-dasharray: 4 3 }}
+"""
+
+_PAGE = """
+.{root} {{ {sans}; color: {ink}; background: {paper}; line-height: 1.45 }}
+.{root} pre {{ {code}; color: {ink}; background: {fill}; border: 1px solid {faint}; border-radius: 6px;
+  padding: .8em; overflow: auto }}
+.{root} table {{ border-collapse: collapse; margin: 1em 0; font-size: 90% }}
+.{root} caption {{ text-align: left; font-weight: 600; padding: .2em 0 }}
+.{root} th {{ text-align: left; border-bottom: 2px solid {line}; padding: .3em .8em .3em 0; background: none;
+  color: {ink} }}
+.{root} td {{ border-bottom: 1px solid {faint}; padding: .3em .8em .3em 0; vertical-align: top; text-align: left;
+  background: none; color: {ink} }}
+.{root} td.code {{ {code} }}
+.{root} td:nth-child(2) {{ min-width: 4em }}
+.{root} td.number {{ text-align: right; font-variant-numeric: tabular-nums }}
+.{root} tr.strong td {{ font-weight: 600; color: {strong} }}
+.{root} .cost {{ display: inline-block; height: .8em; min-width: 1px; background: {bar}; margin-right: .5em }}
+.{root} tr.strong .cost {{ background: {strong} }}
+.{root} h1, .{root} h2, .{root} h3 {{ font-size: 1.25em; margin: 1.2em 0 .4em }}
+.{root} figure {{ margin: 1em 0; overflow-x: auto }}
+.{root} figcaption {{ font-weight: 600; color: {soft} }}
+.{root} dl {{ display: grid; grid-template-columns: max-content auto; gap: .2em 1em; margin: 1em 0 }}
+.{root} dt {{ font-weight: 600 }}
+.{root} dd {{ margin: 0 }}
+.{root} svg {{ max-width: 100%; height: auto }}
+"""
+
+
+def _rules(sheet: str, root: str) -> str:
+    fonts = {"root": root, "sans": _SANS, "code": _CODE}
+    light, dark = (sheet.format(**fonts, **colours).strip() for colours in (_LIGHT, _DARK))
+    return f"{light}\n@media (prefers-color-scheme: dark) {{\n{dark}\n}}"
+
+
+SVG_RULES, PAGE_RULES = _rules(_SVG, PICTURE), _rules(_PAGE, PAGE)

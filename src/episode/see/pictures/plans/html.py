@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from html import escape
 
-from episode.see.pictures.plans.blocks import Bar, Block, Diagram, Facts, Section, Table
-from episode.see.pictures.plans.drawing import element
-from episode.see.pictures.plans.style import PAGE, PAGE_RULES
-from episode.see.pictures.plans.svg import enclosed
+from episode.plan.sections import Bar, Diagram, FactLine, Section, Table, lines_of
+from episode.see.pictures.plans.diagrams import draw
+from episode.see.pictures.plans.drawing import PAGE, PAGE_RULES, element
+from episode.see.pictures.plans.svg import PictureBlock, blocks_of, caption_of, enclose, greatest_of, parts_of
 
 _BAR_EMS = 9.0
 
 
 def page(sections: list[Section], title: str, text: str) -> str:
-    """A whole page; it needs nothing beside itself."""
+    """Render a whole page, which needs no other files."""
     head = (
         '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{escape(title)}</title>"
@@ -25,7 +25,7 @@ def page(sections: list[Section], title: str, text: str) -> str:
 
 
 def fragment(sections: list[Section], text: str, heading: int = 3, opened: bool = False) -> str:
-    """Pictures, tables, and the plan in words, which is open at once or folded. heading: the level of headings."""
+    """Render pictures, tables, and the text, which is open or folded. heading: the level of headings."""
     shown = "".join(_section(section, heading) for section in sections)
     words = element("details", f"<summary>The plan in words</summary>{element('pre', escape(text))}")
     if opened:
@@ -35,16 +35,17 @@ def fragment(sections: list[Section], text: str, heading: int = 3, opened: bool 
 
 def _section(section: Section, heading: int) -> str:
     title = element(f"h{min(heading, 6)}", escape(section.title))
-    blocks = "".join(_block(block, section) for block in section.blocks)
-    parts = "".join(_section(part, heading + 1) for part in section.parts)
+    blocks = "".join(_block(block, section) for block in blocks_of(section))
+    parts = "".join(_section(part, heading + 1) for part in parts_of(section))
     return element("section", title + blocks + parts)
 
 
-def _block(block: Block, section: Section) -> str:
+def _block(block: PictureBlock, section: Section) -> str:
     if isinstance(block, Diagram):
-        svg = enclosed(block.drawing, f"{block.caption}: {section.title}", section.text)
-        return element("figure", element("figcaption", escape(block.caption)) + svg)
-    if isinstance(block, Facts):
+        caption = caption_of(block)
+        svg = enclose(draw(block.data), f"{caption}: {section.title}", "\n".join(lines_of(section)))
+        return element("figure", element("figcaption", escape(caption)) + svg)
+    if isinstance(block, FactLine):
         return element(
             "dl", "".join(element("dt", escape(name)) + element("dd", escape(it)) for name, it in block.items)
         )
@@ -53,15 +54,19 @@ def _block(block: Block, section: Section) -> str:
 
 def _table(table: Table) -> str:
     headings = "".join(element("th", escape(column.name) or "&#8203;", scope="col") for column in table.columns)
-    rows = []
+    rows, greatest = [], greatest_of(table)
     for number, row in enumerate(table.rows):
         cells = []
         for cell, column in zip(row, table.columns, strict=True):
             if isinstance(cell, Bar):
-                bar = element("span", "&#8203;", class_="cost", style=f"width: {cell.share * _BAR_EMS:.2f}em")
+                bar = element(
+                    "span", "&#8203;", class_="cost", style=f"width: {cell.value / greatest * _BAR_EMS:.2f}em"
+                )
                 cells.append(element("td", bar + escape(cell.text), class_=column.kind))
             else:
                 cells.append(element("td", escape(cell).replace("\n", "<br>") or "&#8203;", class_=column.kind))
         rows.append(element("tr", "".join(cells), class_="strong" if number in table.strong else None))
+    if table.left_out:
+        rows.append(element("tr", element("td", f"… {table.left_out:,} more", colspan=len(table.columns))))
     head = element("thead", element("tr", headings))
-    return element("table", element("caption", escape(table.caption)) + head + element("tbody", "".join(rows)))
+    return element("table", element("caption", escape(caption_of(table))) + head + element("tbody", "".join(rows)))

@@ -1,49 +1,30 @@
-"""Row patterns as railroad diagrams: who follows the rails from the left to the right has a match.
+"""Rails of a pattern as a railroad diagram: a path from the left to the right is a match.
 
-At a switch the preferred way is the thick one; alternatives have numbers in order of preference. A part is entered and
-left at the height of its rail; it knows how far it reaches above and below it.
+At a switch the preferred way is thick; alternatives are numbered in order of preference. A part begins and ends at the
+height of its rail, and knows how far it extends above and below.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
-from episode.lang.rows.syntax import (
-    Alternation,
-    Anchor,
-    Concatenation,
-    Exclusion,
-    Label,
-    Pattern,
-    Permutation,
-    Quantified,
-)
+from episode.plan.sections import Rail, RailChoice, RailLoop, RailRow, RailStop
 from episode.see.pictures.plans.drawing import CODE_SIZE, SMALL_SIZE, Drawing, width_of
 
 GAP, ARC, HALF = 22.0, 10.0, 15.0
-"""Between two parts; the radius of a turn; half the height of a box."""
+"""The distance of two parts; the radius of a turn; half the height of a box."""
 _DOWN, _ON = f"q {ARC} 0 {ARC} {ARC}", f"q 0 {ARC} {ARC} {ARC}"
 _UP, _OFF = f"q {ARC} 0 {ARC} -{ARC}", f"q 0 -{ARC} {ARC} -{ARC}"
-"""Turns of a rail that goes to the right: down, and on from there; up, and on from there."""
+"""Turns of a rail to the right: down, then right again; up, then right again."""
 CAPTION = 14.0
 MOST_WIDE = 900.0
 MOST_PARTS = 150
-"""A pattern of more labels is drawn so far."""
-
-
-@dataclass(frozen=True)
-class LabelBox:
-    """How a label is shown: the kind of its box, what it is in words, and lines below it."""
-
-    kind: str
-    title: str
-    lines: tuple[str, ...] = ()
+"""Labels that are drawn; the rest of a longer pattern is left out."""
 
 
 class Part(ABC):
-    """A stretch of rail. up, down: how far it reaches above and below its rail."""
+    """A stretch of rail. up, down: how far it extends above and below the rail."""
 
     width: float
     up: float
@@ -51,27 +32,27 @@ class Part(ABC):
 
     @abstractmethod
     def draw(self, on: Drawing, x: float, y: float, rail: str) -> None:
-        """With the rail at height y, from x on; rail: its kind, where there is nothing to choose."""
+        """Draw it from (x, y) on. rail: the kind of its rail outside of choices."""
 
 
 class _Box(Part):
-    def __init__(self, text: str, box: LabelBox, round_: float = 6.0) -> None:
-        self.text, self.box, self.round_ = text, box, round_
-        below = max([width_of(line, SMALL_SIZE) for line in box.lines], default=0.0)
-        self.width = max(width_of(text, CODE_SIZE, code=True) + 24.0, below, 34.0)
-        self.up, self.down = HALF, HALF + CAPTION * len(box.lines) + (3.0 if box.lines else 0.0)
+    def __init__(self, stop: RailStop) -> None:
+        self.stop = stop
+        below = max([width_of(line, SMALL_SIZE) for line in stop.notes], default=0.0)
+        self.width = max(width_of(stop.text, CODE_SIZE, code=True) + 24.0, below, 34.0)
+        self.up, self.down = HALF, HALF + CAPTION * len(stop.notes) + (3.0 if stop.notes else 0.0)
 
     def draw(self, on: Drawing, x: float, y: float, rail: str) -> None:
-        begin = len(on.parts)
-        wide = width_of(self.text, CODE_SIZE, code=True) + 24.0
+        begin, stop = len(on.parts), self.stop
+        wide = width_of(stop.text, CODE_SIZE, code=True) + 24.0
         left = x + (self.width - wide) / 2
         on.line([(x, y), (left, y)], rail)
         on.line([(left + wide, y), (x + self.width, y)], rail)
-        on.box(left, y - HALF, wide, 2 * HALF, self.box.kind, self.round_)
-        on.text(left + wide / 2, y + 4.5, self.text, "code name", "middle")
-        for number, line in enumerate(self.box.lines):
+        on.box(left, y - HALF, wide, 2 * HALF, stop.kind, 15.0 if stop.round_ else 6.0)
+        on.text(left + wide / 2, y + 4.5, stop.text, "code name", "middle")
+        for number, line in enumerate(stop.notes):
             on.text(x + self.width / 2, y + HALF + CAPTION * (number + 1) - 1.0, line, "number", "middle")
-        on.group("label", self.box.title, begin)
+        on.group("label", stop.title, begin)
 
 
 class _Nothing(Part):
@@ -160,20 +141,18 @@ class _Choice(Part):
 
 
 class _Repeated(Part):
-    """A part that may come again (above), may be passed over (below), or both."""
+    """A part that may repeat (above), may be skipped (below), or both."""
 
-    def __init__(self, part: Part, node: Quantified, words: str) -> None:
-        self.part, self.node = part, node
-        self.again = node.maximum != 1
-        self.passed = node.minimum == 0
-        self.words = words
+    def __init__(self, part: Part, loop: RailLoop) -> None:
+        self.part, self.greedy, self.words = part, loop.greedy, loop.words
+        self.again, self.passed = loop.repeats, loop.optional
         self.inset = 2 * ARC
         self.width = max(part.width, width_of(self.words, SMALL_SIZE) + 4.0) + 2 * self.inset
         self.up = part.up + (8.0 + CAPTION if self.again else 0.0)
         self.down = part.down + (14.0 + (0.0 if self.again else CAPTION) if self.passed else 0.0)
 
     def draw(self, on: Drawing, x: float, y: float, rail: str) -> None:
-        greedy, right = self.node.greedy, x + self.width
+        greedy, right = self.greedy, x + self.width
         inner = x + (self.width - self.part.width) / 2
         main = rail if not self.passed else "preferred" if greedy else "rail"
         on.line([(x, y), (inner, y)], main)
@@ -219,24 +198,11 @@ class _Framed(Part):
         self.part.draw(on, inner, y, rail)
 
 
-def preferring(node: Quantified) -> str:
-    """`+`, `{2,5}?` and so on, and what it prefers."""
-    low, high = node.minimum, node.maximum
-    sign = {(0, None): "*", (1, None): "+", (0, 1): "?"}.get((low, high))
-    if sign is None:
-        sign = f"{{{low}}}" if low == high else f"{{{low or ''},{'' if high is None else high}}}"
-    if low == high:
-        return f"{sign} times"
-    return f"{sign} prefers more rows" if node.greedy else f"{sign}? prefers fewer rows"
-
-
-def railroad(
-    pattern: Pattern, box_of: Callable[[Label], LabelBox], words: Callable[[Quantified], str] = preferring
-) -> Drawing:
-    """A pattern from its beginning to the match. box_of: how a label, at its place in the pattern, is shown. words:
-    what is said of a repetition."""
-    builder = _Builder(box_of, words)
-    parts = [builder.part(one) for one in (pattern.parts if isinstance(pattern, Concatenation) else (pattern,))]
+def draw_rails(whole: Rail) -> Drawing:
+    """Draw a pattern from its beginning to the match."""
+    builder = _Builder()
+    outer = whole.parts if isinstance(whole, RailRow) and whole.parts and not whole.title else (whole,)
+    parts = [builder.part(one) for one in outer]
     body = _Rows(parts, MOST_WIDE)
     drawing = Drawing(body.width + 2 * (GAP + 16.0), body.up + body.down + 8.0)
     y = body.up + 4.0
@@ -256,39 +222,25 @@ def railroad(
 
 
 class _Builder:
-    """Makes parts of a pattern, as long as there are not too many."""
+    """Makes parts of rails, up to MOST_PARTS labels."""
 
-    def __init__(self, box_of: Callable[[Label], LabelBox], words: Callable[[Quantified], str]) -> None:
-        self.box_of, self.words = box_of, words
+    def __init__(self) -> None:
         self.left = MOST_PARTS
 
-    def part(self, pattern: Pattern) -> Part:
+    def part(self, rail: Rail) -> Part:
         if self.left <= 0:
-            return _Box("…", LabelBox("any", "more, which is not drawn"))
-        if isinstance(pattern, Label):
-            self.left -= 1
-            return _Box(pattern.name, self.box_of(pattern))
-        if isinstance(pattern, Anchor):
-            where = "start" if pattern.at_start else "end"
-            return _Box("^" if pattern.at_start else "$", LabelBox("end", f"the {where} of the partition"), 15.0)
-        if isinstance(pattern, (Concatenation, Alternation, Permutation)):
-            parts = []
-            for one in pattern.parts:
-                parts.append(self.part(one))
-                if self.left <= 0:
-                    break
-            if isinstance(pattern, Alternation):
-                return _Choice(parts)
-            if isinstance(pattern, Concatenation):
-                return _Row(parts)
-            return _Framed(_Row(parts), "PERMUTE: any order, this one first")
-        if isinstance(pattern, Quantified):
-            inner = self.part(pattern.part)
-            return (
-                inner
-                if (pattern.minimum, pattern.maximum) == (1, 1)
-                else _Repeated(inner, pattern, self.words(pattern))
-            )
-        if isinstance(pattern, Exclusion):
-            return _Framed(self.part(pattern.part), "{- -} not shown")
-        return _Nothing()
+            return _Box(RailStop("…", "any", "more, which is not drawn"))
+        if isinstance(rail, RailStop):
+            self.left -= not rail.round_
+            return _Box(rail)
+        if isinstance(rail, RailLoop):
+            return _Repeated(self.part(rail.part), rail)
+        parts = []
+        for one in rail.parts:
+            parts.append(self.part(one))
+            if self.left <= 0:
+                break
+        if isinstance(rail, RailChoice):
+            return _Choice(parts)
+        row = _Row(parts) if parts else _Nothing()
+        return _Framed(row, rail.title) if rail.title else row

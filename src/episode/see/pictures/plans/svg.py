@@ -2,43 +2,83 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from html import escape
+from typing import Union
 
-from episode.see.pictures.plans.blocks import (
+from episode.plan.sections import (
     CODE,
     NUMBER,
+    PLAIN,
     TEXT,
     Bar,
-    Block,
     Cell,
     Column,
     Diagram,
-    Facts,
+    FactLine,
     Section,
     Table,
+    lines_of,
 )
-from episode.see.pictures.plans.drawing import CODE_SIZE, LINE, Drawing, element, width_of, wrapped
-from episode.see.pictures.plans.style import PICTURE, SVG_RULES
+from episode.see.pictures.plans.diagrams import draw
+from episode.see.pictures.plans.drawing import (
+    CODE_SIZE,
+    LINE,
+    PICTURE,
+    SVG_RULES,
+    Drawing,
+    element,
+    width_of,
+    wrap,
+)
 
 WIDTH = 900.0
-"""Of tables; diagrams may be wider."""
+"""The width of tables; diagrams may be wider."""
 MARGIN, SPACE = 20.0, 22.0
 TITLE_SIZE = 18.5
-"""As wide as text of 16 that is bold."""
+"""A size of plain text that is as wide as bold text of 16."""
 _BAR_ROOM, _CELL_SPACE, _BOLD = 150.0, 18.0, 1.12
 
 
+PictureBlock = Union[Diagram, Table, FactLine]
+
+
+def blocks_of(section: Section) -> list[PictureBlock]:
+    """Return the blocks of a picture in their order: diagrams, tables, then all facts as one."""
+    blocks = [block for block in (*section.blocks, *section.run) if block.only != TEXT]
+    diagrams = [block for block in blocks if isinstance(block, Diagram)]
+    tables = [block for block in blocks if isinstance(block, Table)]
+    facts = tuple(item for block in blocks if isinstance(block, FactLine) for item in block.items)
+    return [*diagrams, *tables, *([FactLine(facts)] if facts else [])]
+
+
+def parts_of(section: Section) -> list[Section]:
+    """Return the sections within a section, with their roles in their titles."""
+    return [replace(part, title=f"{role} pattern: {part.title}") for role, part in section.parts]
+
+
+def caption_of(block: Diagram | Table) -> str:
+    """Return a caption with a capital letter, and the legend of a diagram."""
+    legend = f"; {block.legend}" if isinstance(block, Diagram) and block.legend else ""
+    return f"{block.caption[:1].upper()}{block.caption[1:]}{legend}"
+
+
+def greatest_of(table: Table) -> float:
+    """Return the length of the longest bar of a table, for the others to be compared with."""
+    return max((cell.value for row in table.rows for cell in row if isinstance(cell, Bar)), default=0.0) or 1.0
+
+
 def picture(sections: list[Section], title: str) -> str:
-    """All of a plan as one picture."""
+    """Render all of a plan as one picture."""
     drawing = Drawing(width=WIDTH)
     for section in sections:
         _section(drawing, section, 0.0)
     drawing.height -= SPACE if sections[-1].blocks else 0.0
-    return enclosed(drawing, title, "\n\n".join(section.text for section in sections))
+    return enclose(drawing, title, "\n\n".join("\n".join(lines_of(section)) for section in sections))
 
 
-def enclosed(drawing: Drawing, title: str, description: str) -> str:
-    """A drawing as an SVG of its own, with its colours and what it is in words."""
+def enclose(drawing: Drawing, title: str, description: str) -> str:
+    """Make a drawing an SVG with its colours, a title and a description."""
     width, height = drawing.width + 2 * MARGIN, drawing.height + 2 * MARGIN
     paper = element("rect", x=0.5, y=0.5, width=width - 1, height=height - 1, rx=8, class_="paper")
     inner = Drawing()
@@ -65,40 +105,45 @@ def enclosed(drawing: Drawing, title: str, description: str) -> str:
 def _section(drawing: Drawing, section: Section, x: float) -> None:
     if drawing.height:
         drawing.height += SPACE
-    for line in wrapped(section.title, WIDTH - x, TITLE_SIZE):
+    for line in wrap(section.title, WIDTH - x, TITLE_SIZE):
         drawing.height += 20.0
         drawing.text(x, drawing.height - 4.0, line, "title")
     drawing.height += 8.0
-    for block in section.blocks:
-        made = _drawn(block, WIDTH - x)
+    for block in blocks_of(section):
+        made = _draw_block(block, WIDTH - x)
         drawing.put(made, x, drawing.height)
         drawing.width = max(drawing.width, x + made.width)
         drawing.height += made.height + SPACE
-    for part in section.parts:
+    for part in parts_of(section):
         _section(drawing, part, x + 24.0)
 
 
-def _drawn(block: Block, width: float) -> Drawing:
-    if isinstance(block, Diagram):
-        drawing = Drawing(block.drawing.width, block.drawing.height + 24.0)
-        drawing.text(0.0, 14.0, block.caption, "caption")
-        drawing.put(block.drawing, 0.0, 24.0)
-        return drawing
-    if isinstance(block, Facts):
-        columns = (Column("", "name"), Column(""))
-        return _table(Table("", columns, block.items), width)
-    return _table(block, width)
+def _draw_block(block: PictureBlock, width: float) -> Drawing:
+    if isinstance(block, FactLine):
+        return _table(Table("", (Column("", "name"), Column("")), block.items), width)
+    if isinstance(block, Table):
+        return _table(block, width)
+    inner, drawing = draw(block.data), Drawing()
+    _caption(drawing, block, width)
+    drawing.put(inner, 0.0, drawing.height + 4.0)
+    drawing.width, drawing.height = inner.width, drawing.height + 4.0 + inner.height
+    return drawing
+
+
+def _caption(drawing: Drawing, block: Diagram | Table, width: float) -> None:
+    for line in wrap(caption_of(block), width):
+        drawing.text(0.0, drawing.height + 14.0, line, "caption")
+        drawing.height += 20.0
 
 
 def _table(table: Table, width: float) -> Drawing:
     drawing = Drawing(width)
     if table.caption:
-        drawing.height = 20.0
-        drawing.text(0.0, 14.0, table.caption, "caption")
+        _caption(drawing, table, width)
     widths = _widths(table, width)
     if any(column.name for column in table.columns):
-        headings = [wrapped(column.name, room) for column, room in zip(table.columns, widths, strict=True)]
-        plain = tuple(Column(one.name, NUMBER if one.kind == NUMBER else TEXT) for one in table.columns)
+        headings = [wrap(column.name, room) for column, room in zip(table.columns, widths, strict=True)]
+        plain = tuple(Column(one.name, NUMBER if one.kind == NUMBER else PLAIN) for one in table.columns)
         _row(drawing, plain, widths, headings, "small")
         _rule(drawing, sum(widths))
     for number, row in enumerate(table.rows):
@@ -107,16 +152,19 @@ def _table(table: Table, width: float) -> Drawing:
             [cell.text] if isinstance(cell, Bar) else _lines(cell, column, room)
             for cell, column, room in zip(row, table.columns, widths, strict=True)
         ]
-        _row(drawing, table.columns, widths, lines, kind, row)
+        _row(drawing, table.columns, widths, lines, kind, row, greatest_of(table))
         if any(column.name for column in table.columns):
             _rule(drawing, sum(widths))
+    if table.left_out:
+        drawing.text(0.0, drawing.height + LINE, f"… {table.left_out:,} more", "small")
+        drawing.height += LINE + 7.0
     return drawing
 
 
 def _lines(cell: str, column: Column, room: float) -> list[str]:
     is_code = column.kind == CODE
     size = CODE_SIZE if is_code else 13.0
-    return [line for part in cell.split("\n") for line in wrapped(part, room - _CELL_SPACE, size, is_code)]
+    return [line for part in cell.split("\n") for line in wrap(part, room - _CELL_SPACE, size, is_code)]
 
 
 def _rule(drawing: Drawing, width: float) -> None:
@@ -131,14 +179,15 @@ def _row(
     lines: list[list[str]],
     kind: str,
     cells: tuple[Cell, ...] = (),
+    greatest: float = 1.0,
 ) -> None:
     x, begin = 0.0, len(drawing.parts)
     for number, (column, room, shown) in enumerate(zip(columns, widths, lines, strict=True)):
         y = drawing.height + LINE
         cell = cells[number] if cells else ""
         if isinstance(cell, Bar):
-            length = max(1.0, cell.share * (_BAR_ROOM - 20.0))
-            drawing.box(x, y - 10.0, length, 11.0, "strong" if cell.strong else "bar", 1.0)
+            length = max(1.0, cell.value / greatest * (_BAR_ROOM - 20.0))
+            drawing.box(x, y - 10.0, length, 11.0, "strong" if kind == "chosen" else "bar", 1.0)
             drawing.text(x + length + 6.0, y, cell.text, kind)
         elif column.kind == NUMBER:
             for line in shown:
@@ -152,12 +201,11 @@ def _row(
         x += room
     drawing.height += max(len(shown) for shown in lines) * LINE + 7.0
     if cells:
-        words = "; ".join(cell.text if isinstance(cell, Bar) else cell for cell in cells)
-        drawing.group("row", words, begin)
+        drawing.group("row", "; ".join(map(str, cells)), begin)
 
 
 def _widths(table: Table, width: float) -> list[float]:
-    """As wide as what is in them, if that fits; otherwise the widest ones share what the others leave."""
+    """Fit columns to their cells; if the table is too wide, the widest columns share what the others leave."""
     natural = []
     for number, column in enumerate(table.columns):
         found = [width_of(column.name) + _CELL_SPACE]

@@ -10,8 +10,8 @@ import pytest
 
 from episode.errors import EpisodeAnalysisError
 from episode.queries.explaining import check_format
-from episode.see.pictures.plans.drawing import Drawing, element, width_of, wrapped
-from episode.see.pictures.plans.shown import PlanPicture, PlanText, shown
+from episode.see.pictures.plans.drawing import Drawing, element, width_of, wrap
+from episode.see.pictures.plans.formats import PlanPicture, PlanText, render
 from tests.golden.test_pictures import explained
 
 ONE = explained("ORDER BY ts MEASURES count(*) AS n PATTERN (A B+) DEFINE B AS B.price < 3")
@@ -34,7 +34,7 @@ def printed(value: Any) -> str:
 
 
 def test_text_is_a_string() -> None:
-    plan = shown([ONE], "", "text")
+    plan = render([ONE], "", "text")
     assert isinstance(plan, PlanText)
     assert plan == "\n".join(ONE.lines)
     assert f"{plan}" == str(plan) == plan + ""
@@ -45,20 +45,20 @@ def test_text_is_a_string() -> None:
 
 
 def test_text_shows_its_picture_in_a_notebook() -> None:
-    plan = shown([ONE], "", "text")
+    plan = render([ONE], "", "text")
     assert printed(plan) == plan
     html = plan._repr_html_()  # type: ignore[attr-defined]
     assert html.count("<svg") == 1
     assert "The plan in words" in html
-    assert shown([], "No pattern.", "text")._repr_html_() is None  # type: ignore[attr-defined]
+    assert render([], "No pattern.", "text")._repr_html_() is None  # type: ignore[attr-defined]
 
 
 def test_pages_and_pictures_show_themselves() -> None:
-    svg = shown([ONE], "", "svg")
+    svg = render([ONE], "", "svg")
     assert isinstance(svg, PlanPicture)
     assert svg._repr_svg_() == svg
     assert len(printed(svg)) < 80
-    page = shown([ONE], "", "html")
+    page = render([ONE], "", "html")
     assert page.startswith("<!DOCTYPE html>")
     assert "<!DOCTYPE" not in page._repr_html_()  # type: ignore[attr-defined]
     assert len(printed(page)) < 80
@@ -71,10 +71,10 @@ def test_other_formats_are_refused() -> None:
 
 def test_text_that_is_too_long_is_broken() -> None:
     text = "one two three " + "x" * 60
-    lines = wrapped(text, 100.0)
+    lines = wrap(text, 100.0)
     assert "".join(lines).replace(" ", "") == text.replace(" ", "")
     assert all(width_of(line) <= 101 for line in lines)
-    assert wrapped("", 10.0) == [""]
+    assert wrap("", 10.0) == [""]
 
 
 def test_what_is_written_is_escaped() -> None:

@@ -10,7 +10,7 @@ import pytest
 from episode.lang.events.parser import parse_event_query
 from episode.plan.events.classes import EventClasses
 from episode.plan.events.cost import Statistics, automaton_cost, cost_of, search
-from episode.plan.events.engines import MOST_RIVALS, _other_trees, rivals
+from episode.plan.events.physical_plan import MOST_RIVALS, _other_trees, rivals
 from episode.plan.events.plan import EventPlan, plan_event_pattern
 from episode.plan.events.returns import EventTimes
 from episode.plan.schema import InputSchema
