@@ -179,12 +179,12 @@ class TableMatches(RuleMatches):
     @cached_property
     def _types(self) -> Mapping[int, Any]:
         """The types of the rules' columns; where Spark cannot compute one, the errors of all rules together."""
-        from episode.spark.batch.rules import analysed
+        from episode.spark.batch.rules import result_types
 
-        found = analysed(self._pooled, self._finishes, self.rules.arguments)
+        found = result_types(self._pooled, self._finishes, self.rules.arguments)
         if found is None:
             self.rules.each([(rule.name, rule) for rule in self.bound], lambda rule: self._alone(rule).schema)
-            found = analysed(self._pooled, self._finishes, self.rules.arguments)
+            found = result_types(self._pooled, self._finishes, self.rules.arguments)
             assert found is not None  # what Spark computes of a rule alone, it computes of the rule among others
         return found
 

@@ -239,13 +239,13 @@ class StreamQuery:
         """Return what all rules have in common, and the events with the columns that rules may read."""
         from episode.spark.batch.rules import has_variant
         from episode.spark.expressions import input_schema
-        from episode.spark.stream.rules import carried
+        from episode.spark.stream.rules import readable_columns
 
         source = Source("")
         known = input_schema(self.spark, self.frame, source, "the rules", self.arguments)
         time = time_column(source, known, self.given.time, "Say time='ts'.")
         keys = key_columns(known, self.given.key)
-        frame, schema = carried(self.frame)
+        frame, schema = readable_columns(self.frame)
         live = self._run.live
         limit = StateLimit.of(live.max_state_rows, live.gives_up)
         start = None if self.given.start is None else known.find(self.given.start)

@@ -1,4 +1,4 @@
-"""Collapsed matches expanded: the events of each collapsed match are a partition of their own, in the task that has it.
+"""Collapsed matches expanded: the events of each collapsed match are one partition, in the task that has it.
 
 The variables of a collapsed match are columns: a struct for a single event, an array of structs for a closure. Spark
 makes one row of every event, in place; a stage in Python matches the rows of each collapsed match as they come.

@@ -1,4 +1,4 @@
-"""The results of rules as one DataFrame: what Spark computes of each rule's values, in one projection."""
+"""The results of rules as one DataFrame: Spark computes the columns of all rules in one projection."""
 
 from __future__ import annotations
 
@@ -43,7 +43,8 @@ BRANCHES = 16
 
 @dataclass(frozen=True)
 class Finish:
-    """What is computed of one rule's values. columns: (name, SQL). key: SQL by column. time: the type of both times."""
+    """Columns that Spark computes for one rule. columns: (name, SQL). key: SQL by column. time: the type of both
+    times."""
 
     number: int
     name: str
@@ -56,7 +57,7 @@ class Finish:
 
 
 def has_variant(frame: DataFrame) -> bool:
-    """Can this Spark make a VARIANT of a struct?"""
+    """Whether this Spark can make a VARIANT of a struct."""
     with without_context_logs():
         try:
             frame.sparkSession.range(1).selectExpr("to_variant_object(named_struct('a', 1)) AS v").schema  # noqa: B018
@@ -65,12 +66,12 @@ def has_variant(frame: DataFrame) -> bool:
     return True
 
 
-def analysed(matched: DataFrame, rules: Sequence[Finish], arguments: Arguments) -> dict[int, StructType] | None:
-    """The types of all rules' columns, in one analysis; None where Spark cannot compute one of them."""
+def result_types(matched: DataFrame, rules: Sequence[Finish], arguments: Arguments) -> dict[int, StructType] | None:
+    """The types of all rules' columns, in one analysis; None if Spark cannot compute one of them."""
     every = [(sql, f"{rule.number}_{at}") for rule in rules for at, (_, sql) in enumerate(rule.columns)]
     with without_context_logs():
         try:
-            fields = iter(_selected(matched, every, arguments).schema.fields)
+            fields = iter(_select(matched, every, arguments).schema.fields)
         except (AnalysisException, ParseException):
             return None
     found = {}
@@ -80,15 +81,15 @@ def analysed(matched: DataFrame, rules: Sequence[Finish], arguments: Arguments) 
     return found
 
 
-def _selected(frame: DataFrame, named: Sequence[tuple[str, str]], arguments: Arguments) -> DataFrame:
+def _select(frame: DataFrame, named: Sequence[tuple[str, str]], arguments: Arguments) -> DataFrame:
     """Select many columns with one call of Spark."""
     if uses(arguments, (sql for sql, _ in named)):
         return select(frame, named, arguments)
     return frame.selectExpr(*(permitted(f"{sql} AS {quote(name)}") for sql, name in named))
 
 
-def kept(matched: DataFrame, rules: Sequence[Finish], arguments: Arguments) -> DataFrame:
-    """The matches for which the conditions of their rules hold."""
+def keep_matches(matched: DataFrame, rules: Sequence[Finish], arguments: Arguments) -> DataFrame:
+    """Keep the matches for which the conditions of their rules hold."""
     tested = [rule for rule in rules if rule.conditions]
     if not tested:
         return matched
@@ -116,11 +117,11 @@ def one_result(
         (_case({rule.number: _time(rule.end, as_text) for rule in rules}), "match_end"),
         (_case({rule.number: _result(rule, types[rule.number], variant) for rule in rules}), "result"),
     ]
-    return select(kept(matched, rules, arguments), columns, arguments)
+    return select(keep_matches(matched, rules, arguments), columns, arguments)
 
 
 def of_rule(matched: DataFrame, rule: Finish, arguments: Arguments) -> DataFrame:
-    """The matches of one rule, in the columns of its own result."""
+    """The matches of one rule, in its own result columns."""
     own = matched.where(F.col(RULE_COLUMN) == rule.number)
     for condition in rule.conditions:
         own = where(own, condition, arguments)
@@ -131,7 +132,7 @@ def _case(values: Mapping[int, str | None]) -> str:
     """An expression by the number of the rule; rules with the same one share a branch.
 
     Spark tests the branches of a CASE one after the other: so the branch of a rule is looked up in an array, and many
-    branches stand in two levels."""
+    branches are nested in two levels."""
     branches = list(dict.fromkeys(values.values()))
     if len(branches) == 1:
         return branches[0] or "NULL"
@@ -202,7 +203,7 @@ def _key(sql: str, kind: DataType, depth: int) -> str:
 
 
 def _is_json(kind: DataType) -> bool:
-    """Are values held by a VARIANT, and written by Spark, as JSON has them?"""
+    """Whether VARIANT and JSON represent values of a type alike."""
     if isinstance(kind, ArrayType):
         return _is_json(kind.elementType)
     if isinstance(kind, StructType):

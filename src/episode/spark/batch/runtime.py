@@ -33,7 +33,7 @@ from episode.spark import types as carry
 from episode.spark.batch.slices import (
     PARTS,
     PARTS_ORDER,
-    Input,
+    SliceInput,
     SlicePlan,
     Tasks,
     Units,
@@ -50,7 +50,7 @@ from episode.spark.stores.catalog import StoreScan, scan_of
 from episode.spark.versions import by_number
 
 Work = Callable[[Iterable[pa.Table]], Iterator[pa.RecordBatch]]
-"""What a task does with the events of a shard, or of several."""
+"""Work of a task on the events of one or several shards."""
 WorkOf = Callable[[MatcherSpec], Work]
 
 LOGGER = logging.getLogger("episode.spark")
@@ -93,8 +93,7 @@ class Batch:
 
     @property
     def reasons(self) -> list[str]:
-        """How the rows are read, which of them are moved, the number of shards and where it comes from, and which keys
-        are sliced."""
+        """The input, the rows that are moved, the number of shards and its origin, and the sliced keys, for explain."""
         if self.further:
             ways = [f"shards of group {at}: {one.reason}" for at, (_, one) in enumerate(self.groups, start=1)]
             return [f"scan: {self.scan_reason}", *ways]
@@ -109,12 +108,12 @@ class Batch:
 
     @property
     def screen(self) -> Screen | None:
-        """What leaves out rows that no match can have, where the pattern allows it."""
+        """The filter of rows that no match can have, if the pattern allows it."""
         return _screen_of(self.spec)
 
     @property
     def tasks(self) -> list[tuple[Split, ...]]:
-        """What each task of a direct scan reads."""
+        """The input of each task of a direct scan."""
         return [] if self.scan is None else tasks_of(self.scan, self.shards)
 
     def frame(self) -> DataFrame:
@@ -123,19 +122,19 @@ class Batch:
         await_worker(self.spark)
         schema = carry.travel_schema(self.spec.output_schema)
         if self.slices is not None and self.slices.sliced is not None:
-            matched = self._sliced(self.slices, self.slices.sliced, schema)
+            matched = self._slice_matches(self.slices, self.slices.sliced, schema)
         else:
             matched = self._run(partial(_match, budget_bytes=self.budget_bytes), schema)
         return carry.decode(matched, self.spec.output_schema)
 
     def reports(self) -> list[str]:
-        """Run it, keep no match, and ask every matcher for its report (as JSON, where it has one). Keys are not sliced:
-        what matchers count is of whole keys."""
+        """Run it, drop all matches, and collect the reports of the matchers (as JSON). Keys are not sliced: matchers
+        count whole keys."""
         reported = self._run(partial(_report, budget_bytes=self.budget_bytes), "report string")
         return [row.report for row in reported.collect()]
 
     def _run(self, work_of: WorkOf, schema: StructType | str) -> DataFrame:
-        """Return what work makes of the events of every shard."""
+        """Run a work on the events of every shard."""
         works = [work_of(spec) for spec, _ in self.groups]
         if not self.shards.together:
             sizes = [min(getattr(spec, "group_bytes", GROUP_BYTES), self.budget_bytes) for spec, _ in self.groups]
@@ -149,8 +148,8 @@ class Batch:
         number = self.spark.range(0, 1, 1, numPartitions=1)
         return number.mapInArrow(_scan_and_work(work, self.scan), schema)
 
-    def _sliced(self, plan: SlicePlan, sliced: SlicedKeys, schema: StructType | str) -> DataFrame:
-        """The matches of shards and slices; where these depend on each other, in two stages."""
+    def _slice_matches(self, plan: SlicePlan, sliced: SlicedKeys, schema: StructType | str) -> DataFrame:
+        """The matches of shards and slices; in two stages if slices depend on each other."""
         together = min(GROUP_BYTES, self.budget_bytes)
         if plan.reads is None:
             units = Units(self.spec, sliced, self.budget_bytes, together)
@@ -191,8 +190,8 @@ def _by_unit(envelopes: DataFrame, tasks: int) -> DataFrame:
 
 @dataclass(frozen=True)
 class Shards:
-    """How keys are spread: shards (sets of keys), and the tasks among which the shards are shared out. together: one
-    task reads and matches all events."""
+    """Distribution of keys: shards (sets of keys), and the tasks that match them. together: one task reads and matches
+    all events."""
 
     count: int
     partitions: int
@@ -269,7 +268,7 @@ def plan_batches(
         sample = partial(sketch_of_scan, scan, spec.input_order)
     else:
         sample = partial(sketch_of_rows, selected, schema, spec.input_order)
-    given = Input(sample, scan is not None or store is not None, size if size is not None else estimate, scan)
+    given = SliceInput(sample, scan is not None or store is not None, size if size is not None else estimate, scan)
     slices = plan_slices(spec, schema, given, Tasks(plan.count, _tasks(plan, size), plan.cores, budget), run.slices)
     return Batch(spark, selected, schema, spec, scan, plan, budget, reason, store, slices)
 
@@ -280,7 +279,7 @@ def _tasks(shards: Shards, size: int | None) -> int:
 
 
 def tasks_of(scan: ParquetScan, shards: Shards) -> list[tuple[Split, ...]]:
-    """What each task of a direct scan reads."""
+    """The input of each task of a direct scan."""
     return scan.tasks(_TASK_BYTES, shards.cores, _TASKS_PER_CORE)
 
 
@@ -293,7 +292,7 @@ def one_shard(order: InputOrder, parallelism: int | None) -> Shards:
 def plan_shards(
     order: InputOrder, size: int | None, parallelism: int | None, budget: int, wanted: int | None = None
 ) -> Shards:
-    """Many more shards than cores, so that one fits its memory budget; one where there are no keys."""
+    """Many more shards than cores, so that one fits its memory budget; one shard without keys."""
     cores = parallelism or _ASSUMED_CORES
     least = cores * _TASKS_PER_CORE
     if not order.keys:
@@ -315,7 +314,7 @@ def _round_up(count: int, unit: int) -> int:
     return -(-count // unit) * unit
 
 
-# ---- what runs in the workers ----------------------------------------------------------------------------
+# ---- in the workers --------------------------------------------------------------------------------------
 
 
 def _scan_and_pack(scan: ParquetScan, tasks: list[tuple], packer: Packer) -> Stage:
@@ -331,7 +330,7 @@ def _scan_and_pack(scan: ParquetScan, tasks: list[tuple], packer: Packer) -> Sta
 def _scan_and_work(work: Work, scan: ParquetScan) -> Stage:
     def stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         prepare_worker()
-        for _ in batches:  # one, which says that the task is to begin
+        for _ in batches:  # a single one, which starts the task
             yield from work(scan.read(scan.splits))
 
     return stage
@@ -378,7 +377,7 @@ def _match(spec: MatcherSpec, budget_bytes: int) -> Work:
 def _report(spec: MatcherSpec, budget_bytes: int) -> Work:
     def work(tables: Iterable[pa.Table]) -> Iterator[pa.RecordBatch]:
         opened = _Opened(spec)
-        read = opened.loaded(opened.clock.reading(tables))
+        read = opened.warm_up(opened.clock.reading(tables))
         for _ in run_shard(opened, read, budget_bytes, spill_directory=spill_directory()):
             pass
         reports = [matcher.report().to_json() for matcher in opened.matchers if isinstance(matcher, Reports)]
@@ -388,7 +387,7 @@ def _report(spec: MatcherSpec, budget_bytes: int) -> Work:
 
 
 class _Opened:
-    """A spec that remembers the matchers it has opened, which say by its clock what they do, where they can."""
+    """A spec that keeps the matchers it has opened and times them, if they support it."""
 
     def __init__(self, spec: MatcherSpec) -> None:
         self.spec = spec
@@ -398,9 +397,9 @@ class _Opened:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.spec, name)
 
-    def loaded(self, tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
-        """The tables, after a few rows of the first have been matched once, which compiles or loads the
-        code of the query: that is no part of what is measured. An error comes again where it counts."""
+    def warm_up(self, tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
+        """Pass the tables on, after matching a few rows of the first, which compiles or loads the code of the query:
+        that is not measured. An error is raised again where it counts."""
         for number, table in enumerate(tables):
             if number == 0 and isinstance(self.spec, Analyzes):
                 before = self.clock.enter(None)

@@ -1,8 +1,8 @@
-"""Slices of time in the batch runtime: whether an input is sliced, and what the tasks that match do with slices.
+"""Slices of time in the batch runtime: whether an input is sliced, and how tasks match slices.
 
-Units (shards, then slices) are shuffled to tasks by their numbers. Where matches depend on the matches before them,
-there is a second stage: the first finds what every slice would match by itself, and says in a small summary what
-depends on where the slice is entered; the second knows all summaries, and corrects.
+Units (shards, then slices) are shuffled to tasks by their numbers. If matches depend on earlier matches, there is a
+second stage: the first finds the matches of every slice by itself, and a small summary of what depends on where the
+slice is entered; the second has all summaries, and corrects.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ from episode.spark.startup.workers import prepare_worker, spill_directory
 from episode.words import count_of
 
 LEAST_BYTES = 64 * 2**20
-"""Smaller inputs are not looked at, and not sliced."""
+"""Smaller inputs are neither sampled nor sliced."""
 
 PARTS = "to int, place int, unit int, section int, kind int, piece long, blob binary"
-"""What the first stage says of a section of a slice. to: the task of the second stage; place: summaries come first, for
-all tasks that match slices of the key. Sorted by PARTS_ORDER."""
+"""Output of the first stage for a section of a slice. to: the task of the second stage; place: summaries come first,
+for all tasks that match slices of the key. Sorted by PARTS_ORDER."""
 
 PARTS_ORDER = ("place", "unit", "section", "piece")
 
@@ -74,8 +74,8 @@ _FIRST_PIECE = -1
 
 @dataclass(frozen=True)
 class SlicePlan:
-    """Which keys are sliced, if any. chained: is there a second stage? tasks: so many match. reasons: for explain.
-    reads: where slices read their rows themselves, the row groups of each."""
+    """The sliced keys, if any. chained: whether there is a second stage. tasks: number of matching tasks. reasons: for
+    explain. reads: the row groups of each slice, if slices read their rows themselves."""
 
     sliced: SlicedKeys | None
     reasons: tuple[str, ...]
@@ -85,9 +85,9 @@ class SlicePlan:
 
 
 @dataclass(frozen=True)
-class Input:
-    """What is known of an input. sample: looks at some of its rows, or says why not; direct: without a job of Spark.
-    bytes: of all events, about (None: not known). scan: its files, where they are read directly."""
+class SliceInput:
+    """Facts about an input. sample: looks at some of its rows, or returns a reason why not; direct: without a job of
+    Spark. bytes: of all events, about (None: unknown). scan: its files, if they are read directly."""
 
     sample: Callable[[], Sketch | str]
     direct: bool
@@ -97,8 +97,8 @@ class Input:
 
 @dataclass(frozen=True)
 class Tasks:
-    """How an input that is not sliced is shared out: shards and tasks, on so many cores. budget: bytes of events that a
-    task holds at once."""
+    """Distribution of an input that is not sliced: shards, tasks and cores. budget: bytes of events that a task holds
+    at once."""
 
     shards: int
     tasks: int
@@ -106,12 +106,12 @@ class Tasks:
     budget: int
 
 
-def plan_slices(spec: MatcherSpec, schema: pa.Schema, given: Input, tasks: Tasks, wanted: int | str) -> SlicePlan:
-    """Whether the keys of an input are sliced. wanted: as the option says."""
+def plan_slices(spec: MatcherSpec, schema: pa.Schema, given: SliceInput, tasks: Tasks, wanted: int | str) -> SlicePlan:
+    """Decide whether the keys of an input are sliced. wanted: the option."""
     if wanted == OFF:
         return _none("switched off by Options(slices='off')")
     number = wanted if isinstance(wanted, int) else None
-    barred = unsliced(spec, schema)
+    barred = slicing_obstacle(spec, schema)
     if barred is not None:
         if number is not None:
             raise EpisodeUnsupportedError(
@@ -132,11 +132,11 @@ def plan_slices(spec: MatcherSpec, schema: pa.Schema, given: Input, tasks: Tasks
     found = given.sample()
     if isinstance(found, str):
         return _none(found)
-    return _chosen(spec, schema, found, tasks, given, number)
+    return _choose_slices(spec, schema, found, tasks, given, number)
 
 
-def unsliced(spec: MatcherSpec, schema: pa.Schema) -> str | None:
-    """Why the rows of a key are matched by one task; None where they can be sliced."""
+def slicing_obstacle(spec: MatcherSpec, schema: pa.Schema) -> str | None:
+    """The reason why one task must match all rows of a key; None if they can be sliced."""
     if not isinstance(spec, Sliceable):
         return "patterns of this kind are not sliced"
     slicing = spec.slicing
@@ -151,8 +151,8 @@ def unsliced(spec: MatcherSpec, schema: pa.Schema) -> str | None:
     )
 
 
-def _chosen(
-    spec: MatcherSpec, schema: pa.Schema, sketch: Sketch, tasks: Tasks, given: Input, wanted: int | None
+def _choose_slices(
+    spec: MatcherSpec, schema: pa.Schema, sketch: Sketch, tasks: Tasks, given: SliceInput, wanted: int | None
 ) -> SlicePlan:
     assert isinstance(spec, Sliceable)
     slicing = spec.slicing
@@ -179,27 +179,27 @@ def _chosen(
 
 
 def _reads(spec: MatcherSpec, scan: ParquetScan | None, sliced: SlicedKeys) -> tuple[tuple[Split, ...], ...] | None:
-    """What slices of the whole input read, where files are in order of time."""
+    """Row groups of the slices of the whole input, if files are in order of time."""
     counted = sliced.overlap.before_rows or sliced.overlap.after_rows
     if scan is None or (counted and isinstance(spec, Screens) and spec.screen is not None):
         return None
     try:
         return reads_of_slices(scan, spec.input_order.order[0], sliced)
     except (OSError, ValueError, pa.ArrowException):
-        return None  # the tasks that pack will say what is wrong with the files
+        return None  # the tasks that pack will report errors of the files
 
 
 def _none(reason: str) -> SlicePlan:
     return SlicePlan(None, (f"slices: none ({reason})",))
 
 
-# ---- what runs in the workers ----------------------------------------------------------------------------
+# ---- in the workers --------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Units:
-    """How the units of a task are matched. budget: bytes of events that one may hold; together: small shards are
-    matched together up to this size. scan, reads: where slices read their rows themselves."""
+    """Matching of a task's units. budget: bytes of events that one may hold; together: small shards are matched
+    together up to this size. scan, reads: set if slices read their rows themselves."""
 
     spec: MatcherSpec
     sliced: SlicedKeys
@@ -208,10 +208,10 @@ class Units:
     scan: ParquetScan | None = None
     reads: tuple[tuple[Split, ...], ...] | None = None
 
-    def parted(self, batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, Slice | None, Iterator[pa.Table]]]:
+    def split_units(self, batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, Slice | None, Iterator[pa.Table]]]:
         """(unit, slice, events) of each slice, and of groups of shards; each must be read to its end. batches: of
         envelopes, or of numbers of slices that read their rows themselves."""
-        return self._packed(batches) if self.reads is None else self._read(batches)
+        return self._split_envelopes(batches) if self.reads is None else self._read(batches)
 
     def _read(self, batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, Slice | None, Iterator[pa.Table]]]:
         assert self.scan is not None
@@ -222,10 +222,12 @@ class Units:
                 tables = self.scan.read(self.reads[number])
                 part = self.sliced.slice_of(number)
                 assert part is not None
-                wanted = self._trimmed(tables, part)
+                wanted = self._trim(tables, part)
                 yield number, part, wanted if screen is None else map(screen.passing, wanted)
 
-    def _packed(self, batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, Slice | None, Iterator[pa.Table]]]:
+    def _split_envelopes(
+        self, batches: Iterator[pa.RecordBatch]
+    ) -> Iterator[tuple[int, Slice | None, Iterator[pa.Table]]]:
         shards = self.sliced.first - 1
         for unit, envelopes in groupby(unpack(batches), key=lambda envelope: max(envelope[0], shards)):
             part = self.sliced.slice_of(unit)
@@ -233,9 +235,9 @@ class Units:
                 for group in group_shards(envelopes, self.together):
                     yield unit, None, group
             else:
-                yield unit, part, self._trimmed((table for _, table in envelopes), part)
+                yield unit, part, self._trim((table for _, table in envelopes), part)
 
-    def _trimmed(self, tables: Iterable[pa.Table], part: Slice) -> Iterator[pa.Table]:
+    def _trim(self, tables: Iterable[pa.Table], part: Slice) -> Iterator[pa.Table]:
         return trimmed(tables, self.spec.input_order, part.bounds, self.sliced.overlap, self.budget)
 
     def sections(self, part: Slice, tables: Iterable[pa.Table]) -> Iterator[tuple[SliceBounds, list[pa.Table]]]:
@@ -253,7 +255,7 @@ def match_units(units: Units) -> Stage:
 
     def stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         prepare_worker()
-        for _, part, tables in units.parted(batches):
+        for _, part, tables in units.split_units(batches):
             yield from units.matches(part, tables)
 
     return stage
@@ -267,7 +269,7 @@ def match_alone(units: Units, tasks: int) -> Stage:
 
     def stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         prepare_worker()
-        for unit, part, tables in units.parted(batches):
+        for unit, part, tables in units.split_units(batches):
             to = unit % tasks
             if part is None:
                 for piece, matches in enumerate(units.matches(None, tables)):
@@ -354,7 +356,7 @@ _UNITS = ((86_400_000_000, "day"), (3_600_000_000, "hour"), (60_000_000, "minute
 
 
 def slice_words(sliced: SlicedKeys, order: OrderKey, kind: pa.DataType, seen: str) -> list[str]:
-    """Which keys are cut, into how many slices and where; what overlaps; and how it was found out."""
+    """Describe the cut keys, their slices and overlaps, and the source of these facts."""
     lines = [f"slices: {_key_words(key, order, kind)}" for key in sliced.keys[:_SHOWN_KEYS]]
     if len(sliced.keys) > _SHOWN_KEYS:
         lines.append(f"slices: {len(sliced.keys) - _SHOWN_KEYS:,} more keys, {sliced.count:,} slices in all")
@@ -364,7 +366,7 @@ def slice_words(sliced: SlicedKeys, order: OrderKey, kind: pa.DataType, seen: st
 
 
 def large_slice_words(size: float, budget: int, chained: bool) -> str:
-    """What becomes of slices that are larger than what a task holds."""
+    """The becomes of slices that are larger than what a task holds."""
     large, held = f"{size / 2**20:,.3g} MiB", f"{budget / 2**20:,.3g} MiB"
     how = "cut further by its task" if chained else "matched piece by piece"
     return f"memory: a slice has up to {large} of events, a task holds {held} at once: it is spilled, and {how}"

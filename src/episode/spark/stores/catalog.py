@@ -62,13 +62,13 @@ def register(spark: SparkSession) -> None:
     catalog = str(catalog_of(spark).directory)
     if _conf(spark, _REGISTERED) == catalog:
         return
-    # A class of its own is sent by value, and so it takes the session's catalog along.
+    # A new class is pickled by value, and so carries the session's catalog along.
     spark.dataSource.register(type("SessionSource", (EpisodeSource,), {"catalog": catalog}))
     spark.conf.set(_REGISTERED, catalog)
 
 
 def register_if_declared(spark: SparkSession) -> None:
-    """Make it known to a session whose catalog there is."""
+    """Register it in a session that has a catalog."""
     if catalog_of(spark).directory.is_dir():
         register(spark)
 
@@ -78,7 +78,7 @@ def _conf(spark: SparkSession, name: str) -> str | None:
 
 
 def store_table(spark: SparkSession, name: str) -> DataFrame | None:
-    """The stream of a name, or the table of an archive's name; None where the catalog has neither."""
+    """The stream of a name, or the table of an archive's name; None if the catalog has neither."""
     catalog = catalog_of(spark)
     if not catalog.directory.is_dir():
         return None
@@ -100,8 +100,8 @@ def store_table(spark: SparkSession, name: str) -> DataFrame | None:
 
 
 def past_of(frame: DataFrame) -> DataFrame | None:
-    """All events so far of the declared stream that a frame is, as a table: what is archived, and what is in the log.
-    None where the frame is any other stream."""
+    """All events so far of the declared stream that a frame is, as a table: archived ones, and those in the log.
+    None if the frame is another stream."""
     spark = frame.sparkSession
     declaration = declaration_of(spark, frame)
     if declaration is None:
@@ -117,11 +117,11 @@ def past_of(frame: DataFrame) -> DataFrame | None:
 
 
 _declarations: WeakKeyDictionary[DataFrame, Declaration] = WeakKeyDictionary()
-"""Of the frames that were made for a name: these, and nothing done to them, are a stream or its archive."""
+"""Frames made for a name: only these, unchanged, count as a stream or its archive."""
 
 
 def declaration_of(spark: SparkSession, frame: DataFrame) -> Declaration | None:
-    """What declares the stream that a frame is, or whose archive it is; None where it is anything else."""
+    """The declaration of the stream or archive that a frame is; None if it is neither."""
     known = _declarations.get(frame)
     if known is not None:
         return known
@@ -134,7 +134,7 @@ def append_frame(frame: DataFrame, declaration: Declaration, catalog: str | None
     is not the session's."""
     declared = declared_schema(declaration)
     missing = [field for field in declared if field.name not in frame.columns]
-    given = [_assigned(field, declared) for field in frame.schema]
+    given = [_assign(field, declared) for field in frame.schema]
     whole = frame.select(*given, *[F.lit(None).cast(field.dataType).alias(field.name) for field in missing])
     conform(arrow_schema(whole.schema).empty_table(), declaration)  # names and types, before anything runs
     if declaration.using == "kafka":
@@ -152,9 +152,9 @@ def append_frame(frame: DataFrame, declaration: Declaration, catalog: str | None
         raise ours from None
 
 
-def _assigned(field: StructField, declared: StructType) -> Column:
-    """A column as INSERT assigns it in SQL, where that is more than the store does: decimals as doubles, dates and
-    times without a zone by the session's. What else fits the declared type, the store finds out row by row."""
+def _assign(field: StructField, declared: StructType) -> Column:
+    """Cast a column as INSERT does in SQL, beyond the store's own casts: decimals to doubles, dates and times without a
+    zone by the session's zone. The store checks everything else row by row."""
     column = F.col(quote(field.name))
     wanted = next((one.dataType for one in declared if one.name == field.name), field.dataType)
     assigned = any(isinstance(field.dataType, given) and isinstance(wanted, kinds) for given, kinds in _ASSIGNED)
@@ -187,28 +187,27 @@ class StoreScan:
         return found or catalog_of(self.spark).find(self.name)
 
     def size(self, schema: pa.Schema) -> int:
-        """About how many bytes the events of these columns have."""
+        """Approximate bytes of the events of these columns."""
         return open_store(self.declaration).count() * row_bytes(schema)
 
     def envelopes(self, packing: Packing, call: int | None = None) -> DataFrame:
         """Envelopes instead of rows. call: the shard that is called after the events of a partition."""
         how = EnvelopeOptions(tuple((theirs, ours) for ours, theirs in self.columns.items()), packing, call)
         reader = self.spark.readStream if self.is_stream else self.spark.read
-        return reader.format(FORMAT).schema(SCHEMA).options(**self.options).option(ENVELOPES, how.written()).load()
+        return reader.format(FORMAT).schema(SCHEMA).options(**self.options).option(ENVELOPES, how.as_option()).load()
 
 
 def scan_of(spark: SparkSession, frame: DataFrame) -> StoreScan | None:
-    """The stream store that a frame is, with some of its columns; None where it is anything else."""
+    """The stream store that a frame is, with some of its columns; None if it is not one."""
     found = table_of_source(frame, FORMAT)
     if not isinstance(found, SourceTable) or ENVELOPES in found.options:
         return None
     return StoreScan(spark, dict(zip(frame.columns, found.columns, strict=True)), found.options, frame.isStreaming)
 
 
-# The archive of a declared stream, under a live stream: the events of the stream that it archives.
-#
-# An archive grows with its stream, and what is archived of an event's past is all that happened before it. So over a
-# live stream, the name of an archive means the stream, with everything that was archived before the query began.
+# The archive of a declared stream next to a live stream. An archive grows with its stream, and the archived past of an
+# event is all that happened before it. So over a live stream, the name of an archive means the stream, with everything
+# that was archived before the query began.
 
 
 _BEGINNINGS = (EARLIEST, "0")
@@ -225,7 +224,7 @@ class ArchivedStream:
 
 
 def stream_of_archive(spark: SparkSession, live: DataFrame, archive: DataFrame) -> ArchivedStream | None:
-    """The stream after a frame that is a declared archive; None where it is not. live: the frame of the live pattern,
+    """The stream after a frame that is a declared archive; None if it is not. live: the frame of the live pattern,
     which may be the same stream."""
     declaration = declaration_of(spark, archive)
     if declaration is None:
@@ -238,7 +237,7 @@ def stream_of_archive(spark: SparkSession, live: DataFrame, archive: DataFrame) 
 
 
 def _beginning(spark: SparkSession, live: DataFrame, declaration: Declaration) -> str:
-    """Where a stream is read from."""
+    """The starting position of a stream."""
     scan = scan_of(spark, live)
     given, name = (declaration.options, "startingOffsets") if scan is None else (scan.options, STARTING)
     lower = {option.lower(): value for option, value in given.items()}

@@ -49,17 +49,17 @@ _PLACE = ("partition", "offset")
 
 
 def topic_stream(spark: SparkSession, declaration: Declaration) -> DataFrame:
-    """The events of the topic as they come, from its first one on unless the declaration says otherwise."""
-    options = {"startingOffsets": "earliest", **_connection(declaration), **_chosen(declaration, OF_STREAMS)}
-    return _events(_loaded(spark.readStream, options, declaration), declaration)
+    """The events of the topic as they come; from the first one unless the declaration sets another start."""
+    options = {"startingOffsets": "earliest", **_connection(declaration), **_options_among(declaration, OF_STREAMS)}
+    return _events(_load(spark.readStream, options, declaration), declaration)
 
 
 def topic_table(spark: SparkSession, declaration: Declaration, catalog: str) -> DataFrame:
-    """Every event so far, once: what is archived, and what the topic has beyond it."""
+    """Every event so far, once: from the archive, and later ones from the topic."""
     manifest = StreamStore(declaration).archived.manifest()
     offsets = manifest.origin.get("offsets")
     options = {**_connection(declaration), "startingOffsets": json.dumps(offsets) if offsets else "earliest"}
-    beyond = _events(_loaded(spark.read, options, declaration), declaration)
+    beyond = _events(_load(spark.read, options, declaration), declaration)
     if not manifest.version:
         return beyond
     archived = spark.read.format(FORMAT).option(CATALOG, catalog).option(STREAM, declaration.name)
@@ -98,16 +98,16 @@ def _key(declaration: Declaration) -> Column:
 
 
 def archive_topic(spark: SparkSession, declaration: Declaration, *, skip_corrupt: bool = False) -> int:
-    """Move what the topic has by now into the archive; how many events.
+    """Move all events of the topic so far into the archive; returns their number.
 
-    skip_corrupt: leave out records that are no events of the stream (no JSON, no event time), and count them.
+    skip_corrupt: skip and count records that are not events of the stream (not JSON, no event time).
     """
     archiver = _Archiver(declaration, skip_corrupt)
     archiver.check()
     before = archiver.store.archived.manifest().rows
     limit = declaration.options.get("maxOffsetsPerTrigger", str(ARCHIVE_BATCH))
     options = {"startingOffsets": "earliest", **_connection(declaration), "maxOffsetsPerTrigger": limit}
-    frame = _events(_loaded(spark.readStream, options, declaration), declaration, _PLACE)
+    frame = _events(_load(spark.readStream, options, declaration), declaration, _PLACE)
     writer = frame.writeStream.foreachBatch(archiver.add).option("checkpointLocation", str(archiver.checkpoint))
     try:
         writer.trigger(availableNow=True).start().awaitTermination()
@@ -153,7 +153,7 @@ class _Archiver:
         self.store.archived.extend(lambda _: [arrival], lambda: self._partitioning(events), origin)
 
     def _valid(self, table: pa.Table) -> tuple[pa.Table, int]:
-        """The records that are events, and how many are none."""
+        """The records that are events, and the number of the others."""
         wrong = table.column(self.declaration.time).is_null()
         count = table.column(self.declaration.time).null_count
         if count and not self.skip_corrupt:
@@ -167,7 +167,7 @@ class _Archiver:
         return (table.filter(pc.invert(wrong)) if count else table), count
 
     def _offsets(self, batch: int) -> Mapping[str, Any]:
-        """Up to where the topic is taken after a batch, all partitions included: as Spark wrote before it ran it."""
+        """The offsets of all partitions after a batch, which Spark wrote before it ran the batch."""
         lines = (self.checkpoint / "offsets" / str(batch)).read_text(encoding="utf-8").splitlines()
         found: Mapping[str, Any] = json.loads(lines[-1])
         return found
@@ -180,7 +180,7 @@ class _Archiver:
         return choose_partitioning(self.declaration, len(times), least, greatest)
 
     def expire(self) -> None:
-        """Let go what RETAIN no longer keeps."""
+        """Remove events that RETAIN no longer keeps."""
         archived, retain = self.store.archived, self.declaration.retain
         greatest = max((file.greatest for file in archived.manifest().files), default=None)
         limit = None if retain is None else archived.limit(retain, greatest)
@@ -198,24 +198,24 @@ def _connection(declaration: Declaration) -> dict[str, str]:
     return {**options, "subscribe": declaration.options[TOPIC]}
 
 
-def _chosen(declaration: Declaration, names: tuple[str, ...]) -> dict[str, str]:
+def _options_among(declaration: Declaration, names: tuple[str, ...]) -> dict[str, str]:
     return {name: value for name, value in declaration.options.items() if name in names}
 
 
-def _loaded(reader: Any, options: Mapping[str, str], declaration: Declaration) -> DataFrame:
+def _load(reader: Any, options: Mapping[str, str], declaration: Declaration) -> DataFrame:
     try:
         return reader.format("kafka").options(**options).load()
     except AnalysisException as error:
         raise no_connector(error, declaration.options[TOPIC], reader._spark) or error from None
 
 
-def _events(records: DataFrame, declaration: Declaration, beside: tuple[str, ...] = ()) -> DataFrame:
-    """The values of records as rows of the stream. beside: columns of the records that stay."""
+def _events(records: DataFrame, declaration: Declaration, extra: tuple[str, ...] = ()) -> DataFrame:
+    """The values of records as rows of the stream. extra: columns of the records to keep."""
     schema = declared_schema(declaration)
     event = F.from_json(F.col("value").cast("string"), schema).alias("__episode_event")
-    rows = records.select(event, *beside)
+    rows = records.select(event, *extra)
     columns = [
         F.col(f"__episode_event.{quote(field.name)}").alias(field.name, metadata=field.metadata or {})
         for field in schema
     ]
-    return rows.select(*columns, *beside)
+    return rows.select(*columns, *extra)

@@ -46,22 +46,22 @@ EARLIEST, LATEST = "earliest", "latest"
 
 @dataclass(frozen=True)
 class EnvelopeOptions:
-    """How a reader packs envelopes. columns: (name in the stream, name in the query). call: the number of the shard
+    """Settings for packing envelopes. columns: (name in the stream, name in the query). call: the number of the shard
     that is called after the events of a task."""
 
     columns: tuple[tuple[str, str], ...]
     packing: Packing
     call: int | None = None
 
-    def written(self) -> str:
-        """The value of a data source's option."""
+    def as_option(self) -> str:
+        """Encode as the value of a data source's option."""
         from episode.matchers.envelope import write_packing
 
         return json.dumps([self.columns, write_packing(self.packing), self.call])
 
     @staticmethod
     def read(text: str) -> EnvelopeOptions:
-        """Read the value of the option, which anybody may have written."""
+        """Parse the value of the option, which anybody may have written."""
         from episode.matchers.envelope import read_packing
 
         try:
@@ -85,14 +85,14 @@ Piece = Union[FilePart, LogPart, LanePart]
 
 
 class StorePartition(InputPartition):
-    """What one task reads. index: grows in order of arrival."""
+    """Input of one task. index: grows in order of arrival."""
 
     def __init__(self, index: int, pieces: Sequence[Piece]) -> None:
         self.index, self.pieces = index, tuple(pieces)
 
 
 class _Reading:
-    """What readers of tables and of streams have in common. It is sent to the workers."""
+    """Common part of the readers of tables and streams. It is sent to the workers."""
 
     def __init__(self, declaration: Declaration, given: Mapping[str, str], schema: StructType) -> None:
         self.declaration = declaration
@@ -109,17 +109,17 @@ class _Reading:
         return StreamStore(self.declaration)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows of a partition as Spark takes them, or packed."""
+        """Read the rows of a partition, as rows for Spark or packed."""
         assert isinstance(partition, StorePartition)
-        return self._rows(partition) if self.envelopes is None else self._packed(partition)
+        return self._rows(partition) if self.envelopes is None else self._envelopes(partition)
 
     def _rows(self, partition: StorePartition) -> Iterator[pa.RecordBatch]:
         schema = arrow_columns(self.schema)
         for batch in self._events(partition, schema.names):
             for begin in range(0, batch.num_rows, _BATCH_ROWS):
-                yield _typed(batch.slice(begin, _BATCH_ROWS), schema)
+                yield _cast(batch.slice(begin, _BATCH_ROWS), schema)
 
-    def _packed(self, partition: StorePartition) -> Iterator[pa.RecordBatch]:
+    def _envelopes(self, partition: StorePartition) -> Iterator[pa.RecordBatch]:
         from episode.matchers.envelope import empty_envelope, pack
         from episode.spark.packing import as_events
         from episode.spark.startup.workers import prepare_worker
@@ -162,19 +162,19 @@ class _Reading:
 
 
 class StoreReader(_Reading, DataSourceReader):
-    """A stream with its archive as a table: every event of the moment at which the query is planned."""
+    """A stream with its archive as a table: all events at the moment of planning."""
 
     def partitions(self) -> list[InputPartition]:
         snapshot = self.store.snapshot()
         if self.archived_to is not None:
             files = tuple(file for file in snapshot.files if file.first <= self.archived_to)
-            return _shared_out([(FilePart(file), file.rows) for file in files])
+            return _partitions([(FilePart(file), file.rows) for file in files])
         pieces: list[tuple[Piece, int]] = [(FilePart(file), file.rows) for file in snapshot.files]
-        return _shared_out([*pieces, *_log_pieces(self.store, snapshot.archived_to, snapshot.head)])
+        return _partitions([*pieces, *_log_pieces(self.store, snapshot.archived_to, snapshot.head)])
 
 
 class StoreStreamReader(_Reading, DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """A stream from a position on; at most so many events in one micro-batch, if asked, but whole commits."""
+    """A stream from a position on; whole commits, in micro-batches of a limited size if requested."""
 
     def __init__(self, declaration: Declaration, given: Mapping[str, str], schema: StructType) -> None:
         super().__init__(declaration, given, schema)
@@ -204,7 +204,7 @@ class StoreStreamReader(_Reading, DataSourceStreamReader, SupportsTriggerAvailab
         return {"commit": self._head()}
 
     def latestOffset(self, start: dict[str, int] | None = None, limit: ReadLimit | None = None) -> dict[str, int]:
-        """Up to where the next micro-batch reads. start, limit: not given before Spark 4.2."""
+        """The end of the next micro-batch. start, limit: not given before Spark 4.2."""
         if start is None:
             return self.reportLatestOffset()
         after, head = start["commit"], self._head()
@@ -217,18 +217,18 @@ class StoreStreamReader(_Reading, DataSourceStreamReader, SupportsTriggerAvailab
         self.store.check(start["commit"])
         if start["commit"] >= end["commit"]:
             return []
-        return _shared_out(_log_pieces(self.store, start["commit"], end["commit"]))
+        return _partitions(_log_pieces(self.store, start["commit"], end["commit"]))
 
     def _head(self) -> int:
         head = self.store.head()
         return head if self.target is None else min(head, self.target)
 
 
-# ---- who reads what ----------------------------------------------------------------------------------
+# ---- partitions --------------------------------------------------------------------------------------
 
 
 def _log_pieces(store: StreamStore, after: int, until: int) -> Iterator[tuple[Piece, int]]:
-    """Commits after a position with about how many rows they have: small ones together, lanes of large ones apart."""
+    """Commits after a position, with their approximate rows: small ones together, lanes of large ones apart."""
     position = after
     while position < until:
         end = min(until, store.advance(position, TASK_EVENTS))
@@ -243,7 +243,7 @@ def _log_pieces(store: StreamStore, after: int, until: int) -> Iterator[tuple[Pi
 
 
 def _footer(store: StreamStore, commit: int) -> Footer | None:
-    """What a segment says of itself; None where it is archived and has left the log, or is corrupt."""
+    """The footer of a segment; None if it has moved to the archive, or is corrupt."""
     try:
         return store.log.footer(commit)
     except (FileNotFoundError, CorruptSegment):
@@ -265,8 +265,8 @@ def _lane_parts(footer: Footer) -> list[tuple[LanePart, int]]:
     return parts
 
 
-def _shared_out(pieces: Iterator[tuple[Piece, int]] | Sequence[tuple[Piece, int]]) -> list[InputPartition]:
-    """Neighbouring pieces together while they are small."""
+def _partitions(pieces: Iterator[tuple[Piece, int]] | Sequence[tuple[Piece, int]]) -> list[InputPartition]:
+    """Group neighbouring small pieces into partitions."""
     every = list(pieces)
     limit = max(TASK_EVENTS, -(-sum(rows for _, rows in every) // MOST_TASKS))
     tasks: list[list[Piece]] = []
@@ -280,8 +280,8 @@ def _shared_out(pieces: Iterator[tuple[Piece, int]] | Sequence[tuple[Piece, int]
     return [StorePartition(index, task) for index, task in enumerate(tasks)] or [StorePartition(0, ())]
 
 
-def _typed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """A batch in the types that Spark takes: they differ in the names of what arrays and maps have inside."""
+def _cast(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Cast a batch to the types that Spark takes: they differ in the field names inside arrays and maps."""
     if batch.schema.equals(schema):
         return batch
     columns = [

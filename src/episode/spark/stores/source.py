@@ -5,7 +5,7 @@
     df.write.format("episode").mode("append").save("StockLive")
     df.writeStream.format("episode").option("checkpointLocation", …).start("StockLive")
 
-Spark makes these objects in processes of its own that only plan: what is heavy is loaded where rows are read.
+Spark makes these objects in separate processes that only plan: heavy modules are imported where rows are read.
 """
 
 from __future__ import annotations
@@ -31,26 +31,26 @@ if TYPE_CHECKING:
     from episode.spark.stores.reading import StoreReader, StoreStreamReader
 
 
-# Appends from Spark: tasks write their rows aside, and the driver makes them visible, all at once.
+# Appends from Spark: tasks stage their rows, and the driver commits them all at once.
 #
 # A micro-batch that is run again after a crash is not stored again: the store remembers the last batch of each query.
 
 
 STAGE_BYTES = 64 * 2**20
-"""Rows of a task are written aside in files of about this size."""
+"""Bytes per staged file of a task, about."""
 
 _QUERY_ID = "sql.streaming.queryId"
 
 
 class StagedRows(WriterCommitMessage):
-    """What a task has written aside. query: of a stream, Spark's id of it, which the checkpoint keeps."""
+    """Rows that a task has staged. query: Spark's id of a streaming query, which the checkpoint keeps."""
 
     def __init__(self, staged: Sequence[Staged], query: str | None) -> None:
         self.staged, self.query = tuple(staged), query
 
 
 def stage(declaration: Declaration, batches: Iterator[pa.RecordBatch], query: str | None) -> StagedRows:
-    """Check the rows of a task, and write them aside."""
+    """Check the rows of a task, and stage them."""
     store = open_store(declaration)
     staged: list[Staged] = []
     waiting: list[pa.RecordBatch] = []
@@ -124,12 +124,12 @@ FORMAT = "episode"
 CATALOG, STREAM, ENVELOPES = "catalog", "stream", "envelopes"
 MAX_EVENTS, STARTING, SKIP_CORRUPT = "maxEventsPerTrigger", "startingPosition", "skipCorrupt"
 ARCHIVED_TO = "archivedTo"
-"""Of a stream in Kafka: read its archive up to this commit, and no more."""
+"""Option for a stream in Kafka: read its archive up to this commit only."""
 
 READING = (STREAM, CATALOG, MAX_EVENTS, STARTING, SKIP_CORRUPT)
 WRITING = (STREAM, CATALOG)
 _OWN = frozenset(("path", ENVELOPES, ARCHIVED_TO.lower(), "checkpointlocation", "queryname"))
-"""Options that Spark gives, or episode itself."""
+"""Options that Spark or episode itself sets."""
 
 
 class EpisodeSource(DataSource):
@@ -151,7 +151,7 @@ class EpisodeSource(DataSource):
         return declared_schema(self.declaration())
 
     def declaration(self) -> Declaration:
-        """The declaration of the stream that is named, or whose archive is."""
+        """The declaration of the stream, by its name or that of its archive."""
         name = self.given.get(STREAM) or self.given.get("path")
         if not name:
             raise EpisodeAnalysisError(
@@ -166,7 +166,7 @@ class EpisodeSource(DataSource):
             )
         return found
 
-    # ---- what Spark asks for --------------------------------------------------------------------------
+    # ---- called by Spark --------------------------------------------------------------------------------
 
     def reader(self, schema: StructType) -> StoreReader:
         from episode.spark.stores.reading import StoreReader
@@ -181,10 +181,10 @@ class EpisodeSource(DataSource):
         return StoreStreamReader(self._live(), self.given, schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> StoreWriter:
-        return StoreWriter(self._written(overwrite))
+        return StoreWriter(self._check_append(overwrite))
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> StoreStreamWriter:
-        return StoreStreamWriter(self._written(overwrite))
+        return StoreStreamWriter(self._check_append(overwrite))
 
     def _live(self) -> Declaration:
         declaration = self.declaration()
@@ -196,7 +196,7 @@ class EpisodeSource(DataSource):
             )
         return declaration
 
-    def _written(self, overwrite: bool) -> Declaration:
+    def _check_append(self, overwrite: bool) -> Declaration:
         check_options(self.given, WRITING)
         declaration = self.declaration()
         name = self.given.get(STREAM) or self.given["path"]
@@ -211,7 +211,7 @@ class EpisodeSource(DataSource):
 
 
 def check_options(given: Mapping[str, str], known: tuple[str, ...]) -> None:
-    """No option is accepted and ignored."""
+    """Refuse unknown options."""
     lower = {name.lower() for name in known}
     for name in given:
         if name not in lower and name not in _OWN:
@@ -236,6 +236,7 @@ def declared_schema(declaration: Declaration) -> StructType:
 def watermark_delay(declaration: Declaration) -> int:
     """The declared DELAY in milliseconds of Spark's watermark.
 
-    An event is late at the watermark, too; one that comes just DELAY after a later one is not. So one millisecond more.
+    An event at the watermark is late; one that comes exactly DELAY after a later one is not. Hence one millisecond
+    more.
     """
     return -(-(declaration.delay or 0) // declaration.event_time.units_per_millisecond) + 1

@@ -1,12 +1,12 @@
 """A pattern over the matches of another one, in one streaming query.
 
-Spark has one watermark for a query, and hands it on from one stateful operator to the next. So a pattern over matches
-sets no watermark of its own: its time is Spark's watermark less the greatest delay with which the patterns before it
-report a time (`plan.delays`). All matches that a watermark decides reach the next pattern in the same micro-batch.
+Spark has one watermark for a query, and passes it from one stateful operator to the next. So a pattern over matches
+does not set one: its time is Spark's watermark minus the greatest delay with which the patterns before it report a time
+(`plan.delays`). All matches that a watermark decides reach the next pattern in the same micro-batch.
 
-A streaming frame shows by its plan that patterns stand before it: each leaves a column whose name has what must be
-known of it. The delay of a single column of times is in the column's metadata, which is lost where it is computed
-anew: then nothing is known of it.
+The plan of a streaming frame shows the patterns before it: each leaves a column whose name encodes its delays. The
+delay of a single column of times is in the column's metadata, which is lost if the column is computed anew: then it
+is unknown.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from episode.errors import EpisodeAnalysisError
 from episode.plan.event_time import UNBOUNDED, EventTime, watermark_milliseconds, widest
 
 DELAY = "episode.delay"
-"""In a column's metadata: it has times of matches, and this is their delay in milliseconds of Spark's watermark."""
+"""Key in a column's metadata: the column has times of matches, with this delay in ms of Spark's watermark."""
 
 WATERMARK = "spark.watermarkDelayMs"
 _MARK = "episode_matches"
 _NEVER = "never"
 _MARKED = re.compile(rf"\b{_MARK}_(never|\d+)_(never|\d+)\b")
 _BRANCHES = " :+-~'!"
-"""What stands before a node in the words of a plan: the branches of its tree, and how the node is."""
+"""Text before a node in a printed plan: the branches of its tree, and the node's state."""
 
 _COUNTERS = re.compile(r"CollectMetrics (.*?), \[")
 
@@ -46,7 +46,7 @@ class WatermarkClock:
     settled: int | None = None
 
     def watermark(self, milliseconds: int) -> int:
-        """Events up to here are all in, in units of event time."""
+        """The time up to which all events are in, in units of event time."""
         is_settled = self.settled is not None and milliseconds >= self.settled
         return (milliseconds - (0 if is_settled else self.delay)) * self.unit
 
@@ -75,7 +75,7 @@ class Chain:
         """The clock of a pattern over these matches, in words, and whether it takes the caller's watermark."""
         metadata: dict[str, Any] = frame.schema[time.column].metadata
         is_time = DELAY in metadata or (self.merged and WATERMARK in metadata)
-        delay = widest(self.delays) if self.merged else _bounded(metadata.get(DELAY))
+        delay = widest(self.delays) if self.merged else _known_delay(metadata.get(DELAY))
         if is_time and delay is not UNBOUNDED:
             clock = WatermarkClock(time.units_per_millisecond, delay, self.settled)
             return clock, f"{delay} ms behind {time.column} (that of the patterns before this one)", False
@@ -98,7 +98,7 @@ class Chain:
 
 
 def _unknown(time: EventTime, is_time: bool) -> EpisodeAnalysisError:
-    """Nothing says when all matches up to a time are there."""
+    """The error if it is unknown when all matches up to a time are there."""
     own = (
         f"or say how long after {time.column} a match may be reported: Options(watermark=…), in a call of its own for "
         "the second pattern. Or write the matches of the first to a table or a topic, and run the second as a query of "
@@ -117,12 +117,12 @@ def _unknown(time: EventTime, is_time: bool) -> EpisodeAnalysisError:
     )
 
 
-def _bounded(delay: int | None) -> int | None:
+def _known_delay(delay: int | None) -> int | None:
     return UNBOUNDED if delay is None or delay < 0 else delay
 
 
 def chain_of(frame: DataFrame) -> Chain | None:
-    """The patterns before a streaming frame; None where there are none."""
+    """The patterns before a streaming frame, or None."""
     lines = _analyzed_plan(frame).splitlines()
     marks = {mark.groups() for line in lines for mark in _MARKED.finditer(line)}
     if not marks:
@@ -139,7 +139,7 @@ def chain_of(frame: DataFrame) -> Chain | None:
 
 
 def has_watermark(frame: DataFrame) -> bool:
-    """Does a streaming frame have a watermark on one of its columns?"""
+    """Whether a streaming frame has a watermark on one of its columns."""
     return any(WATERMARK in one.metadata for one in frame.schema.fields)
 
 
@@ -156,7 +156,7 @@ def _analyzed_plan(frame: DataFrame) -> str:
 
 
 def _refuse_watermarks(lines: list[str]) -> None:
-    """A second watermark after the first stops Spark's, and all comes to a halt."""
+    """Refuse a second watermark: it would stop Spark's, and the query with it."""
     depth = [len(line) - len(line.lstrip(_BRANCHES)) for line in lines]
     for at, line in enumerate(lines):
         if not line.lstrip(_BRANCHES).startswith("EventTimeWatermark"):

@@ -1,9 +1,9 @@
-"""A processor of shards as Spark's driver has it: packed, and unpacked where the first rows come.
+"""A processor of shards in Spark's driver: pickled, and unpickled when the first rows come.
 
-Before the first micro-batch of a query Spark starts a Python process of its own for each pattern, only to hear which
-state the processor has. That process begins with nothing. A processor that is unpacked there brings its matcher, and
-with it pyarrow, pandas and parsers: seconds before the first row of every stream. So what is sent says its state with
-what Spark has loaded anyway, and this module must import nothing else. Workers that match have everything loaded.
+Before the first micro-batch of a query Spark starts a new Python process for each pattern, only to ask which state the
+processor has. Unpickling a processor there would load its matcher, and with it pyarrow, pandas and parsers: seconds
+before the first row of every stream. So this class declares the state with modules that Spark has loaded anyway, and
+this module must not import others. Workers that match have everything loaded.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ HEAD = (
 )
 
 
-def declared(handle: StatefulProcessorHandle) -> tuple[ValueState, MapState]:
-    """The state of a shard: its head, and its chunks."""
+def declare_state(handle: StatefulProcessorHandle) -> tuple[ValueState, MapState]:
+    """Declare the state of a shard: its head, and its chunks."""
     head = handle.getValueState("head", HEAD)
     return head, handle.getMapState("chunks", "name string", "version int, data binary")
 
 
 class PackedProcessor(StatefulProcessor):
-    """Does what the processor in it does."""
+    """Delegates to the wrapped processor, unpickled on first use."""
 
     def __init__(self, processor: ShardProcessor) -> None:
         self._packed = cloudpickle.dumps(processor)
@@ -41,7 +41,7 @@ class PackedProcessor(StatefulProcessor):
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         self._handle = handle
-        self._state = declared(handle)
+        self._state = declare_state(handle)
 
     @property
     def _processor(self) -> ShardProcessor:

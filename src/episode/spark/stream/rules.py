@@ -2,8 +2,8 @@
 
 A change must be the same for every shard, and in every run of a micro-batch. So changes come to the shards as events
 do: the files of the rule log are a stream of Spark's, each change is an envelope for every shard, and Spark's log of
-offsets says which micro-batch has it. A shard first matches all events up to the watermark of the micro-batch, which is
-the same for all shards; then it changes its rules. So a change counts for exactly the events after that watermark.
+offsets assigns it to a micro-batch. A shard first matches all events up to the watermark of the micro-batch, which is
+the same for all shards; then it changes its rules. So a change applies to exactly the events after that watermark.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.stateful_processor import TimerValues
 
 _EVER = "36500d"
-"""How old a change may be for Spark to read it."""
+"""The greatest age of a change that Spark reads."""
 
 
 @dataclass(frozen=True)
@@ -71,8 +71,8 @@ def plan_rule_stream(
     return RuleStream(**own, log=str(RuleLog(log).place))
 
 
-def carried(frame: DataFrame) -> tuple[DataFrame, pa.Schema]:
-    """The columns of a stream that rules may read, and their types where they are matched.
+def readable_columns(frame: DataFrame) -> tuple[DataFrame, pa.Schema]:
+    """The columns of a stream that rules may read, and their types in the matchers.
 
     Left out are those of types that do not travel as they are: a rule that reads one is refused.
     """
@@ -88,7 +88,7 @@ def carried(frame: DataFrame) -> tuple[DataFrame, pa.Schema]:
 
 
 def with_variants(matches: DataFrame) -> DataFrame:
-    """Matches of rules with their results as VARIANT, where Spark has it."""
+    """Matches of rules with their results as VARIANT, if Spark has it."""
     if not has_variant(matches):
         return matches
     return matches.withColumn(RESULT, F.parse_json(RESULT))
@@ -122,7 +122,7 @@ class RuleProcessor(ShardProcessor):
 
     @property
     def fingerprint(self) -> str:
-        """The changes of another log would have the numbers of changes that were made already."""
+        """Refuse another log, whose changes would have the numbers of changes that were made already."""
         return fingerprint(super().fingerprint, self.log_id)
 
     def handleInputRows(
@@ -151,7 +151,7 @@ class RuleProcessor(ShardProcessor):
         shard.matcher.done = shard.watermark
         return shard, chunks
 
-    def _stepped(self, number: int, shard: StreamShard) -> None:
+    def _after_step(self, number: int, shard: StreamShard) -> None:
         """Change the rules, after all events of the step were fed."""
         matcher = shard.matcher
         assert isinstance(matcher, RuleSetMatcher)

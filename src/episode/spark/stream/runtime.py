@@ -1,8 +1,8 @@
 """The stream runtime: pack the events of a micro-batch, shuffle the envelopes by shard, match them with state.
 
-One state group for each shard. The watermark is the input's own where it has one; otherwise it stands on the envelopes;
-over matches of another pattern it is that pattern's (`spark.chain`).
-Late events are recognised one by one inside the shard (`matchers.live`), not by Spark: so they can be counted and kept.
+There is one state group per shard. The watermark is the input's own if it has one; otherwise it is set on the
+envelopes; over matches of another pattern it is that pattern's (`spark.stream.chain`). Late events are recognised one
+by one inside the shard (`matchers.stream_shard`), not by Spark: so they can be counted and kept.
 """
 
 from __future__ import annotations
@@ -38,17 +38,16 @@ from episode.spark.stream.packed_processor import PackedProcessor
 from episode.spark.stream.shards import COUNTERS, OUTPUT, ROLL_CALL, ShardProcessor, StreamSettings, open_matches
 from episode.spark.versions import check_streams
 
-# Event time on Spark's clock; and two streams as one, each with a watermark of its own.
-#
-# Spark's watermark is then that of the stream that is behind. One watermark on both together would be that of the
-# stream that is ahead, and the other one's events would be late.
+# Event time on Spark's clock; and two streams as one, each with its own watermark. Spark's watermark is then that of
+# the stream that is behind. One watermark on both together would be that of the stream that is ahead, and the events of
+# the other would be late.
 
 
 MOMENT = f"{OWN}moment"
 _EPOCH = "TIMESTAMP_NTZ '1970-01-01 00:00:00'"
 _MICROS = 1000
 _MOST_MILLISECONDS = (2**63 - 1) // _MICROS
-"""Greater whole numbers are no times of Spark's clock, which counts microseconds."""
+"""Whole numbers beyond this are not times of Spark's clock, which counts microseconds."""
 
 _BEYOND = (
     "\nepisode.errors.",  # apart from the next word: plans that errors show must not look like one of ours
@@ -80,9 +79,9 @@ def own_watermarks(
 ) -> tuple[list[DataFrame], str | None]:
     """The streams, whose event time is one column, with watermarks; and in words how late their events may come.
 
-    watermark: what the caller says; otherwise each stream says it. None in words: no watermark was set, because a
-    stream has one already, has matches of another pattern, or says nothing of it (then it counts for nothing that
-    another one does).
+    watermark: the caller's; otherwise each stream declares its own. None in words: no watermark was set, because a
+    stream has one already, has matches of another pattern, or declares none (then those of the others do not count).
+
     """
     if any(has_watermark(stream) or chain_of(stream) is not None for stream in streams):
         return list(streams), None
@@ -106,7 +105,7 @@ def own_watermarks(
 
 
 def _moment(time: EventTime) -> Column:
-    """Event time as the moment of Spark's clock that stands for it: see `stream`."""
+    """Event time as a moment of Spark's clock: see `stream`."""
     column = F.col(quote(time.column))
     if is_integer(time.type):
         return on_the_clock(column.cast("bigint"), time.units_per_millisecond)
@@ -118,12 +117,12 @@ def _moment(time: EventTime) -> Column:
 
 LOGGER = logging.getLogger("episode.spark")
 STREAM_SHARDS = 32
-"""How many shards a stream has unless asked: the same everywhere, because a checkpoint keeps its state by shard."""
+"""Default number of shards: the same everywhere, because a checkpoint keeps its state by shard."""
 
 
 TIME_ZONE = "spark.sql.session.timeZone"
 FEW_PARTITIONS = 16
-"""So many state partitions are never too many."""
+"""Up to this many state partitions are never too many."""
 
 
 @dataclass(frozen=True)
@@ -151,12 +150,12 @@ class Stream:
 
     @property
     def of_matches(self) -> bool:
-        """Are the events matches of another pattern?"""
+        """Whether the events are matches of another pattern."""
         return self.settings.shard.of_matches
 
     @property
     def reasons(self) -> list[str]:
-        """How events come in, and the number of shards."""
+        """The input and the number of shards, for explain."""
         late = f"kept in {self.settings.late_path}" if self.settings.late_path else "dropped"
         sliced = "slices: none (the events of a stream are matched as they come, those of a key by one task)"
         return [
@@ -199,7 +198,7 @@ class Stream:
         return carry.encode(self.input).mapInArrow(_with_call(packed), SCHEMA)
 
     def metadata(self, column: str) -> dict[str, int] | None:
-        """What a further pattern must know of a column of the output: the delay, if it has times of matches."""
+        """The delay of an output column with times of matches, for a further pattern."""
         if column not in self.delays:
             return None
         delay = self._milliseconds(self.delays[column])
@@ -216,7 +215,7 @@ class Stream:
 
     @property
     def _settled(self) -> int | None:
-        """The watermark from which on there are no more matches."""
+        """The watermark after which there are no more matches."""
         end = self.settings.shard.end
         return None if end is None else max(0, self.settings.clock.reaches(end - 1))
 
@@ -298,7 +297,7 @@ def _watermark(frame: DataFrame, time: EventTime, options: StreamOptions) -> tup
 
 
 def warn_of_many_partitions(spark: SparkSession, shards: int) -> None:
-    """Every micro-batch opens and commits the state of every partition, also of those that no shard is in."""
+    """Warn of many state partitions: every micro-batch opens and commits each of them, also empty ones."""
     partitions, slots = int(spark.conf.get(PARTITIONS) or 0), parallelism(spark)
     message = many_partitions(partitions, shards, slots)
     if message is not None:
@@ -306,7 +305,7 @@ def warn_of_many_partitions(spark: SparkSession, shards: int) -> None:
 
 
 def many_partitions(partitions: int, shards: int, slots: int | None) -> str | None:
-    """What is wrong with so many partitions, where they are far more than shards and slots (None: not known)."""
+    """A warning if there are far more partitions than shards and slots (None: unknown)."""
     if partitions <= 2 * max(shards, slots or 1, FEW_PARTITIONS):
         return None
     wanted = min(shards, max(2, slots or shards))
@@ -328,12 +327,12 @@ def _check_state_store(spark: SparkSession) -> None:
 
 
 def _with_call(stage: Stage) -> Stage:
-    """The envelopes of a stage, and one more that calls on the query's own state: see `ShardProcessor._answer`.
+    """Add to the envelopes of a stage one that calls the query's own state: see `ShardProcessor._answer`.
 
     A shard alone cannot tell that the number of shards has changed: its keys then come from shards of other numbers.
     """
 
-    def called(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def stage_with_call(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         any_events = False
         for envelopes in stage(batches):
             any_events = True
@@ -341,4 +340,4 @@ def _with_call(stage: Stage) -> Stage:
         if any_events:
             yield empty_envelope(ROLL_CALL)
 
-    return called
+    return stage_with_call

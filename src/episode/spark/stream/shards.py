@@ -25,16 +25,14 @@ from episode.matchers.state import fingerprint
 from episode.matchers.stream_shard import NO_WATERMARK, Counters, ShardSettings, StreamShard
 from episode.spark.startup.workers import prepare_worker
 from episode.spark.stream.chain import WatermarkClock
-from episode.spark.stream.packed_processor import declared
+from episode.spark.stream.packed_processor import declare_state
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.stateful_processor import ExpiredTimerInfo, MapState, TimerValues, ValueState
 
 
-# The chunks of a shard's state in Spark's state store.
-#
 # Every call of the state store goes to the JVM and back. So while the chunks of a shard are small they are all kept in
-# one value, written anew with every step; once they are not, each is an entry of a map, and a step writes what is new.
+# one value, rewritten with every step; later each is an entry of a map, and a step writes the changed ones.
 
 
 SMALL = 1 << 16
@@ -53,7 +51,7 @@ class ChunkMap(Protocol):
 
 @dataclass
 class ShardChunks:
-    """What the state of a shard consists of. small: all chunks by name; None: they are in the map, for good."""
+    """The state of a shard. small: all chunks by name; None: they are in the map, for good."""
 
     small: dict[str, StateChunk] | None
 
@@ -67,7 +65,7 @@ class ShardChunks:
         return ShardChunks({chunk.name: chunk for chunk in chunks}), chunks
 
     def change(self, changes: Snapshot, large: ChunkMap) -> bytes:
-        """Write what has changed; what is to be kept in the one value: nothing where the chunks are in the map."""
+        """Write the changes; returns the chunks to keep in the one value, if any."""
         if self.small is None:
             for name in changes.removed:
                 large.removeKey((name,))
@@ -91,11 +89,8 @@ def _together(chunks: list[StateChunk]) -> bytes:
     return to_bytes(pa.Table.from_arrays(columns, names=["name", "version", "data"]))
 
 
-# What the workers of a stream do: steps of shards, with their state in Spark's state store.
-
-
 ROLL_CALL = -1
-"""The number of no shard: its state says to which query, with how many shards, the checkpoint belongs."""
+"""Number of a pseudo-shard whose state records the query and the number of shards of the checkpoint."""
 
 HEAD_VERSION = 2
 COUNTERS = tuple(Counters().as_dict())
@@ -107,13 +102,13 @@ _QUERY_ID = "sql.streaming.queryId"
 
 @dataclass(frozen=True)
 class StreamSettings:
-    """How a stream is run.
+    """Settings of a stream.
 
     clock: event time by Spark's watermark.
     late_path: directory for late events, as Parquet.
     name: what tells the pattern from others of its streaming query: the name of its counters.
     arguments: the values of the query's parameters, shown: a checkpoint belongs to a query with its values.
-    time_unit: what whole numbers of event time count, where that is said: a checkpoint keeps Spark's clock.
+    time_unit: the unit of whole numbers of event time, if declared: a checkpoint keeps Spark's clock.
     """
 
     shard: ShardSettings
@@ -133,23 +128,23 @@ class ShardProcessor(StatefulProcessor):
         self.settings = settings
 
     @staticmethod
-    def opened(blob: bytes) -> pa.Table:
+    def open_envelope(blob: bytes) -> pa.Table:
         """The events of an envelope, as they came or as the state keeps them."""
         return open_envelope(blob)
 
     @property
     def fingerprint(self) -> str:
-        """What the state belongs to: the query, the values of its parameters, and what its times count."""
+        """Identifies the owner of the state: the query, the values of its parameters, and its time unit."""
         further = [
             one for one in (self.settings.arguments, self.settings.time_unit and f"in {self.settings.time_unit}") if one
         ]
         return fingerprint(self.spec.fingerprint, *further) if further else self.spec.fingerprint
 
     def init(self, handle: StatefulProcessorHandle) -> None:
-        self.use(handle, *declared(handle))
+        self.use(handle, *declare_state(handle))
 
     def use(self, handle: StatefulProcessorHandle, head: ValueState, chunks: MapState) -> None:
-        """Go on with state that was declared already."""
+        """Use state that is declared already."""
         self.handle, self.head, self.chunks = handle, head, chunks
 
     def handleInputRows(
@@ -174,7 +169,7 @@ class ShardProcessor(StatefulProcessor):
         pass
 
     def _answer(self) -> None:
-        """Does the checkpoint belong to this query? Its first micro-batch says so."""
+        """Check that the checkpoint belongs to this query, as its first micro-batch recorded."""
         head = self._head()
         self._check(head)
         if not head.steps:
@@ -190,12 +185,12 @@ class ShardProcessor(StatefulProcessor):
         self._check(head)
         shard, chunks = self._shard(number, head)
         milliseconds = times.getCurrentWatermarkInMs()
-        for matches in shard.advance([(blob, self.opened(blob)) for blob in blobs], self._watermark(times)):
+        for matches in shard.advance([(blob, self.open_envelope(blob)) for blob in blobs], self._watermark(times)):
             yield from _blobs(number, matches)
         if shard.late is not None and self.settings.late_path is not None:
             name = late_file(query_id(), self.settings.name, self.fingerprint, number, head.steps)
             _write_late(plain(shard.late), self.settings.late_path, name)
-        self._stepped(number, shard)
+        self._after_step(number, shard)
         self._save(number, shard, chunks, head, milliseconds, fired)
         yield pd.DataFrame([{"shard": number, "blob": None, **shard.counters.as_dict()}])
 
@@ -204,8 +199,8 @@ class ShardProcessor(StatefulProcessor):
         milliseconds = times.getCurrentWatermarkInMs()
         return self.settings.clock.watermark(milliseconds) if milliseconds > 0 else NO_WATERMARK
 
-    def _stepped(self, number: int, shard: StreamShard) -> None:
-        """All matches of a step are out; its state is written next."""
+    def _after_step(self, number: int, shard: StreamShard) -> None:
+        """Called after all matches of a step are emitted, before its state is written."""
 
     def _check(self, head: _Head) -> None:
         if head.format != HEAD_VERSION:
@@ -231,11 +226,11 @@ class ShardProcessor(StatefulProcessor):
         shard, chunks = StreamShard(self.spec, self.settings.shard), ShardChunks({})
         if head.token:
             chunks, state = ShardChunks.read(head.small, self.chunks)
-            shard.restore(state, head.watermark, head.ended, self.opened)
+            shard.restore(state, head.watermark, head.ended, self.open_envelope)
         return shard, chunks
 
     def _place(self, number: int) -> tuple[str, ...]:
-        """What tells a shard from those of other patterns and queries."""
+        """Identifies a shard among those of other patterns and queries."""
         return _task_query() or "", self.settings.name, self.fingerprint, str(number)
 
     def _save(
@@ -268,16 +263,16 @@ class _Warm(NamedTuple):
 
 
 _warm: OrderedDict[tuple[str, ...], _Warm] = OrderedDict()
-"""Shards as this process left them: who finds the token in the state store may go on with the shard as it is. A shard
-that another process has taken further, or a step that was not committed, has another token: such a shard is dropped,
-so that a process has each shard once, however often its workers take turns."""
+"""Shards as this process left them, reusable if the state store has the same token. A shard that another process has
+advanced, or whose step was not committed, has another token: it is dropped, so that a process has each shard once,
+however often its workers take turns."""
 
 _MOST_WARM = 2048
 
 
 @dataclass(frozen=True)
 class _Head:
-    """The small state of a shard. small: all of its chunks, where they are small."""
+    """The small state of a shard. small: all of its chunks, unless they are in the map."""
 
     format: int = HEAD_VERSION
     token: str = ""
@@ -291,7 +286,7 @@ class _Head:
 
 
 def _blobs(number: int, matches: pa.Table) -> Iterator[pd.DataFrame]:
-    """Matches in rows of the output; what a step counts comes after them."""
+    """Matches as rows of the output, then the counters of the step."""
     for begin in range(0, matches.num_rows, _BLOB_ROWS):
         blob = to_bytes(matches.slice(begin, _BLOB_ROWS))
         yield pd.DataFrame([{"shard": number, "blob": blob, **dict.fromkeys(COUNTERS, 0)}])
@@ -301,8 +296,8 @@ def late_file(query: str, pattern: str, fingerprint: str, shard: int, step: int)
     """The name of the file with the late events of a step.
 
     query: Spark's id of the streaming query, which the checkpoint keeps: a step that is run again writes the same file
-    again, and another checkpoint writes others. The same pattern may stand in a query twice, over two streams: so its
-    name counts beside its fingerprint.
+    again, and another checkpoint writes others. A query may have the same pattern twice, over two streams: so its name
+    counts as well as its fingerprint.
     """
     which = hashlib.sha256(f"{pattern}\n{fingerprint}".encode()).hexdigest()[:12]
     return f"late-{query}-{which}-{shard:05d}-{step:012d}.parquet"
@@ -325,7 +320,7 @@ def _task_query() -> str | None:
 
 
 def _write_late(table: pa.Table, path: str, name: str) -> None:
-    """Late events of a step in a file of its own, whole or not at all."""
+    """Write the late events of a step in one file, whole or not at all."""
     files, place = FileSystem.from_uri(path) if "://" in path else (LocalFileSystem(), path)
     files.create_dir(place, recursive=True)
     unfinished = f"{place}/_{uuid.uuid4().hex}"

@@ -94,7 +94,7 @@ def test_a_table_is_the_archive_and_what_is_not_archived(store: StreamStore) -> 
 def test_envelopes_hold_the_events(store: StreamStore) -> None:
     packing = Packing(InputOrder(("key",), (OrderKey("ts"),)), 4)
     how = EnvelopeOptions((("k", "key"), ("ts", "ts")), packing, call=-1)
-    reader = stream(store, envelopes=how.written())
+    reader = stream(store, envelopes=how.as_option())
     partitions = reader.partitions({"commit": 0}, {"commit": 3})
     found: Counter[tuple[int, int]] = Counter()
     for partition in partitions:
