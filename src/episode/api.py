@@ -14,17 +14,17 @@ from episode.queries.correlating import CorrelateQuery, On
 from episode.queries.events import EVENT_COLUMNS, EventColumns, Events, events_of, keys_of
 from episode.queries.expanding import ExpandQuery
 from episode.queries.explaining import check_format, explain_pattern
-from episode.queries.inputs import Table, arguments_of, every_table, session_of, text_of
 from episode.queries.language import Given, Length
 from episode.queries.match import MatchQuery
 from episode.queries.options import Options, options_of
+from episode.queries.tables import Table, arguments_of, every_table, session_of, text_of
 from episode.queries.user_aggregates import register_aggregate
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from typing_extensions import Unpack
 
-    from episode.queries.live_output import Into
+    from episode.queries.live_start import Into
     from episode.queries.rules.binding import RuleSet
     from episode.queries.rules.local import LocalMatches
     from episode.queries.rules.rule import Rules
@@ -108,10 +108,12 @@ class Query:
         snapshot_every: seconds between two snapshots.
         metrics_port: serve the figures to Prometheus, on 127.0.0.1; 0: at any free port.
         """
-        from episode.queries.starting import Wishes
+        from episode.queries.live_start import LiveSettings
 
-        wishes = Wishes(input, checkpoint, tasks, name, max_unprocessed, push_ahead, snapshot_every, metrics_port)
-        return self._call.start(into, wishes)
+        settings = LiveSettings(
+            input, checkpoint, tasks, name, max_unprocessed, push_ahead, snapshot_every, metrics_port
+        )
+        return self._call.start(into, settings)
 
     def explain(self, *, analyze: bool = False, format: str = "text") -> str:
         """Show how it would be evaluated: for each pattern the program, predicate split, scan, shards, state.
@@ -488,14 +490,14 @@ def start_rules(
     all rules (default: the stream's KEY). All other arguments: as in `start`. When a change takes effect is agreed by
     all tasks, and written into the checkpoint, before one of them is beyond that time.
     """
+    from episode.queries.live_start import LiveSettings
     from episode.queries.rules.live import start_rules as started
-    from episode.queries.starting import Wishes
 
-    wishes = Wishes(input, checkpoint, tasks, name, None, None, snapshot_every, metrics_port)
+    settings = LiveSettings(input, checkpoint, tasks, name, None, None, snapshot_every, metrics_port)
     given = Given(None, None, keys_of(key), type_column, strategy)
     session = session_of(spark, {})
     return started(
-        text_of(stream), rules, given, session, into, options_of(options), arguments_of(args), wishes, look_every
+        text_of(stream), rules, given, session, into, options_of(options), arguments_of(args), settings, look_every
     )  # fmt: skip
 
 

@@ -19,10 +19,10 @@ from episode.lang.rows.syntax import MatchRecognize
 from episode.lang.situations.syntax import SituationQuery
 from episode.lang.table_patterns import PatternQuery, clause_of, pattern_of
 from episode.queries.events import EventColumns, events_of
-from episode.queries.inputs import arguments_of, session_of, text_of
 from episode.queries.language import Given
 from episode.queries.match import MatchQuery, Reader
 from episode.queries.options import Options, options_of
+from episode.queries.tables import arguments_of, session_of, text_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

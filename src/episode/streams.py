@@ -15,8 +15,8 @@ import pyarrow as pa
 
 from episode.errors import EpisodeUnsupportedError
 from episode.plan.event_time import EventTime, duration_in_units
-from episode.queries.frames import arrow_table
 from episode.queries.streams import append_by_spark, archive_by_spark, count_by_spark, register_source
+from episode.queries.tables import arrow_table
 from episode.store.catalog import Catalog, Declaration, declare
 from episode.store.conforming import conform, table_of_dictionaries
 from episode.store.declaration import Length

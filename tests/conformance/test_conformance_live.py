@@ -28,9 +28,8 @@ from episode.matchers.ordering import order_image
 from episode.matchers.protocol import OrderKey
 from episode.plan.types import is_event_time, is_integer
 from episode.queries.live import plan_live
-from episode.queries.live_output import LiveOutput
 from episode.queries.live_plan import LivePlan
-from episode.queries.starting import described
+from episode.queries.live_start import LiveOutput, described
 from episode.store.catalog import Catalog, declare
 from episode.store.stream import StreamStore
 from tests.conformance.cases import LANGUAGES, Case, Table, all_cases, comparable

@@ -15,9 +15,8 @@ import pytest
 
 from episode.errors import EpisodeError
 from episode.queries.live import plan_live
-from episode.queries.live_output import output_of
+from episode.queries.live_start import output_of, tasks_for
 from episode.queries.options import Options
-from episode.queries.starting import tasks_for
 from episode.store.catalog import Catalog, declare
 from tests.golden.cases import Case, check, parametrized
 

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 import episode
 from episode import Options
 from episode.matchers.spark_types import spark_name
-from episode.queries.confined import check_plan
+from episode.queries.checking import check_plan
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("rocksdb")]
 VALUES = [5, 1, 7, 3, 9, 2]

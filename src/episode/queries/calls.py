@@ -8,17 +8,16 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from episode.errors import EpisodeAnalysisError
 from episode.queries.bound_statement import bind_statement
-from episode.queries.inputs import Table, checked_tables, session_of, text_of
 from episode.queries.keywords import check_statement_tables
 from episode.queries.options import Options
 from episode.queries.origins import Origin, origin_of, remember
 from episode.queries.statement import StatementQuery
+from episode.queries.tables import Table, checked_tables, session_of, text_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from episode.queries.live_output import Into
-    from episode.queries.starting import Wishes
+    from episode.queries.live_start import Into, LiveSettings
     from episode.spark.live import LiveQuery
 
 
@@ -37,7 +36,7 @@ class QueryCall(Protocol):
         """The result in this process."""
         ...
 
-    def start(self, into: Into, wishes: Wishes) -> LiveQuery:
+    def start(self, into: Into, settings: LiveSettings) -> LiveQuery:
         """The query in live tasks."""
         ...
 
@@ -73,8 +72,8 @@ class StatementCall:
 
         return sql_local(text_of(self.text), self.tables, self.options, self.arguments)
 
-    def start(self, into: Into, wishes: Wishes) -> LiveQuery:
-        from episode.queries.starting import start_live
+    def start(self, into: Into, settings: LiveSettings) -> LiveQuery:
+        from episode.queries.live_start import start_live
 
         text = text_of(self.text)
         if self.tables:
@@ -83,7 +82,7 @@ class StatementCall:
                 f"The table {name} is given, but a live query reads declared streams.",
                 hint=f"Declare it with CREATE STREAM {name}, and leave {name}= out.",
             )
-        return start_live(text, session_of(self.spark, {}), into, self.options, self.arguments, wishes)
+        return start_live(text, session_of(self.spark, {}), into, self.options, self.arguments, settings)
 
 
 @dataclass(frozen=True)
@@ -101,5 +100,5 @@ class ResultCall:
     def local(self) -> Any:
         raise NotImplementedError  # not reached: such a query is not handed to users
 
-    def start(self, into: Into, wishes: Wishes) -> LiveQuery:
+    def start(self, into: Into, settings: LiveSettings) -> LiveQuery:
         raise NotImplementedError

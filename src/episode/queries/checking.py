@@ -1,19 +1,23 @@
-"""A query that is checked as it is written: parsed and planned over the columns of its tables, and not run.
+"""Checks of statements before they run: their columns over empty tables, and what an untrusted query may read.
 
-The tables are given without their rows, so that nothing is listed, read or estimated, and patterns are not compiled:
-what is left is what can be wrong with a text.
+A query is checked as it is written: it is parsed and planned over the columns of its tables, and not run. Tables have
+no rows then, so that nothing is listed, read or estimated, and patterns are not compiled.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from episode.errors import EpisodeUnsupportedError
 from episode.lang.lexer import Kind
 from episode.lang.statement import Statement
+from episode.lang.syntax import Source
+from episode.plan.parameters import SubqueryRows
 from episode.queries.bound_statement import bind_parsed
 from episode.queries.options import Options
-from episode.queries.origins import remember
+from episode.queries.origins import patterns_of, remember
 from episode.queries.statement import StatementQuery
 
 if TYPE_CHECKING:
@@ -45,3 +49,56 @@ def checked(
     bound = bind_parsed(statement, arguments)
     query = StatementQuery(bound, spark, Options(), dict(given), framed=rehearsed, warns=False)
     return remember(query.result(), query.origin)
+
+
+# ---- untrusted queries -------------------------------------------------------------------------------
+#
+# Spark SQL can write, run programs, call Java and read any file by its path. A statement that is not a query is refused
+# by its text. Every text that Spark parses for the query is checked by its parsed plan (`spark/confinement.py`), and
+# the tables that the result reads are checked again before it runs.
+
+
+QUERY_BEGINNINGS = ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "")
+"""How a query begins; the last one: with a bracket."""
+ONLY_QUERIES = "Only queries are run here, and only over the tables that were given."
+
+
+def check_text(statement: Statement) -> None:
+    """Raise an error at the first word of a statement that is not a query."""
+    first = statement.tokens[0]
+    if statement.whole is None and (
+        statement.streams is not None or statement.creation is not None or statement.first_word not in QUERY_BEGINNINGS
+    ):
+        message = f"{first.text} is not a query."
+        raise Source(statement.source).error(EpisodeUnsupportedError, message, first.span, ONLY_QUERIES)
+
+
+@contextmanager
+def confined(spark: SparkSession) -> Iterator[None]:
+    """Judge every text that Spark is to parse in this thread."""
+    from episode.spark import confinement
+
+    with confinement.confined(spark):
+        yield
+
+
+def check_plan(result: DataFrame, tables: Collection[DataFrame]) -> None:
+    """Raise an error if a query reads anything but the tables, itself or as the input of a pattern. It has not run."""
+    from episode.spark.confinement import Confinement, analysed_plan, foreign_reads
+
+    confinement = Confinement(result.sparkSession)
+    patterns = patterns_of(result)
+    inputs = [events.frame for placed in patterns for events in placed.events]
+    values = [value for placed in patterns for value in placed.run.arguments.values()]
+    subqueries = [value.frame for value in values if isinstance(value, SubqueryRows)]
+    for frame in (result, *inputs, *subqueries):
+        if any(frame is table for table in tables):
+            continue
+        found = foreign_reads(frame, tables)
+        if confinement.uses_variables(analysed_plan(frame)):
+            found.append("a variable of the session")
+        if found:
+            raise EpisodeUnsupportedError(
+                f"This query uses more than the tables that were given: {', '.join(sorted(set(found)))}.",
+                hint=ONLY_QUERIES,
+            )

@@ -17,20 +17,19 @@ from episode.plan.events.imprecise import duration_of
 from episode.plan.output import MATCH_END, MATCH_START
 from episode.plan.parameters import check_arguments
 from episode.plan.schema import quote
-from episode.queries.inputs import text_of
 from episode.queries.language import ARCHIVE, LIVE, Length
 from episode.queries.languages import LANGUAGES, language_of
 from episode.queries.match import MatchQuery
 from episode.queries.options import Options
 from episode.queries.origins import Origin, PlacedPattern, remember
-from episode.queries.pairs import PAIRS, escaped, lateral, tables_text
 from episode.queries.planning import plan_pair
+from episode.queries.substitution import PAIRS, escaped, lateral, tables_text
+from episode.queries.tables import text_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from episode.queries.live_output import Into
-    from episode.queries.starting import Wishes
+    from episode.queries.live_start import Into, LiveSettings
     from episode.spark.live import LiveQuery
 
 On = Union[str, Sequence[str], Mapping[str, str]]
@@ -116,9 +115,9 @@ class CorrelateQuery:
     def local(self) -> Any:
         raise EpisodeUnsupportedError("TODO")
 
-    def start(self, into: Into, wishes: Wishes) -> LiveQuery:
+    def start(self, into: Into, settings: LiveSettings) -> LiveQuery:
         """Refuse: live tasks read a declared stream, which a statement names."""
-        return self.live.start(into, wishes)
+        return self.live.start(into, settings)
 
     def _where(self) -> str:
         return "" if self.where is None else text_of(self.where)

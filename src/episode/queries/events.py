@@ -9,8 +9,8 @@ from typing import Any, TypedDict
 from episode.errors import EpisodeAnalysisError
 from episode.lang.cursor import closest
 from episode.plan.events.imprecise import NO_TIE_BREAKER
-from episode.queries.given_tables import Table
 from episode.queries.language import Given, Length
+from episode.queries.tables import Table
 
 
 @dataclass(frozen=True)

@@ -22,11 +22,11 @@ from episode.lang.table_patterns import pattern_of
 from episode.plan.events.classes import one_stream_of
 from episode.plan.parameters import check_arguments
 from episode.plan.schema import PARTITION_COLUMN
-from episode.queries.inputs import Table, one_table, text_of
 from episode.queries.language import Given, Input
 from episode.queries.languages import language_of
 from episode.queries.languages.events import strategy_of
 from episode.queries.options import Options
+from episode.queries.tables import Table, one_table, text_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

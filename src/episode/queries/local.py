@@ -39,13 +39,13 @@ from episode.queries.bound_statement import (
     parse_pattern,
 )
 from episode.queries.class_names import rows_of_table
-from episode.queries.frames import held_table, like
 from episode.queries.keywords import check_statement_tables
 from episode.queries.language import Given, Input, Language
 from episode.queries.languages import LANGUAGES
 from episode.queries.languages.correlation import Correlations
 from episode.queries.options import Options
 from episode.queries.selection import Selection
+from episode.queries.tables import held_table, like
 
 IN_PROCESS = OnePattern(
     "a query in process",

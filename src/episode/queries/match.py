@@ -10,7 +10,6 @@ from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
 from episode.lang.lexer import tokenize
 from episode.lang.table_patterns import pattern_of
 from episode.plan.parameters import check_arguments
-from episode.queries.inputs import Table, checked_tables, keyword_tables, one_table, session_of, text_of
 from episode.queries.keywords import check_pattern_tables
 from episode.queries.language import Given
 from episode.queries.languages import language_of
@@ -18,6 +17,7 @@ from episode.queries.languages.events import strategy_of
 from episode.queries.options import Options
 from episode.queries.origins import Origin, PlacedPattern, remember
 from episode.queries.planning import PatternEvents, events_of_classes, plan_over, warn_of_input
+from episode.queries.tables import Table, checked_tables, keyword_tables, one_table, session_of, text_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from episode.lang.rows.syntax import MatchRecognize
     from episode.lang.table_patterns import PatternQuery
     from episode.plan.pattern import RunOptions
-    from episode.queries.live_output import Into
-    from episode.queries.starting import Wishes
+    from episode.queries.live_start import Into, LiveSettings
     from episode.spark.live import LiveQuery
     from episode.spark.query import PlannedQuery
 
@@ -100,7 +99,7 @@ class MatchQuery:
             )
         return match_local(self.events, text_of(self.text), self.given, self.options, self.arguments)
 
-    def start(self, into: Into, wishes: Wishes) -> LiveQuery:
+    def start(self, into: Into, settings: LiveSettings) -> LiveQuery:
         """Refuse: live tasks read a declared stream, which a statement names."""
         raise EpisodeUnsupportedError(
             "A live query is a statement over a declared stream.",

@@ -25,15 +25,23 @@ from episode.lang.syntax import Span
 from episode.plan.pattern import RunOptions
 from episode.plan.schema import quote
 from episode.queries.bound_statement import BoundStatement, EventsTable, StatementPair, StatementPattern
-from episode.queries.inputs import Table, keyword_tables
 from episode.queries.language import Given
 from episode.queries.options import Options
 from episode.queries.origins import Origin, PlacedPattern
-from episode.queries.pairs import escaped, hidden_columns, lateral, mentioned_names, tables_text
 from episode.queries.planning import PatternEvents, events_of_classes, plan_over, plan_pair, warn_of_input
 from episode.queries.streams import insert, insertion_target, mentioned, run_stream_statement
-from episode.queries.subqueries import subquery_rows
-from episode.queries.windows import WINDOWS, window_replacements, without_unread
+from episode.queries.substitution import (
+    WINDOWS,
+    escaped,
+    hidden_columns,
+    lateral,
+    mentioned_names,
+    subquery_rows,
+    tables_text,
+    window_replacements,
+    without_unread,
+)
+from episode.queries.tables import Table, keyword_tables
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -14,7 +14,7 @@ import pytest
 
 import episode
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
-from episode.queries.given_tables import checked_table, checked_tables
+from episode.queries.tables import checked_table, checked_tables
 
 COLUMNS: dict[str, list[Any]] = {"k": ["a", "b"], "ts": [datetime(2026, 1, 1), datetime(2026, 1, 2)], "v": [1, 2]}
 HELD = pa.schema([("k", pa.string()), ("ts", pa.timestamp("us")), ("v", pa.int64())])

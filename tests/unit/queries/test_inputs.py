@@ -10,7 +10,7 @@ import pytest
 import episode
 from episode.cli.inputs import read_arguments
 from episode.errors import EpisodeAnalysisError
-from episode.queries.inputs import checked_tables
+from episode.queries.tables import checked_tables
 
 
 def test_a_query_is_a_text() -> None:

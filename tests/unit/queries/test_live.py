@@ -18,10 +18,18 @@ from episode.live.protocol import TaskOptions
 from episode.live.sinks import Delivery, FilesOutput, StreamOutput
 from episode.live.task import LiveTask
 from episode.queries.live import plan_live
-from episode.queries.live_output import identity_of, made_for, output_of
 from episode.queries.live_plan import LivePlan
+from episode.queries.live_start import (
+    LiveSettings,
+    checkpoint_of,
+    described,
+    identity_of,
+    made_for,
+    output_of,
+    tasks_for,
+    with_partitions,
+)
 from episode.queries.options import Options
-from episode.queries.starting import Wishes, checkpoint_of, described, tasks_for, with_partitions
 from episode.store.catalog import Catalog, declare
 from episode.store.stream import StreamStore
 
@@ -239,7 +247,7 @@ def test_how_many_tasks(catalog: Catalog) -> None:
 
 def test_wishes() -> None:
     with pytest.raises(EpisodeAnalysisError, match="metrics_port=-1"):
-        Wishes(metrics_port=-1)
+        LiveSettings(metrics_port=-1)
 
 
 def test_as_many_tasks_as_a_topic_has_partitions(catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -252,7 +260,7 @@ def test_as_many_tasks_as_a_topic_has_partitions(catalog: Catalog, monkeypatch: 
 
         def close(self) -> None: ...
 
-    monkeypatch.setattr("episode.queries.starting.TopicReader", Reader)
+    monkeypatch.setattr("episode.queries.live_start.TopicReader", Reader)
     options = {"kafka.bootstrap.servers": "h:1", "topic": "t"}
     catalog.create(declare("Trades", TICKS, time="ts", key="symbol", using="kafka", options=options))
     text = FALLS.format(columns="*").replace("Ticks", "Trades")

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 import episode
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
 from episode.matchers.spark_types import held_as, to_spark_types
-from episode.queries.given_tables import checked_table
 from episode.queries.language import Given
+from episode.queries.tables import checked_table
 from episode.sizing.profile import bind_to, read_pattern
 
 NOON = 1_767_268_800_000_000_000

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from episode.lang.lexer import tokenize
-from episode.queries.pairs import mentioned_names
+from episode.queries.substitution import mentioned_names
 
 
 @pytest.mark.parametrize(

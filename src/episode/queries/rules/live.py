@@ -24,14 +24,21 @@ from episode.matchers.stream_shard import ShardSettings
 from episode.plan.schema import key_columns
 from episode.queries.language import Given
 from episode.queries.live import check_options
-from episode.queries.live_output import output_of
 from episode.queries.live_plan import LivePlan, Matched, Read, end_of, lanes_of
+from episode.queries.live_start import (
+    LiveSettings,
+    checkpoint_of,
+    described,
+    input_of,
+    output_of,
+    tasks_for,
+    with_partitions,
+)
 from episode.queries.local import local_schema
 from episode.queries.options import Options
 from episode.queries.rules.planning import StreamPlanner
 from episode.queries.rules.streaming import seconds_of, spec_of, versions_of, warn_of_problems
 from episode.queries.rules.watching import RuleWatcher, reader_of
-from episode.queries.starting import Wishes, checkpoint_of, described, input_of, tasks_for, with_partitions
 from episode.store.catalog import Catalog
 from episode.store.rule_log import RuleLog
 
@@ -78,7 +85,7 @@ def start_rules(
     into: Any,
     options: Options,
     arguments: Mapping[str, object],
-    wishes: Wishes,
+    settings: LiveSettings,
     look_every: float | str | None,
 ) -> LiveQuery:
     """Plan rules over a stream, and start them."""
@@ -91,12 +98,12 @@ def start_rules(
     planned = plan_rules(stream, catalog, given, options, arguments, zone in UTC_NAMES)
     every = None if look_every is None else seconds_of("look_every", look_every)
     what = fspath(given_rules) if isinstance(given_rules, (str, PathLike)) else "given"
-    checkpoint = checkpoint_of(f"rules {what} over {stream}", into, arguments, wishes.checkpoint, catalog)
+    checkpoint = checkpoint_of(f"rules {what} over {stream}", into, arguments, settings.checkpoint, catalog)
     plan = planned.plan
     output = output_of(into, plan, catalog, checkpoint)
     plan, input_ = with_partitions(plan), input_of(plan, zone)
-    tasks = tasks_for(plan, wishes.tasks, tasks_of(checkpoint), slots(spark), running_tasks())
-    how = wishes.options(plan)
+    tasks = tasks_for(plan, settings.tasks, tasks_of(checkpoint), slots(spark), running_tasks())
+    how = settings.options(plan)
     log = RuleLog(f"{checkpoint}/rules")
     watcher = RuleWatcher(reader_of(given_rules, spark), planned.rules, log)
     watcher.look()
@@ -106,7 +113,7 @@ def start_rules(
     driven = DriverRules(watcher, descriptions[0].query, tasks, every)
     agree(log, driven.query, tasks)
     numeric = plan.time.units_per_millisecond == 1
-    run = LiveRun(descriptions, wishes.name, output.words, numeric, output.receiver, wishes.metrics_port, driven)
+    run = LiveRun(descriptions, settings.name, output.words, numeric, output.receiver, settings.metrics_port, driven)
     return LiveQuery(spark, run)
 
 

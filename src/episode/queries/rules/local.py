@@ -18,10 +18,10 @@ from episode.matchers.rules.one_rule import RuleSetReport
 from episode.matchers.rules.spec import RuleSetSpec, rule_groups
 from episode.matchers.running import LocalRun
 from episode.matchers.spark_types import to_spark_types
-from episode.queries.frames import held_table, like
 from episode.queries.local import check_local, local_schema, refusing
 from episode.queries.rules.binding import MATCH_END, MATCH_START, RESULT, RULE, BoundRule, RuleProjection, RuleSet
 from episode.queries.rules.results import Plan, RuleMatches
+from episode.queries.tables import held_table, like
 
 TIMES = (MATCH_START, MATCH_END)
 

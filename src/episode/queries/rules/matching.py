@@ -11,14 +11,13 @@ from episode.errors import EpisodeUnsupportedError
 from episode.lang.lexer import Kind, tokenize
 from episode.matchers.engines import matcher_spec
 from episode.queries.bound_statement import bind_statement
-from episode.queries.inputs import Table, one_table
 from episode.queries.language import Given
 from episode.queries.match import MatchQuery
 from episode.queries.origins import remember
 from episode.queries.rules.binding import BoundRule, RuleSet, key_columns
-from episode.queries.rules.explain import explain_rules
-from episode.queries.rules.results import Plan, RuleMatches
+from episode.queries.rules.results import Plan, RuleMatches, explain_rules
 from episode.queries.statement import StatementQuery
+from episode.queries.tables import Table, one_table
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -29,8 +29,7 @@ from episode.plan.compilable import NeedsSpark
 from episode.plan.pattern import RunOptions
 from episode.queries.language import Given, Input
 from episode.queries.local import local_schema
-from episode.queries.rules.binding import BoundRule, RuleProjection
-from episode.queries.rules.parsing import ParsedRule, check_table, parse_rule
+from episode.queries.rules.binding import BoundRule, ParsedRule, RuleProjection, check_table, parse_rule
 from episode.queries.rules.rule import Rule
 
 REMEDY = "Add it to the stream as a column (df.withColumn(…)), start the stream anew, and read the column in the rule."

@@ -1,18 +1,23 @@
-"""The matches of a set of rules, whichever executor finds them."""
+"""The matches of a set of rules, whichever executor finds them, and the plan of the set in words."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from episode.errors import EpisodeAnalysisError
 from episode.lang.cursor import closest
+from episode.matchers.rules.one_rule import RuleSetReport
+from episode.plan.expressions import render
+from episode.plan.sections import indent, lines_of
 from episode.queries.rules.binding import BoundRule
-from episode.queries.rules.explain import explain_rules
 
 if TYPE_CHECKING:
+    from episode.matchers.protocol import InputOrder
     from episode.matchers.rules.spec import RuleSetSpec
+
 
 Plan = tuple[Sequence[BoundRule], Sequence["RuleSetSpec"], Sequence[str]]
 """Rules, the groups in which they are matched, and how their input is read."""
@@ -52,4 +57,93 @@ def _no_rule(name: object, names: Sequence[str]) -> EpisodeAnalysisError:
     shown = ", ".join(names[:20]) + (", …" if len(names) > 20 else "")
     return EpisodeAnalysisError(
         f"There is no rule {name}.", hint=f"Did you mean {guess}?" if guess else f"Rules: {shown}."
+    )
+
+
+# ---- explain -----------------------------------------------------------------------------------------
+
+
+SHOWN = 12
+"""Classes of rows that are listed, those that most rules ask for first."""
+NO_PREFIXES = "prefixes of sequences: no two rules begin with the same conditions between events"
+
+
+def explain_rules(
+    rules: Sequence[BoundRule],
+    groups: Sequence[RuleSetSpec],
+    reasons: Sequence[str],
+    reports: Sequence[str] | None = None,
+) -> list[str]:
+    """The plan of a set of rules: how its input is read, what is shared, then each rule. reports: of a run (JSON)."""
+    kinds = Counter(rule.parsed.language.name for rule in rules)
+    shown = ", ".join(f"{count} {name}{'' if count == 1 else 's'}" for name, count in kinds.items())
+    columns = dict.fromkeys(name for group in groups for name in group.input_columns)
+    lines = [
+        f"{len(rules)} rule{'' if len(rules) == 1 else 's'} ({shown}) over one input",
+        f"  read once: {', '.join(columns)}",
+        *(f"  {reason}" for reason in reasons),
+    ]
+    for at, group in enumerate(groups, start=1):
+        lines += [f"  {line}" for line in _group(at, group)]
+    if reports is not None:
+        lines += [f"  {line}" for line in _ran([RuleSetReport.from_json(one) for one in reports])]
+    for rule in rules:
+        lines += [f"  rule {rule.name}:", *indent(lines_of(rule.parsed.language.section(rule.plan)), 2)]
+    return lines
+
+
+def _group(number: int, group: RuleSetSpec) -> Iterator[str]:
+    shared, index = group.shared, group.shared.index
+    yield f"group {number}: {len(group.members)} rules {_ordered(group.input_order)}; packed and sorted once"
+    yield (
+        f"  conditions of single rows: {index.asked} asked, {index.conditions} different, in {len(index)} classes of "
+        f"rows; each evaluated once"
+    )
+    wanted: Counter[int] = Counter(one for classes in index.numbered for one in dict.fromkeys(classes))
+    classes = {number: parts for parts, number in index.by_class.items()}
+    most = [(number, count) for number, count in wanted.most_common() if count > 1 and classes[number]]
+    for one, count in most[:SHOWN]:
+        yield f"    {' AND '.join(sorted(render(part) for part in classes[one]))}: {count} rules"
+    if len(most) > SHOWN:
+        yield f"    … and {len(most) - SHOWN} more classes of several rules"
+    sparse = sum(one.asked is not None and shared.asked[one.asked].demand.sparse for one in shared.places)
+    required = sum(one.asked is not None and bool(shared.asked[one.asked].demand.required) for one in shared.places)
+    yield (
+        f"  rows of rules: {len(shared.asked)} different choices; {sparse} rules are given only rows that qualify, "
+        f"{required} are left out where a row that they need is missing"
+    )
+    together = sum(one.shares for one in shared.places)
+    if together:
+        yield f"  columns in lanes: one copy for {together} rules"
+    yield from (f"  {line}" for line in _prefixes(group))
+
+
+def _prefixes(group: RuleSetSpec) -> Iterator[str]:
+    common = group.shared.prefixes
+    if not common:
+        yield NO_PREFIXES
+        return
+    rules = sum(len(one.rules) for one in common)
+    yield (
+        f"prefixes of sequences: {len(common)} of {rules} rules; the events of each are found once, where the cost "
+        "model says that it pays, in feeds of whole partitions"
+    )
+    for one in common[:SHOWN]:
+        yield f"  {one.prefix.words}: {', '.join(group.members[number].name for number in one.rules)}"
+    if len(common) > SHOWN:
+        yield f"  … and {len(common) - SHOWN} more"
+
+
+def _ordered(order: InputOrder) -> str:
+    by = f"by {', '.join(order.keys)}" if order.keys else "in one partition"
+    columns = [f"{one.column}{'' if one.ascending else ' DESC'}" for one in order.order]
+    return f"{by}, in order of {', '.join(columns)}" if columns else f"{by}, in order of arrival"
+
+
+def _ran(reports: Sequence[RuleSetReport]) -> Iterator[str]:
+    total = RuleSetReport.summed(list(reports))
+    yield (
+        f"run: {total.events:,} events in {total.batches:,} batches; {total.conditions:,} conditions evaluated, "
+        f"{total.tested:,} tests of rows; rules were fed {total.feeds:,} times, {total.rows:,} rows in all, and left "
+        f"out {total.skipped:,} times; events of common prefixes were found {total.prefixes:,} times"
     )

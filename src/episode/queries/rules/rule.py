@@ -105,7 +105,7 @@ def _in_table(table: Any) -> list[Rule]:
             raise EpisodeAnalysisError("The table of rules is a stream.", hint="Read it with spark.read.")
         rows = table.toArrow()
     else:
-        from episode.queries.frames import arrow_table
+        from episode.queries.tables import arrow_table
 
         try:
             rows = arrow_table("rules", table)

@@ -271,7 +271,7 @@ def over_stream(
     table: str | None = None,
 ) -> StreamMatches:
     """Rules over a streaming DataFrame. table: its name, which rules that name a table must name."""
-    from episode.queries.inputs import session_of
+    from episode.queries.tables import session_of
 
     spark = session_of(None, {"events": frame})
     for name in ("detect", "interval", "granularity", "probabilities", "interval_width"):

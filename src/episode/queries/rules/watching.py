@@ -36,7 +36,7 @@ def reader_of(rules: Any, spark: SparkSession | None) -> Callable[[], dict[str, 
     of a table, which may be given by its path or its name in Spark's catalog."""
     if not isinstance(rules, (str, PathLike)) or _is_folder(fspath(rules)):
         return lambda: _texts([] if _is_empty(rules) else all_rules(rules))
-    from episode.queries.inputs import one_table
+    from episode.queries.tables import one_table
 
     return lambda: _texts(all_rules(one_table(spark, rules)[1]))
 

@@ -24,7 +24,7 @@ from episode.plan.correlation.plan import ARCHIVE_PREFIX, LIVE_PREFIX
 from episode.plan.output import OutputAtom
 from episode.plan.schema import OWN, quote
 from episode.queries.language import ARCHIVE, LIVE
-from episode.queries.pairs import PAIRS, escaped, lateral, tables_text
+from episode.queries.substitution import PAIRS, escaped, lateral, tables_text
 from episode.see.inspecting import Inspected
 from episode.see.pictures.axis import Series, chosen_column, columns_in, series_of
 from episode.see.pictures.choosing import ChosenKey, KeyChoice, Wish, view_of, written_pattern

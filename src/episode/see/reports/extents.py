@@ -22,8 +22,8 @@ from episode.plan.output import MATCH_END, MATCH_START, MeasurePlan, Output, Pla
 from episode.plan.pattern import PatternPlan
 from episode.plan.schema import quote
 from episode.queries.origins import Origin, PlacedPattern
-from episode.queries.pairs import PAIRS, escaped, lateral, mentioned_names, tables_text
 from episode.queries.planning import plan_pair
+from episode.queries.substitution import PAIRS, escaped, lateral, mentioned_names, tables_text
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

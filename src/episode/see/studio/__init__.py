@@ -38,7 +38,7 @@ def serve(
         raise EpisodeError(
             f"The studio needs {error.name}, which is not installed.", hint=f"{install('studio')}."
         ) from None
-    from episode.queries.inputs import session_of
+    from episode.queries.tables import session_of
 
     given = dict(tables or {})
     directory = TemporaryDirectory(prefix="episode-studio-", ignore_cleanup_errors=True)

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from episode.errors import EpisodeAnalysisError, EpisodeError
-from episode.queries.checking import named_tables
-from episode.queries.confined import check_plan, confined
+from episode.queries.checking import check_plan, confined, named_tables
 from episode.queries.origins import Origin, origin_of
 from episode.see.studio.tables import Tables, columns_of, rows_of
 from episode.see.studio.views import problem_of, read

@@ -20,7 +20,7 @@ from episode import samples as machine_samples
 from episode.errors import EpisodeAnalysisError
 from episode.lang.cursor import closest
 from episode.queries.checking import empty_tables
-from episode.queries.inputs import checked_tables, keyword_tables
+from episode.queries.tables import checked_tables, keyword_tables
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

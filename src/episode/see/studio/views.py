@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from episode.errors import EpisodeAnalysisError, EpisodeError
 from episode.lang.statement import Statement, parse_statement
-from episode.queries.checking import checked
-from episode.queries.confined import check_plan, check_text, confined
+from episode.queries.checking import check_plan, check_text, checked, confined
 from episode.queries.origins import Origin
 from episode.see.inspecting import inspected
 from episode.see.studio.tables import Tables, cell
