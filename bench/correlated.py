@@ -20,7 +20,7 @@ from episode.lang.rows.parser import parse_clause
 from episode.matchers.correlation.spec import CorrelationSpec, SidePlan
 from episode.matchers.protocol import EventBatch, OrderKey
 from episode.matchers.running import run as matches_of
-from episode.plan.correlation.plan import CorrelationPlan, Strategy
+from episode.plan.correlation.plan import CorrelationPlan, CorrelationStrategy
 from episode.plan.event_time import plain_values
 from episode.plan.output import MATCH_END, MATCH_START
 from episode.plan.pattern import RunOptions
@@ -87,11 +87,11 @@ LIVE, LIVE_CACHED = "live first", "live first, cache"
 ARCHIVE, ARCHIVE_CACHED = "archive first", "archive first, cache"
 CHOSEN = "chosen"
 PLANS = {
-    EAGER: CorrelationPlan(Strategy.EAGER),
-    LIVE: CorrelationPlan(Strategy.LIVE_FIRST, result_cache=False),
-    LIVE_CACHED: CorrelationPlan(Strategy.LIVE_FIRST),
-    ARCHIVE: CorrelationPlan(Strategy.ARCHIVE_FIRST, result_cache=False),
-    ARCHIVE_CACHED: CorrelationPlan(Strategy.ARCHIVE_FIRST),
+    EAGER: CorrelationPlan(CorrelationStrategy.EAGER),
+    LIVE: CorrelationPlan(CorrelationStrategy.LIVE_FIRST, result_cache=False),
+    LIVE_CACHED: CorrelationPlan(CorrelationStrategy.LIVE_FIRST),
+    ARCHIVE: CorrelationPlan(CorrelationStrategy.ARCHIVE_FIRST, result_cache=False),
+    ARCHIVE_CACHED: CorrelationPlan(CorrelationStrategy.ARCHIVE_FIRST),
     CHOSEN: CorrelationPlan(),
 }
 

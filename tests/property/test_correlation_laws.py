@@ -19,7 +19,7 @@ from episode.matchers.correlation.spec import CorrelationSpec
 from episode.matchers.protocol import StateChunk
 from episode.matchers.running import LocalRun
 from episode.matchers.stream_shard import ShardSettings, StreamShard
-from episode.plan.correlation.plan import CorrelationPlan, Strategy
+from episode.plan.correlation.plan import CorrelationPlan, CorrelationStrategy
 from tests.reference.correlation import Pair
 from tests.reference.generate_correlation import ARCHIVE, BOTH, LIVE, ROWS, Case, Row, RowSide, cases
 from tests.reference.row_patterns import Exploded
@@ -42,7 +42,7 @@ SETTINGS = settings(
 )
 END = 1_000_000
 
-STRATEGIES = [None, *Strategy]
+STRATEGIES = [None, *CorrelationStrategy]
 PLANS = [CorrelationPlan(strategy, cache) for strategy in STRATEGIES for cache in (True, False)]
 CACHED = [plan for plan in PLANS if plan.result_cache]
 ORDERED = [replace(plan, ordered=True) for plan in CACHED]  # pairs in order need the cache
@@ -115,17 +115,17 @@ def pieces_of(draw: st.DrawFn, case: Case, most: int = 5) -> list[list[Row]]:
 # ---- the same rows, whatever the plan -------------------------------------------------------------
 
 
-def cases_for(strategy: Strategy | None) -> st.SearchStrategy[Case]:
+def cases_for(strategy: CorrelationStrategy | None) -> st.SearchStrategy[Case]:
     """Most of them can be evaluated so."""
-    if strategy is Strategy.LIVE_FIRST:
+    if strategy is CorrelationStrategy.LIVE_FIRST:
         return cases(archive=[ROWS], plain=True, aligned=True)
-    if strategy is Strategy.ARCHIVE_FIRST:
+    if strategy is CorrelationStrategy.ARCHIVE_FIRST:
         return cases(live=[ROWS], archive=[ROWS], plain=True, aligned=True)
     return cases()
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_equals_the_oracle(strategy: Strategy | None) -> None:
+def test_equals_the_oracle(strategy: CorrelationStrategy | None) -> None:
     @SETTINGS
     @given(cases_for(strategy), st.booleans())
     def check(case: Case, cache: bool) -> None:
@@ -206,7 +206,7 @@ def test_rows_of_one_time_in_a_small_recent_buffer(cache: bool) -> None:
     rows = [{**row, "ts": ts} for (ts, _), row in zip(events, ticks([v for _, v in events], 10).rows, strict=True)]
     live = RowSide(rise.replace("MAXIMAL", "INCREMENTAL"))
     case = Case(live, RowSide(rise), 10, ("k",), rows, shared=True, apart=False)
-    plan = CorrelationPlan(Strategy.LIVE_FIRST, cache)
+    plan = CorrelationPlan(CorrelationStrategy.LIVE_FIRST, cache)
     for capacity, cut, restore in itertools.product((1, 2, 3), (2, 3, 4), (False, True)):
         spec = spec_of(case, replace(plan, recent_buffer=capacity), history=history_of(case))
         found = flat(run_in_pieces([spec], case, [rows[:1], rows[1:cut], rows[cut:]], restore))

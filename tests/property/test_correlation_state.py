@@ -9,16 +9,16 @@ import pytest
 from episode.matchers.correlation.matcher import CorrelationMatcher
 from episode.matchers.protocol import StateChunk
 from episode.matchers.running import LocalRun
-from episode.plan.correlation.plan import CorrelationPlan, Strategy
+from episode.plan.correlation.plan import CorrelationPlan, CorrelationStrategy
 from tests.support.correlation import correlation
 
 KEYS, FEED, FEEDS, RECENCY = 3, 40, 120, 60
 PLANS = [
     CorrelationPlan(strategy, result_cache=cache, ordered=ordered)
-    for strategy in Strategy
+    for strategy in CorrelationStrategy
     for cache in (True, False)
     for ordered in (False, True)
-    if cache or (strategy is not Strategy.EAGER and not ordered)
+    if cache or (strategy is not CorrelationStrategy.EAGER and not ordered)
 ]
 
 
@@ -61,11 +61,11 @@ SHORT_FALL, SHORT_RISE, FALL_OF_AN_ORDER, RISE_OF_AN_ORDER = (
 @pytest.mark.parametrize(
     ("live", "archive", "plan"),
     [
-        (FALL_OF_AN_ORDER, SHORT_RISE, CorrelationPlan(Strategy.EAGER)),
-        (FALL_OF_AN_ORDER, SHORT_RISE, CorrelationPlan(Strategy.LIVE_FIRST)),
-        (FALL_OF_AN_ORDER, SHORT_RISE, CorrelationPlan(Strategy.LIVE_FIRST, result_cache=False)),
-        (SHORT_FALL, RISE_OF_AN_ORDER, CorrelationPlan(Strategy.ARCHIVE_FIRST)),
-        (SHORT_FALL, RISE_OF_AN_ORDER, CorrelationPlan(Strategy.ARCHIVE_FIRST, result_cache=False)),
+        (FALL_OF_AN_ORDER, SHORT_RISE, CorrelationPlan(CorrelationStrategy.EAGER)),
+        (FALL_OF_AN_ORDER, SHORT_RISE, CorrelationPlan(CorrelationStrategy.LIVE_FIRST)),
+        (FALL_OF_AN_ORDER, SHORT_RISE, CorrelationPlan(CorrelationStrategy.LIVE_FIRST, result_cache=False)),
+        (SHORT_FALL, RISE_OF_AN_ORDER, CorrelationPlan(CorrelationStrategy.ARCHIVE_FIRST)),
+        (SHORT_FALL, RISE_OF_AN_ORDER, CorrelationPlan(CorrelationStrategy.ARCHIVE_FIRST, result_cache=False)),
     ],
 )
 def test_keys_of_one_side_are_forgotten(live: str, archive: str, plan: CorrelationPlan) -> None:

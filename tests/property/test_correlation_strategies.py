@@ -18,7 +18,7 @@ from episode.matchers.correlation.spec import CorrelationSpec
 from episode.matchers.correlation.strategies import unavailable
 from episode.matchers.protocol import OrderKey
 from episode.matchers.running import LocalRun, run
-from episode.plan.correlation.plan import CorrelationPlan, Strategy
+from episode.plan.correlation.plan import CorrelationPlan, CorrelationStrategy
 from tests.reference.correlation import Pair
 from tests.reference.generate_correlation import ARCHIVE, LIVE, ROWS, Case, cases
 from tests.reference.row_patterns import Exploded
@@ -35,9 +35,9 @@ LEAST = SETTINGS.max_examples
 
 
 @st.composite
-def plans(draw: st.DrawFn, strategy: Strategy) -> CorrelationPlan:
+def plans(draw: st.DrawFn, strategy: CorrelationStrategy) -> CorrelationPlan:
     """With the cache or without it, and with it in order or not."""
-    cached = strategy is Strategy.EAGER or draw(st.sampled_from([True, True, False]))
+    cached = strategy is CorrelationStrategy.EAGER or draw(st.sampled_from([True, True, False]))
     return CorrelationPlan(strategy, result_cache=cached, ordered=cached and draw(st.booleans()))
 
 
@@ -116,7 +116,7 @@ def cut(draw: st.DrawFn) -> tuple[Case, list[int]]:
 
 def specs_of(case: Case, draw: Callable[[st.SearchStrategy], Any]) -> Iterator[CorrelationSpec]:
     """With every strategy by which the case can be evaluated."""
-    for strategy in Strategy:
+    for strategy in CorrelationStrategy:
         plan = draw(plans(strategy))
         try:
             yield spec_of(case, plan)
@@ -135,7 +135,7 @@ def check_all(case: Case, specs: list[CorrelationSpec], tables: Callable[[Correl
 
 
 def test_whole() -> None:
-    seen: Counter[Strategy | None] = Counter()
+    seen: Counter[CorrelationStrategy | None] = Counter()
 
     @ALL_STRATEGIES
     @given(cases(live=[ROWS], archive=[ROWS], max_rows=24), st.data())
@@ -145,11 +145,11 @@ def test_whole() -> None:
         seen.update(spec.plan.strategy for spec in specs)
 
     check()
-    assert min(seen[strategy] for strategy in Strategy) >= LEAST, seen
+    assert min(seen[strategy] for strategy in CorrelationStrategy) >= LEAST, seen
 
 
 def test_in_pieces() -> None:
-    seen: Counter[Strategy | None] = Counter()
+    seen: Counter[CorrelationStrategy | None] = Counter()
 
     @ALL_STRATEGIES
     @given(cut(), st.booleans(), st.data())
@@ -160,7 +160,7 @@ def test_in_pieces() -> None:
         seen.update(spec.plan.strategy for spec in specs)
 
     check()
-    assert min(seen[strategy] for strategy in Strategy) >= LEAST, seen
+    assert min(seen[strategy] for strategy in CorrelationStrategy) >= LEAST, seen
 
 
 @SETTINGS
@@ -170,7 +170,7 @@ def test_strategies_change_between_rounds(drawn: tuple[Case, list[int]], data: s
     wanted = expected(case)
     ordered = data.draw(st.booleans())
     spec = planned(case, CorrelationPlan(ordered=ordered))
-    possible = [one for one in Strategy if one not in unavailable(spec)]
+    possible = [one for one in CorrelationStrategy if one not in unavailable(spec)]
     assume(len(possible) > 1)
     running = LocalRun(spec)
     outputs = []

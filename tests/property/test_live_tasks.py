@@ -19,7 +19,7 @@ from episode.matchers.columns import from_bytes
 from episode.matchers.protocol import MatcherSpec
 from episode.matchers.running import run
 from episode.matchers.stream_shard import Arrived, ShardSettings, StreamShard
-from episode.plan.correlation.plan import CorrelationPlan, Strategy
+from episode.plan.correlation.plan import CorrelationPlan, CorrelationStrategy
 from tests.property import test_event_pattern_laws as event_laws
 from tests.property import test_situation_laws as situation_laws
 from tests.property.test_row_pattern_laws import planned as planned_rows
@@ -144,8 +144,8 @@ def test_what_is_out_depends_on_the_position_alone(case: Case, data: st.DataObje
     check_positions(case, commits, delay, data)
 
 
-@pytest.mark.parametrize("strategy", [None, *Strategy])
-def test_pairs_that_are_out_depend_on_the_position_alone(strategy: Strategy | None) -> None:
+@pytest.mark.parametrize("strategy", [None, *CorrelationStrategy])
+def test_pairs_that_are_out_depend_on_the_position_alone(strategy: CorrelationStrategy | None) -> None:
     spec = correlation(recency=9, plan=CorrelationPlan(strategy))
 
     @SETTINGS

@@ -119,7 +119,7 @@ def _last(tally: list[dict[str, object]]) -> tuple[object, object]:
 
 
 def _written(asking: Asking, step: EventStep) -> str:
-    written = asking.question.query.source.written(step.span) if step.condition is None else step.condition.original
+    written = asking.question.query.source.text_at(step.span) if step.condition is None else step.condition.original
     return " ".join(written.split())
 
 

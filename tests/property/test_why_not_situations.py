@@ -82,7 +82,7 @@ def _check_steps(asking: Asking, finding: Finding) -> None:
     query = asking.question.query
     numbers = {id(one): number for number, one in enumerate(query.constraints)}
     for part, last in steps_of(query):
-        one = told.pop(" ".join(query.source.written(last.span).split()), None)
+        one = told.pop(" ".join(query.source.text_at(last.span).split()), None)
         if one is None:
             continue
         symbols = [definition.symbol for definition in part.definitions]
@@ -126,10 +126,10 @@ def _fits(definition, situation: Situation, now) -> bool:
 def _check_relation(asking: Asking, finding: Finding) -> None:
     """None of the allowed relations holds for the pair that is named, and the actual one does."""
     left, right = (Situation("x", *finding.data[side], ()) for side in ("left", "right"))  # type: ignore[misc]
-    text = asking.question.query.source.written(finding.span)  # type: ignore[arg-type]
+    text = asking.question.query.source.text_at(finding.span)  # type: ignore[arg-type]
     (constraint, *_) = (
         one for one in asking.question.query.constraints
-        if asking.question.query.source.written(one.span) == text
+        if asking.question.query.source.text_at(one.span) == text
     )  # fmt: skip
     assert relation_holds(finding.data["actual"], left, right)
     assert not any(relation_holds(one.value, left, right) for one in constraint.relations)

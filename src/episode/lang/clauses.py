@@ -1,4 +1,4 @@
-"""What event and situation patterns share: clauses, WITHIN, items of RETURN, references to columns."""
+"""Clauses, WITHIN, items of RETURN and references to columns: parsed alike in event and situation patterns."""
 
 from __future__ import annotations
 
@@ -90,10 +90,10 @@ ITEM = "A column of RETURN is written expression AS name."
 
 @dataclass(frozen=True)
 class Grammar:
-    """The clauses of a language, in order, the first one required; and what messages say of them.
+    """The clauses of a language, in order, the first one required; with the words for messages about them.
 
-    inputs: the words that begin the parts of the input, before the first clause. repeated: clauses that may go on with
-    the same word. elsewhere: what to write instead of clauses of SQL that are none of the language. inside: which of
+    inputs: the words that begin the parts of the input, before the first clause. repeated: clauses that the same word
+    may continue. elsewhere: what to write instead of clauses of SQL that the language does not have. inside: which of
     those are parts of a clause. functions: words that begin a clause unless a bracket follows.
     """
 
@@ -191,7 +191,7 @@ def _fail_without_first(cursor: Cursor, grammar: Grammar) -> NoReturn:
 def with_suggestion(
     error: EpisodeSyntaxError, tokens: list[Token], begin: int, end: int, words: tuple[str, ...]
 ) -> EpisodeSyntaxError:
-    """Where a complaint is about a misspelt clause word, or about what stands right after one, the hint says so."""
+    """Return the error with a hint if a misspelt clause word is at or right before its place."""
     at = next((index for index in range(begin, end) if tokens[index].start == error.position), None)
     for index in () if at is None else (at, at - 1):
         word = tokens[index].upper if index >= begin else ""
@@ -307,7 +307,7 @@ def split_list(cursor: Cursor, what: str, hint: str) -> Iterator[Cursor]:
 
 
 def split_name(cursor: Cursor, star_hint: str) -> tuple[Cursor, str]:
-    """The expression of an item of RETURN, and the name after AS, empty if there is none."""
+    """Return the expression of an item of RETURN, and the name after AS or an empty text."""
     begin, end, name = cursor.index, cursor.end, ""
     if cursor.token.is_symbol("*") and end - begin == 1:
         cursor.fail("* is not a column of RETURN.", None, star_hint)

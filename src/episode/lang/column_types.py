@@ -69,7 +69,7 @@ def parse_type(cursor: Cursor) -> str:
     if word in DECIMALS:
         return _decimal(cursor)
     if word in NESTED:
-        return _nested(cursor)
+        return _parse_nested_type(cursor)
     if word in NOT_KEPT:
         message = f"A column of a stream cannot be of type {word}."
         raise Source(cursor.source).error(EpisodeUnsupportedError, message, token.span, NOT_KEPT[word])
@@ -100,7 +100,7 @@ def _whole(cursor: Cursor, example: str = "DECIMAL(10, 2)") -> int:
     return int(cursor.advance().text)
 
 
-def _nested(cursor: Cursor) -> str:
+def _parse_nested_type(cursor: Cursor) -> str:
     start = cursor.advance()
     word = start.upper
     cursor.expect_symbol("<", f"after {word}", f"Write for example {_EXAMPLES[word]}.")

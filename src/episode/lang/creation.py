@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from episode.errors import EpisodeUnsupportedError
 from episode.lang.cursor import Cursor, describe
 from episode.lang.lexer import Kind, Token
-from episode.lang.streams import Named
+from episode.lang.streams import WrittenName
 from episode.lang.syntax import Source, Span
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class View:
 
 @dataclass(frozen=True)
 class Creation:
-    """head: what stands before the query. word: TABLE or VIEW. named: the index of the token after it."""
+    """head: the text before the query. word: TABLE or VIEW. named: the index of the token after it."""
 
     head: Span
     query: Span
@@ -52,7 +52,7 @@ class Creation:
 
 
 def creation(source: str, tokens: Sequence[Token]) -> Creation | None:
-    """The creation by a query that a statement is; None where it is anything else."""
+    """Parse `CREATE TABLE | VIEW … AS query`; None for any other statement."""
     cursor = Cursor(source, tokens)
     replaces = cursor.accept_words("CREATE", "OR", "REPLACE")
     if not replaces and not cursor.accept_words("CREATE") and not cursor.accept_words("REPLACE"):
@@ -109,7 +109,7 @@ def _columns(cursor: Cursor) -> tuple[str, ...]:
 
 
 def _query(cursor: Cursor) -> int | None:
-    """Where the query begins: after the first AS outside brackets, or at its first word."""
+    """Return the token at which the query begins: after the first AS outside brackets, or its first word."""
     at, depth = cursor.index, 0
     while at < cursor.end:
         token = cursor.tokens[at]
@@ -131,16 +131,16 @@ INSERTED_QUERIES = ("SELECT", "WITH", "FROM", "VALUES", "TABLE")
 
 @dataclass(frozen=True)
 class Insertion:
-    """overwrite: INSERT OVERWRITE. columns: as listed after the table's name. query: what stands after them."""
+    """overwrite: INSERT OVERWRITE. columns: as listed after the table's name. query: the text after them."""
 
-    table: Named
-    columns: tuple[Named, ...]
+    table: WrittenName
+    columns: tuple[WrittenName, ...]
     query: Span
     overwrite: bool
 
 
 def insertion(statement: Statement) -> Insertion | None:
-    """The insertion that a statement is, into a table whose name has one part; None where it is anything else."""
+    """Parse an INSERT into a table whose name has one part; None for any other statement."""
     if statement.first_word != "INSERT":
         return None
     cursor = Cursor(statement.source, statement.tokens)
@@ -157,12 +157,12 @@ def insertion(statement: Statement) -> Insertion | None:
     if cursor.token.upper not in INSERTED_QUERIES and not cursor.token.is_symbol("("):
         return None
     return Insertion(
-        Named(name.identifier, name.span), columns, Span(cursor.token.start, statement.body.end), overwrite
+        WrittenName(name.identifier, name.span), columns, Span(cursor.token.start, statement.body.end), overwrite
     )
 
 
-def _listed_columns(cursor: Cursor) -> tuple[Named, ...]:
-    """A list of names in brackets; a query in brackets is none."""
+def _listed_columns(cursor: Cursor) -> tuple[WrittenName, ...]:
+    """Parse a list of names in brackets; return nothing for a query in brackets."""
     start = cursor.index
     if not cursor.accept_symbol("(") or cursor.token.upper in INSERTED_QUERIES:
         cursor.index = start
@@ -170,7 +170,7 @@ def _listed_columns(cursor: Cursor) -> tuple[Named, ...]:
     names = []
     while cursor.token.kind in (Kind.NAME, Kind.QUOTED):
         token = cursor.advance()
-        names.append(Named(token.identifier, token.span))
+        names.append(WrittenName(token.identifier, token.span))
         if not cursor.accept_symbol(","):
             break
     if not cursor.accept_symbol(")"):

@@ -142,7 +142,7 @@ def top_level(cursor: Cursor, begin: int, end: int) -> Iterator[int]:
 
 
 def top_words(cursor: Cursor, begin: int, end: int, *words: str) -> list[int]:
-    """Where these words stand in tokens[begin:end] outside brackets and CASE; the AND of BETWEEN is left out."""
+    """Return the indices of these words in tokens[begin:end] outside brackets and CASE, without the AND of BETWEEN."""
     found: list[int] = []
     between = 0
     for index in top_level(cursor, begin, end):

@@ -112,11 +112,11 @@ def _microseconds(cursor: Cursor, amount: Decimal, unit: str, token: Token) -> i
     return int(exact)
 
 
-# Numbers with a unit in situation patterns: `8m/s2`, `70 mph`, `3.5 km/h`. The unit says what is meant, no more.
+# Numbers with a unit in situation patterns: `8m/s2`, `70 mph`, `3.5 km/h`. The unit documents the number, no more.
 #
 # A name directly after a number, with or without a blank, is a unit unless it is a word of SQL, is called like a
-# function or qualifies a column. It goes on with `/name`, `*name` and `^2` where nothing stands between. The suffixes
-# of Spark's own literals (`5L`, `2.5BD`, `1e3`) stay what they are in Spark.
+# function or qualifies a column. It continues with `/name`, `*name` and `^2` if no blank comes between. The suffixes
+# of Spark's own literals (`5L`, `2.5BD`, `1e3`) keep their meaning in Spark.
 
 
 NUMBER = re.compile(r"((?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)(\w*)")
@@ -129,11 +129,11 @@ NO_UNITS = frozenset(
         "DEFINE", "PATTERN", "WHERE", "GROUP", "ORDER", "HAVING", "LIMIT", "UNION", "SELECT", "INTERVAL",
     ]
 )  # fmt: skip
-"""Words that may stand after a number in SQL."""
+"""Words that may follow a number in SQL."""
 
 
 def read_number(cursor: Cursor) -> str | None:
-    """Spark's text of the number with a unit at the cursor, which then stands after the unit; else None."""
+    """Read the number with a unit at the cursor as Spark's text; None without a unit."""
     token = cursor.token
     parts = NUMBER.fullmatch(token.text) if token.kind is Kind.NUMBER else None
     if parts is None or _is_in_interval(cursor):

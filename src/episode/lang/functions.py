@@ -43,7 +43,7 @@ AGGREGATES = {
 
 
 def aggregate_arguments(word: str) -> tuple[int, int] | None:
-    """The least and greatest number of arguments of an aggregate, of SQL or of a user; None: it is none."""
+    """Return the least and greatest number of arguments of an aggregate, of SQL or of a user; None for other words."""
     if word in AGGREGATES:
         return AGGREGATES[word]
     return None if user_aggregate(word) is None else (1, 1)
@@ -124,7 +124,7 @@ RANDOM = frozenset(["RAND", "RANDOM", "RANDN", "RANDSTR", "UNIFORM", "UUID", "SH
 """Functions of Spark whose value is another one each time."""
 
 
-# Aggregates that users have registered: what a query may call beside the aggregates of SQL.
+# Aggregates that users have registered, in addition to those of SQL.
 
 
 @dataclass(frozen=True)

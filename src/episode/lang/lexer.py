@@ -118,7 +118,7 @@ def _check_characters(source: str) -> None:
 
 
 def lone_surrogate(text: str) -> int | None:
-    """Where half of a pair of surrogates is in a text, if it is: it cannot be encoded, sent or stored."""
+    """Return the place of half a pair of surrogates in a text, which cannot be encoded, sent or stored."""
     try:
         text.encode()
     except UnicodeEncodeError as error:
@@ -127,7 +127,7 @@ def lone_surrogate(text: str) -> int | None:
 
 
 def _skip(source: str, position: int) -> int:
-    """Where the next token begins, after white space and comments."""
+    """Return the start of the next token, after white space and comments."""
     while source[position : position + 1] in _BEGINS_SKIPPED:
         if source.startswith("--}", position) and source[position - 1 : position] == "{":
             break  # {--} are the brackets of an exclusion
@@ -238,7 +238,7 @@ def _fail(source: str, position: int, message: str, hint: str, length: int = 1) 
     raise EpisodeSyntaxError(message, source=source, position=position, length=length, hint=hint)
 
 
-# Named parameters, `:name`: where they stand in a text. Their values are bound by the planner and by Spark.
+# Named parameters, `:name`, and their places in a text. The planner and Spark bind their values.
 
 
 def parameter_at(tokens: Sequence[Token], index: int) -> str | None:

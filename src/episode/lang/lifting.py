@@ -4,7 +4,7 @@ Steps: (1) atoms that Spark's grammar does not know, and calls that are episode'
 replaced by placeholders; (2) sqlglot parses the text, which checks it and finds the columns; (3) the columns become
 placeholders as well; (4) the final text is parsed once more, so tree and text agree.
 
-Which atoms there are is up to the language: an AtomReader knows.
+The atoms depend on the language: see `AtomReader`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class AtomReader(Protocol):
     def surroundings(self) -> Surroundings: ...
 
     def read(self, cursor: Cursor) -> Any:
-        """The atom at the cursor, which then stands after it; Spark's text for what stands there; or None."""
+        """Read the atom at the cursor and advance: the atom, or Spark's text for it; None at other tokens."""
 
     def column(self, cursor: Cursor, fields: tuple[str, ...], quoted: bool, span: Span) -> Any:
         """The atom of a column that sqlglot has found. quoted: is its first name?"""
@@ -188,8 +188,8 @@ def _splice(
 # ---- calls -------------------------------------------------------------------------------------------
 
 
-def called(cursor: Cursor) -> str:
-    """The function that is called at the cursor, in upper case; "" if none is."""
+def called_function(cursor: Cursor) -> str:
+    """Return the name of the function that is called at the cursor, in upper case; "" if none is."""
     token = cursor.token
     if token.kind is not Kind.NAME or not cursor.peek().is_symbol("(") or cursor.peek(-1).is_symbol("."):
         return ""
@@ -204,7 +204,7 @@ def is_keyword(token: Token) -> bool:
 
 
 def is_quantifier(cursor: Cursor, token: Token) -> bool:
-    """Is a word at the cursor the one of LIKE ANY (…)?"""
+    """Is the word at the cursor the ANY of LIKE ANY (…)?"""
     return token.upper in ("ANY", "SOME") and cursor.peek(-1).upper in ("LIKE", "ILIKE", "RLIKE")
 
 
@@ -222,8 +222,8 @@ def lift_arguments(
     cursor: Cursor, name: Token, arguments: list[tuple[int, int]], number: tuple[int, int], reader: AtomReader,
     modifiers: Modifiers, example: str,
 ) -> tuple[Scalar, ...]:  # fmt: skip
-    """The arguments of an aggregate. number: the least and the greatest there may be. example: whose columns an example
-    has."""
+    """Parse the arguments of an aggregate. number: the least and greatest number of them. example: the label or
+    variable whose columns an example in a message has."""
     least, most = number
     if not least <= len(arguments) <= most:
         wanted = "one argument" if most == 1 else f"{most} arguments"
@@ -238,7 +238,7 @@ def lift_arguments(
 
 
 def refuse_nested(cursor: Cursor, inner: Token, name: Token) -> NoReturn:
-    """An aggregate inside an aggregate."""
+    """Refuse an aggregate inside an aggregate."""
     hint = "An aggregate covers events, not other aggregates."
     cursor.fail(f"{inner.upper} may not stand inside {name.upper}.", inner, hint)
 
@@ -266,11 +266,11 @@ def split_arguments(cursor: Cursor, start: int, stop: int) -> list[tuple[int, in
 
 
 Modifiers = Mapping[tuple[str, ...], str]
-"""What may follow or enter an aggregate in Spark but not here, and what to write instead."""
+"""Words that may follow or enter an aggregate in Spark but not here, and what to write instead."""
 
 
 def refuse_modifiers_after(cursor: Cursor, name: Token, modifiers: Modifiers, where: str) -> None:
-    """OVER, FILTER and the like after a call, where the cursor stands."""
+    """Refuse OVER, FILTER and the like at the cursor, after a call."""
     for words, hint in modifiers.items():
         if cursor.at_words(*words) and (len(words) > 1 or words == ("OVER",) or cursor.peek().is_symbol("(")):
             cursor.fail(f"{' '.join(words)} is not allowed after {name.text} in {where}.", cursor.token, hint)
@@ -279,7 +279,7 @@ def refuse_modifiers_after(cursor: Cursor, name: Token, modifiers: Modifiers, wh
 def refuse_modifiers_inside(
     cursor: Cursor, begin: int, end: int, name: Token, modifiers: Modifiers, where: str
 ) -> None:
-    """DISTINCT, ORDER BY and IGNORE NULLS inside a call."""
+    """Refuse DISTINCT, ORDER BY and IGNORE NULLS inside a call."""
     depth = 0
     for index in range(begin, end):
         token = cursor.tokens[index]

@@ -16,7 +16,7 @@ CHAINS = ("and", "or")
 
 OPENING, CLOSING = ("(", "[", "{"), (")", "]", "}")
 SIGNS = ("NOT", "INTERVAL", "-", "+", "~", "!")
-"""What may be written before an operand again and again."""
+"""Words and signs that may be repeated before an operand."""
 
 TOO_DEEP = "This expression is nested too deeply."
 MISSING_OPERATOR = "An operator or a comma may be missing before it."
@@ -25,7 +25,7 @@ BINARY_WORDS = frozenset(["AND", "OR", "LIKE", "ILIKE", "RLIKE", "REGEXP", "IN",
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What messages say of the query that an expression is part of: its name, and what to write there instead."""
+    """Words for messages about the query that an expression is part of: its name, and what to write instead."""
 
     name: str
     smaller: str
@@ -131,7 +131,7 @@ def write_expression(tree: exp.Expression) -> str:
 
 
 def with_null_for_zero(tree: exp.Expression) -> exp.Expression:
-    """The tree of a condition with null where it divides by zero: so it is in conditions, whoever evaluates them."""
+    """Return the tree of a condition with null for a division by zero, as all evaluators of conditions have it."""
 
     def guard(node: exp.Expression) -> exp.Expression:
         function = GUARDED.get(node.key)

@@ -1,8 +1,8 @@
-"""Where patterns stand in a Spark SQL statement.
+"""Finds the patterns in a Spark SQL statement.
 
 MATCH_RECOGNIZE: its input table, its clause, and the CTEs in its scope. EVENTS ( … ) and SITUATIONS ( … ): an event
-pattern or a situation pattern where a table may stand. The whole text may be one of these two as well. RECENCY: the two
-patterns that it correlates. OVER ( … PATTERN … ) and the WINDOW clause: SELECTs with row patterns in windows.
+pattern or a situation pattern in the place of a table, or as the whole text. RECENCY: the two patterns that it
+correlates. OVER ( … PATTERN … ) and the WINDOW clause: SELECTs with row patterns in windows.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class CommonTable:
 class TablePattern:
     """One `input [alias] MATCH_RECOGNIZE ( clause )`. `span` covers all of it.
 
-    name: the table's own name without its schema, which may stand before columns.
+    name: the table's own name without its schema, which may qualify columns.
     plain: the input is a name of one part and at most an alias for it.
     """
 
@@ -119,11 +119,11 @@ class TablePattern:
 class Statement:
     """A statement with its patterns in order of appearance, and its common tables.
 
-    patterns: every MATCH_RECOGNIZE. tables: every pattern that stands in the place of a table. recencies: every two of
-    them that are correlated.
+    patterns: every MATCH_RECOGNIZE. tables: every pattern in the place of a table. recencies: every two of them that
+    are correlated.
     body: from its first to its last word, without comments around them.
-    whole: the pattern that the text is, where it is nothing else.
-    streams: the statement of stream stores that the text is (CREATE STREAM …).
+    whole: the pattern, if the text is a pattern and nothing else.
+    streams: the statement of stream stores, if the text is one (CREATE STREAM …).
     windowed: every SELECT with row patterns in windows.
     creation: the table or view that is made of a query (CREATE TABLE … AS query).
     """
@@ -143,16 +143,16 @@ class Statement:
 
     @property
     def changes(self) -> bool:
-        """Does it change or make something, beside giving rows?"""
+        """Does it change or make something, in addition to returning rows?"""
         return self.first_word in CHANGES or self.creation is not None
 
     def pattern_at(self, span: Span) -> TablePattern | TableQuery:
-        """The pattern that stands at a place."""
+        """Return the pattern at a place."""
         every: list[TablePattern | TableQuery] = [*self.patterns, *self.tables]
         return next(one for one in every if one.span == span)
 
     def with_lists(self, position: int) -> tuple[tuple[CommonTable, ...], ...]:
-        """What a table at a position sees of the WITH lists around it, outermost first."""
+        """Return the common tables of the WITH lists around a position that a table there can use, outermost first."""
         visible = [table for table in self.common_tables if table.scope.start <= position < table.scope.end]
         return tuple(tuple(tables) for _, tables in groupby(visible, key=lambda table: table.opening))
 
@@ -282,12 +282,12 @@ def _bracket_partners(source: str, tokens: list[Token]) -> dict[int, int]:
             opening = stack.pop()
             partners[opening], partners[index] = index, opening
     if stack:
-        position, hint = _unclosed(tokens, stack).start, "Add the missing ')'."
+        position, hint = _forgotten_bracket(tokens, stack).start, "Add the missing ')'."
         raise EpisodeSyntaxError("This '(' is not closed.", source=source, position=position, hint=hint)
     return partners
 
 
-def _unclosed(tokens: list[Token], unclosed: list[int]) -> Token:
+def _forgotten_bracket(tokens: list[Token], unclosed: list[int]) -> Token:
     """The bracket that was most likely forgotten: one with the next part of the clause around it inside."""
     stack: list[int] = []
     for index, token in enumerate(tokens):
@@ -340,7 +340,7 @@ def _input_table(
     travelled = as_of(tokens, partners, index - 1)
     primary_end, alias = travelled or _strip_alias(tokens, partners, index - 1)
     primary_end = _strip_sample(tokens, partners, primary_end)
-    # One clause may stand directly after another: the first of them has the table.
+    # One clause may follow another directly: the first of them has the table.
     for chained in range(MAXIMUM_NESTING + 1):
         clause = _clause_ending_at(tokens, partners, primary_end)
         if clause is None:
@@ -379,7 +379,7 @@ def _is_plain(table: list[Token]) -> bool:
 
 
 def _clause_ending_at(tokens: list[Token], partners: dict[int, int], index: int) -> int | None:
-    """Where the MATCH_RECOGNIZE begins whose clause ends with this token."""
+    """Return the start of the MATCH_RECOGNIZE whose clause ends with this token."""
     if index < 0 or not tokens[index].is_symbol(")"):
         return None
     keyword = partners[index] - 1

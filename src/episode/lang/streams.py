@@ -3,7 +3,7 @@
     CREATE STREAM [IF NOT EXISTS] name (column type, …) [TIME column] [KEY column, …] [DELAY duration]
         [ARCHIVE AS name] [RETAIN duration] [LOCATION 'directory'] [USING episode | kafka] [OPTIONS (name 'value', …)]
 
-The clauses after the columns may stand in any order, each at most once.
+The clauses after the columns may be in any order, each at most once.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ OPTION = "Write OPTIONS (name 'value', …)."
 
 
 @dataclass(frozen=True)
-class Named:
-    """A name, or a text, and where it is written."""
+class WrittenName:
+    """A name or a text, and its place in the statement."""
 
     text: str
     span: Span = field(default=NOWHERE, compare=False)
@@ -46,23 +46,23 @@ class CreateStream:
     """A stream store as it is declared; `plan.streams` checks it. time: None if the columns leave no choice."""
 
     source: Source
-    name: Named
+    name: WrittenName
     columns: tuple[StreamColumn, ...]
-    time: Named | None = None
-    key: tuple[Named, ...] = ()
+    time: WrittenName | None = None
+    key: tuple[WrittenName, ...] = ()
     delay: Duration | None = None
-    archive: Named | None = None
+    archive: WrittenName | None = None
     retain: Duration | None = None
-    location: Named | None = None
-    using: Named = Named("episode")
-    options: tuple[tuple[Named, str], ...] = ()
+    location: WrittenName | None = None
+    using: WrittenName = WrittenName("episode")
+    options: tuple[tuple[WrittenName, str], ...] = ()
     if_not_exists: bool = False
 
 
 @dataclass(frozen=True)
 class DropStream:
     source: Source
-    name: Named
+    name: WrittenName
     if_exists: bool
 
 
@@ -74,14 +74,14 @@ class ShowStreams:
 @dataclass(frozen=True)
 class DescribeStream:
     source: Source
-    name: Named
+    name: WrittenName
 
 
 StreamStatement = Union[CreateStream, DropStream, ShowStreams, DescribeStream]
 
 
 def stream_statement(text: str, tokens: Sequence[Token]) -> StreamStatement | None:
-    """The statement of stream stores that a text is; None where it is anything else."""
+    """Parse a statement of stream stores; None for any other text."""
     cursor = Cursor(text, tokens)
     first, second = cursor.token.upper, cursor.peek().upper
     if first == "CREATE" and second == "STREAM":
@@ -146,19 +146,19 @@ def _create(cursor: Cursor) -> CreateStream:
 
 
 class _Clauses:
-    """What stands after the columns."""
+    """The clauses after the columns."""
 
     def __init__(self, cursor: Cursor) -> None:
         self.cursor = cursor
         self.seen: dict[str, Token] = {}
-        self.time: Named | None = None
-        self.key: tuple[Named, ...] = ()
+        self.time: WrittenName | None = None
+        self.key: tuple[WrittenName, ...] = ()
         self.delay: Duration | None = None
-        self.archive: Named | None = None
+        self.archive: WrittenName | None = None
         self.retain: Duration | None = None
-        self.location: Named | None = None
-        self.using = Named("episode")
-        self.options: tuple[tuple[Named, str], ...] = ()
+        self.location: WrittenName | None = None
+        self.using = WrittenName("episode")
+        self.options: tuple[tuple[WrittenName, str], ...] = ()
 
     def read(self) -> None:
         cursor = self.cursor
@@ -208,7 +208,7 @@ def _column(cursor: Cursor) -> StreamColumn:
     return StreamColumn(name.identifier, type_, name.span)
 
 
-def _names(cursor: Cursor) -> tuple[Named, ...]:
+def _names(cursor: Cursor) -> tuple[WrittenName, ...]:
     """One column or several, in brackets or not."""
     in_brackets = cursor.accept_symbol("(")
     names = [_column_name(cursor, "KEY")]
@@ -219,7 +219,7 @@ def _names(cursor: Cursor) -> tuple[Named, ...]:
     return tuple(names)
 
 
-def _store(cursor: Cursor) -> Named:
+def _store(cursor: Cursor) -> WrittenName:
     token = cursor.expect_identifier("episode or kafka after USING", "Write USING episode, or USING kafka.")
     if token.identifier.lower() not in STORES:
         cursor.fail(
@@ -227,10 +227,10 @@ def _store(cursor: Cursor) -> Named:
             token,
             "Write USING episode (files of this machine), or USING kafka.",
         )
-    return Named(token.identifier.lower(), token.span)
+    return WrittenName(token.identifier.lower(), token.span)
 
 
-def _options(cursor: Cursor) -> tuple[tuple[Named, str], ...]:
+def _options(cursor: Cursor) -> tuple[tuple[WrittenName, str], ...]:
     """`(name 'value', …)`: names may have dots, or be quoted; between name and value may stand '='."""
     cursor.expect_symbol("(", "after OPTIONS", OPTION)
     options = [_option(cursor)]
@@ -246,7 +246,7 @@ def _options(cursor: Cursor) -> tuple[tuple[Named, str], ...]:
     return tuple(options)
 
 
-def _option(cursor: Cursor) -> tuple[Named, str]:
+def _option(cursor: Cursor) -> tuple[WrittenName, str]:
     start = cursor.token
     if start.kind is Kind.STRING:
         cursor.advance()
@@ -255,7 +255,7 @@ def _option(cursor: Cursor) -> tuple[Named, str]:
         name = cursor.expect_identifier("the name of an option", OPTION).identifier
         while cursor.accept_symbol("."):
             name += f".{cursor.expect_identifier('a part of the name of an option', OPTION).identifier}"
-    named = Named(name, cursor.span_from(start.start))
+    named = WrittenName(name, cursor.span_from(start.start))
     cursor.accept_symbol("=")
     value = cursor.token
     if value.kind is Kind.STRING:
@@ -276,32 +276,32 @@ def _drop(cursor: Cursor) -> DropStream:
     return DropStream(_source(cursor), name, if_exists)
 
 
-def _name(cursor: Cursor, what: str, hint: str | None = None) -> Named:
+def _name(cursor: Cursor, what: str, hint: str | None = None) -> WrittenName:
     """The name of a stream or an archive: of one part."""
     token = cursor.expect_identifier(what, hint)
     if cursor.token.is_symbol("."):
         cursor.fail("The name of a stream has one part.", cursor.token, "Leave the schema before it out.")
-    return Named(token.identifier, token.span)
+    return WrittenName(token.identifier, token.span)
 
 
-def _column_name(cursor: Cursor, clause: str) -> Named:
+def _column_name(cursor: Cursor, clause: str) -> WrittenName:
     token = cursor.expect_identifier(f"a column after {clause}", f"Write for example {clause} {_LIKE[clause]}.")
-    return Named(token.identifier, token.span)
+    return WrittenName(token.identifier, token.span)
 
 
 _LIKE = {"TIME": "ts", "KEY": "symbol"}
 
 
-def _text(cursor: Cursor, what: str, hint: str) -> Named:
+def _text(cursor: Cursor, what: str, hint: str) -> WrittenName:
     token = cursor.token
     if token.kind is not Kind.STRING:
         cursor.fail(f"Expected {what} in quotes, found {describe(token)}.", token, hint)
     cursor.advance()
-    return Named(string_value(token), token.span)
+    return WrittenName(string_value(token), token.span)
 
 
 def string_value(token: Token) -> str:
-    """What a string literal says; a backslash takes the next character as it is, but in raw strings."""
+    """Return the value of a string literal; a backslash quotes the next character, except in raw strings."""
     text = token.text
     if text[0] in "rR":
         return text[2:-1]

@@ -26,7 +26,7 @@ class Span:
 
     @property
     def beginning(self) -> Span:
-        """Where it begins."""
+        """The first character alone."""
         return Span(self.start, self.start)
 
 
@@ -123,7 +123,7 @@ class Duration:
 
 @dataclass(frozen=True)
 class ReturnItem:
-    """One output column; its name is the alias, the attribute or variable where it is one alone, else its text."""
+    """One output column. Its name is the alias; else the attribute or variable, if it is one alone; else its text."""
 
     expression: Scalar
     name: str
@@ -138,14 +138,14 @@ Kind = TypeVar("Kind", bound=EpisodeError)
 
 @dataclass(frozen=True)
 class Source:
-    """span: the whole query or clause inside the text. pattern: what stands in its PATTERN."""
+    """span: the whole query or clause inside the text. pattern: the contents of its PATTERN."""
 
     text: str = ""
     span: Span = NOWHERE
     pattern: Span = NOWHERE
 
-    def written(self, span: Span) -> str:
-        """What the user wrote at a place."""
+    def text_at(self, span: Span) -> str:
+        """Return the text of the query at a place."""
         return self.text[span.start : span.end]
 
     def error(self, kind: type[Kind], message: str, span: Span | None = None, hint: str | None = None) -> Kind:

@@ -33,8 +33,8 @@ _BEGINNINGS = ("FROM", "JOIN", "USING", "SELECT", "WHERE", "ON", "MATCH_RECOGNIZ
 
 
 def as_of(tokens: Sequence[Token], partners: Mapping[int, int], last: int) -> tuple[int, str | None] | None:
-    """The last token of the table's name, and the alias, where a table up to `last` is read as of a version or a time;
-    None where it is not. partners: the index of the partner of every round bracket."""
+    """Return the last token of a table's name, and the alias, if the table up to `last` is read as of a version or a
+    time; else None. partners: the index of the partner of every round bracket."""
     at = last
     while at >= 2:
         token = tokens[at]
@@ -65,7 +65,7 @@ def _alias(tokens: Sequence[Token], first: int, last: int) -> str | None:
     return name.identifier if ends else None
 
 
-# Patterns that stand where a table may, EVENTS ( … ) and SITUATIONS ( … ), or that are the whole text.
+# Patterns in the place of a table, EVENTS ( … ) and SITUATIONS ( … ), or as the whole text.
 #
 # A text that begins with PATTERN, or with FROM and has PATTERN where SQL has SELECT, is an event pattern. With DEFINE
 # there, it is a situation pattern.
@@ -88,7 +88,7 @@ class TableQuery:
 
 @dataclass(frozen=True)
 class TableLanguage:
-    """A language whose patterns stand in the place of a table, as `word ( … )`, or are the whole text.
+    """A language whose patterns take the place of a table, as `word ( … )`, or are the whole text.
 
     begins: the word that a pattern begins with. is_pattern: do tokens between two indices look like one?
     """
@@ -100,7 +100,7 @@ class TableLanguage:
 
 
 def whole_pattern(source: str, tokens: list[Token]) -> PatternQuery | None:
-    """The pattern that the text is, where it is nothing else."""
+    """Parse a text that is one pattern and nothing else; None for any other text."""
     end = len(tokens) - 1
     language = next((one for one in TABLE_LANGUAGES if one.is_pattern(tokens, 0, end)), None)
     return None if language is None else language.parse(source, tokens, 0, end)
@@ -120,7 +120,7 @@ def pattern_of(text: str, strategy: Strategy | None = None) -> PatternQuery | Ma
 
 
 def clause_of(text: str) -> MatchRecognize:
-    """A text that is MATCH_RECOGNIZE ( … ), or what stands between its brackets."""
+    """Parse MATCH_RECOGNIZE ( … ), or the text between its brackets."""
     tokens = tokenize(text)
     if tokens[0].upper != "MATCH_RECOGNIZE":
         return parse_clause_tokens(text, tokens, 0, len(tokens) - 1)
@@ -204,7 +204,8 @@ def _has_relation(tokens: list[Token], begin: int, end: int) -> bool:
 
 
 def _clause_words(tokens: list[Token], begin: int, end: int, *wanted: str) -> dict[str, int]:
-    """Where these words stand outside brackets and are no names, in a text that begins as an input and is not SQL."""
+    """Return the indices of these words outside brackets, unless they are names, in a text that begins as an input and
+    is not SQL."""
     if tokens[begin].upper != "FROM" and tokens[min(begin + 1, end)].upper not in ("BY", "BETWEEN"):
         return {}
     depth = 0
@@ -227,4 +228,4 @@ TABLE_LANGUAGES = (
     TableLanguage("SITUATIONS", "DEFINE", _is_situation_pattern, parse_situation_tokens),
     TableLanguage("EVENTS", "PATTERN", _is_event_pattern, parse_event_tokens),
 )
-"""What a text is: the first whose pattern it looks like."""
+"""Languages in the order in which they are tried on a text."""

@@ -203,4 +203,4 @@ def states_of(spec: MatcherSpec) -> int:
 def skips_past_last_row(spec: MatcherSpec) -> bool:
     """Whether matches remove their events."""
     plan = getattr(spec, "plan", None)
-    return isinstance(plan, RowPatternPlan) and plan.rules.skip_to is SkipTo.PAST_LAST_ROW
+    return isinstance(plan, RowPatternPlan) and plan.settings.skip_to is SkipTo.PAST_LAST_ROW

@@ -28,15 +28,15 @@ from episode.plan.output import (
     DecimalSum,
     Extreme,
     FinalMatches,
-    Gathered,
     LabelAtPlace,
     MatchConfidence,
     NumberOfMatch,
     OutputAtom,
-    Place,
     PlaceExists,
     RowAggregate,
+    RowArray,
     RowMode,
+    RowPlace,
 )
 from episode.plan.pattern import PatternPlan
 from episode.plan.types import decimal_of
@@ -167,7 +167,7 @@ def slices_of(
     """The output rows in pieces of bounded size, each from one row on up to another."""
     values = np.ones(len(out_match), np.int64)
     for atom in plan.measures.atoms:
-        if isinstance(atom, Gathered):
+        if isinstance(atom, RowArray):
             values += matches.length[out_match] if atom.final else np.maximum(out_position + 1, 0)
     through = np.cumsum(values)
     at = 0
@@ -211,7 +211,7 @@ class OutputAssembler:
         )  # fmt: skip
         self.unmatched = matches.kind[out_match] == UNMATCHED
         self.timed_out = matches.number[out_match] == TIMED_OUT
-        self._places: dict[Place, np.ndarray] = {}
+        self._places: dict[RowPlace, np.ndarray] = {}
         self._label_names = pa.array(plan.labels.names, pa.string())
 
     def table_of_matches(self) -> pa.Table:
@@ -263,7 +263,7 @@ class OutputAssembler:
             return self._extreme(atom)
         return self._gathered(atom)
 
-    def _place(self, place: Place) -> np.ndarray:
+    def _place(self, place: RowPlace) -> np.ndarray:
         """The row of a place for every output row; -1 if there is none."""
         if place not in self._places:
             chosen = self._chosen(place.labels, place.final)
@@ -333,7 +333,7 @@ class OutputAssembler:
         missing = (rows < 0) | (True if empty else lanes.valid[check][inside] == 0)
         return typed(values, missing, value.type)
 
-    def _gathered(self, atom: Gathered) -> pa.Array:
+    def _gathered(self, atom: RowArray) -> pa.Array:
         valid = None
         if atom.value is not None and atom.drop_nulls:
             check = self.prepared.column(atom.value)[2]

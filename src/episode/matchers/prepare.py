@@ -26,9 +26,9 @@ from episode.plan.expressions import (
 )
 from episode.plan.output import (
     Extreme,
-    Gathered,
     Labels,
     RowAggregate,
+    RowArray,
 )
 from episode.plan.pattern import PatternPlan
 from episode.plan.types import decimal_of, has_words, is_ranked_constant, is_wide, is_words
@@ -149,7 +149,7 @@ def needs_of(plan: PatternPlan) -> Needs:
         elif isinstance(atom, Extreme):
             take(atom.by, False)
             value_only.append(atom.value)
-        elif isinstance(atom, Gathered) and atom.value is not None:
+        elif isinstance(atom, RowArray) and atom.value is not None:
             value_only.append(atom.value)
     for value in value_only:
         if isinstance(value, Load) and value.at == Current(0):

@@ -20,7 +20,7 @@ from episode.matchers.scalars import ArrowCall, ScalarCompiler, Scalars
 from episode.matchers.spark_types import held_as, spark_name
 from episode.plan.compilable import NO_ARGUMENTS, Mistake, NeedsSpark, NotCompilable
 from episode.plan.expressions import Expression, Load
-from episode.plan.output import Computed, Result
+from episode.plan.output import Result, ScalarColumn
 from episode.plan.parameters import Arguments
 
 Kind = TypeVar("Kind", bound=EpisodeError)
@@ -42,11 +42,11 @@ class Same:
     type: pa.DataType
 
 
-Value = Union[Copied, Same, Computed]
+Value = Union[Copied, Same, ScalarColumn]
 NamedValues = Sequence[tuple[str, Value]]
 
 
-def value_of(computed: Computed) -> Value:
+def value_of(computed: ScalarColumn) -> Value:
     """A plain column is copied."""
     tree = computed.tree
     if isinstance(tree, exp.Column) and len(tree.parts) == 1 and not isinstance(tree.this, exp.Star):
@@ -73,7 +73,7 @@ class Projection:
         cls,
         columns: NamedValues,
         schema: pa.Schema,
-        conditions: Sequence[Computed] = (),
+        conditions: Sequence[ScalarColumn] = (),
         arguments: Arguments = NO_ARGUMENTS,
         utc: bool = True,
     ) -> Projection:
@@ -91,8 +91,8 @@ class Projection:
     @classmethod
     def of(cls, result: Result, schema: pa.Schema, arguments: Arguments = NO_ARGUMENTS, utc: bool = True) -> Projection:
         """Compile the columns of a result. schema: of what its matcher delivers."""
-        columns = [(one.name, result.computed(one)) for one in result.outputs]
-        return cls.compile(columns, schema, list(map(result.computed, result.conditions)), arguments, utc)
+        columns = [(one.name, result.scalar_column(one)) for one in result.outputs]
+        return cls.compile(columns, schema, list(map(result.scalar_column, result.conditions)), arguments, utc)
 
     def __call__(self, table: pa.Table) -> pa.Table:
         scalars = Scalars(table, self.calls, self.types)
@@ -124,7 +124,7 @@ class Derivation:
         utc: bool = True,
     ) -> Derivation:
         """Compile columns, each (SQL, name)."""
-        columns = [(name, Computed.of(sql)) for sql, name in derived]
+        columns = [(name, ScalarColumn.of(sql)) for sql, name in derived]
         projection = Projection.compile(columns, schema, (), arguments, utc)
         return cls(projection, pa.schema([*schema, *projection.schema]))
 
@@ -164,7 +164,7 @@ def _column(scalars: Scalars, value: Expression | Same) -> pa.Array | pa.Chunked
 
 
 def _compiled(compiler: ScalarCompiler, value: Value) -> Expression | Same:
-    if isinstance(value, Computed):
+    if isinstance(value, ScalarColumn):
         return _expression(compiler, value)
     if isinstance(value, Same):
         return value
@@ -175,7 +175,7 @@ def _compiled(compiler: ScalarCompiler, value: Value) -> Expression | Same:
     return compiler.call(ArrowCall(partial(_cast, kind=value.type), (column,)))
 
 
-def _expression(compiler: ScalarCompiler, value: Computed) -> Expression:
+def _expression(compiler: ScalarCompiler, value: ScalarColumn) -> Expression:
     if value.tree is None:
         raise _placed(NeedsSpark(value.original), value)
     try:
@@ -189,7 +189,7 @@ def _expression(compiler: ScalarCompiler, value: Computed) -> Expression:
         raise _placed(EpisodeAnalysisError(error.message, hint=error.hint), value) from None
 
 
-def _condition(compiler: ScalarCompiler, value: Computed) -> Expression:
+def _condition(compiler: ScalarCompiler, value: ScalarColumn) -> Expression:
     expression = _expression(compiler, value)
     kind = compiler.type_of(expression)
     if not pa.types.is_boolean(kind) and not pa.types.is_null(kind):
@@ -198,7 +198,7 @@ def _condition(compiler: ScalarCompiler, value: Computed) -> Expression:
     return expression
 
 
-def _placed(error: Kind, value: Computed) -> Kind:
+def _placed(error: Kind, value: ScalarColumn) -> Kind:
     if value.source is None or value.span is None:
         return error
     return value.source.locate(error, value.span)

@@ -159,7 +159,7 @@ def _zipped(compiler: Compiler, node: exp.Cast) -> Compiled:
 def _structs(*arrays: pa.Array, names: list[str]) -> pa.Array:
     first = arrays[0]
     if any(not array.value_lengths().equals(first.value_lengths()) for array in arrays[1:]):
-        raise NeedsSpark("arrays_zip of arrays of different lengths").refused()
+        raise NeedsSpark("arrays_zip of arrays of different lengths").as_error()
     values = pa.StructArray.from_arrays([array.flatten() for array in arrays], names=names)
     lengths = pc.fill_null(first.value_lengths(), 0)
     offsets = pa.concat_arrays([pa.array([0], pa.int32()), pc.cumulative_sum(lengths).cast(pa.int32())])

@@ -41,9 +41,9 @@ from episode.plan.expressions import (
     Constant,
     ElementRow,
     Expression,
+    LambdaVariable,
     RowRef,
     Running,
-    Variable,
     parts_of,
     walk,
 )
@@ -55,7 +55,7 @@ NO, YES = Constant(0, "boolean"), Constant(1, "boolean")
 
 @dataclass(frozen=True)
 class CollectedFrom:
-    """Where a collected array comes from: the argument of array_agg, and other aggregates of it by name."""
+    """The source of a collected array: the argument of array_agg, and other aggregates of it by name."""
 
     scalar: Scalar
     running: Callable[[str], Expression]
@@ -63,7 +63,7 @@ class CollectedFrom:
 
 @dataclass(frozen=True)
 class _Origin:
-    """What the elements of an array are on their rows, in terms of the argument of array_agg."""
+    """The elements of an array as an expression of their rows, in terms of the argument of array_agg."""
 
     tree: exp.Expression
     scalar: Scalar
@@ -115,8 +115,8 @@ class ArrayFunctions:
         self._numbers += 1
         return self._numbers
 
-    def _variable(self, type_: str) -> Variable:
-        return Variable(self._next(), type_)
+    def _variable(self, type_: str) -> LambdaVariable:
+        return LambdaVariable(self._next(), type_)
 
     def _walk(self, array: Expression) -> Walk:
         return Walk(self._variable(element_type(array.type)), self._variable("int"), self.new_row())
@@ -146,7 +146,7 @@ class ArrayFunctions:
         self, native: NativeCompiler, node: exp.Expression, operation: str, left: Expression, right: Expression
     ) -> Expression:
         """Arrays compare element by element."""
-        left, right = self._alike(native, node, [self._checked(node, left), self._checked(node, right)])
+        left, right = self._alike(native, node, [self._check_array(node, left), self._check_array(node, right)])
         operation = "eq" if operation == "same" else operation
         return Apply(operation, (Order(left, right), Constant(0, "int")), "boolean")
 
@@ -167,7 +167,7 @@ class ArrayFunctions:
         origin, row = (bound[0].origin, bound[0].row) if len(bound) == 1 else (None, None)
         if origin is None or row is None or placeholders_in(node):
             return None
-        tree = _substituted(node, names.pop(), origin.tree)
+        tree = _substitute(node, names.pop(), origin.tree)
         return None if tree is None else self.by_spark(tree, origin.scalar, row)
 
     @contextmanager
@@ -179,7 +179,7 @@ class ArrayFunctions:
         finally:
             self.scope = before
 
-    def _applied(
+    def _apply(
         self, native: NativeCompiler, node: exp.Expression, bound: list[_Bound], *, least: int | None = None
     ) -> Expression:
         """The body of a lambda with its variables bound; it may leave out the last ones down to `least`."""
@@ -196,9 +196,9 @@ class ArrayFunctions:
     # ---- operands ------------------------------------------------------------------------------------
 
     def _array(self, native: NativeCompiler, node: exp.Expression) -> Expression:
-        return self._checked(node, native.compile(node))
+        return self._check_array(node, native.compile(node))
 
-    def _checked(self, node: exp.Expression, array: Expression) -> Expression:
+    def _check_array(self, node: exp.Expression, array: Expression) -> Expression:
         """An array of values that the machine holds, made of rows of the match."""
         if not is_array(array.type):
             raise NotCompilable(node.parent or node, OF_SPARK)
@@ -222,7 +222,9 @@ class ArrayFunctions:
             for array, walk, value in zip(arrays, walks, values)
         ]
 
-    def _fold(self, array: Expression, walk: Walk, start: Expression, step: Callable[[Variable], Expression]) -> Folded:
+    def _fold(
+        self, array: Expression, walk: Walk, start: Expression, step: Callable[[LambdaVariable], Expression]
+    ) -> Folded:
         result = self._variable(start.type)
         return Folded(array, walk, result, start, step(result), start.type)
 
@@ -243,7 +245,7 @@ class ArrayFunctions:
         array = native.compile(_exactly(node, arguments, 1)[0])
         if array in self.sources:
             return Apply("copy", (self.sources[array].running("count"),), "int")
-        return Size(self._checked(node, array))
+        return Size(self._check_array(node, array))
 
     def _extreme(self, native: NativeCompiler, node: exp.Expression, arguments: list[exp.Expression]) -> Expression:
         array = _in_any_order(self._array(native, _exactly(node, arguments, 1)[0]))
@@ -273,7 +275,7 @@ class ArrayFunctions:
         equal = native.comparison(node, "eq", walk.element, value)
         place = Apply("add", (walk.place, Constant(1, "bigint")), "bigint")
 
-        def step(result: Variable) -> Expression:
+        def step(result: LambdaVariable) -> Expression:
             missing = Apply("eq", (result, Constant(0, "bigint")), "boolean")
             return Apply("if", (Apply("and", (missing, equal), "boolean"), place, result), "bigint")
 
@@ -306,7 +308,7 @@ class ArrayFunctions:
         first, function = _exactly(node, arguments, 2)
         array = _in_any_order(self._array(native, first))
         walk = self._walk(array)
-        holds = _condition(function, self._applied(native, function, [self._of_element(array, walk)]))
+        holds = _condition(function, self._apply(native, function, [self._of_element(array, walk)]))
         operation, start = ("and", YES) if _call(node)[0] == "forall" else ("or", NO)
         return self._fold(array, walk, start, lambda result: Apply(operation, (result, holds), "boolean"))
 
@@ -319,7 +321,7 @@ class ArrayFunctions:
         if lane_of(start.type) is None:
             raise NotCompilable(node, f"a result of type {start.type}", WORKING)
         walk, result = self._walk(array), self._variable(start.type)
-        step = self._applied(native, arguments[2], [_Bound(result), self._of_element(array, walk)])
+        step = self._apply(native, arguments[2], [_Bound(result), self._of_element(array, walk)])
         if step.type != start.type:
             raise Mistake(
                 arguments[2],
@@ -327,7 +329,7 @@ class ArrayFunctions:
                 f"Cast the start or the step: CAST(0 AS {step.type.upper()}).",
             )
         total = Folded(array, walk, result, start, step, start.type)
-        return total if len(arguments) == 3 else self._applied(native, arguments[3], [_Bound(total)])
+        return total if len(arguments) == 3 else self._apply(native, arguments[3], [_Bound(total)])
 
     def _overlap(self, native: NativeCompiler, node: exp.Expression, arguments: list[exp.Expression]) -> Expression:
         left, right = (self._array(native, argument) for argument in _exactly(node, arguments, 2))
@@ -346,7 +348,7 @@ class ArrayFunctions:
         array = self._array(native, first)
         walk = self._walk(array)
         bound = [self._of_element(array, walk), _Bound(walk.place)]
-        keep = _condition(function, self._applied(native, function, bound, least=1))
+        keep = _condition(function, self._apply(native, function, bound, least=1))
         return self._keep_origin(Mapped(array, walk, keep, walk.element, array.type), array)
 
     def _transform(self, native: NativeCompiler, node: exp.Expression, arguments: list[exp.Expression]) -> Expression:
@@ -354,12 +356,12 @@ class ArrayFunctions:
         array = self._array(native, first)
         walk = self._walk(array)
         element = self._of_element(array, walk)
-        value = self._applied(native, function, [element, _Bound(walk.place)], least=1)
-        result = self._checked(node, Mapped(array, walk, None, value, f"array<{value.type}>"))
+        value = self._apply(native, function, [element, _Bound(walk.place)], least=1)
+        result = self._check_array(node, Mapped(array, walk, None, value, f"array<{value.type}>"))
         name = function.expressions[0].name.lower()
         only_element = not placeholders_in(function.this) and {*_variables_in(function.this, frozenset())} <= {name}
         if element.origin is not None and only_element:
-            tree = _substituted(function.this, name, element.origin.tree)
+            tree = _substitute(function.this, name, element.origin.tree)
             if tree is not None:
                 self.origins[result] = _Origin(tree, element.origin.scalar)
         return result
@@ -426,7 +428,9 @@ class ArrayFunctions:
         joined = Joined(tuple(arrays), arrays[0].type)
         return self.distinct(joined) if name == "array_union" else joined
 
-    def _chosen(self, native: NativeCompiler, node: exp.Expression, arguments: list[exp.Expression]) -> Expression:
+    def _select_elements(
+        self, native: NativeCompiler, node: exp.Expression, arguments: list[exp.Expression]
+    ) -> Expression:
         """Elements that are (array_intersect) or are not (array_except) in another array, each once."""
         arrays = [self._array(native, argument) for argument in _exactly(node, arguments, 2)]
         left, right = self._alike(native, node, arrays)
@@ -464,7 +468,7 @@ class ArrayFunctions:
         "array_compact": _compact,
         "array_remove": _remove,
         **dict.fromkeys(("concat", "||", "array_append", "array_prepend", "array_union"), _join),
-        **dict.fromkeys(("array_intersect", "array_except"), _chosen),
+        **dict.fromkeys(("array_intersect", "array_except"), _select_elements),
     }
 
 
@@ -564,7 +568,7 @@ def _variables_in(node: exp.Expression, bound: frozenset[str]) -> Iterator[str]:
         yield from _variables_in(child, bound)
 
 
-def _substituted(node: exp.Expression, name: str, tree: exp.Expression) -> exp.Expression | None:
+def _substitute(node: exp.Expression, name: str, tree: exp.Expression) -> exp.Expression | None:
     """The node with a tree in place of a variable; None where a lambda inside uses the name again."""
     if any(name == inner.name.lower() for each in node.find_all(exp.Lambda) for inner in each.expressions):
         return None

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from episode.plan.expressions import ArrayExpression, ElementRow, Expression, Variable
+from episode.plan.expressions import ArrayExpression, ElementRow, Expression, LambdaVariable
 
 
 @dataclass(frozen=True)
 class Walk:
     """One pass over the elements of an array, one after the other: an element, its place from 0, its row."""
 
-    element: Variable
-    place: Variable
+    element: LambdaVariable
+    place: LambdaVariable
     row: ElementRow
 
 
@@ -110,7 +110,7 @@ class Size(ArrayExpression):
 
 @dataclass(frozen=True)
 class ElementOf(ArrayExpression):
-    """The element at a place from 0; null where there is none."""
+    """The element at a place from 0; null beyond the end."""
 
     source: Expression
     place: Expression
@@ -140,7 +140,7 @@ class Folded(ArrayExpression):
 
     source: Expression
     walk: Walk
-    result: Variable
+    result: LambdaVariable
     start: Expression
     step: Expression
     type: str

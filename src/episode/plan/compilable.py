@@ -1,7 +1,7 @@
-"""From a scalar's tree to a machine expression, with Spark's types and nulls; the rest is left to Spark.
+"""Compiles a scalar's tree to a machine expression, with Spark's types and nulls; the rest is left to Spark.
 
-`NotCompilable` says that a subtree must be computed by Spark. The caller hands such subtrees out whole if they read
-one row.
+A subtree that Spark must compute raises `NotCompilable`. If it reads one row, the caller lets Spark compute it as a
+column.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from episode.plan.expressions import (
     Constant,
     Expression,
     LabelAt,
+    LambdaVariable,
     Load,
     Running,
-    Variable,
 )
 from episode.plan.parameters import MOMENTS, Arguments, SubqueryRows, constant_of, moment_of
 from episode.plan.places import is_placeholder
@@ -87,14 +87,14 @@ class NeedsSpark(EpisodeUnsupportedError):
         self.what = what
         self.why = why
 
-    def refused(self, hints: Mapping[str, str] = HINTS) -> EpisodeUnsupportedError:
-        """The error that users see. hints: by `why`."""
+    def as_error(self, hints: Mapping[str, str] = HINTS) -> EpisodeUnsupportedError:
+        """Return the error to show to users. hints: by `why`."""
         return EpisodeUnsupportedError(
             self.message, source=self.source, position=self.position, length=self.length, hint=hints.get(self.why)
         )
 
     def __reduce__(self):  # type: ignore[no-untyped-def]
-        return self.refused().__reduce__()
+        return self.as_error().__reduce__()
 
 
 ONE_TYPE = "Cast both sides to one type; a CAST of columns of one row may be anything: CAST(A.x AS double)."
@@ -383,9 +383,9 @@ class NativeCompiler:
         return Apply(operation, (stamp, interval), stamp.type)
 
     def _local(self, node: exp.Expression, value: Expression) -> Expression:
-        """The local date-time of a moment: differences are taken of these in Spark, not of physical time.
+        """Return the local date-time of a moment: Spark takes differences of these, not of physical time.
 
-        Where the zone has daylight saving, Spark computes the local date-time as a column beside the moment.
+        If the zone has daylight saving, Spark computes the local date-time as a column next to the moment.
         """
         if value.type == "date":
             return Apply("multiply", (value, Constant(MICROSECONDS_PER_DAY, "bigint")), "timestamp_ntz")
@@ -481,7 +481,7 @@ class NativeCompiler:
     def _codes(self, node: exp.Expression, left: Expression, right: Expression) -> tuple[Expression, Expression]:
         for side in (left, right):
             chosen = isinstance(side, Apply) and side.operation in CHOICES
-            if not chosen and not isinstance(side, (Load, Constant, LabelAt, Running, Variable, ArrayExpression)):
+            if not chosen and not isinstance(side, (Load, Constant, LabelAt, Running, LambdaVariable, ArrayExpression)):
                 raise NotCompilable(node, f"comparing computed values of type {side.type}")
         return left, right
 
@@ -606,7 +606,9 @@ class NativeCompiler:
             type_ = types.pop()
         elif all(is_integer(type_) for type_ in types):
             type_ = max(types, key=INTEGERS.index)
-            return [retype_null(value, type_) if value.type == VOID else widened(value, type_) for value in values]
+            return [
+                retype_null(value, type_) if value.type == VOID else widen_integer(value, type_) for value in values
+            ]
         elif all(is_numeric(type_) and lane_of(type_) != "code" for type_ in types) and "double" in types:
             return [retype_null(value, "double") if value.type == VOID else to_float(value) for value in values]
         else:
@@ -745,7 +747,7 @@ def to_float(value: Expression) -> Expression:
     return Apply("divide", (converted, Constant(float(10**scale), "double")), "double") if scale else converted
 
 
-def widened(value: Expression, type_: str) -> Expression:
+def widen_integer(value: Expression, type_: str) -> Expression:
     """An integer as a wider one."""
     if value.type == type_:
         return value

@@ -38,7 +38,7 @@ class EventTime:
 
 
 TIME_UNITS = {"milliseconds": 1, "microseconds": 1_000, "nanoseconds": 1_000_000}
-"""What whole numbers of event time may count, and how many of them are a millisecond."""
+"""Units of event times that are whole numbers, each with the number of them in a millisecond."""
 
 
 def counted_in(time: EventTime, unit: str | None) -> EventTime:
@@ -54,7 +54,7 @@ def counted_in(time: EventTime, unit: str | None) -> EventTime:
 
 
 def time_column(source: Source, schema: InputSchema, name: str | None, what: str) -> str:
-    """The column of event time that was asked for; an error that lists what there is."""
+    """Return the column of event time that was asked for, or raise an error that lists the available columns."""
     if name is None and schema.time is not None:
         return schema.time
     if name is None:
@@ -85,9 +85,9 @@ def time_column(source: Source, schema: InputSchema, name: str | None, what: str
 def in_units_of_time(
     duration: Duration, source: Source, time: str, type_: str, *, what: str, plain: str, with_unit: str
 ) -> int:
-    """A duration in units of event time: a plain number where that is a number, else one with a unit.
+    """Convert a duration to units of event time: a plain number if that is a number, else one with a unit.
 
-    what, plain, with_unit: what the duration is in an error, and how either should be written.
+    what: the name of the duration in an error. plain, with_unit: how to write either.
     """
     if is_integer(type_) and duration.unit is not None:
         message, hint = f"The event time {time} is a number; a duration with a unit does not fit it.", plain
@@ -104,7 +104,7 @@ def watermark_delay(option: str | int, time: EventTime) -> str:
 
 
 def watermark_milliseconds(option: str | int, time: EventTime) -> int:
-    """The delay that `Options(watermark=…)` says: a duration, or a number where time is one."""
+    """Return the delay that `Options(watermark=…)` sets: a duration, or a number if time is one."""
     if isinstance(option, bool) or not isinstance(option, (str, int)):
         raise EpisodeAnalysisError(f"Options(watermark={option!r}): a duration is needed.", hint=_examples(time))
     duration = _duration(option)
@@ -150,7 +150,7 @@ def end_of_stream(end: datetime | str | int | None, time: EventTime, zone: str |
 
 
 def _duration(option: str | int) -> Duration | None:
-    """The duration in a text; None where more stands there."""
+    """Parse a text that is a duration and nothing else; None for other texts."""
     text = str(option)
     cursor = Cursor(text, tokenize(text))
     duration = parse_duration(cursor)

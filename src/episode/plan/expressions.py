@@ -35,7 +35,7 @@ class ExtremeRow:
 
 @dataclass(frozen=True)
 class ElementRow:
-    """The row that the element under the hand of an array function comes from. Every walk has a number of its own."""
+    """The row of the element that an array function visits. Every walk over an array has its own number."""
 
     number: int
 
@@ -45,9 +45,9 @@ RowRef = Union[Current, Navigated, ExtremeRow, ElementRow]
 
 @dataclass(frozen=True)
 class Load:
-    """The value of an input column at a row; null where there is no such row.
+    """The value of an input column at a row; null if the row does not exist.
 
-    missing: a column whose value stands in where the row does not exist (a Spark function of null), if any.
+    missing: a column to take the value from if the row does not exist (a Spark function of null), if any.
     """
 
     column: str
@@ -114,8 +114,8 @@ class Running:
 
 
 @dataclass(frozen=True)
-class Variable:
-    """What a lambda calls an element, its place or the result so far: it changes as an array is walked."""
+class LambdaVariable:
+    """A variable of a lambda: an element, its place or the result so far. It changes as an array is walked."""
 
     number: int
     type: str
@@ -132,11 +132,11 @@ class ArrayExpression:
 
     @property
     def title(self) -> str:
-        """What it is, for `explain`."""
+        """A short description for `explain`."""
         return type(self).__name__.lower()
 
 
-Expression = Union[Load, Constant, Apply, LabelAt, Exists, Number, Running, Variable, ArrayExpression]
+Expression = Union[Load, Constant, Apply, LabelAt, Exists, Number, Running, LambdaVariable, ArrayExpression]
 
 
 @dataclass(frozen=True)
@@ -149,7 +149,7 @@ class Condition:
 
 
 def parts_of(expression: Expression) -> tuple[Expression, ...]:
-    """What stands directly below an expression, aggregates' arguments excluded."""
+    """Return the operands of an expression, without the arguments of aggregates."""
     if isinstance(expression, Apply):
         return expression.operands
     if isinstance(expression, ArrayExpression):
@@ -184,7 +184,7 @@ def depth(expression: Expression) -> int:
 def is_row_local(expression: Expression) -> bool:
     """Does it depend on one row and rows at fixed offsets of it only?"""
     for node in walk(expression):
-        if isinstance(node, (LabelAt, Number, Running, Variable, ArrayExpression)):
+        if isinstance(node, (LabelAt, Number, Running, LambdaVariable, ArrayExpression)):
             return False
         if isinstance(node, (Load, Exists)) and not isinstance(node.at, Current):
             return False
@@ -242,7 +242,7 @@ def render(expression: Expression) -> str:
         over = "*" if expression.labels is None else "|".join(sorted(expression.labels))
         argument = "*" if expression.argument is None else render(expression.argument)
         return f"{expression.function}({argument} over {over})"
-    if isinstance(expression, Variable):
+    if isinstance(expression, LambdaVariable):
         return f"${expression.number}"
     if isinstance(expression, ArrayExpression):
         return f"{expression.title}({', '.join(render(part) for part in expression.parts)})"

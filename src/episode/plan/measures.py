@@ -1,6 +1,7 @@
-"""Aggregates and columns of a finished match: what the matcher must deliver, and Spark's expressions around it.
+"""Aggregates and columns of a finished match: the values that the matcher must deliver, and Spark's expressions around
+them.
 
-All languages plan their output in these terms: to them a match is a few rows with a label each.
+All languages plan their output in these terms: a match is a few rows with a label each.
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ from episode.plan.output import (
     DecimalAverage,
     DecimalSum,
     Extreme,
-    Gathered,
     Labels,
     OutputAtom,
-    Place,
     PlaceExists,
     RowAggregate,
+    RowArray,
+    RowPlace,
     labels_of_columns,
     one_label,
 )
@@ -58,16 +59,16 @@ DOUBLE_AGGREGATES = ("avg", "stddev_samp", "stddev_pop", "var_samp", "var_pop")
 
 
 def require(source: Source, holds: bool, function: str, type_: str, span: Span) -> None:
-    """An aggregate that does not take values of a type says what it takes."""
+    """Raise an error that lists the types an aggregate takes, unless `holds`."""
     if not holds:
-        written = re.match(r"(?:(?:RUNNING|FINAL)\s+)?(\w+)", source.written(span), re.IGNORECASE)
+        written = re.match(r"(?:(?:RUNNING|FINAL)\s+)?(\w+)", source.text_at(span), re.IGNORECASE)
         name = written.group(1) if written else function
         message = f"{name} cannot be applied to {type_}."
         raise source.error(EpisodeAnalysisError, message, span, TAKES.get(function, NUMBERS))
 
 
 def require_column(source: Source, scalar: Scalar, span: Span, call: str) -> None:
-    """A navigation needs a column to say whose rows it walks."""
+    """Refuse a navigation without a column: it walks the rows of the column's label."""
     if not scalar.atoms:
         message = f"A{'n' if call[0] == 'a' else ''} {call} needs a column inside."
         raise source.error(EpisodeAnalysisError, message, span, "Write LAST(A.x).")
@@ -125,9 +126,10 @@ def running_aggregate(
 
 
 class Measures:
-    """Plans them. atoms: what the matcher delivers, with the names of its columns; equal atoms are computed once.
+    """Plans measures. atoms: the values that the matcher delivers, with the names of its columns; equal atoms are
+    computed once.
 
-    names: what may stand before a column, for the messages. always_final: is there one output row for a match?
+    names: names that may qualify a column, for messages. always_final: does a match have one output row?
     """
 
     def __init__(
@@ -154,11 +156,11 @@ class Measures:
     def _final(self, mode: Mode | None) -> bool:
         return self.always_final or mode is Mode.FINAL
 
-    def _column(self, reference: ColumnRef, place: Place) -> str:
+    def _column(self, reference: ColumnRef, place: RowPlace) -> str:
         column, fields = self.rows.resolve(reference)
         return ".".join([self._output(ColumnAtPlace(column, place)), *(quote(part) for part in fields)])
 
-    def _at_place(self, scalar: Scalar, place: Place) -> str:
+    def _at_place(self, scalar: Scalar, place: RowPlace) -> str:
         """A row-local expression at a place: Spark applies it to the navigated columns, if the row exists."""
         parts: dict[str, str] = {}
         for name, inner in scalar.atoms:
@@ -167,7 +169,7 @@ class Measures:
         plain = scalar.text.strip() == scalar.atoms[0][0] and self._is_null_without_row(scalar.atoms[0][1])
         return sql if plain else f"(CASE WHEN {self._output(PlaceExists(place))} THEN {sql} END)"
 
-    def _atom_at_place(self, atom: Atom, place: Place) -> str:
+    def _atom_at_place(self, atom: Atom, place: RowPlace) -> str:
         assert isinstance(atom, ColumnRef)
         return self._column(atom, place)
 
@@ -188,7 +190,7 @@ class Measures:
             return self._aggregate_of_others(atom, members, final)
         if atom.function in ("first_value", "last_value"):
             require_column(self.source, atom.arguments[0], atom.span, "aggregate")
-            return self._at_place(atom.arguments[0], Place(members, atom.function == "first_value", 0, 0, final))
+            return self._at_place(atom.arguments[0], RowPlace(members, atom.function == "first_value", 0, 0, final))
         arguments = [self.rows.value(argument) for argument in atom.arguments]
         return self._planned_aggregate(atom, members, final, arguments)
 
@@ -211,7 +213,7 @@ class Measures:
             require(self.source, type_ == "boolean", function, type_, atom.span)
             return self._output(RowAggregate("count_if", members, final, argument, "bigint"))
         if function in ("collect_list", "collect_set"):
-            gathered = self._output(Gathered(members, final, argument, True))
+            gathered = self._output(RowArray(members, final, argument, True))
             if is_year_month_interval(type_):
                 gathered = f"transform({gathered}, x -> make_ym_interval(0, x))"
             return gathered if function == "collect_list" else f"array_distinct({gathered})"
@@ -255,7 +257,7 @@ class Measures:
         return self._output(RowAggregate("sum", members, final, argument, "bigint" if is_integer(type_) else "double"))
 
     def _decimal_column(self, scalar: Scalar, argument: Expression) -> str:
-        """The column of decimals to add up; Spark computes it where it is not one of the input."""
+        """Return the column of decimals to add up; Spark computes it unless it is one of the input."""
         loaded = argument if isinstance(argument, Load) else self.rows.by_spark(scalar.tree, scalar, Current(0))
         assert isinstance(loaded, Load)
         return loaded.column

@@ -43,7 +43,7 @@ def labels_of_columns(scalars: tuple[Scalar, ...]) -> Iterator[str | None]:
 
 
 def one_label(source: Source, found: Iterable[str | None], call: str, span: Span) -> str | None:
-    """The one label that all columns inside a navigation or aggregate carry (None: no label)."""
+    """Return the label that all columns inside a navigation or aggregate have (None: no label)."""
     labels = list(dict.fromkeys(found))
     if len(labels) > 1:
         names = " and ".join("no label" if name is None else name for name in labels)
@@ -56,7 +56,7 @@ def one_label(source: Source, found: Iterable[str | None], call: str, span: Span
     return labels[0] if labels else None
 
 
-# What comes out of a pattern: the values that a matcher delivers for a match, and Spark's expressions around them.
+# The output of a pattern: the values that a matcher delivers for a match, and Spark's expressions around them.
 
 
 ATOM_PREFIX = "__atom_"
@@ -66,12 +66,12 @@ TIMED_OUT_COLUMN = "timed_out"
 
 MATCH_START, MATCH_END = "match_start", "match_end"
 HIDDEN_START, HIDDEN_END = "__episode_match_start", "__episode_match_end"
-"""The same times of a match that is correlated with others, where they are no columns of its output."""
+"""The same times of a match that is correlated with others, if they are not columns of its output."""
 """The times of a match: the first and the last of its events."""
 
 
 @dataclass(frozen=True)
-class Place:
+class RowPlace:
     """A row of the match by navigation; `final` looks at the whole match, else up to the output row."""
 
     labels: frozenset[str] | None
@@ -86,19 +86,19 @@ class ColumnAtPlace:
     """The value of an input column at a place."""
 
     column: str
-    place: Place
+    place: RowPlace
 
 
 @dataclass(frozen=True)
 class LabelAtPlace:
     """The label of the row at a place: CLASSIFIER."""
 
-    place: Place
+    place: RowPlace
 
 
 @dataclass(frozen=True)
 class PlaceExists:
-    place: Place
+    place: RowPlace
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ class NumberOfMatch:
 
 @dataclass(frozen=True)
 class FinalMatches:
-    """How many final matches a collapsed one stands for: as decimal(38, 0), or as double."""
+    """The number of final matches that a collapsed one stands for: as decimal(38, 0), or as double."""
 
     exact: bool
 
@@ -166,7 +166,7 @@ class Extreme:
 
 
 @dataclass(frozen=True)
-class Gathered:
+class RowArray:
     """Array of a row-local value (None: of labels) over rows; nulls are dropped where `drop_nulls`."""
 
     labels: frozenset[str] | None
@@ -186,7 +186,7 @@ OutputAtom = Union[
     DecimalSum,
     DecimalAverage,
     Extreme,
-    Gathered,
+    RowArray,
 ]
 
 
@@ -207,7 +207,7 @@ class MeasurePlan:
 
 
 class RowMode(str, Enum):
-    """Which rows of a match come out."""
+    """The rows of a match that are returned."""
 
     ONE_ROW = "ONE ROW PER MATCH"
     ALL_SHOW_EMPTY = "ALL ROWS PER MATCH SHOW EMPTY MATCHES"
@@ -217,11 +217,11 @@ class RowMode(str, Enum):
 
 @dataclass(frozen=True)
 class Output:
-    """What comes out of a pattern.
+    """The output columns of a pattern.
 
-    columns: of the input, handed through; `before` of them stand before the measures, the others after.
+    columns: of the input, passed through; `before` of them precede the measures, the others follow.
     leading: those before the measures, (column, name) pairs, if their names in the output are others.
-    timed_out: does a last column say of matches that they were cut off by their window?
+    timed_out: does a last column mark matches that were cut off by their window?
     """
 
     labels: Labels
@@ -239,7 +239,7 @@ class Output:
         return {name: column for column, name in (*self.leading, *((one, one) for one in own))}
 
     def for_workers(self) -> Output:
-        """With the values that matchers deliver, without Spark's expressions around them."""
+        """Keep the values that matchers deliver, without Spark's expressions around them."""
         return replace(self, measures=MeasurePlan([], self.measures.atoms))
 
 
@@ -252,7 +252,7 @@ def tree_of(sql: str) -> exp.Expression:
 
 
 @dataclass(frozen=True)
-class Computed:
+class ScalarColumn:
     """A scalar expression over the columns of a table. tree: None if only Spark can read it.
 
     original, source, span: how it is written, and where, if the user wrote it.
@@ -264,20 +264,20 @@ class Computed:
     span: Span | None = None
 
     @staticmethod
-    def of(sql: str, original: str = "", source: Source | None = None, span: Span | None = None) -> Computed:
+    def of(sql: str, original: str = "", source: Source | None = None, span: Span | None = None) -> ScalarColumn:
         """An expression that a plan has written as SQL."""
         try:
-            return Computed(tree_of(sql), original or sql, source, span)
+            return ScalarColumn(tree_of(sql), original or sql, source, span)
         except Unreadable:
-            return Computed(None, original or sql, source, span)
+            return ScalarColumn(None, original or sql, source, span)
 
 
 @dataclass(frozen=True)
 class Result:
-    """What comes out: columns of the matcher, and around its values the expressions that are finished outside of it.
+    """The result of a pattern: columns of the matcher, and the expressions that are evaluated over its values.
 
-    measures: all that is computed from values of the match; `columns` of them come out, between the matcher's own
-    columns `before` and `after`, for the matches for which `conditions` hold. what: what one is called in an error,
+    measures: all that is computed from values of the match; `columns` of them are returned, between the matcher's own
+    columns `before` and `after`, for the matches for which `conditions` hold. what: a word for one of them in an error,
     before its text or name.
     """
 
@@ -294,20 +294,19 @@ class Result:
 
     @property
     def outputs(self) -> list[PlannedMeasure]:
-        """All columns that come out, over those of the matcher."""
+        """Return all columns of the result, over those of the matcher."""
         before, after = (
             [PlannedMeasure(name, quote(name), name, self.source.span.beginning) for name in names]
             for names in (self.before, self.after)
         )
         return [*before, *self.columns, *after]
 
-    def computed(self, measure: PlannedMeasure) -> Computed:
+    def scalar_column(self, measure: PlannedMeasure) -> ScalarColumn:
         """A measure, or a condition, over the matcher's columns."""
-        return Computed.of(measure.sql, measure.original, self.source, measure.span)
+        return ScalarColumn.of(measure.sql, measure.original, self.source, measure.span)
 
     def values(self, wanted: Collection[str]) -> frozenset[str]:
-        """The matcher's columns of which the columns with these names (in small letters) are made, and others that
-        their expressions mention."""
+        """Return the matcher's columns that the columns with these names (lower-cased) are computed from or mention."""
         texts = [measure.sql for measure in self.columns if measure.name.lower() in wanted]
         texts += [condition.sql for condition in self.conditions]
         named = (token.identifier for sql in texts for token in tokenize(sql) if token.kind in (Kind.NAME, Kind.QUOTED))
@@ -318,7 +317,7 @@ class Result:
 
 
 Plan = TypeVar("Plan", bound=PatternPlan)
-FIRST, LAST = Place(None, True, 0, 0, True), Place(None, False, 0, 0, True)
+FIRST, LAST = RowPlace(None, True, 0, 0, True), RowPlace(None, False, 0, 0, True)
 COUNT = RowAggregate("count", None, True, None, "bigint")
 
 
@@ -353,7 +352,7 @@ def measure_named(plan: PatternPlan, name: str) -> str:
     return next(one.sql for one in plan.measures.measures if one.name == name)
 
 
-def key_at(plan: PatternPlan, place: Place) -> dict[str, OutputAtom]:
+def key_at(plan: PatternPlan, place: RowPlace) -> dict[str, OutputAtom]:
     """The key columns of a match, as one of its rows has them."""
     return {name: ColumnAtPlace(name, place) for name in plan.keys}
 
@@ -369,7 +368,7 @@ def expressions_of(conditions: list[Expression], measures: MeasurePlan) -> list[
             found.append(atom.argument)
         elif isinstance(atom, Extreme):
             found += [atom.value, atom.by]
-        elif isinstance(atom, Gathered) and atom.value is not None:
+        elif isinstance(atom, RowArray) and atom.value is not None:
             found.append(atom.value)
     for expression in list(found):
         found += [node.argument for node in walk(expression) if isinstance(node, Running) and node.argument is not None]

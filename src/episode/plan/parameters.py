@@ -20,8 +20,8 @@ from episode.lang.syntax import Duration, Source
 from episode.plan.expressions import Constant
 from episode.plan.types import DAY_TIME, VOID, WIDEST_DECIMAL
 
-# Dates and timestamps that are written out: DATE '2024-01-02' and TIMESTAMP '2024-01-02 10:30:00' in a query, and all
-# that Spark reads as a time.
+# Dates and timestamps as literals: DATE '2024-01-02' and TIMESTAMP '2024-01-02 10:30:00', and all texts that Spark
+# reads as a time.
 
 
 _WRITTEN = re.compile(r"\d{4}-\d{2}-\d{2}(?:[ T]\d{2}:\d{2}:\d{2}(?:\.\d{1,6})?)?", re.ASCII)
@@ -51,12 +51,12 @@ def moment_of(text: str, type_: str) -> int | None:
 
 
 def microseconds(moment: datetime) -> int:
-    """Since 1970; of local time where the moment has no time zone."""
+    """Return microseconds since 1970; of local time if the moment has no time zone."""
     return (moment - _FIRST.replace(tzinfo=moment.tzinfo and timezone.utc)) // timedelta(microseconds=1)
 
 
 def read_time(text: str) -> tuple[datetime, str | None] | None:
-    """A time in any of the ways in which Spark reads one, and the zone that it names; None: it is none."""
+    """Read a time in any form that Spark accepts, with the zone that it names; None for other texts."""
     found = _TIME.fullmatch(text.strip())
     if found is None or (found["zone"] and not found["clock"]):
         return None
@@ -71,7 +71,7 @@ def read_time(text: str) -> tuple[datetime, str | None] | None:
 
 
 def zone_of(name: str) -> tzinfo | None:
-    """+1, +01:30, UTC+2, or the name of a region; None: there is no such zone."""
+    """Return the zone for +1, +01:30, UTC+2, or the name of a region; None if it is unknown."""
     offset = _OFFSET.fullmatch(name)
     try:
         if offset is None:
@@ -82,7 +82,7 @@ def zone_of(name: str) -> tzinfo | None:
         return None
 
 
-# Values of named parameters, bound: typed constants of the types that Spark gives to Python's values.
+# Values of named parameters: constants of the types that Spark gives to Python's values.
 
 
 Arguments = Mapping[str, object]
@@ -93,9 +93,9 @@ _EPOCH = date(1970, 1, 1)
 
 @dataclass(frozen=True)
 class SubqueryRows:
-    """The rows of a subquery, in place of the value of a parameter: Spark evaluates it where it evaluates expressions.
+    """The rows of a subquery, in place of the value of a parameter. Spark evaluates it with the expression around it.
 
-    text: the subquery, as it is written. read_as: what Spark reads in place of the parameter, with the rows at {rows}.
+    text: the subquery as written. read_as: Spark's text in place of the parameter, with the rows at {rows}.
     is_list: is it a list of values, after IN? frame: a DataFrame of the rows.
     """
 
@@ -106,7 +106,7 @@ class SubqueryRows:
 
 
 def check_arguments(source: str, tokens: Sequence[Token], arguments: Arguments) -> None:
-    """Every parameter of a text needs a value of a type that is known, and every value a parameter."""
+    """Check that every parameter of a text has a value of a known type, and every value a parameter."""
     for given, value in arguments.items():
         if not isinstance(given, str) or not given.isidentifier():
             raise EpisodeAnalysisError(f"args: {given!r} is no name of a parameter.", hint=EXAMPLE)
@@ -147,7 +147,7 @@ def check_arguments(source: str, tokens: Sequence[Token], arguments: Arguments) 
 
 
 def constant_of(value: object) -> Constant | None:
-    """The value of a parameter for the expression machine; None where that does not hold such values."""
+    """Return the value of a parameter for the expression machine; None if the machine does not hold such values."""
     if value is None:
         return Constant(None, VOID)
     if isinstance(value, bool):
@@ -168,7 +168,7 @@ def constant_of(value: object) -> Constant | None:
 
 
 def microseconds_of(moment: datetime) -> int:
-    """A moment as Spark takes it: one without a zone is in the zone of this process."""
+    """Return a moment in microseconds as Spark does: without a zone, it is in the zone of this process."""
     aware = moment.tzinfo is not None
     seconds = timegm(moment.utctimetuple()) if aware else int(time.mktime(moment.timetuple()))
     return seconds * 1_000_000 + moment.microsecond
@@ -185,7 +185,7 @@ def _decimal(value: Decimal) -> Constant | None:
 
 
 def bound_duration(duration: Duration, arguments: Arguments, source: Source) -> Duration:
-    """A duration with the value of its parameter in place of it: a number, a timedelta, or a text as in a query."""
+    """Replace the parameter of a duration by its value: a number, a timedelta, or a text as in a query."""
     if duration.parameter is None:
         return duration
     value = arguments.get(duration.parameter)
@@ -207,10 +207,10 @@ def bound_duration(duration: Duration, arguments: Arguments, source: Source) -> 
     return replace(duration, amount=amount, unit=unit)
 
 
-def shown(arguments: Arguments) -> str:
-    """The values of parameters in one line, for explain and for what a checkpoint belongs to.
+def arguments_text(arguments: Arguments) -> str:
+    """Return the values of parameters in one line, for explain and to identify the query of a checkpoint.
 
-    Subqueries are a part of the query's text, and are left out.
+    Subqueries are part of the query's text and are left out.
     """
     given = sorted(name for name, value in arguments.items() if not isinstance(value, SubqueryRows))
     return ", ".join(f"{name}={arguments[name]!r}" for name in given)

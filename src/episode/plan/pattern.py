@@ -1,4 +1,4 @@
-"""What all planned patterns share: one input, its order, the options of a run, and the report of a matcher."""
+"""Planned patterns of any language: one input, its order, the options of a run, and the report of a matcher."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ R = TypeVar("R", bound="CarriedReport")
 
 class CarriedReport:
     """A dataclass that goes from a worker to the driver of the same version. Its fields are dataclasses, tuples,
-    dictionaries, members of enumerations, texts and numbers, or any of these where they are optional."""
+    dictionaries, members of enumerations, texts and numbers, or any of these as optional values."""
 
     def to_json(self) -> str:
         return json.dumps(_plain(self))
 
     @classmethod
     def from_json(cls: type[R], text: str) -> R:
-        return _typed(cls, json.loads(text))
+        return _from_plain(cls, json.loads(text))
 
 
 def _plain(value: Any) -> Any:
@@ -49,20 +49,20 @@ def _plain(value: Any) -> Any:
     return value.value if isinstance(value, Enum) else value
 
 
-def _typed(kind: Any, value: Any) -> Any:
+def _from_plain(kind: Any, value: Any) -> Any:
     """The value of this type that `_plain` has written."""
     of = get_args(kind)
     if _has_fields(kind):
-        return kind(*map(_typed, _types(kind), value[1:]))
+        return kind(*map(_from_plain, _types(kind), value[1:]))
     if get_origin(kind) is dict:
-        return {_typed(of[0], key): _typed(of[1], one) for key, one in value}
+        return {_from_plain(of[0], key): _from_plain(of[1], one) for key, one in value}
     if get_origin(kind) is tuple:
-        return tuple(map(_typed, repeat(of[0]) if of[-1] is Ellipsis else of, value))
+        return tuple(map(_from_plain, repeat(of[0]) if of[-1] is Ellipsis else of, value))
     if isinstance(kind, type) and issubclass(kind, Enum):
         return kind(value)
     classes = {one.__name__: one for one in of if _has_fields(one)}
     if isinstance(value, list):  # of a union
-        return _typed(classes[value[0]], value) if classes else tuple(_typed(kind, one) for one in value)
+        return _from_plain(classes[value[0]], value) if classes else tuple(_from_plain(kind, one) for one in value)
     return value
 
 
@@ -77,7 +77,7 @@ def _types(kind: Any) -> tuple[Any, ...]:
     return tuple(hints[one.name] for one in fields(kind))
 
 
-# How a query is run: what callers say of it, checked already, as one value that is handed on whole.
+# Options of a run, checked, as one value that is passed on whole.
 
 
 STEP_BUDGET = 10_000_000
@@ -90,10 +90,10 @@ AUTO, OFF = "auto", "off"
 
 @dataclass(frozen=True)
 class StreamOptions:
-    """What is for streams alone.
+    """Options of streams.
 
-    gives_up: is an open match given up where a key holds more than max_state_rows, or is that an error?
-    skips_keys: is a key whose data raise an error set aside, or does the query stop?
+    gives_up: is an open match dropped if a key holds more than max_state_rows, or is that an error?
+    skips_keys: is a key whose data raise an error quarantined, or does the query stop?
     time_unit: what whole numbers of event time count.
     """
 
@@ -138,7 +138,7 @@ class RunOptions:
     recent_buffer: int | None = None
 
 
-# What all planned patterns have in common, whatever the language: one input, its order, what comes out.
+# Planned patterns of any language: one input, its order, its output.
 #
 # A plan holds no syntax trees: expressions are those of the machine, and of the query only its text and places in it.
 
@@ -148,7 +148,7 @@ Plan = TypeVar("Plan", bound="PatternPlan")
 
 @dataclass(frozen=True)
 class OrderColumn:
-    """A column that rows are ordered by; span: where the query says so, if it does."""
+    """A column that rows are ordered by; span: its place in the query, if written."""
 
     column: str
     ascending: bool = True
@@ -160,9 +160,9 @@ class OrderColumn:
 class PatternPlan:
     """One pattern over one input.
 
-    keys, order: input columns; where there is event time, it is the first of the order. input_columns: columns to move,
-    derived ones too. derived: (sql, name) that Spark adds. within: the longest match in units of event time
-    (microseconds, or the integer itself); window: where the query says so. conditions: by label, in languages that
+    keys, order: input columns; event time, if there is one, is the first of the order. input_columns: columns to move,
+    also derived ones. derived: (sql, name) that Spark adds. within: the longest match in units of event time
+    (microseconds, or the integer itself); window: its place in the query. conditions: by label, in languages that
     test rows one by one. step_budget: steps of matching from one start, in languages whose search needs a limit.
     """
 

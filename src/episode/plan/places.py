@@ -1,4 +1,4 @@
-"""Where in the query a part of an expression stands, as near as its columns tell."""
+"""The place of a part of an expression in the query, as near as the places of its columns tell."""
 
 from __future__ import annotations
 

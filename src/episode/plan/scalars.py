@@ -26,7 +26,7 @@ from episode.plan.types import is_wide
 
 PREFIX = "__derived_"
 DIGITS = 20
-"""Of the hash of an expression that names a column of several queries."""
+"""Digits of the hash of an expression that names a column of several queries."""
 
 
 @dataclass
@@ -44,7 +44,7 @@ class DerivedColumns:
         return self.by_sql[sql]
 
     def _name(self, sql: str, wanted: str | None) -> str:
-        """The one that is wanted, or by number; or if other queries also read the column, by what it is."""
+        """Return the wanted name, or a number; or a hash of the expression if other queries also read the column."""
         if not self.schema.shared:
             taken = {name.lower() for name, _ in self.by_sql.values()}
             if wanted is not None and self.schema.find(wanted) is None and wanted.lower() not in taken:
@@ -76,12 +76,12 @@ class Text:
 
 
 Operand = Atom | Scalar | Text
-"""What a placeholder stands for in an expression of Spark: a column, an expression of columns, a string."""
+"""The meaning of a placeholder in an expression of Spark: a column, an expression of columns, a string."""
 
 
 @dataclass
 class RowLocalScalars:
-    """Compiles them. labels: names of the pattern that may stand before a column, for the messages."""
+    """Compiles scalars of one row. labels: names of the pattern that may qualify a column, for messages."""
 
     source: Source
     schema: InputSchema
@@ -95,8 +95,8 @@ class RowLocalScalars:
         other: Callable[[Atom], Expression] | None = None,
         others_by_spark: Callable[[exp.Expression], Expression | None] | None = None,
     ) -> Expression:
-        """The scalar at a row. other: the meaning there of atoms that are no columns, in languages that have them;
-        others_by_spark: what Spark makes of a subtree with such atoms."""
+        """Compile the scalar at a row. other: the meaning there of atoms that are not columns, in languages that have
+        them; others_by_spark: lets Spark compute a subtree with such atoms."""
         atoms = dict(scalar.atoms)
 
         def resolve(name: str) -> Expression:
@@ -210,12 +210,12 @@ class RowLocalScalars:
             )
 
     def _call(self, name: str, within: Span) -> Span | None:
-        """Where a function is called."""
+        """Return the place of a call of a function."""
         at = self.source.text.find(name, within.start, within.end)
         return None if at < 0 else Span(at, at + len(name))
 
     def _text(self, node: exp.Expression, operands: Mapping[str, Operand], span: Span, absent: bool) -> str:
-        """A subtree as Spark's text over the columns of a row, or (absent) as it is where there is no such row."""
+        """Return a subtree as Spark's text over the columns of a row, or (absent) with nulls for a missing row."""
 
         def replace(part: exp.Expression) -> exp.Expression:
             if not isinstance(part, exp.Column):

@@ -12,22 +12,22 @@ from episode.plan.spark_names import column_name
 from episode.plan.types import lane_of
 
 OWN = "__episode_"
-"""How columns of episode's own begin."""
+"""Prefix of episode's own columns."""
 
 
 def no_spark(expression: str) -> str:
-    """Type oracle of in-process runs, where Spark is not there to evaluate anything."""
+    """Type oracle of in-process runs, which have no Spark to ask."""
     raise EpisodeUnsupportedError(f"Evaluating {expression} needs Spark.")
 
 
 @dataclass(frozen=True)
 class InputSchema:
     """columns: name → Spark simple type string, in order. type_of: type of a Spark expression over them.
-    name_of: how Spark names the column of such an expression that has no alias.
+    name_of: Spark's name for the column of such an expression without an alias.
 
-    arguments: the values of the query's parameters. time: the column that is declared to be the event time, which is
-    taken where a query names none. shared: several queries read these columns together, so that what is derived of them
-    has the same name in all of them. names: of the table, which may be written before its columns.
+    arguments: the values of the query's parameters. time: the declared event time, for queries that name none. shared:
+    do several queries read these columns together, so that derived columns have the same name in all of them? names: of
+    the table, which may qualify its columns.
     """
 
     columns: dict[str, str]
@@ -49,7 +49,7 @@ class InputSchema:
         return None
 
     def resolve(self, reference: ColumnRef, source: Source, labels: Sequence[str] = ()) -> tuple[str, tuple[str, ...]]:
-        """Column and struct fields that a reference means, or an error that lists what there is (labels included)."""
+        """Return the column and struct fields of a reference, or raise an error that lists the columns and labels."""
         reference = self._without_table(reference)
         column = self.find(reference.path[0])
         if column is not None:
@@ -118,11 +118,11 @@ def quote(name: str) -> str:
 
 
 CLASS_COLUMN = "__episode_class"
-"""Where several tables are one stream: the number of the table that a row is of."""
+"""The number of a row's table, if several tables are one stream."""
 
 
 PARTITION_COLUMN = "__episode_partition"
-"""Where rows come partition by partition: the position of a row in its partition."""
+"""The position of a row in its partition, if rows come partition by partition."""
 
 
 @dataclass(frozen=True)

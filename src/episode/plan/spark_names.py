@@ -1,4 +1,4 @@
-"""How Spark names the column of an expression without an alias: `SELECT ts + 1` gives `(ts + 1)`."""
+"""Spark's name for the column of an expression without an alias: `SELECT ts + 1` gives `(ts + 1)`."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from episode.errors import EpisodeAnalysisError
 from episode.lang.cursor import closest
-from episode.lang.streams import CreateStream, Named, StreamColumn
+from episode.lang.streams import CreateStream, StreamColumn, WrittenName
 from episode.lang.syntax import Duration
 from episode.plan.event_time import in_units_of_time
 from episode.plan.schema import OWN
@@ -21,12 +21,12 @@ KAFKA_OPTIONS = (
     "minPartitions", "failOnDataLoss", "kafkaConsumer.pollTimeoutMs", "fetchOffset.numRetries",
     "fetchOffset.retryIntervalMs", "groupIdPrefix",
 )  # fmt: skip
-"""Options of Spark's Kafka connector that a declaration may have, beside those that begin with `kafka.`."""
+"""Options of Spark's Kafka connector that a declaration may have, in addition to those that begin with `kafka.`."""
 
 
 def implied_time(columns: Sequence[tuple[str, str]]) -> str:
-    """The event time of a stream that does not name it: the only TIMESTAMP, TIMESTAMP_NTZ or DATE; if there is none of
-    these, the only column of integers."""
+    """Return the event time of a stream that does not name it: the only TIMESTAMP, TIMESTAMP_NTZ or DATE; without one,
+    the only column of integers."""
     times = [name for name, type_ in columns if is_event_time(type_)]
     clocks = [name for name, type_ in columns if is_event_time(type_) and not is_integer(type_)]
     found = clocks or times
@@ -41,9 +41,9 @@ def implied_time(columns: Sequence[tuple[str, str]]) -> str:
 
 
 def check_stream_store(created: CreateStream, store_options: Iterable[str]) -> CreateStream:
-    """Check a declaration by itself, and show where it is wrong; whether its names are free, the catalog knows.
+    """Check a declaration by itself (the catalog checks that its names are free), and return it with its event time.
 
-    store_options: the names of the embedded store's options. Gives it back with its event time.
+    store_options: the names of the embedded store's options.
     """
     _check_columns(created)
     if created.time is None:
@@ -65,9 +65,9 @@ def check_stream_store(created: CreateStream, store_options: Iterable[str]) -> C
     return created
 
 
-def _implied_time(created: CreateStream) -> Named:
+def _implied_time(created: CreateStream) -> WrittenName:
     try:
-        return Named(implied_time([(column.name, column.type) for column in created.columns]), created.name.span)
+        return WrittenName(implied_time([(column.name, column.type) for column in created.columns]), created.name.span)
     except EpisodeAnalysisError as error:
         raise created.source.error(EpisodeAnalysisError, error.message, created.name.span, error.hint) from None
 
@@ -89,7 +89,7 @@ def _check_columns(created: CreateStream) -> None:
         seen.add(column.name.lower())
 
 
-def _column(created: CreateStream, name: Named, what: str) -> StreamColumn:
+def _column(created: CreateStream, name: WrittenName, what: str) -> StreamColumn:
     found = next((column for column in created.columns if column.name.lower() == name.text.lower()), None)
     if found is not None:
         return found

@@ -87,7 +87,7 @@ def as_decimal(type_: str) -> tuple[int, int] | None:
 
 
 def wider(left: str, right: str) -> str | None:
-    """The type of one family that holds all values of both; None where there is none."""
+    """Return the type of one family that holds all values of both; None if no type does."""
     if left == right:
         return left
     if is_integer(left) and is_integer(right):
@@ -104,9 +104,8 @@ def wider(left: str, right: str) -> str | None:
 
 # Decimals of more than 18 digits that the machine computes: values of two words.
 #
-# Sums and averages of decimals are such values, and what is made of them. A column of such decimals is at hand in two
-# forms: as the ranks of its values, which are all that is needed to compare it with values of its own type, and in
-# words.
+# Sums and averages of decimals are such values, and expressions of them. A column of such decimals has two forms: the
+# ranks of its values, which suffice to compare it with values of the same type, and words.
 
 
 NOTHING = Constant(0, "int")
@@ -142,7 +141,7 @@ def is_ranked(expression: Expression) -> bool:
 
 
 def in_words(value: Expression) -> Expression | None:
-    """A value of a wide decimal in words; None where there are ranks only."""
+    """Return a value of a wide decimal in words; None if it has ranks only."""
     if is_wide(value) or (isinstance(value, Constant) and value.value is None):
         return value
     if isinstance(value, Load):
@@ -161,7 +160,7 @@ def in_words(value: Expression) -> Expression | None:
 def order_of(
     left: Expression, first: tuple[int, int], right: Expression, second: tuple[int, int]
 ) -> tuple[Expression, Expression] | None:
-    """What to compare in place of two decimals of these types (precision, scale); None if they have too many digits.
+    """Return what to compare for two decimals of these types (precision, scale); None if they have too many digits.
 
     As in Spark, digits after the point make way for those before it, and values are rounded.
     """

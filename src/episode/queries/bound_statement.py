@@ -226,7 +226,7 @@ class BoundStatement:
         if any(star.excepted is not None for star in select.stars):
             raise place.refuse(self.source, "* EXCEPT", first)
         names = tuple(name for name in (select.alias or select.name,) if name)
-        written = self.source.written(select.tables)
+        written = self.source.text_at(select.tables)
         table = EventsTable(select.tables, written, select.name if select.plain else None, names)
         before, after = self._around(select.rows)
         if select.definitions is not None:
@@ -261,7 +261,7 @@ class BoundStatement:
         if after:
             raise place.refuse(self.source, f"{after[0].text} after the pattern", after[0].span)
         span = Span(before[1].start, before[-1].start)
-        items = parse_items(self.source.written(span) if text is None else text)
+        items = parse_items(self.source.text_at(span) if text is None else text)
         if items is None:
             raise place.refuse(self.source, "This list of columns", before[1].span)
         return Selection(self.source, items, span, tables, conditions)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Union
 
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
 from episode.lang.correlation.parser import comparisons, equalities
-from episode.lang.correlation.syntax import Comparison, Correlation, Equality
+from episode.lang.correlation.syntax import ColumnComparison, Correlation, Equality
 from episode.lang.cursor import Cursor, closest, top_words
 from episode.lang.lexer import tokenize
 from episode.lang.syntax import NOWHERE, Source
@@ -167,7 +167,7 @@ def _equalities(where: str) -> list[Equality]:
     return [] if top_words(cursor, 0, end, "OR", "XOR") else list(equalities(cursor, 0, end))
 
 
-def _comparisons(where: str) -> list[Comparison]:
+def _comparisons(where: str) -> list[ColumnComparison]:
     """All conjuncts of a condition."""
     tokens = tokenize(where)
     return list(comparisons(Cursor(where, tokens), 0, len(tokens) - 1)) if len(tokens) > 1 else []

@@ -26,8 +26,8 @@ from episode.matchers.stream_shard import ShardSettings
 from episode.plan.compilable import NO_ARGUMENTS, NeedsSpark
 from episode.plan.correlation.pairs import PairPlan
 from episode.plan.correlation.plan import LIVE_PREFIX
-from episode.plan.output import Computed
-from episode.plan.parameters import Arguments, shown
+from episode.plan.output import ScalarColumn
+from episode.plan.parameters import Arguments, arguments_text
 from episode.plan.pattern import PatternPlan
 from episode.plan.schema import CLASS_COLUMN, InputSchema
 from episode.queries.bound_statement import BoundStatement, EventsTable, OnePattern, StatementPattern, bind_statement
@@ -169,7 +169,7 @@ class Planner:
 
     def _input(self, bound: PatternPlan | PairPlan, own: Sequence[str]) -> Values:
         """The input columns of a pattern over the columns of its events."""
-        derived = {name: Computed.of(sql) for sql, name in bound.derived}
+        derived = {name: ScalarColumn.of(sql) for sql, name in bound.derived}
         columns: list[tuple[str, Value]] = []
         for name in bound.input_columns:
             columns.append((name, derived[name] if name in derived else Copied(name)))
@@ -220,7 +220,7 @@ class Planner:
         identity = fingerprint(
             spec.fingerprint,
             one_line(self.bound.statement.source),
-            shown(self.arguments),
+            arguments_text(self.arguments),
             repr((settings.end, settings.event_id)),
             *(f"{one.declaration.name} {one.declaration.location}" for one in matched.streams),
         )
@@ -368,7 +368,7 @@ def _reads(planner: Planner, bound: PairPlan, live: Declaration, archive: Declar
 
 
 def _values(selections: Sequence[tuple[str, str]]) -> Values:
-    return tuple((name, value_of(Computed.of(sql))) for sql, name in selections)
+    return tuple((name, value_of(ScalarColumn.of(sql))) for sql, name in selections)
 
 
 def _handed(columns: tuple[tuple[str, Value], ...]) -> dict[str, str]:

@@ -26,7 +26,7 @@ from episode.matchers.spark_types import spark_name, to_spark_types
 from episode.plan.compilable import NO_ARGUMENTS, NeedsSpark
 from episode.plan.correlation.pairs import PairPlan
 from episode.plan.correlation.plan import ARCHIVE_PREFIX, LIVE_PREFIX
-from episode.plan.output import MATCH_END, MATCH_START, Computed
+from episode.plan.output import MATCH_END, MATCH_START, ScalarColumn
 from episode.plan.parameters import Arguments
 from episode.plan.pattern import PatternPlan
 from episode.plan.schema import InputSchema
@@ -60,7 +60,7 @@ def refusing(hints: Mapping[str, str] = NeedsSpark.HINTS) -> Iterator[None]:
     try:
         yield
     except NeedsSpark as error:
-        raise error.refused(hints) from None
+        raise error.as_error(hints) from None
 
 
 # ---- statements --------------------------------------------------------------------------------------
@@ -158,7 +158,7 @@ def local_schema(schema: pa.Schema, source: Source, arguments: Arguments, utc: b
         )
 
     def type_of(sql: str) -> str:
-        return spark_name(Projection.compile([("", Computed.of(sql))], schema, (), arguments, utc).schema.types[0])
+        return spark_name(Projection.compile([("", ScalarColumn.of(sql))], schema, (), arguments, utc).schema.types[0])
 
     columns = {field.name: spark_name(field.type) for field in schema}
     return InputSchema(columns, type_of, utc=utc, arguments=arguments)
@@ -222,24 +222,24 @@ def _joint_events(bound: PairPlan, tables: list[pa.Table], arguments: Arguments)
 
 
 def _computed(table: pa.Table, selections: Sequence[tuple[str, str]], arguments: Arguments) -> pa.Table:
-    columns = [(name, Computed.of(sql)) for sql, name in selections]
+    columns = [(name, ScalarColumn.of(sql)) for sql, name in selections]
     return Projection.compile(columns, table.schema, (), arguments)(table)
 
 
 def pair_projection(bound: PairPlan, schema: pa.Schema, arguments: Arguments, utc: bool = True) -> Projection:
     """The columns of both patterns' outputs from those of their matchers, which have this schema."""
     columns: list[tuple[str, Value]] = []
-    conditions: list[Computed] = []
+    conditions: list[ScalarColumn] = []
     patterns: tuple[tuple[str, PatternPlan], ...] = ((LIVE_PREFIX, bound.live), (ARCHIVE_PREFIX, bound.archive))
     for prefix, pattern in patterns:
         result = pattern.result
-        columns += [(f"{prefix}{one.name}", _prefixed(result.computed(one), prefix)) for one in result.outputs]
-        conditions += [_prefixed(result.computed(condition), prefix) for condition in result.conditions]
+        columns += [(f"{prefix}{one.name}", _prefixed(result.scalar_column(one), prefix)) for one in result.outputs]
+        conditions += [_prefixed(result.scalar_column(condition), prefix) for condition in result.conditions]
     columns += [(name, Copied(name)) for name in (MATCH_START, MATCH_END)]
     return Projection.compile(columns, schema, conditions, arguments, utc)
 
 
-def _prefixed(value: Computed, prefix: str) -> Computed:
+def _prefixed(value: ScalarColumn, prefix: str) -> ScalarColumn:
     """An expression over the columns of one side."""
 
     def rename(node: exp.Expression) -> exp.Expression:

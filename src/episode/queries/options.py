@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from episode.errors import EpisodeAnalysisError
 from episode.lang.cursor import closest
-from episode.plan.correlation.plan import Strategy
+from episode.plan.correlation.plan import CorrelationStrategy
 from episode.plan.event_time import TIME_UNITS
 from episode.plan.events.postponed import AUTO, ENGINES
 from episode.plan.pattern import COLLAPSED, DOUBLE, EXACT, MATCHES, OFF, STEP_BUDGET, RunOptions, StreamOptions
@@ -256,14 +256,14 @@ class Options:
             raise EpisodeAnalysisError(f"Options(results={self.results!r}): 'matches' or 'collapsed' is needed.")
         if self.counts not in (EXACT, DOUBLE):
             raise EpisodeAnalysisError(f"Options(counts={self.counts!r}): 'exact' or 'double' is needed.")
-        strategies = [AUTO, *(strategy.value for strategy in Strategy)]
+        strategies = [AUTO, *(strategy.value for strategy in CorrelationStrategy)]
         if self.correlation not in strategies:
             shown = ", ".join(repr(name) for name in strategies)
             raise EpisodeAnalysisError(f"Options(correlation={self.correlation!r}): one of {shown} is needed.")
         if not isinstance(self.result_cache, bool):
             raise EpisodeAnalysisError(f"Options(result_cache={self.result_cache!r}): True or False is needed.")
         for name, given in (("result_cache", not self.result_cache), ("recent_buffer", self.recent_buffer is not None)):
-            if given and self.correlation == Strategy.EAGER.value:
+            if given and self.correlation == CorrelationStrategy.EAGER.value:
                 raise EpisodeAnalysisError(
                     f"Options({name}={getattr(self, name)!r}) is for matches that are asked for; where all are found "
                     "eagerly, none is.",

@@ -14,7 +14,7 @@ from episode.errors import EpisodeAnalysisError
 from episode.lang.spark_dialect import SparkExpressions
 from episode.lang.syntax import Source, Span
 from episode.matchers.projection import Copied, NamedValues, Projection, Projections, Value, value_of
-from episode.plan.output import MATCH_END, MATCH_START, Computed
+from episode.plan.output import MATCH_END, MATCH_START, ScalarColumn
 from episode.plan.parameters import Arguments
 
 
@@ -79,11 +79,11 @@ class Selection:
         meant = [one for one in self.tables if not table or len(self.tables) == 1 or one.is_called(table)]
         return [pair for one in meant for pair in one.columns(names) if pair[1] not in one.hidden]
 
-    def _condition(self, span: Span, names: Sequence[str]) -> Computed:
-        written = Computed.of(self.source.written(span), "", self.source, span)
+    def _condition(self, span: Span, names: Sequence[str]) -> ScalarColumn:
+        written = ScalarColumn.of(self.source.text_at(span), "", self.source, span)
         return written if written.tree is None else self._resolve(written.tree, names, span)
 
-    def _resolve(self, tree: exp.Expression, names: Sequence[str], span: Span) -> Computed:
+    def _resolve(self, tree: exp.Expression, names: Sequence[str], span: Span) -> ScalarColumn:
         """An expression of the statement over the columns that it means."""
         tables = [(table, {name.lower(): column for name, column in table.columns(names)}) for table in self.tables]
 
@@ -110,7 +110,7 @@ class Selection:
 
         resolved = tree.transform(resolve)
         shown = tree if len(self.tables) > 1 else resolved
-        return Computed(resolved, shown.sql("spark"), self.source, span)
+        return ScalarColumn(resolved, shown.sql("spark"), self.source, span)
 
     def _unclear(self, name: str, names: Sequence[str], span: Span, several: bool) -> EpisodeAnalysisError:
         if several:

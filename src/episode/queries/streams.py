@@ -102,7 +102,7 @@ def create(catalog: Catalog, created: CreateStream, spark: SparkSession | None =
                 "Choose another name.",
             )
     delay, retain = (
-        None if length is None else created.source.written(length.span) for length in (created.delay, created.retain)
+        None if length is None else created.source.text_at(length.span) for length in (created.delay, created.retain)
     )
 
     def declared() -> Declaration:

@@ -10,9 +10,9 @@ from episode.lang.streams import (
     CreateStream,
     DescribeStream,
     DropStream,
-    Named,
     ShowStreams,
     StreamColumn,
+    WrittenName,
     parse_columns,
 )
 from episode.lang.syntax import Duration
@@ -37,7 +37,7 @@ def test_every_clause() -> None:
     found = created(WHOLE)
     assert found == CreateStream(
         source=found.source,
-        name=Named("StockLive"),
+        name=WrittenName("StockLive"),
         columns=(
             StreamColumn("symbol", "string"),
             StreamColumn("ts", "timestamp"),
@@ -45,14 +45,14 @@ def test_every_clause() -> None:
             StreamColumn("tags", "map<string,array<int>>"),
             StreamColumn("place", "struct<lat:double,`lon gitude`:double>"),
         ),
-        time=Named("ts"),
-        key=(Named("symbol"),),
+        time=WrittenName("ts"),
+        key=(WrittenName("symbol"),),
         delay=Duration(10_000_000, "microseconds"),
-        archive=Named("StockArchive"),
+        archive=WrittenName("StockArchive"),
         retain=Duration(30 * 86_400_000_000, "microseconds"),
-        location=Named("/data/it's"),
-        using=Named("episode"),
-        options=((Named("lanes"), "4"), (Named("log_retain"), "2 hours")),
+        location=WrittenName("/data/it's"),
+        using=WrittenName("episode"),
+        options=((WrittenName("lanes"), "4"), (WrittenName("log_retain"), "2 hours")),
         if_not_exists=True,
     )
     check_stream_store(found, OPTIONS)
@@ -61,7 +61,7 @@ def test_every_clause() -> None:
 def test_the_least_declaration_in_any_order_of_clauses_and_case() -> None:
     found = created("create stream t (K int, At long) delay 5 key (k) time at")
     check_stream_store(found, OPTIONS)
-    assert (found.time, found.key, found.delay) == (Named("at"), (Named("k"),), Duration(5, None))
+    assert (found.time, found.key, found.delay) == (WrittenName("at"), (WrittenName("k"),), Duration(5, None))
     assert (found.archive, found.retain, found.location, found.options) == (None, None, None, ())
 
 
@@ -79,15 +79,15 @@ def test_a_declaration_as_the_thesis_prints_it(columns: str, types: list[str], t
     """CREATE STREAM <name>(<column_name> type(length),...); and one column can be the event time."""
     found = created(f"CREATE STREAM stock({columns});")
     assert ([column.type for column in found.columns], found.time) == (types, None)
-    assert check_stream_store(found, OPTIONS).time == Named(time)
+    assert check_stream_store(found, OPTIONS).time == WrittenName(time)
 
 
 def test_kafka_takes_the_connectors_options() -> None:
     text = "CREATE STREAM t (ts DATE) TIME ts USING Kafka OPTIONS ('kafka.bootstrap.servers' = 'h:1', topic \"ticks\")"
     found = created(text)
     check_stream_store(found, OPTIONS)
-    options = ((Named("kafka.bootstrap.servers"), "h:1"), (Named("topic"), "ticks"))
-    assert (found.using, found.options) == (Named("kafka"), options)
+    options = ((WrittenName("kafka.bootstrap.servers"), "h:1"), (WrittenName("topic"), "ticks"))
+    assert (found.using, found.options) == (WrittenName("kafka"), options)
 
 
 @pytest.mark.parametrize(
@@ -114,11 +114,11 @@ def test_insertions_that_are_left_to_spark(text: str) -> None:
 def test_the_other_statements() -> None:
     dropped = parse_statement("DROP STREAM IF EXISTS `t`;").streams
     assert isinstance(dropped, DropStream)
-    assert (dropped.name, dropped.if_exists) == (Named("t"), True)
+    assert (dropped.name, dropped.if_exists) == (WrittenName("t"), True)
     assert isinstance(parse_statement("show streams").streams, ShowStreams)
     described = parse_statement("DESC STREAM t").streams
     assert isinstance(described, DescribeStream)
-    assert described.name == Named("t")
+    assert described.name == WrittenName("t")
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from episode.lang.syntax import Source, Span
 from episode.matchers import projection as projections
 from episode.matchers.projection import Copied, Derivation, Projection, Projections, Same
 from episode.plan.compilable import NeedsSpark
-from episode.plan.output import Computed
+from episode.plan.output import ScalarColumn
 
 SCHEMA = pa.schema(
     [
@@ -64,7 +64,7 @@ TABLE = pa.concat_tables([ROWS.slice(0, 1), ROWS.slice(1)])
     ],
 )
 def test_values_and_their_types(sql: str, expected: list[Any], kind: pa.DataType) -> None:
-    made = Projection.compile([("v", Computed.of(sql))], SCHEMA, (), {"given": 5})
+    made = Projection.compile([("v", ScalarColumn.of(sql))], SCHEMA, (), {"given": 5})
     found = pickle.loads(pickle.dumps(made))(TABLE)
     assert found.column("v").to_pylist() == expected
     assert made.schema == found.schema == made(TABLE.slice(0, 0)).schema == pa.schema([("v", kind)])
@@ -72,15 +72,15 @@ def test_values_and_their_types(sql: str, expected: list[Any], kind: pa.DataType
 
 def test_columns_are_copied_widened_and_the_same_in_every_row() -> None:
     columns = [("s", Copied("S")), ("wide", Copied("a", pa.int64())), ("no", Same(None, pa.string()))]
-    made = Projection.compile(columns, SCHEMA, [Computed.of("a > 0"), Computed.of("s = 'x' OR NULL")])
+    made = Projection.compile(columns, SCHEMA, [ScalarColumn.of("a > 0"), ScalarColumn.of("s = 'x' OR NULL")])
     assert made.schema == pa.schema([("s", pa.string()), ("wide", pa.int64()), ("no", pa.string())])
     assert made(TABLE).to_pylist() == [{"s": "x", "wide": 1, "no": None}]
     assert made.holds(TABLE).to_pylist() == [True, False, False]
 
 
 def test_one_after_the_other() -> None:
-    first = Projection.compile([("b", Computed.of("a * 2"))], SCHEMA, [Computed.of("a IS NOT NULL")])
-    both = Projections((first,)).then([("c", Computed.of("b + :x"))], {"x": 1})
+    first = Projection.compile([("b", ScalarColumn.of("a * 2"))], SCHEMA, [ScalarColumn.of("a IS NOT NULL")])
+    both = Projections((first,)).then([("c", ScalarColumn.of("b + :x"))], {"x": 1})
     assert both.schema == pa.schema([("c", pa.int32())])
     assert both(TABLE).to_pylist() == [{"c": 3}, {"c": 7}]
 
@@ -95,7 +95,7 @@ def test_derived_columns_come_after_the_others() -> None:
 
 
 def test_expressions_are_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = Projection.compile([("v", Computed.of("a + size(l)"))], SCHEMA, [Computed.of("s <> 'z'")])
+    made = Projection.compile([("v", ScalarColumn.of("a + size(l)"))], SCHEMA, [ScalarColumn.of("s <> 'z'")])
 
     def compiled(*_: object) -> None:
         raise AssertionError
@@ -110,8 +110,8 @@ TEXT = "SELECT sha2(s, 256) FROM t"
 SPAN = Span(7, 19)
 
 
-def written(sql: str) -> Computed:
-    return Computed.of(sql, "sha2(s, 256)", Source(TEXT), SPAN)
+def written(sql: str) -> ScalarColumn:
+    return ScalarColumn.of(sql, "sha2(s, 256)", Source(TEXT), SPAN)
 
 
 @pytest.mark.parametrize("sql", ["sha2(s, 256)", "upper(s) = 'X' AND a > 1", "named_struct('n', sha2(s, 256))", "zz"])
@@ -120,7 +120,7 @@ def test_what_needs_spark_has_a_place(sql: str) -> None:
         Projection.compile([("v", written(sql))], SCHEMA)
     error = raised.value
     assert (error.what, error.why, error.position, error.length) == ("sha2(s, 256)", NeedsSpark.EXPRESSION, 7, 12)
-    seen = error.refused({NeedsSpark.EXPRESSION: "Do this."})
+    seen = error.as_error({NeedsSpark.EXPRESSION: "Do this."})
     assert type(seen) is EpisodeUnsupportedError
     assert (seen.message, seen.source, seen.hint) == ("sha2(s, 256) needs Spark.", TEXT, "Do this.")
     assert str(pickle.loads(pickle.dumps(error))) == str(error)
@@ -145,7 +145,7 @@ def test_conditions_are_true_or_false(sql: str, message: str) -> None:
 def test_arrays_of_different_lengths() -> None:
     sql = "CAST(arrays_zip(l, m) AS ARRAY<STRUCT<x: BIGINT, y: BIGINT>>)"
     table = pa.table({"l": [[1, 2], None], "m": [[3, 4], None]})
-    made = Projection.compile([("v", Computed.of(sql))], table.schema)
+    made = Projection.compile([("v", ScalarColumn.of(sql))], table.schema)
     assert made(table).column("v").to_pylist() == [[{"x": 1, "y": 3}, {"x": 2, "y": 4}], None]
     with pytest.raises(EpisodeUnsupportedError, match="different lengths"):
         made(pa.table({"l": [[1]], "m": [[2, 3]]}))

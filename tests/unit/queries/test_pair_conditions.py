@@ -18,7 +18,7 @@ from episode.matchers.correlation.matches import SideMatches
 from episode.matchers.running import run
 from episode.plan.correlation.conditions import PairTest
 from episode.plan.correlation.pairs import PairPlan
-from episode.plan.correlation.plan import CorrelationPlan, Strategy
+from episode.plan.correlation.plan import CorrelationPlan, CorrelationStrategy
 from episode.plan.pattern import RunOptions
 from episode.plan.schema import InputSchema
 from episode.plan.sections import lines_of
@@ -114,9 +114,9 @@ def test_pairs_are_those_of_a_condition_after_the_join(condition: str, strategy:
 
 
 @pytest.mark.parametrize("ordered", [False, True])
-@pytest.mark.parametrize("strategy", [None, *Strategy])
+@pytest.mark.parametrize("strategy", [None, *CorrelationStrategy])
 @pytest.mark.parametrize("restore", [False, True])
-def test_pieces_and_restarts(strategy: Strategy | None, ordered: bool, restore: bool) -> None:
+def test_pieces_and_restarts(strategy: CorrelationStrategy | None, ordered: bool, restore: bool) -> None:
     table = ticks(2)
     planned = bound("AND a.high < l.low AND l.sold >= 1")
     planned = replace(planned, plan=CorrelationPlan(strategy, ordered=ordered))

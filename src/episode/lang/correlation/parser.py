@@ -1,10 +1,10 @@
-"""Where RECENCY correlates two patterns of a statement, and the conditions next to it.
+"""Finds the patterns of a statement that RECENCY correlates, and the conditions next to it.
 
     SELECT … FROM x MATCH_RECOGNIZE ( … ) AS l, y MATCH_RECOGNIZE ( … ) AS a
     WHERE l.symbol = a.symbol AND RECENCY = 7 seconds [ORDERED]
 
 or `… AS l JOIN y MATCH_RECOGNIZE ( … ) AS a ON l.symbol = a.symbol RECENCY 7 seconds`. The AND before RECENCY may be
-missing, as in print. What the patterns are does not matter here: only where they stand.
+missing, as in print. Only the places of the patterns matter here, not their languages.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from itertools import pairwise
 from typing import NoReturn
 
 from episode.errors import EpisodeSyntaxError, EpisodeUnsupportedError
-from episode.lang.correlation.syntax import Comparison, CorrelatedTable, Equality, Operand, Recency, Star
+from episode.lang.correlation.syntax import ColumnComparison, CorrelatedTable, Equality, Operand, Recency, Star
 from episode.lang.cursor import Cursor, describe, top_words
 from episode.lang.duration import UNITS, parse_window
 from episode.lang.lexer import Kind, Token
 from episode.lang.syntax import Duration, Source, Span
 
-# Conditions beside RECENCY: where they are joined by AND, and which of them compare columns and numbers.
+# Conditions next to RECENCY: the conjuncts, and those that compare columns and numbers.
 
 
 SIGNS = "<>=!"
@@ -36,10 +36,10 @@ def equalities(cursor: Cursor, begin: int, end: int) -> Iterator[Equality]:
             yield equality
 
 
-def comparisons(cursor: Cursor, begin: int, end: int) -> Iterator[Comparison]:
+def comparisons(cursor: Cursor, begin: int, end: int) -> Iterator[ColumnComparison]:
     """The conjuncts of a condition, tokens[begin:end]; the whole of it where it has alternatives."""
     if top_words(cursor, begin, end, "OR", "XOR"):
-        yield Comparison(cursor.source[cursor.tokens[begin].start : cursor.tokens[end - 1].end])
+        yield ColumnComparison(cursor.source[cursor.tokens[begin].start : cursor.tokens[end - 1].end])
         return
     for conjunct in _conjuncts(cursor, begin, end):
         text = cursor.source[conjunct[0].start : conjunct[-1].end]
@@ -59,15 +59,15 @@ def _without_brackets(tokens: list[Token]) -> list[Token]:
     return tokens
 
 
-def _comparison(text: str, tokens: list[Token]) -> Comparison:
+def _comparison(text: str, tokens: list[Token]) -> ColumnComparison:
     signs = [at for at, token in enumerate(tokens) if token.kind is Kind.SYMBOL and token.text in SIGNS]
     if not signs or signs != list(range(signs[0], signs[0] + len(signs))):
-        return Comparison(text)
+        return ColumnComparison(text)
     sign = "".join(tokens[at].text for at in signs)
     left, right = _operand(tokens[: signs[0]]), _operand(tokens[signs[-1] + 1 :])
     if sign not in COMPARED or left is None or right is None:
-        return Comparison(text)
-    return Comparison(text, left, "=" if sign == "==" else sign, right)
+        return ColumnComparison(text)
+    return ColumnComparison(text, left, "=" if sign == "==" else sign, right)
 
 
 def _operand(tokens: list[Token]) -> Operand | None:
@@ -165,7 +165,7 @@ def _begins_clause(tokens: Sequence[Token], index: int) -> bool:
 
 
 def _refuse_elsewhere(source: str, tokens: Sequence[Token], index: int, in_brackets: bool) -> None:
-    """RECENCY with a duration that can be no number of SQL's: then it is no column of this name."""
+    """Refuse RECENCY with a duration that cannot be a number of SQL: then it is not a column of this name."""
     cursor = Cursor(source, tokens, index + 1)
     while cursor.token.kind is Kind.SYMBOL and cursor.token.text in "=<>":
         cursor.advance()
@@ -178,7 +178,7 @@ def _refuse_elsewhere(source: str, tokens: Sequence[Token], index: int, in_brack
 
 @dataclass(frozen=True)
 class _Block:
-    """One SELECT … FROM … between brackets or set operators: indices of tokens. where: None if there is none."""
+    """One SELECT … FROM … between brackets or set operators: indices of tokens. where: None without WHERE."""
 
     begin: int
     end: int
@@ -206,7 +206,7 @@ def _block(tokens: Sequence[Token], partners: dict[int, int], index: int) -> _Bl
 
 
 def _level(tokens: Sequence[Token], partners: dict[int, int], index: int) -> list[int]:
-    """Indices of the tokens between the brackets around a token, without those in brackets of their own."""
+    """Return the indices of the tokens between the brackets around a token, without those in inner brackets."""
     begin = index
     while begin > 0 and not tokens[begin - 1].is_symbol("("):
         begin = partners[begin - 1] if tokens[begin - 1].is_symbol(")") else begin - 1
@@ -218,7 +218,7 @@ def _level(tokens: Sequence[Token], partners: dict[int, int], index: int) -> lis
 
 
 def _is_set(tokens: Sequence[Token], at: int) -> bool:
-    """A set operator; `* EXCEPT ( … )` is none."""
+    """Is a token a set operator, and not the EXCEPT of `* EXCEPT ( … )`?"""
     return tokens[at].upper in SETS and not tokens[at - 1].is_symbol("*") and not tokens[at - 1].is_symbol(".")
 
 
@@ -293,7 +293,7 @@ class _Reader:
         raise self.source.error(EpisodeSyntaxError, message, token.span, hint)
 
     def _is_column(self, index: int) -> bool:
-        """No pattern stands in this FROM, or one of them has the name in it, and there is only one."""
+        """Is RECENCY the name of a column: without a pattern in this FROM, or with one that mentions the name?"""
         level = _level(self.tokens, self.partners, self.block.from_)
         starts = {self.tokens[at].start for at in level if self.block.from_ < at < self.block.tables_end}
         here = [span for start, span in self.patterns.items() if start in starts]
@@ -346,7 +346,7 @@ class _Reader:
             )
 
     def _on(self, joined: bool) -> tuple[int, int] | None:
-        """The condition of ON: tokens from the first to before the second index. RECENCY may stand without ON."""
+        """Return the condition of ON: tokens from the first to before the second index. RECENCY may come without ON."""
         if not joined:
             return None
         begin = self.cursor.index
@@ -377,10 +377,10 @@ class _Reader:
                     self._fail("RECENCY stands in a SELECT, not between |>.", token, EXAMPLE)
         return self.block.end
 
-    # ---- RECENCY, and the conditions beside it ------------------------------------------------------------
+    # ---- RECENCY, and the conditions next to it -----------------------------------------------------------
 
     def _clause(self, index: int, begin: int, end: int) -> tuple[Duration, bool, int]:
-        """The duration, whether ORDERED stands after it, and the index of the token after it all."""
+        """Parse the duration and ORDERED, if it follows; return them and the index of the token after them."""
         before = self.tokens[index - 1]
         alternatives = top_words(self.cursor, begin, end, "OR", "XOR")
         negated = before.upper == "NOT"
@@ -401,7 +401,7 @@ class _Reader:
         return duration, ordered, cursor.index
 
     def _pieces(self, index: int, after: int, conditions: list[tuple[int, int]]) -> list[tuple[int, int]]:
-        """The conditions without RECENCY and the AND beside it."""
+        """Return the conditions without RECENCY and the AND next to it."""
         pieces: list[tuple[int, int]] = []
         for begin, end in conditions:
             if not begin <= index < end:

@@ -44,7 +44,7 @@ class Equality:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class ColumnComparison:
     """A conjunct. text: as written. left, right: two sides of `left sign right`, paths of names or numbers; sign: None
     if it is anything else."""
 
@@ -71,7 +71,7 @@ class Recency:
     place: Span
     conditions: tuple[Span, ...] = ()
     equalities: tuple[Equality, ...] = ()
-    comparisons: tuple[Comparison, ...] = ()
+    comparisons: tuple[ColumnComparison, ...] = ()
     stars: tuple[Star, ...] = ()
 
 
@@ -80,8 +80,7 @@ class Correlation:
     """Two parsed patterns, of any language, that are correlated by recency.
 
     equalities: conjuncts of the condition that make two columns equal; comparisons: all of its conjuncts. names: of the
-    live and the archive pattern, which may stand before their columns. columns: new names of these, where they are
-    given.
+    live and the archive pattern, which may qualify their columns. columns: new names of these, if given.
     """
 
     live: Any
@@ -89,7 +88,7 @@ class Correlation:
     duration: Duration
     ordered: bool = False
     equalities: tuple[Equality, ...] = ()
-    comparisons: tuple[Comparison, ...] = ()
+    comparisons: tuple[ColumnComparison, ...] = ()
     source: Source = field(default=Source(), compare=False, repr=False)
     names: tuple[str | None, str | None] = (None, None)
     columns: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())

@@ -34,7 +34,7 @@ BUCKET = ("bucket_start", "bucket_end")
 
 
 def parse_match_aggregates(cursor: Cursor, variables: Variables) -> MatchAggregates:
-    """What stands after AGGREGATE."""
+    """Parse the clause after AGGREGATE."""
     start = cursor.tokens[cursor.index - 1].start
     group, every = _places(cursor)
     ends = [*(index for index in (group, every) if index is not None), cursor.end]
@@ -58,7 +58,7 @@ def parse_match_aggregates(cursor: Cursor, variables: Variables) -> MatchAggrega
 
 
 def _places(cursor: Cursor) -> tuple[int | None, int | None]:
-    """Where GROUP BY and EVERY stand; each at most once."""
+    """Return the places of GROUP BY and EVERY; each may appear once."""
     found: dict[str, int] = {}
     for index in top_level(cursor, cursor.index, cursor.end):
         token, after = cursor.tokens[index], Cursor(cursor.source, cursor.tokens, index + 1, cursor.end)
@@ -234,7 +234,7 @@ def read_interval(cursor: Cursor, grammar: Grammar) -> Interval | None:
 
 
 def read_confidence(cursor: Cursor) -> Confidence:
-    """What stands after CONFIDENCE: `>= 0.7`, or `>= :c`."""
+    """Parse the clause after CONFIDENCE: `>= 0.7`, or `>= :c`."""
     before = cursor.peek(-1)
     if cursor.at_end:
         cursor.fail(f"Expected >= after CONFIDENCE, found {describe(cursor.token)}.", None, CONFIDENCE_HINT)

@@ -1,4 +1,4 @@
-"""What makes a tree of operators a pattern: where negations, closures and groups may stand, and the variables."""
+"""Checks that make a tree of operators a pattern: the places of negations, closures and groups, and the variables."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ NO_EVENTS = "Between other events, write A; !B; C: no B between A and C."
 
 @dataclass(frozen=True)
 class EventVariable:
-    """What conditions may call by this name.
+    """A variable that conditions may name.
 
-    closure: is it a list of events? negation: number of the negation it stands in, from 0, if any; inner: of the
-    negation inside that one. after: for a closure, the lower-case names of the variables that stand after it.
+    closure: is it a list of events? negation: number of the negation around it, from 0, if any; inner: of the
+    negation inside that one. after: for a closure, the lower-case names of the variables after it.
     """
 
     name: str
@@ -60,7 +60,7 @@ def _is_flat(conjunction: Conjunction) -> bool:
 
 
 def _is_positive(pattern: EventPattern) -> bool:
-    """Does a match of it have an event of its own?"""
+    """Does a match of it always have an event?"""
     if isinstance(pattern, (Negation, EventClass)):
         return isinstance(pattern, EventClass)
     return any(_is_positive(part) for part in children(pattern))
@@ -122,8 +122,8 @@ def _check_repetitions(source: Source, pattern: EventPattern, before: bool, afte
 
 
 def _check_closed(source: Source, closure: Closure, before: bool, after: bool) -> None:
-    """At the edge of a repetition, a negation has an event of another one beside it, or of what stands beside the
-    closure: which one must be plain."""
+    """Refuse a negation at the edge of a repetition if it is not clear which event is next to it: one of another
+    repetition, or one next to the closure."""
     rounds = closure.part.parts if isinstance(closure.part, Disjunction) else (closure.part,)
     plain = all(_is_plain(one) for one in rounds)
     for node in _nodes_outside_negations(closure.part):
@@ -172,7 +172,7 @@ def _is_certain(pattern: EventPattern) -> bool:
 
 
 def check_groups(source: Source, pattern: EventPattern) -> None:
-    """ZStream's closures need neighbours that say where they begin and end. For skip-till-any-match only."""
+    """Check that ZStream's closures have neighbours that mark their beginning and end. For skip-till-any-match only."""
     for node in nodes_of(pattern):
         if isinstance(node, Sequence):
             _check_neighbours(source, node)
@@ -192,7 +192,7 @@ def check_groups(source: Source, pattern: EventPattern) -> None:
 
 
 def _check_neighbours(source: Source, sequence: Sequence) -> None:
-    """Groups of one sequence may stand side by side; where one is part of an alternative, an event is between them."""
+    """Refuse neighbouring groups if one is part of an alternative; groups of one sequence may be neighbours."""
     places = [part for part in _flat(sequence) if not isinstance(part, Negation)]
     for left, right in pairwise(places):
         if isinstance(left, Closure) and isinstance(right, Closure):
@@ -309,6 +309,6 @@ def _another(name: str) -> str:
 
 
 def _place(pattern: EventPattern, name: str) -> Span:
-    """Where the variable is first named."""
+    """Return the place at which the variable is first named."""
     found = (node for node in nodes_of(pattern) if isinstance(node, EventClass) and node.variable.lower() == name)
     return next(found).variable_span

@@ -45,7 +45,7 @@ Range = tuple[int, int]
 
 @dataclass
 class Conditions:
-    """What WHERE says."""
+    """The contents of WHERE."""
 
     conditions: list[Scalar] = field(default_factory=list)
     same: list[SameAttribute] = field(default_factory=list)
@@ -86,7 +86,7 @@ def _wheres(cursor: Cursor) -> list[int]:
 
 
 def _ands(cursor: Cursor, begin: int, end: int) -> list[int]:
-    """Where a conjunction is split: not at the AND of BETWEEN, and not at all if OR stands beside it."""
+    """Return the ANDs at which a conjunction is split: not those of BETWEEN, and none if an OR is next to them."""
     found, betweens = [], 0
     for index in top_level(cursor, begin, end):
         token = cursor.tokens[index]
@@ -154,7 +154,7 @@ def _fail_at(cursor: Cursor, begin: int, end: int, message: str, hint: str) -> N
 
 
 def _refuse_attributes_inside(cursor: Cursor) -> None:
-    """`[x]` beside an OR, after NOT or inside brackets: it is not a truth value of its own."""
+    """Refuse `[x]` next to an OR, after NOT or inside brackets: it is not a truth value by itself."""
     alternatives = _has_or(cursor)
     for index in range(cursor.index, cursor.end):
         begins = index == cursor.index or cursor.tokens[index - 1].text.upper() in ("AND", "∧", "OR", "NOT", "(")
@@ -259,7 +259,7 @@ def _scalars(cursor: Cursor, variables: Variables) -> list[Scalar]:
     """The conjunct as it is, or a chain of equalities in pairs.
 
     Operands that stand for one event each are paired with one another. Those of a negated event, and those of each
-    event of a closure, are paired with one of these: `a.x = n.x = c.x` says that a.x = c.x, whatever n is.
+    event of a closure, are paired with one of these: `a.x = n.x = c.x` requires a.x = c.x, whatever n is.
     """
     operands = _chain(cursor)
     if len(operands) < 3:
@@ -271,7 +271,7 @@ def _scalars(cursor: Cursor, variables: Variables) -> list[Scalar]:
     cursors = [Cursor(cursor.source, cursor.tokens, begin, end) for begin, end in operands]
     parsed = [parse_event_scalar(operand, variables, returned=False) for operand in cursors]
     parsed = _with_all_known(parsed, variables)
-    plain = [not _iterated(scalar, variables) and not _negations(scalar, variables) for scalar in parsed]
+    plain = [not _iterated_closures(scalar, variables) and not _negations(scalar, variables) for scalar in parsed]
     if not any(plain):
         return [_equal(left, right) for left, right in pairwise(parsed)]
     pairs = []
@@ -295,14 +295,14 @@ def _with_all_known(operands: list[Scalar], variables: Variables) -> list[Scalar
     names = {atom.variable.lower() for atom in atoms}
     through = {atom.variable.lower() for atom in atoms if _goes_through(atom) and not _is_up_to_current(atom)}
 
-    def known(atom: EventAtom) -> EventAtom:
+    def with_reach(atom: EventAtom) -> EventAtom:
         name = atom.variable.lower()
         if not isinstance(atom, EventAggregate) or atom.reach is not Reach.CURRENT or name in through:
             return atom
         return replace(atom, reach=Reach.ALL) if names & variables[name].after else atom
 
     return [
-        replace(one, atoms=tuple((name, known(atom)) for (name, _), atom in zip(one.atoms, event_atoms(one))))
+        replace(one, atoms=tuple((name, with_reach(atom)) for (name, _), atom in zip(one.atoms, event_atoms(one))))
         for one in operands
     ]
 
@@ -352,11 +352,11 @@ def _equal(left: Scalar, right: Scalar) -> Scalar:
     """`left = right` as one scalar; the placeholders of the right side are counted on."""
     shift = len(left.atoms)
 
-    def shifted(text: str) -> str:
+    def renumber(text: str) -> str:
         return re.sub(rf"\b{PLACEHOLDER}(\d+)\b", lambda found: f"{PLACEHOLDER}{int(found.group(1)) + shift}", text)
 
-    text = f"{left.text} = {shifted(right.text)}"
-    atoms = (*left.atoms, *((shifted(name), atom) for name, atom in right.atoms))
+    text = f"{left.text} = {renumber(right.text)}"
+    atoms = (*left.atoms, *((renumber(name), atom) for name, atom in right.atoms))
     span = Span(min(left.span.start, right.span.start), max(left.span.end, right.span.end))
     tree = read_expression(text, tokenize(text), EVENT_PATTERNS)
     return Scalar(text, tree, atoms, f"{left.original} = {right.original}", span)
@@ -366,7 +366,7 @@ def _equal(left: Scalar, right: Scalar) -> Scalar:
 
 
 def _check_variables(cursor: Cursor, condition: Scalar, variables: Variables) -> None:
-    iterated, negations = _iterated(condition, variables), _negations(condition, variables)
+    iterated, negations = _iterated_closures(condition, variables), _negations(condition, variables)
     for name, span in list(iterated.items())[1:]:
         first = next(iter(iterated))
         raise Source(cursor.source).error(
@@ -395,7 +395,7 @@ def _check_variables(cursor: Cursor, condition: Scalar, variables: Variables) ->
         )
 
 
-def _iterated(scalar: Scalar, variables: Variables) -> dict[str, Span]:
+def _iterated_closures(scalar: Scalar, variables: Variables) -> dict[str, Span]:
     """The closures that a condition goes through event by event, with the place of the first mention."""
     found: dict[str, Span] = {}
     for atom in event_atoms(scalar):

@@ -43,7 +43,7 @@ def parse_operators(cursor: Cursor) -> EventPattern:
     if cursor.token.is_symbol("(") and _is_list(cursor):
         pattern = _seq(cursor, 0)
     else:
-        pattern = _joined(cursor, Sequence, 0, False)
+        pattern = _parse_operands(cursor, Sequence, 0, False)
     if not cursor.at_end:
         _fail_unexpected(cursor)
     return pattern
@@ -58,13 +58,15 @@ def _is_list(cursor: Cursor) -> bool:
     return brackets.at_end and any(cursor.tokens[index].is_symbol(",") for index in inside)
 
 
-def _joined(cursor: Cursor, node: Joined, depth: int, in_seq: bool) -> EventPattern:
+def _parse_operands(cursor: Cursor, node: Joined, depth: int, in_seq: bool) -> EventPattern:
     """Operands of one operator, or what binds tighter. in_seq: somewhere inside SEQ(…)."""
     tighter: Joined | None = Disjunction if node is Sequence else Conjunction if node is Disjunction else None
     start = cursor.token.start
     parts: list[EventPattern] = []
     while not parts or _accept_operator(cursor, node):
-        parts.append(_unary(cursor, depth, in_seq) if tighter is None else _joined(cursor, tighter, depth, in_seq))
+        parts.append(
+            _unary(cursor, depth, in_seq) if tighter is None else _parse_operands(cursor, tighter, depth, in_seq)
+        )
     return parts[0] if len(parts) == 1 else node(tuple(parts), cursor.span_from(start))
 
 
@@ -84,11 +86,11 @@ def _at_union(cursor: Cursor) -> bool:
 def _unary(cursor: Cursor, depth: int, in_seq: bool) -> EventPattern:
     sign = cursor.token
     if not (sign.is_symbol("!") or sign.is_symbol("~")):
-        return _closed(cursor, depth, in_seq)
+        return _parse_closure(cursor, depth, in_seq)
     cursor.advance()
     if cursor.token.is_symbol("!") or cursor.token.is_symbol("~"):
         cursor.fail("An event cannot be negated twice.", None, "Leave both signs out.")
-    part = _closed(cursor, depth, in_seq)
+    part = _parse_closure(cursor, depth, in_seq)
     if isinstance(part, Negation):
         cursor.fail("An event cannot be negated twice.", sign, "Leave both signs out.")
     return Negation(part, cursor.span_from(sign.start))
@@ -97,7 +99,7 @@ def _unary(cursor: Cursor, depth: int, in_seq: bool) -> EventPattern:
 # ---- closures and variables --------------------------------------------------------------------------
 
 
-def _closed(cursor: Cursor, depth: int, in_seq: bool) -> EventPattern:
+def _parse_closure(cursor: Cursor, depth: int, in_seq: bool) -> EventPattern:
     start = cursor.token.start
     part = _primary(cursor, depth, in_seq)
     bounds = _bounds(cursor)
@@ -199,7 +201,7 @@ def _primary(cursor: Cursor, depth: int, in_seq: bool) -> EventPattern:
         if cursor.token.is_symbol(")"):
             cursor.fail("Expected an event between these brackets.", token, OPERATORS)
         _check_depth(cursor, token, depth)
-        inner = _joined(cursor, Sequence, depth + 1, in_seq)
+        inner = _parse_operands(cursor, Sequence, depth + 1, in_seq)
         if not cursor.accept_symbol(")"):
             _fail_unexpected(cursor)
         return inner
@@ -217,9 +219,9 @@ def _seq(cursor: Cursor, depth: int) -> EventPattern:
     _check_depth(cursor, keyword, depth)
     if cursor.token.is_symbol(")"):
         cursor.fail("SEQ needs at least one event.", keyword, "Write for example SEQ(A a, B b).")
-    parts = [_joined(cursor, Disjunction, depth + 1, True)]
+    parts = [_parse_operands(cursor, Disjunction, depth + 1, True)]
     while cursor.accept_symbol(","):
-        parts.append(_joined(cursor, Disjunction, depth + 1, True))
+        parts.append(_parse_operands(cursor, Disjunction, depth + 1, True))
     if not cursor.accept_symbol(")"):
         if cursor.token.is_symbol(";"):
             cursor.fail("Unexpected ';' in SEQ.", None, "The events of SEQ are separated by commas: SEQ(A a, B b).")

@@ -56,8 +56,8 @@ from episode.lang.syntax import ReturnItem, Scalar, Source, Span
 
 
 @dataclass(frozen=True)
-class Named:
-    """An item of RETURN. given: does its name stand after AS?"""
+class NamedItem:
+    """An item of RETURN. given: is its name given by AS?"""
 
     item: ReturnItem
     given: bool
@@ -73,7 +73,7 @@ def own_name(expression: Scalar) -> str:
     return " ".join(expression.original.split())
 
 
-def with_different_names(items: list[Named]) -> list[ReturnItem]:
+def with_different_names(items: list[NamedItem]) -> list[ReturnItem]:
     """`a.ts, c.ts` → a_ts, c_ts: of items with one name, those that do not have it after AS get a longer one."""
     counts = Counter(one.item.name.lower() for one in items)
     return [
@@ -173,7 +173,7 @@ def _query(cursor: Cursor, strategy: Strategy | None) -> EventQuery:
         token = cursor.tokens[clauses["AGGREGATE"].index - 1]
         hint = "RETURN is for each match, AGGREGATE over all of them: write one of the two."
         cursor.fail("AGGREGATE stands in the place of RETURN.", token, hint)
-    collapsed = _collapsed(clauses["RETURN"], variables) if "RETURN" in clauses else None
+    collapsed = _accept_collapsed(clauses["RETURN"], variables) if "RETURN" in clauses else None
     return EventQuery(
         pattern=pattern,
         conditions=tuple(where.conditions),
@@ -211,8 +211,8 @@ def _input(cursor: Cursor) -> EventInput:
     return found
 
 
-def _collapsed(cursor: Cursor, variables: Variables) -> Span | None:
-    """Reads the word COLLAPSED, if it is no variable of that name."""
+def _accept_collapsed(cursor: Cursor, variables: Variables) -> Span | None:
+    """Read the word COLLAPSED, unless it is a variable of that name."""
     if cursor.at_end or cursor.token.upper != "COLLAPSED":
         return None
     after = cursor.peek()
@@ -224,7 +224,7 @@ def _collapsed(cursor: Cursor, variables: Variables) -> Span | None:
 
 
 def _returns(cursor: Cursor, variables: Variables, collapsed: bool) -> tuple[ReturnItem, ...] | None:
-    """The items; None where there are none after COLLAPSED: every event."""
+    """Parse the items; None, for every event, if COLLAPSED has no items after it."""
     if collapsed and cursor.at_end:
         return None
     taken = (*TIMES, COUNTED) if collapsed else TIMES
@@ -236,12 +236,12 @@ def _returns(cursor: Cursor, variables: Variables, collapsed: bool) -> tuple[Ret
     return tuple(items)
 
 
-def _item(cursor: Cursor, variables: Variables) -> Named:
+def _item(cursor: Cursor, variables: Variables) -> NamedItem:
     span = Span(cursor.token.start, cursor.tokens[cursor.end - 1].end)
     inner, name = split_name(cursor, "Without RETURN, every event is returned.")
     expression = parse_event_scalar(inner, variables, returned=True)
     _refuse_negated(cursor, expression, variables)
-    return Named(ReturnItem(expression, name or own_name(expression), span), bool(name))
+    return NamedItem(ReturnItem(expression, name or own_name(expression), span), bool(name))
 
 
 def _refuse_negated(cursor: Cursor, expression: Scalar, variables: Variables) -> None:

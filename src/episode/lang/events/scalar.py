@@ -1,6 +1,6 @@
 """Scalar expressions of event patterns: variables, attributes of events, aggregates, whole events.
 
-Besides its atoms, the language has percentages (`20%` is 0.20) and the signs ∧ ≥ ≤ ≠.
+In addition to its atoms, the language has percentages (`20%` is 0.20) and the signs ∧ ≥ ≤ ≠.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from episode.lang.events.syntax import EventAggregate, EventAtom, EventColumn, I
 from episode.lang.functions import OTHER_SPARK_AGGREGATES, ROW_FUNCTIONS, SYNONYMS, aggregate_arguments
 from episode.lang.lexer import Kind, Token
 from episode.lang.lifting import (
-    called,
+    called_function,
     is_keyword,
     lift_arguments,
     lift_scalar,
@@ -28,7 +28,7 @@ from episode.lang.lifting import (
 from episode.lang.spark_expression import EVENT_PATTERNS, Surroundings
 from episode.lang.syntax import Scalar, Source, Span
 
-# References of event patterns: variables, and what stands after them in brackets.
+# References of event patterns: variables, and their subscripts.
 
 
 INDEXES = "Write b[i], b[i-1], b[1], b[last], b[] or, in aggregates, b[..i-1] or b[..i]."
@@ -40,7 +40,7 @@ Variables = Mapping[str, EventVariable]
 
 @dataclass(frozen=True)
 class Subscript:
-    """What stands after a variable in brackets: an index, or the reach of an aggregate."""
+    """The contents of the brackets after a variable: an index, or the reach of an aggregate."""
 
     index: Index
     number: int = 0
@@ -63,7 +63,7 @@ def _length_of_name(cursor: Cursor, start: int) -> int:
 
 
 def fail_unbound(cursor: Cursor, name: str, token: Token, variables: Variables, alone: bool) -> NoReturn:
-    """A name that is no variable; alone: nothing stands after it, so that it may be an attribute."""
+    """Refuse a name that is not a variable; alone: nothing follows it, so that it may be an attribute."""
     written = [variable.name for variable in variables.values()]
     similar = closest(name, written)
     renamed = [variable for variable in variables.values() if variable.event_class.lower() == name.lower()]
@@ -85,7 +85,7 @@ def known_variables(names: Iterable[str]) -> str:
 
 
 def variable_at(cursor: Cursor, variables: Variables) -> EventVariable | None:
-    """The variable whose name stands at the cursor. An index after any other name is an error."""
+    """Return the variable whose name is at the cursor. An index after any other name is an error."""
     token = cursor.token
     if not is_name(token) or cursor.peek(-1).is_symbol("."):
         return None
@@ -219,7 +219,7 @@ class EventAtoms:
             cursor.advance()
             subscript = read_subscript(cursor, token, variable)
             path = read_path(cursor)
-            return self._subscripted(cursor, token, variable, subscript, path)
+            return self._subscript_atom(cursor, token, variable, subscript, path)
         if is_keyword(token):
             # Names that Spark's grammar would trip over.
             if cursor.peek().is_symbol(".") and is_name(cursor.peek(2)):
@@ -230,7 +230,7 @@ class EventAtoms:
                 return self._whole(cursor, variable, Index.PLAIN, 0, Span(token.start, token.end))
         return None
 
-    def _subscripted(
+    def _subscript_atom(
         self, cursor: Cursor, token: Token, variable: EventVariable, subscript: Subscript, path: tuple[str, ...]
     ) -> EventAtom:
         span = cursor.span_from(token.start)
@@ -269,7 +269,7 @@ class EventAtoms:
 
 
 def _stands_alone(cursor: Cursor) -> bool:
-    """An item or an argument of its own."""
+    """Is the token at the cursor a whole item or argument?"""
     before, after = cursor.peek(-1), cursor.peek()
     begins = before.upper in ("RETURN", "WHERE") or (before.kind is Kind.SYMBOL and before.text in "(,")
     ends = after.kind is Kind.END or (after.kind is Kind.SYMBOL and after.text in "),")
@@ -281,7 +281,7 @@ def _stands_alone(cursor: Cursor) -> bool:
 
 def aggregate_at(cursor: Cursor) -> Token | None:
     """The name of the aggregate at the cursor; what is an aggregate elsewhere only is an error."""
-    word, token = called(cursor), cursor.token
+    word, token = called_function(cursor), cursor.token
     if word in ("PREV", "NEXT", *ROW_FUNCTIONS):
         hint = "The event before is b[i-1].x." if word in ("PREV", "NEXT") else "Leave it out."
         cursor.fail(f"{word} belongs to MATCH_RECOGNIZE.", token, hint)
@@ -296,7 +296,7 @@ def aggregate_at(cursor: Cursor) -> Token | None:
 
 
 def event_aggregate_arguments(word: str) -> tuple[int, int] | None:
-    """The least and greatest number of arguments of an aggregate; None: it is none."""
+    """Return the least and greatest number of arguments of an aggregate; None for other words."""
     return (1, 1) if word in ENDS else aggregate_arguments(word)
 
 
@@ -384,7 +384,7 @@ def parse_aggregate(cursor: Cursor, name: Token, variables: Variables) -> EventA
 
 
 def _counted_events(cursor: Cursor, variables: Variables) -> tuple[str, Reach] | None:
-    """`b`, `b[]`, `b[..i-1]`, `b.*` or `b[].*` inside count( ); `*` where there is one variable."""
+    """Parse `b`, `b[]`, `b[..i-1]`, `b.*` or `b[].*` inside count( ), or `*` if the pattern has one variable."""
     token = cursor.token
     if token.is_symbol("*") and cursor.peek().kind is Kind.END:
         if len(variables) == 1:

@@ -1,7 +1,7 @@
 """Syntax trees of event patterns (`PATTERN … WHERE … WITHIN … RETURN …`): immutable, with their place in the query.
 
 Both concrete syntaxes give one tree: ZStream's `A; !B; C*; D` and SASE's `SEQ(A a, ~B b, C+ c[], D d)`. They differ in
-what a closure means, and a Closure says which one it is.
+the meaning of a closure, and a Closure holds which one it is.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from episode.lang.syntax import NOWHERE, Duration, ReturnItem, Scalar, Source, S
 
 
 class Strategy(str, Enum):
-    """Which events a match may pass over."""
+    """Event selection: the events that a match may pass over."""
 
     STRICT = "strict-contiguity"
     PARTITION = "partition-contiguity"
@@ -108,7 +108,7 @@ def nodes_of(pattern: EventPattern) -> Iterator[EventPattern]:
 
 
 def classes_of(pattern: EventPattern) -> Iterator[EventClass]:
-    """All classes of a pattern, in order of appearance, negated ones too."""
+    """Iterate over all classes of a pattern, also negated ones, in order of appearance."""
     if isinstance(pattern, EventClass):
         yield pattern
     for part in children(pattern):
@@ -119,7 +119,7 @@ def classes_of(pattern: EventPattern) -> Iterator[EventClass]:
 
 
 class Index(str, Enum):
-    """Which event of a variable is meant.
+    """The event of a variable that a column refers to.
 
     PLAIN: `a.x`, no brackets. EACH: `b[i].x`. BACK: `b[i-k].x`. AT: `b[k].x`, counted from 1. LAST: `b[last].x`.
     ALL: `b[].x`.
@@ -228,7 +228,7 @@ class MatchAggregates:
 
 @dataclass(frozen=True)
 class SameAttribute:
-    """`[attr]`: equal in all events of the match, closures' and negated ones too."""
+    """`[attr]`: equal in all events of the match, also those of closures and negations."""
 
     path: tuple[str, ...]
     span: Span = field(default=NOWHERE, compare=False)
@@ -281,7 +281,7 @@ class EventQuery:
     """The query as written; nothing is resolved yet.
 
     conditions: the conjuncts of WHERE, chained equalities (`a.x = b.x = c.x`) split into pairs, percentages as numbers.
-    returns: None where there is no RETURN: every event that is not negated, as structs. collapsed: where RETURN asks
+    returns: None without RETURN: every event that is not negated, as structs. collapsed: the place at which RETURN asks
     for intermediate matches.
     aggregate: AGGREGATE in RETURN's place: aggregates over all matches.
     """

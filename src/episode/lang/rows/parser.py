@@ -16,7 +16,7 @@ from episode.lang.functions import RANDOM
 from episode.lang.lexer import Kind, Token, tokenize
 from episode.lang.rows.pattern import labels_of, parse_pattern
 from episode.lang.rows.scalar import parse_key, parse_scalar, scalar_of
-from episode.lang.rows.sections import NAMES_OF_MODES, Section, cut, fail_unexpected, misspelt_section
+from episode.lang.rows.sections import NAMES_OF_MODES, ClauseSection, cut, fail_unexpected, misspelt_section
 from episode.lang.rows.syntax import (
     Classifier,
     Definition,
@@ -100,7 +100,7 @@ def parse_clause_tokens(source: str, tokens: list[Token], begin: int, end: int) 
     )
 
 
-def _whole(section: Section | None, tokens: list[Token]) -> Span:
+def _whole(section: ClauseSection | None, tokens: list[Token]) -> Span:
     """A section with its keyword."""
     return NOWHERE if section is None else Span(section.keyword.start, tokens[section.end - 1].end)
 
@@ -215,9 +215,9 @@ def _measures(cursor: Cursor | None, labels: frozenset[str]) -> tuple[Measure, .
 
 
 def _with_clauses(
-    measures: tuple[Measure, ...], sections: dict[str, Section], cursor_of: Callable[[str], Cursor | None]
+    measures: tuple[Measure, ...], sections: dict[str, ClauseSection], cursor_of: Callable[[str], Cursor | None]
 ) -> tuple[Measure, ...]:
-    """The measures, and those that MATCH_NUMBER [AS name] and CLASSIFIER [AS name] add as clauses of their own."""
+    """Return the measures, with those that the clauses MATCH_NUMBER [AS name] and CLASSIFIER [AS name] add."""
     added = list(measures)
     for clause in [name for name in sections if name in ("MATCH_NUMBER", "CLASSIFIER")]:
         keyword, cursor = sections[clause].keyword, cursor_of(clause)
@@ -237,7 +237,7 @@ def _with_clauses(
 
 
 def _check_comma(cursor: Cursor, begin: int, stop: int) -> None:
-    """`x AS a y AS b`: where a measure goes on after its name, a comma is missing."""
+    """Refuse a measure that continues after its name, `x AS a y AS b`: a comma is missing."""
     depth = 0
     for index in range(begin, stop - 2):
         token = cursor.tokens[index]
@@ -248,7 +248,7 @@ def _check_comma(cursor: Cursor, begin: int, stop: int) -> None:
             cursor.fail(f"Expected ',' after the measure {name.text}, found {describe(after)}.", after, MEASURE)
 
 
-def _rows_per_match(section: Section | None, cursor: Cursor | None) -> RowsPerMatch:
+def _rows_per_match(section: ClauseSection | None, cursor: Cursor | None) -> RowsPerMatch:
     if section is None or cursor is None:
         return RowsPerMatch.ONE_ROW
     cursor.expect_words("PER", "MATCH", after=section.keyword.upper, hint=ROWS)
@@ -316,7 +316,7 @@ def _fail_unknown_label(cursor: Cursor, token: Token, names: Iterable[str]) -> N
 
 
 def _within(cursor: Cursor | None) -> tuple[Duration | None, Span | None]:
-    """The window, and where EMIT TIMED OUT MATCHES stands after it."""
+    """Parse the window, and the place of EMIT TIMED OUT MATCHES after it."""
     if cursor is None:
         return None, None
     duration = parse_window(cursor)

@@ -74,11 +74,11 @@ def _alternation(cursor: Cursor, depth: int, listed: bool = False) -> Pattern:
 
 
 def _concatenation(cursor: Cursor, depth: int, listed: bool) -> Pattern:
-    """Parts one after another; a comma between two of them says nothing more."""
+    """Parse parts one after another; a comma between two of them has no further meaning."""
     parts: list[Pattern] = []
     wanted = True
     while not _at_stop(cursor):
-        parts.append(_quantified(cursor, depth))
+        parts.append(_parse_quantified(cursor, depth))
         wanted = not listed and cursor.accept_symbol(",")
     if wanted:
         found = "'-}'" if cursor.token.is_symbol("-") else describe(cursor.token)
@@ -93,7 +93,7 @@ def _at_stop(cursor: Cursor) -> bool:
     return token.is_symbol("-") and cursor.peek().is_symbol("}")
 
 
-def _quantified(cursor: Cursor, depth: int) -> Pattern:
+def _parse_quantified(cursor: Cursor, depth: int) -> Pattern:
     part = _primary(cursor, depth)
     token = cursor.token
     if token.is_symbol("*"):
@@ -115,10 +115,10 @@ def _quantified(cursor: Cursor, depth: int) -> Pattern:
 
 def _braces(cursor: Cursor) -> tuple[int, int | None]:
     opening = cursor.advance()
-    minimum: int | None = _bound(cursor)
+    minimum: int | None = _parse_bound(cursor)
     maximum: int | None = minimum
     if cursor.accept_symbol(","):
-        maximum = _bound(cursor)
+        maximum = _parse_bound(cursor)
         minimum = minimum or 0
     elif minimum is None:
         cursor.fail(f"Expected a number in the quantifier, found {describe(cursor.token)}.", None, QUANTIFIERS)
@@ -137,7 +137,7 @@ def _braces(cursor: Cursor) -> tuple[int, int | None]:
     return minimum, maximum
 
 
-def _bound(cursor: Cursor) -> int | None:
+def _parse_bound(cursor: Cursor) -> int | None:
     token = cursor.token
     if token.kind is not Kind.NUMBER:
         return None

@@ -20,7 +20,7 @@ from episode.lang.functions import (
 from episode.lang.lexer import Kind, Token, tokenize
 from episode.lang.lifting import (
     PLACEHOLDER,
-    called,
+    called_function,
     is_keyword,
     is_quantifier,
     lift_arguments,
@@ -70,7 +70,7 @@ def _parts(text: str, tokens: Sequence[Token], begin: int, end: int) -> Iterator
 
 
 def _is_bracketed(tokens: Sequence[Token], begin: int, end: int) -> bool:
-    """Does one pair of brackets stand around all of it?"""
+    """Does one pair of brackets enclose all of it?"""
     depth = 0
     for at in range(begin, end):
         depth += tokens[at].is_symbol("(")
@@ -83,7 +83,7 @@ def _is_bracketed(tokens: Sequence[Token], begin: int, end: int) -> bool:
 # Subqueries in MEASURES and DEFINE: `(SELECT avg(v) FROM q)`, `v IN (SELECT …)`, `EXISTS (SELECT …)`.
 #
 # A parameter takes the place of a subquery in the expression around it. Its name holds the form of the subquery and its
-# place in the statement, so that whoever has the tables can bind a value to it.
+# place in the statement, so that a runtime with access to the tables can bind a value to it.
 
 
 VALUE, LIST, EXISTS = "value", "list", "exists"
@@ -106,7 +106,7 @@ class Subquery:
 
 
 def subquery_at(cursor: Cursor) -> str | None:
-    """Spark's text in place of the subquery at the cursor, which is then after it; None if there is none."""
+    """Read the subquery at the cursor and return Spark's text in its place; None at other tokens."""
     token, before = cursor.token, cursor.peek(-1)
     exists = token.kind is Kind.NAME and token.upper == "EXISTS"
     opening = cursor.index + exists
@@ -149,12 +149,12 @@ def subqueries_of(query: object) -> tuple[Subquery, ...]:
 def with_subqueries(sql: str, statement: str) -> str:
     """An expression for Spark with the subqueries of a statement in place of their parameters, for people to read."""
 
-    def written(found: re.Match[str]) -> str:
+    def subquery_text(found: re.Match[str]) -> str:
         form, start, end = found.groups()
         text = statement[int(start) : int(end)]
         return text if form == LIST else f"EXISTS ({text})" if form == EXISTS else f"({text})"
 
-    return re.sub(f":{_NAME.pattern}", written, sql)
+    return re.sub(f":{_NAME.pattern}", subquery_text, sql)
 
 
 def _all(scalars: Iterable[Scalar]) -> Iterator[Scalar]:
@@ -217,7 +217,7 @@ class KeyAtoms:
     surroundings: Surroundings = ROW_PATTERNS
 
     def read(self, cursor: Cursor) -> Atom | None:
-        word = called(cursor)
+        word = called_function(cursor)
         known = word in NAVIGATIONS or word in ROW_FUNCTIONS or aggregate_arguments(word) is not None
         if known or word in GENERATORS or word in OTHER_SPARK_AGGREGATES:
             hint = "Use columns of the input and functions of one row."

@@ -66,8 +66,8 @@ RANK = {
 
 
 @dataclass(frozen=True)
-class Section:
-    """tokens[begin:end] stand after the keyword."""
+class ClauseSection:
+    """One section of the clause: a keyword, and tokens[begin:end] after it."""
 
     name: str
     keyword: Token
@@ -100,7 +100,7 @@ def _section_at(cursor: Cursor, current: str) -> tuple[str, ...] | None:
 
 
 def _is_clause(cursor: Cursor, current: str) -> bool:
-    """MATCH_NUMBER or CLASSIFIER as a clause stands after a finished item; as an expression it begins one."""
+    """Is MATCH_NUMBER or CLASSIFIER a clause? Then it follows a finished item; as an expression it begins one."""
     if current not in BEFORE_ROWS_PER_MATCH or cursor.peek().is_symbol("("):
         return False
     if current == "MEASURES":
@@ -125,10 +125,10 @@ def _is_column(word: Token, before: Token, following: Token, current: str) -> bo
     return current in ("MEASURES", "DEFINE") and following.upper in ("AS", "AND", "OR", "IS")
 
 
-def cut(cursor: Cursor) -> dict[str, Section]:
+def cut(cursor: Cursor) -> dict[str, ClauseSection]:
     """Sections by name; each at most once, and in order."""
-    sections: dict[str, Section] = {}
-    current: Section | None = None
+    sections: dict[str, ClauseSection] = {}
+    current: ClauseSection | None = None
     if cursor.at_end:
         cursor.fail("MATCH_RECOGNIZE is empty.", None, ORDER_HINT)
     while not cursor.at_end:
@@ -152,21 +152,21 @@ def cut(cursor: Cursor) -> dict[str, Section]:
                 f"Leave it out, or write OVER (… ROWS BETWEEN … {words[0]} PATTERN …).",
             )
         if current is not None:
-            sections[current.name] = Section(current.name, current.keyword, current.begin, cursor.index)
+            sections[current.name] = ClauseSection(current.name, current.keyword, current.begin, cursor.index)
         name = keyword.upper
         name = "ROWS PER MATCH" if name in NAMES_OF_ROWS else "MATCH MODE" if name in NAMES_OF_MODES else name
         if name in sections:
-            cursor.fail(f"{_capital(_shown(name))} is given twice.", keyword, "Keep one of them.")
+            cursor.fail(f"{_capital(_display_name(name))} is given twice.", keyword, "Keep one of them.")
         late = next((other for other in sections if RANK[other] > RANK[name]), None)
         if late is not None:
-            cursor.fail(f"{_capital(_shown(name))} must come before {_shown(late)}.", keyword, ORDER_HINT)
+            cursor.fail(f"{_capital(_display_name(name))} must come before {_display_name(late)}.", keyword, ORDER_HINT)
         cursor.index += len(words)
-        current = Section(name, keyword, cursor.index, cursor.end)
+        current = ClauseSection(name, keyword, cursor.index, cursor.end)
         sections[name] = current
     return sections
 
 
-def _shown(name: str) -> str:
+def _display_name(name: str) -> str:
     return SHOWN_NAMES.get(name, name)
 
 

@@ -137,7 +137,7 @@ class MatchMode(str, Enum):
 
 @dataclass(frozen=True)
 class RowKey:
-    """What rows are partitioned or ordered by: a scalar over the columns of one row.
+    """A key that rows are partitioned or ordered by: a scalar over the columns of one row.
 
     name: of its output column; None: Spark's name for the expression.
     """
@@ -212,15 +212,15 @@ class MatchRecognize:
 # Syntax trees of row patterns in windows: immutable, with the places in the statement that they came from.
 #
 # A `WindowedSelect` is one SELECT with calls over windows that have a row pattern. It has a `PatternWindow` for each of
-# these windows, which says how rows get their matches (`clause`, `frame`, `search`), and what is asked of the match of
-# each row (`calls`). docs/reference-windows.md says what they mean.
+# these windows: how rows get their matches (`clause`, `frame`, `search`), and the values asked of the match of each row
+# (`calls`). docs/reference-windows.md explains their meaning.
 
 
 # ---- a window -------------------------------------------------------------------------------------------
 
 
 class Search(str, Enum):
-    """Where the match of a row may begin: at the row alone, or at the first row of its frame that matches."""
+    """The start of the match of a row: the row alone, or the first row of its frame that matches."""
 
     INITIAL = "INITIAL"
     SEEK = "SEEK"
@@ -299,7 +299,7 @@ class WindowStar:
 
 @dataclass(frozen=True)
 class Naming:
-    """An item of SELECT without a name of its own: it ends here, and its column is to be called this."""
+    """The end of an item of SELECT without an alias, and the name for its column."""
 
     position: int
     name: str
@@ -309,8 +309,8 @@ class Naming:
 class WindowedSelect:
     """One SELECT with row patterns in windows.
 
-    span: from SELECT to its end. windows: those that are called. tables: what stands in FROM; condition: of WHERE, if
-    any; from_where: the two with their words; rows: the same without FROM. alias, name: of the table, where it has
+    span: from SELECT to its end. windows: those that are called. tables: the contents of FROM; condition: of WHERE, if
+    any; from_where: the two with their words; rows: the same without FROM. alias, name: of the table, if it has
     them; plain: it is a name of one part and at most an alias. definitions: the WINDOW clause, and kept: those windows
     in it that are Spark's. items: SELECT's list. namings: of those items that have calls and no name. stars: all that
     mean columns of FROM.

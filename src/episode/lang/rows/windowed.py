@@ -85,7 +85,7 @@ class _Finder:
         self.definitions: set[int] = set()
 
     def _brackets_around(self) -> list[int]:
-        """The opening bracket around each token, -1 where there is none. Brackets belong to what is around them."""
+        """Return the opening bracket around each token, or -1. Brackets belong to the level around them."""
         around, stack = [], [-1]
         for at, token in enumerate(self.tokens):
             if token.is_symbol(")"):
@@ -133,7 +133,7 @@ class _Finder:
         return token.start in self.patterns
 
     def select_of(self, at: int) -> int | None:
-        """The SELECT of the query that a token stands in."""
+        """Return the SELECT of the query around a token."""
         while True:
             selects = self.select_words.get(self.around[at], [])
             before = bisect_left(selects, at)
@@ -270,7 +270,7 @@ class _Select:
         return alias, name, name is not None and path == 1 and only
 
     def _ends_table(self, at: int, begin: int) -> bool:
-        """May an alias stand after this token?"""
+        """May an alias follow this token?"""
         token = self.tokens[at]
         if at < begin:
             return False
@@ -343,7 +343,7 @@ class _Select:
         return None, over
 
     def _refuse_unknown(self, call: Call | None, over: int, by_name: dict[str, int]) -> None:
-        """`m OVER v` where there is no window v: m can be nothing but a measure."""
+        """Refuse `m OVER v` without a window v: m can only be a measure."""
         following = self.tokens[over + 1]
         named = following.kind in (Kind.NAME, Kind.QUOTED) and following.upper not in ("FROM", "AS")
         if call is None or call.is_function or not named:
@@ -372,7 +372,7 @@ class _Select:
         self, overs: Sequence[_Over], definitions: Sequence[_Definition], names: Sequence[str]
     ) -> tuple[PatternWindow, ...]:
         """The windows that are called, with their calls; equal ones are one. All others are read for their errors."""
-        parsed = {key: self._parsed(key, definitions) for key in self._own_windows(overs, definitions)}
+        parsed = {key: self._parse_window(key, definitions) for key in self._own_windows(overs, definitions)}
         merged: list[PatternWindow] = []
         for over in overs:
             window = parsed[over.key]
@@ -389,7 +389,7 @@ class _Select:
         named = [one.opening for one in definitions if one.opening in self.pattern_windows]
         return list(dict.fromkeys([*named, *(over.key for over in overs)]))
 
-    def _parsed(self, opening: int, definitions: Sequence[_Definition]) -> PatternWindow:
+    def _parse_window(self, opening: int, definitions: Sequence[_Definition]) -> PatternWindow:
         closing = self.pattern_windows[opening]
         name = base_name(self.tokens, opening + 1, closing)
         base = None
@@ -456,7 +456,7 @@ class _Select:
         return " ".join("".join(pieces).split())
 
     def _stars(self, overs: Sequence[_Over]) -> tuple[WindowStar, ...]:
-        """Every `*` of this SELECT that means columns: an item of its own, after a table, or in struct(*)."""
+        """Return every `*` of this SELECT that means columns: a whole item, after a table, or in struct(*)."""
         found = []
         for at in range(self.begin, self.end):
             token, before, following = self.tokens[at], self.tokens[at - 1], self.tokens[at + 1]

@@ -29,7 +29,7 @@ from episode.lang.rows.syntax import (
 )
 from episode.lang.syntax import NOWHERE, Aggregate, ColumnRef, Scalar, Source, Span
 
-# What stands before OVER and a window with a row pattern: a measure of it, or a function over the match.
+# Calls before OVER and a window with a row pattern: a measure of it, or a function over the match.
 
 
 WHERE = "over a window with a row pattern"
@@ -42,8 +42,8 @@ HIDDEN = "__episode_over_"
 
 @dataclass(frozen=True)
 class Call:
-    """tokens[begin:end] stand before OVER, which is the token at `end`. after: what stands between a call's closing
-    bracket and OVER (FILTER, IGNORE NULLS), if anything."""
+    """tokens[begin:end], before OVER, which is the token at `end`. after: the first token between a call's closing
+    bracket and OVER (FILTER, IGNORE NULLS), if any."""
 
     begin: int
     end: int
@@ -52,7 +52,7 @@ class Call:
 
 
 def call_before(tokens: Sequence[Token], partners: dict[int, int], over: int) -> Call | None:
-    """What stands before an OVER; None where it is a name."""
+    """Return the call before an OVER; None if OVER is a name."""
     at = over - 1
     if at < 0:
         return None
@@ -75,7 +75,7 @@ def call_before(tokens: Sequence[Token], partners: dict[int, int], over: int) ->
 def read_call(
     source: str, tokens: Sequence[Token], call: Call, clause: MatchRecognize, span: Span, tables: Sequence[str]
 ) -> WindowCall:
-    """The call over the window of a clause. span: of all of it. tables: names that may stand before columns."""
+    """Parse the call over the window of a clause. span: of all of it. tables: names that may qualify columns."""
     column = f"{HIDDEN}{span.start}"
     cursor = Cursor(source, tokens, call.begin, call.end)
     if not call.is_function:
@@ -138,7 +138,7 @@ def _function(cursor: Cursor, call: Call) -> Scalar:
 
 
 def _check_arguments(cursor: Cursor) -> None:
-    """FIRST and LAST have no offset here, and there are no labels to count."""
+    """Refuse offsets of FIRST and LAST, and count of labels."""
     name = cursor.token
     arguments = split_arguments(cursor, cursor.index + 2, cursor.end - 1)
     if name.upper in ("FIRST", "LAST") and len(arguments) > 1:
@@ -240,7 +240,7 @@ LARGEST_FRAME = 2**62
 
 
 def is_pattern_window(source: str, tokens: Sequence[Token], begin: int, end: int) -> bool:
-    """Do tokens[begin:end], which stand between the parentheses of a window, have a row pattern?"""
+    """Do tokens[begin:end], between the parentheses of a window, have a row pattern?"""
     for at in top_level(Cursor(source, tokens, begin, end), begin, end):
         word = tokens[at].upper
         if word == "PATTERN" and tokens[at + 1].is_symbol("("):
@@ -275,7 +275,7 @@ def parse_window(
     search, search_at = _search(cursor, frame_end, end)
     if not any(tokens[at].upper == "PATTERN" for at in top_level(cursor, frame_end, end)):
         cursor.fail("The window has a DEFINE, but no PATTERN.", tokens[end], "Write PATTERN ( … ) before DEFINE.")
-    inherited = [] if base is None or name is None else _inherited(cursor, name, own, end, *base)
+    inherited = [] if base is None or name is None else _base_clauses(cursor, name, own, end, *base)
     rest = [
         *tokens[own:frame_at],
         *tokens[frame_end:search_at],
@@ -343,7 +343,7 @@ def _extent(cursor: Cursor, at: int) -> tuple[Frame, int, int]:
     elif cursor.accept_words("CURRENT", "ROW"):
         following = 0
     else:
-        bound = _bound(cursor)
+        bound = _parse_bound(cursor)
         number = bound.text.strip()
         if number.isascii() and number.isdigit() and len(number) < 19:
             following, bound = min(int(number), LARGEST_FRAME), None
@@ -355,7 +355,7 @@ def _extent(cursor: Cursor, at: int) -> tuple[Frame, int, int]:
     return Frame(following, bound, span), at, cursor.index
 
 
-def _bound(cursor: Cursor) -> Scalar:
+def _parse_bound(cursor: Cursor) -> Scalar:
     """`expression FOLLOWING`, where the expression is a constant."""
     begin = cursor.index
     level = top_level(cursor, begin, cursor.end)
@@ -374,7 +374,7 @@ def _bound(cursor: Cursor) -> Scalar:
 
 
 def _search(cursor: Cursor, begin: int, end: int) -> tuple[Search | None, int]:
-    """INITIAL or SEEK before PATTERN, and the token that it is; the end if there is none."""
+    """Return INITIAL or SEEK before PATTERN, if one is given, and its index or `end`."""
     tokens = cursor.tokens
     for at in top_level(cursor, begin, end):
         if at == begin and tokens[at].upper in ("INITIAL", "SEEK") and tokens[at + 1].upper == "AFTER":
@@ -387,8 +387,8 @@ def _search(cursor: Cursor, begin: int, end: int) -> tuple[Search | None, int]:
     return None, end
 
 
-def _inherited(cursor: Cursor, name: Token, own: int, end: int, begin: int, stop: int) -> list[Token]:
-    """PARTITION BY and ORDER BY of the other window. own: where this one goes on after the other's name."""
+def _base_clauses(cursor: Cursor, name: Token, own: int, end: int, begin: int, stop: int) -> list[Token]:
+    """Return PARTITION BY and ORDER BY of the base window. own: the place after its name in this window."""
     tokens = cursor.tokens
     words = {tokens[at].upper for at in top_level(cursor, own, end) if tokens[at + 1].upper == "BY"}
     theirs = list(top_level(cursor, begin, stop))

@@ -16,7 +16,7 @@ from episode.words import join_words
 
 
 class Relation(str, Enum):
-    """How an interval A lies to an interval B. The order is that of the bits."""
+    """Relation of an interval A to an interval B. The order is that of the bits."""
 
     BEFORE = "before"
     MEETS = "meets"
@@ -62,12 +62,12 @@ def relations_of(relations: int) -> tuple[Relation, ...]:
 
 @cache
 def mirror_mask(relations: int) -> int:
-    """What B can be to A where this is what A can be to B."""
+    """Return the relations of B to A, for relations of A to B."""
     return mask(mirror(relation) for relation in relations_of(relations))
 
 
 def relation_of(a_start: int, a_end: int, b_start: int, b_end: int) -> Relation:
-    """The one relation of [a_start, a_end) to [b_start, b_end)."""
+    """Return the relation of [a_start, a_end) to [b_start, b_end)."""
     if a_end < b_start:
         return Relation.BEFORE
     if a_end == b_start:
@@ -149,11 +149,11 @@ def contradiction(constraints: Sequence[RelationOfPair]) -> Contradiction | None
     2. Where few symbols are connected, all choices of alternatives are tried, with path consistency after each.
     """
     for component in _components(constraints):
-        network = _closed([constraints[number] for number in component])
+        network = _path_consistent_network([constraints[number] for number in component])
         if network is None:
-            return _explained(constraints, component, lambda some: _closed(some) is None)
+            return _minimal_contradiction(constraints, component, lambda some: _path_consistent_network(some) is None)
         if len(network) <= SEARCHED_SYMBOLS and not _is_satisfiable(network):
-            return _explained(constraints, component, _is_contradictory)
+            return _minimal_contradiction(constraints, component, _is_contradictory)
     return None
 
 
@@ -173,7 +173,7 @@ def _places(constraints: Sequence[RelationOfPair]) -> dict[str, int]:
     return {symbol: number for number, symbol in enumerate(symbols)}
 
 
-def _closed(constraints: Sequence[RelationOfPair]) -> Network | None:
+def _path_consistent_network(constraints: Sequence[RelationOfPair]) -> Network | None:
     """The network of the constraints, path consistent; None if that is impossible."""
     places = _places(constraints)
     equal = mask([Relation.EQUALS])
@@ -235,14 +235,14 @@ def _is_satisfiable(network: Network) -> bool:
 
 
 def _is_contradictory(constraints: Sequence[RelationOfPair]) -> bool:
-    network = _closed(constraints)
+    network = _path_consistent_network(constraints)
     return network is None or not _is_satisfiable(network)
 
 
 # ---- reasons ------------------------------------------------------------------------------------------
 
 
-def _explained(
+def _minimal_contradiction(
     constraints: Sequence[RelationOfPair],
     component: list[int],
     contradicts: Callable[[Sequence[RelationOfPair]], bool],
@@ -260,21 +260,22 @@ def _explained(
 
 def _reason(constraints: Sequence[RelationOfPair]) -> str:
     *others, last = constraints
-    listed = join_words([shown(*other) for other in others])
+    listed = join_words([constraint_text(*other) for other in others])
     if len(others) == 0:
-        return f"{shown(*last)} is impossible"
-    places, network = _places(others), _closed(others)
+        return f"{constraint_text(*last)} is impossible"
+    places, network = _places(others), _path_consistent_network(others)
     if len(others) > 1 and network is not None and last[0] in places and last[1] in places:
         follows = network[places[last[0]]][places[last[1]]]
         if follows & mask(last[2]) == 0:
             if follows.bit_count() > MANY:
-                return f"from {listed} follows that {shown(*last)} cannot hold"
-            return f"from {listed} follows {shown(last[0], last[1], relations_of(follows))}, not {shown(*last)}"
-    every = join_words([shown(*each) for each in constraints])
+                return f"from {listed} follows that {constraint_text(*last)} cannot hold"
+            known = constraint_text(last[0], last[1], relations_of(follows))
+            return f"from {listed} follows {known}, not {constraint_text(*last)}"
+    every = join_words([constraint_text(*each) for each in constraints])
     return f"{every} cannot {'both' if len(others) == 1 else 'all'} hold"
 
 
-def shown(left: str, right: str, relations: Collection[Relation]) -> str:
+def constraint_text(left: str, right: str, relations: Collection[Relation]) -> str:
     """`A meets or overlaps B`."""
     ordered = relations_of(mask(relations))
     return f"{left} {' or '.join(relation.value for relation in ordered)} {right}"

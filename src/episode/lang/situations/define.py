@@ -4,7 +4,7 @@
 
 BETWEEN at the end of a definition limits the duration, or is SQL's operator. It limits the duration if
 (1) both bounds are durations and one of them has a unit of time, or `units`, or INTERVAL: `fast BETWEEN 4s AND 30s`; or
-(2) a whole condition stands before it, after the last AND or OR: one with a comparison, IS, IN, LIKE, BETWEEN or NOT,
+(2) a whole condition precedes it, after the last AND or OR: one with a comparison, IS, IN, LIKE, BETWEEN or NOT,
 TRUE or FALSE, or a call of a function that is true or false: `speed > 70 BETWEEN 4 AND 30`.
 Otherwise it is SQL's: `speed BETWEEN 4 AND 30`, `ok AND speed BETWEEN 4 AND 30`. In brackets it is always SQL's.
 AT LEAST and AT MOST are never SQL.
@@ -17,7 +17,7 @@ from episode.lang.clauses import refuse_unit, split_list
 from episode.lang.cursor import Cursor, describe, top_level
 from episode.lang.duration import PLAIN_UNITS, parse_window
 from episode.lang.lexer import Kind, Token
-from episode.lang.situations.allen import EVERY, Relation, mask, mirror_mask, relations_of, shown
+from episode.lang.situations.allen import EVERY, Relation, constraint_text, mask, mirror_mask, relations_of
 from episode.lang.situations.relations import place_of
 from episode.lang.situations.scalar import Symbols, parse_condition
 from episode.lang.situations.syntax import Constraint, SituationDefinition
@@ -153,7 +153,7 @@ def _is_condition(cursor: Cursor, begin: int, end: int) -> bool:
 
 
 def _last_conjunct(cursor: Cursor, begin: int, end: int) -> int:
-    """Where the part after the last AND or OR begins; the AND of SQL's BETWEEN does not count."""
+    """Return the start of the part after the last AND or OR; the AND of SQL's BETWEEN does not count."""
     betweens, last = 0, begin
     for index in top_level(cursor, begin, end):
         word = cursor.tokens[index].upper
@@ -259,7 +259,7 @@ def check_pairs(
         reasons = [_too_long(cursor, left, right, relation) for relation in relations_of(allowed[pair])]
         if all(reasons):
             why = "; ".join(dict.fromkeys(reason for reason in reasons if reason))
-            message = f"{shown(*pair, relations_of(allowed[pair]))} cannot hold: {why}."
+            message = f"{constraint_text(*pair, relations_of(allowed[pair]))} cannot hold: {why}."
             hint = "What lies in another situation is not longer. Change one of the limits, or add another alternative."
             cursor.fail(message, place_of(constraint.span), hint)
 

@@ -127,7 +127,7 @@ def _input(cursor: Cursor) -> SituationInput:
 
 
 def _qualifiers(source: SituationInput) -> tuple[str, ...]:
-    """What may stand before a column: the alias, or the table's own name without its schema."""
+    """Return the names that may qualify a column: the alias, or the table's own name without its schema."""
     if source.table is None:
         return ()
     name = tokenize(source.table)[-2].identifier

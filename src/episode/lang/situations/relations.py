@@ -35,7 +35,7 @@ OTHER_NAMES = {
     "is": "equals",
     "same": "equals",
 }
-"""What the relations are called elsewhere."""
+"""Names of the relations in other systems."""
 EXAMPLE = "Write for example PATTERN A meets B; A overlaps B AND B before C."
 JOINED = "Constraints are joined by AND, alternatives of one pair by ';' or OR."
 
@@ -83,10 +83,10 @@ def _alternatives(cursor: Cursor, symbols: Symbols, depth: int) -> list[Constrai
             place = place_of(Span(operand[0].span.start, operand[-1].span.end))
             hint = f"An alternative is one relation of one pair; this one is about {pairs}. {JOINED}"
             cursor.fail("Several constraints cannot be one alternative.", place, hint)
-    return [_merged(cursor, [operand[0] for operand in operands])]
+    return [_merge(cursor, [operand[0] for operand in operands])]
 
 
-def _merged(cursor: Cursor, alternatives: list[Constraint]) -> Constraint:
+def _merge(cursor: Cursor, alternatives: list[Constraint]) -> Constraint:
     """One constraint, in the direction of the first alternative."""
     first, last = alternatives[0], alternatives[-1]
     relations: set[Relation] = set()

@@ -12,7 +12,7 @@ from episode.lang.cursor import Cursor, closest, describe
 from episode.lang.duration import read_number
 from episode.lang.functions import AGGREGATES, NAVIGATIONS, OTHER_SPARK_AGGREGATES, ROW_FUNCTIONS, SYNONYMS
 from episode.lang.lexer import Kind, Token
-from episode.lang.lifting import called, lift_arguments, lift_scalar, read_call, refuse_nested
+from episode.lang.lifting import called_function, lift_arguments, lift_scalar, read_call, refuse_nested
 from episode.lang.situations.syntax import Moment, SituationAggregate, SituationAtom, SituationColumn, SituationTime
 from episode.lang.spark_expression import SITUATION_PATTERNS, Surroundings
 from episode.lang.syntax import Scalar, Source, Span
@@ -81,7 +81,7 @@ class ConditionAtoms:
         text = _read_spark_text(cursor)
         if text is not None:
             return text
-        if called(cursor) in OF_OTHER_PATTERNS:
+        if called_function(cursor) in OF_OTHER_PATTERNS:
             self._fail_aggregate(cursor)
         if cursor.token.upper == "AT":
             self._refuse_limit(cursor)
@@ -165,7 +165,7 @@ class ReturnAtoms:
 
 
 def _symbol_at(cursor: Cursor, symbols: Symbols) -> str | None:
-    """The symbol whose column stands at the cursor."""
+    """Return the symbol whose column is at the cursor."""
     if not is_name(cursor.token) or cursor.peek(-1).is_symbol(".") or not cursor.peek().is_symbol("."):
         return None
     return symbols.get(cursor.token.identifier.lower()) if is_name(cursor.peek(2)) else None
@@ -192,7 +192,7 @@ def _fail_unbound(
 
 def _aggregate_at(cursor: Cursor) -> bool:
     """Is this a call of an aggregate? Those of other patterns are errors."""
-    word, token = called(cursor), cursor.token
+    word, token = called_function(cursor), cursor.token
     if word in ("PREV", "NEXT", *ROW_FUNCTIONS):
         cursor.fail(f"{word} belongs to MATCH_RECOGNIZE.", token, SUPPORTED)
     if word in OF_OTHER_PATTERNS and word not in FUNCTIONS:
@@ -248,7 +248,7 @@ def _parse_aggregate(cursor: Cursor, symbols: Symbols, qualifiers: tuple[str, ..
     name = cursor.advance()
     arguments, span = read_call(cursor, name, name, MODIFIERS, SITUATION_PATTERNS.name)
     if name.upper == "COUNT" and len(arguments) == 1:
-        counted = _counted(Cursor(cursor.source, cursor.tokens, *arguments[0]), symbols)
+        counted = _parse_count_argument(Cursor(cursor.source, cursor.tokens, *arguments[0]), symbols)
         if counted is not None:
             return SituationAggregate(counted, "count", (), span)
     reader = _ArgumentAtoms(symbols, qualifiers, name)
@@ -260,7 +260,7 @@ def _parse_aggregate(cursor: Cursor, symbols: Symbols, qualifiers: tuple[str, ..
     return SituationAggregate(reader.found[0], FUNCTIONS[name.upper], parsed, span)
 
 
-def _counted(cursor: Cursor, symbols: Symbols) -> str | None:
+def _parse_count_argument(cursor: Cursor, symbols: Symbols) -> str | None:
     """`A` or `A.*` inside count( )."""
     token, left = cursor.token, cursor.end - cursor.index
     if token.is_symbol("*") and left == 1:

@@ -38,7 +38,7 @@ class SituationAggregate:
 
 
 class Moment(str, Enum):
-    """What RETURN can ask of the interval of a situation."""
+    """A value of the interval of a situation, for RETURN."""
 
     START = "start"
     END = "end"
@@ -106,7 +106,7 @@ class SituationQuery:
     """The query as written; its columns are not resolved yet.
 
     definitions: in the order of DEFINE, each used in a constraint; symbols elsewhere are spelt as here.
-    returns: None where there is no RETURN.
+    returns: None without RETURN.
     """
 
     definitions: tuple[SituationDefinition, ...]

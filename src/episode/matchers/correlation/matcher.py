@@ -29,7 +29,7 @@ from episode.matchers.protocol import END_OF_TIME, EventBatch, Snapshot, StateCh
 from episode.matchers.slices.slicing import ALL_TIMES, SliceBounds
 from episode.matchers.state import by_name, chunk_of
 from episode.matchers.times import EVER, NEVER, window_ends, window_starts
-from episode.plan.correlation.plan import Strategy
+from episode.plan.correlation.plan import CorrelationStrategy
 from episode.plan.correlation.report import CorrelationReport
 
 if TYPE_CHECKING:
@@ -48,13 +48,13 @@ class CorrelationMatcher:
         self.spec = spec
         cached, barred = spec.plan.result_cache, unavailable(spec)
         self.live, self.archive = RecencySide(spec, spec.live, LIVE_ROW), RecencySide(spec, spec.archive, ARCHIVE_ROW)
-        if Strategy.ARCHIVE_FIRST not in barred:
+        if CorrelationStrategy.ARCHIVE_FIRST not in barred:
             self.live = DemandedSide(spec, spec.live, LIVE_ROW, cached)
-        if Strategy.LIVE_FIRST not in barred:
+        if CorrelationStrategy.LIVE_FIRST not in barred:
             self.archive = DemandedSide(spec, spec.archive, ARCHIVE_ROW, cached)
         self.live.ending = bounds
-        self.adaptation = RecencyAdaptation(spec.plan, [one for one in Strategy if one not in barred])
-        self.strategy = Strategy.EAGER
+        self.adaptation = RecencyAdaptation(spec.plan, [one for one in CorrelationStrategy if one not in barred])
+        self.strategy = CorrelationStrategy.EAGER
         output = PairOutput(spec.output_schema, spec.archive.start, spec.live.end)
         self.join = MatchJoin(
             output, self.live.schema, self.archive.schema, spec.recency, spec.plan.ordered, spec.tests
@@ -89,7 +89,7 @@ class CorrelationMatcher:
         known = by_name([chunk for chunk in chunks if chunk.name == _STATE])
         if known:
             table = from_bytes(known[_STATE].data)
-            self.strategy = Strategy(table.column("strategy")[0].as_py())
+            self.strategy = CorrelationStrategy(table.column("strategy")[0].as_py())
             self.until = table.column("until")[0].as_py()
             if self.spec.plan.strategy is None:
                 self.adaptation.strategy = self.strategy
@@ -145,10 +145,10 @@ class CorrelationMatcher:
         self._switch()
         live, archive = self.live.events.rows_of(events), self.archive.events.rows_of(events)
         if self.past is not None:
-            archive = self.past.supply(events, archive, until, self.strategy is Strategy.LIVE_FIRST)
-        if self.strategy is Strategy.EAGER:
+            archive = self.past.supply(events, archive, until, self.strategy is CorrelationStrategy.LIVE_FIRST)
+        if self.strategy is CorrelationStrategy.EAGER:
             yield from self._eager(live, archive, until, round_)
-        elif self.strategy is Strategy.LIVE_FIRST:
+        elif self.strategy is CorrelationStrategy.LIVE_FIRST:
             yield from self._live_first(live, archive, until, round_)
         else:
             yield from self._archive_first(live, archive, until, round_)
@@ -166,18 +166,18 @@ class CorrelationMatcher:
         if wanted is self.strategy or (begun and not self.spec.plan.result_cache):
             return  # without the cache nothing says what is known already
         live, archive = self.live, self.archive
-        if isinstance(archive, DemandedSide) and wanted is not Strategy.LIVE_FIRST:
+        if isinstance(archive, DemandedSide) and wanted is not CorrelationStrategy.LIVE_FIRST:
             archive.take_all(lambda keys: self._least_start(keys, self.until))
-        if isinstance(live, DemandedSide) and wanted is not Strategy.ARCHIVE_FIRST:
+        if isinstance(live, DemandedSide) and wanted is not CorrelationStrategy.ARCHIVE_FIRST:
             live.take_all(lambda keys: self._least_end(keys, self.until))
-        if wanted is Strategy.LIVE_FIRST:
+        if wanted is CorrelationStrategy.LIVE_FIRST:
             assert isinstance(archive, DemandedSide)
             archive.take_some(self.until, self.join.keys, self.join.last_wanted)
-        elif wanted is Strategy.ARCHIVE_FIRST:
+        elif wanted is CorrelationStrategy.ARCHIVE_FIRST:
             assert isinstance(live, DemandedSide)
             live.take_some(self.until, self.join.keys, self.join.last_wanted)
         self.strategy = wanted
-        second = archive if wanted is Strategy.LIVE_FIRST else live
+        second = archive if wanted is CorrelationStrategy.LIVE_FIRST else live
         self._buffering = second.buffering if isinstance(second, DemandedSide) else 0.0
 
     def _eager(
@@ -188,8 +188,8 @@ class CorrelationMatcher:
         archive = self._timed_feed(self.archive, archive_rows, self._archive_until(until), round_, "archive")
         if self.adaptation.counts_regions:
             for strategy, rows, demands in (
-                (Strategy.LIVE_FIRST, archive_rows, self._asked_by_live(live)),
-                (Strategy.ARCHIVE_FIRST, live_rows, self._asked_by_archive(archive)),
+                (CorrelationStrategy.LIVE_FIRST, archive_rows, self._asked_by_live(live)),
+                (CorrelationStrategy.ARCHIVE_FIRST, live_rows, self._asked_by_archive(archive)),
             ):
                 round_.regions[strategy] = _extent(rows, demands)
         yield from self._joined(live, archive, until, round_)
@@ -256,8 +256,8 @@ class CorrelationMatcher:
     def _expire_own(self) -> bool:
         """Where matches have segments of their own, keep those whose segments are not decided. Have they?"""
         for strategy, side, kept in (
-            (Strategy.LIVE_FIRST, self.archive, self.join.live),
-            (Strategy.ARCHIVE_FIRST, self.live, self.join.archive),
+            (CorrelationStrategy.LIVE_FIRST, self.archive, self.join.live),
+            (CorrelationStrategy.ARCHIVE_FIRST, self.live, self.join.archive),
         ):
             if self.strategy is strategy and isinstance(side, DemandedSide) and not side.cached:
                 kept.keep(np.isin(kept.matches.key, side.segments.id))

@@ -8,16 +8,19 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from episode.matchers.correlation.side import SideEvents
-from episode.plan.correlation.plan import HELD, OVERHEAD, CorrelationPlan, Factors, Strategy, costs
+from episode.plan.correlation.plan import HELD, OVERHEAD, CorrelationPlan, CorrelationStrategy, Factors, costs
 from episode.plan.correlation.report import Change, CorrelationReport
 
 if TYPE_CHECKING:
     from episode.matchers.correlation.spec import CorrelationSpec, SidePlan
 
 
-def unavailable(spec: CorrelationSpec) -> dict[Strategy, str]:
+def unavailable(spec: CorrelationSpec) -> dict[CorrelationStrategy, str]:
     """The strategies that cannot be used, each with the reason."""
-    reasons = {Strategy.LIVE_FIRST: _not_live_first(spec), Strategy.ARCHIVE_FIRST: _not_archive_first(spec)}
+    reasons = {
+        CorrelationStrategy.LIVE_FIRST: _not_live_first(spec),
+        CorrelationStrategy.ARCHIVE_FIRST: _not_archive_first(spec),
+    }
     return {strategy: reason for strategy, reason in reasons.items() if reason is not None}
 
 
@@ -89,7 +92,7 @@ class RecencyRound:
     live_matches: int = 0
     archive_matches: int = 0
     pairs: int = 0
-    regions: dict[Strategy, tuple[int, int]] = field(default_factory=dict)
+    regions: dict[CorrelationStrategy, tuple[int, int]] = field(default_factory=dict)
 
     @property
     def seconds(self) -> float:
@@ -99,15 +102,15 @@ class RecencyRound:
 class RecencyAdaptation:
     """Which strategy is used, and why. possible: those that can be used."""
 
-    def __init__(self, plan: CorrelationPlan, possible: list[Strategy]) -> None:
+    def __init__(self, plan: CorrelationPlan, possible: list[CorrelationStrategy]) -> None:
         self.plan = plan
         self.possible = [plan.strategy] if plan.strategy is not None else possible
-        self.strategy = plan.strategy or Strategy.EAGER
+        self.strategy = plan.strategy or CorrelationStrategy.EAGER
         self.rows = 0
         self._seen: dict[str, deque[float]] = {}
         self._rates: dict[str, float] = {}
-        self.rounds: dict[Strategy, int] = {}
-        self.seconds: dict[Strategy, float] = {}
+        self.rounds: dict[CorrelationStrategy, int] = {}
+        self.seconds: dict[CorrelationStrategy, float] = {}
         self.changes: list[Change] = []
         self.actual = (0.0, 0)
         self.buffered = self.cached = self.read = 0
@@ -129,7 +132,7 @@ class RecencyAdaptation:
         self.buffered, self.cached = max(self.buffered, buffered), max(self.cached, cached)
         self.read = read
 
-    def note(self, round_: RecencyRound, strategy: Strategy) -> None:
+    def note(self, round_: RecencyRound, strategy: CorrelationStrategy) -> None:
         """A round with this strategy is over; the next one may have another."""
         self.strategy = strategy
         self.rounds[strategy] = self.rounds.get(strategy, 0) + 1
@@ -148,12 +151,12 @@ class RecencyAdaptation:
         seen: dict[str, float] = {"pairs": round_.pairs / rows}
         if round_.pairs:
             seen["pair"] = round_.join / round_.pairs
-        if strategy is not Strategy.ARCHIVE_FIRST:
+        if strategy is not CorrelationStrategy.ARCHIVE_FIRST:
             seen |= {"live_row": round_.live / rows, "live_matches": round_.live_matches / rows}
-        if strategy is not Strategy.LIVE_FIRST:
+        if strategy is not CorrelationStrategy.LIVE_FIRST:
             seen |= {"archive_row": round_.archive / rows, "archive_matches": round_.archive_matches / rows}
-        if strategy is not Strategy.EAGER:
-            first, second = ("live", "archive") if strategy is Strategy.LIVE_FIRST else ("archive", "live")
+        if strategy is not CorrelationStrategy.EAGER:
+            first, second = ("live", "archive") if strategy is CorrelationStrategy.LIVE_FIRST else ("archive", "live")
             seen[f"{second}_held"] = round_.buffering / rows
             if round_.asked_rows >= LEAST_ASKED:
                 seen[f"{second}_asked"] = round_.asked / round_.asked_rows
@@ -162,7 +165,7 @@ class RecencyAdaptation:
                 matches = round_.live_matches if first == "live" else round_.archive_matches
                 seen[f"{first}_step"] = round_.asked_rows / max(1, matches)
         for one, (region, union) in round_.regions.items():
-            name = "live" if one is Strategy.LIVE_FIRST else "archive"
+            name = "live" if one is CorrelationStrategy.LIVE_FIRST else "archive"
             matches = max(1, round_.live_matches if name == "live" else round_.archive_matches)
             seen |= {f"{name}_region": region / matches, f"{name}_step": union / matches}
         for name, value in seen.items():

@@ -37,7 +37,7 @@ from episode.plan.events.cost import (
     search,
     tests_between,
 )
-from episode.plan.events.plan import Change, EventPlan, EventReport, Moved
+from episode.plan.events.plan import EventPlan, EventReport, PlanChange, StatisticChange
 from episode.plan.expressions import Apply
 
 # Statistics of a round of events: how many there are of each variable, and how often conditions hold.
@@ -179,7 +179,7 @@ class Adaptation:
     statistics: Statistics | None = None
     physical: PhysicalPlan | None = None
     based_on: Statistics | None = None
-    changes: list[Change] = field(default_factory=list)
+    changes: list[PlanChange] = field(default_factory=list)
     rounds: int = 0
     matches: int = 0
     counted: dict[str, tuple[int, int]] = field(default_factory=dict)
@@ -245,24 +245,24 @@ class Adaptation:
         assert self.physical is not None
         return self.physical
 
-    def _take(self, best: PhysicalPlan, moved: Moved | None, old: float | None) -> None:
+    def _take(self, best: PhysicalPlan, moved: StatisticChange | None, old: float | None) -> None:
         self.physical, self.based_on = best, self.statistics
         self.done, self.done_windows, self.done_matches = {}, 0.0, 0
         if len(self.changes) < MOST_NOTES:
-            self.changes.append(Change(self.rounds, moved, old, best.cost, best))
+            self.changes.append(PlanChange(self.rounds, moved, old, best.cost, best))
 
-    def _moved(self) -> Moved | None:
+    def _moved(self) -> StatisticChange | None:
         """The first statistic that has changed by more than CHANGE."""
         assert self.statistics is not None
         assert self.based_on is not None
         for name, value in self.statistics.cards.items():
             before = self.based_on.cards.get(name, value)
             if abs(value - before) > CHANGE * max(before, 1e-9):
-                return Moved(name, before, value)
+                return StatisticChange(name, before, value)
         for number, value in self.statistics.selectivity.items():
             before = self.based_on.selectivity.get(number, value)
             if abs(value - before) > CHANGE * max(before, 1e-3):
-                return Moved(number, before, value)
+                return StatisticChange(number, before, value)
         return None
 
     def note(

@@ -296,7 +296,7 @@ class AggregatedSpec:
     @property
     def fingerprint(self) -> str:
         plan = self.plan
-        text = plan.source.written(plan.source.span)
+        text = plan.source.text_at(plan.source.span)
         columns = column_types(self.input_schema, self.input_columns)
         local = [f"{name}: {condition.row_local}" for name, condition in plan.conditions.items()]
         return fingerprint(text, str(plan.doubles), *plan.keys, plan.times.end, *columns, *local)

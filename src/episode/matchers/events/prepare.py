@@ -19,7 +19,7 @@ from episode.matchers.events.code.checks import Taking
 from episode.matchers.events.code.conditions import NO_COLUMNS, ConditionColumns, RecordTests, comparison_of
 from episode.matchers.events.gaps import optional_variables
 from episode.matchers.prepare import Known, Needs, function_code, loads_in, running_argument
-from episode.plan.events.bounds import Bound, Side, Term
+from episode.plan.events.bounds import ClosureBound, ClosureValue, Sum
 from episode.plan.events.conditions import JoinTest
 from episode.plan.events.engines import evaluated_expressions
 from episode.plan.events.plan import EventPlan
@@ -41,14 +41,14 @@ def bounds_shape(
     bit = {name: number for number, name in enumerate(plan.variables)}
     bounds = [bound for bound in construction.bounds.all if _is_known(bound)]
     fixed = {part: number for number, part in enumerate(construction.bounds.fixed)}
-    terms: dict[Term, int] = {}
+    terms: dict[ClosureValue, int] = {}
     factors: list[float] = []
 
-    def side_of(side: Side) -> SideShape:
+    def side_of(side: Sum) -> SideShape:
         first = len(factors)
         factors.extend(part.factor for part in side.parts)
         parts = tuple(
-            terms.setdefault(part.of, len(terms)) if isinstance(part.of, Term) else -1 - fixed[part.of]
+            terms.setdefault(part.of, len(terms)) if isinstance(part.of, ClosureValue) else -1 - fixed[part.of]
             for part in side.parts
         )
         return SideShape(parts, first, side.computed, side.limit)
@@ -78,12 +78,12 @@ def bounds_shape(
     return shape, np.array(factors, np.float64)
 
 
-def _is_known(bound: Bound) -> bool:
-    of = [part.of.of for part in bound.parts if isinstance(part.of, Term)]
+def _is_known(bound: ClosureBound) -> bool:
+    of = [part.of.of for part in bound.parts if isinstance(part.of, ClosureValue)]
     return all(not isinstance(one, Running) or (one.user is None and function_code(one) in KNOWN) for one in of)
 
 
-def _by_check(construction: Construction, bounds: list[Bound]) -> tuple[tuple[tuple[int, ...], int], ...]:
+def _by_check(construction: Construction, bounds: list[ClosureBound]) -> tuple[tuple[tuple[int, ...], int], ...]:
     """By check: the bounds on whole closures that hold where it does, and those on each event as bits."""
     numbers = {bound: number for number, bound in enumerate(bounds)}
     out = []
@@ -96,7 +96,7 @@ def _by_check(construction: Construction, bounds: list[Bound]) -> tuple[tuple[tu
     return tuple(out)
 
 
-def _term(term: Term, bit: dict[str, int], arrays: EventArrays, taking: Taking) -> TermShape:
+def _term(term: ClosureValue, bit: dict[str, int], arrays: EventArrays, taking: Taking) -> TermShape:
     of = term.of
     if isinstance(of, Running):
         row, check, is_float = arrays.argument(of)

@@ -107,7 +107,7 @@ class EventPatternSpec:
     @property
     def fingerprint(self) -> str:
         plan = self.plan
-        text = plan.source.written(plan.source.span)
+        text = plan.source.text_at(plan.source.span)
         columns = column_types(self.input_schema, self.input_columns)
         local = [f"{name}: {parts}" for name, parts in plan.local.items()]
         times = [plan.times.end, plan.times.start or ""]

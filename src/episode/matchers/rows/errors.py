@@ -32,7 +32,7 @@ def too_many_held(plan: RowPatternPlan, events: EventBatch, count: int, limit: S
 
 def matching_failed(plan: RowPatternPlan, events: EventBatch, row: int, status: int, budget: int) -> EpisodeDataError:
     """The search stopped at a start row, the first of these events."""
-    rules = plan.rules
+    settings = plan.settings
     names = dict.fromkeys([*plan.keys, *(column.column for column in plan.order)])
     place = events.values_at(0, names) or f"row {row}"
     if status == codes.BUDGET_SPENT:
@@ -61,14 +61,14 @@ def matching_failed(plan: RowPatternPlan, events: EventBatch, row: int, status: 
             "Options(step_budget=…).",
         )
     reason = (
-        f"the match has no row labelled {rules.skip_label}"
+        f"the match has no row labelled {settings.skip_label}"
         if status == codes.SKIP_NOT_FOUND
-        else f"{rules.skip_label} is the first row of the match, so matching would never advance"
+        else f"{settings.skip_label} is the first row of the match, so matching would never advance"
     )
     return _error(
         plan,
-        f"AFTER MATCH {plan.source.written(rules.skip_span)} is not possible for the match "
+        f"AFTER MATCH {plan.source.text_at(settings.skip_span)} is not possible for the match "
         f"that starts at {place}: {reason}.",
-        rules.skip_span,
+        settings.skip_span,
         "Skip to a label that every match has after its first row, or SKIP PAST LAST ROW.",
     )

@@ -288,8 +288,8 @@ class RowPatternMatcher(HoldingMatcher["RowPatternSpec", RowState, RowOutput]):
 def lower_settings(plan: RowPatternPlan, step_budget: int) -> SearchSettings:
     """Lower the match clauses of a query for the waiting."""
     return SearchSettings(
-        mode=MODES[plan.rules.mode],
-        skip=SKIPS[plan.rules.skip_to],
+        mode=MODES[plan.settings.mode],
+        skip=SKIPS[plan.settings.skip_to],
         memory=MEMORY[plan.memory],
         with_unmatched=plan.output.rows is RowMode.ALL_WITH_UNMATCHED,
         within=codes.NO_WINDOW if plan.within is None else plan.within,

@@ -74,7 +74,7 @@ def matches_of(spec: RowPatternSpec, events: EventBatch, mode: MatchMode | None 
     """All matches of events of one key. mode: instead of the query's own."""
     plan = replace(spec.plan, output=replace(spec.plan.output, rows=RowMode.ONE_ROW, timed_out=False))
     if mode is not None:
-        plan = replace(plan, rules=replace(plan.rules, mode=mode))
+        plan = replace(plan, settings=replace(plan.settings, mode=mode))
     found = list(replace(spec, plan=plan).open().find_paths(events))
     return _concatenate(found)
 
@@ -112,17 +112,17 @@ class TriedStarts:
 
     def _next_start(self, match: RowMatch) -> int:
         """The start row that follows a match."""
-        rules = self.plan.rules
-        if match.length == 0 or rules.skip_to is SkipTo.NEXT_ROW:
+        settings = self.plan.settings
+        if match.length == 0 or settings.skip_to is SkipTo.NEXT_ROW:
             return match.start + 1
-        if rules.skip_to is SkipTo.PAST_LAST_ROW:
+        if settings.skip_to is SkipTo.PAST_LAST_ROW:
             return match.start + match.length
-        members = self.plan.labels.members(rules.skip_label)
+        members = self.plan.labels.members(settings.skip_label)
         instructions = self.plan.program.instructions
         places = [
             place for place, at in enumerate(match.instructions) if members is None or instructions[at].label in members
         ]
-        return match.start + (places[0] if rules.skip_to is SkipTo.FIRST_LABEL else places[-1])
+        return match.start + (places[0] if settings.skip_to is SkipTo.FIRST_LABEL else places[-1])
 
 
 def find_tried_starts(spec: RowPatternSpec, events: EventBatch, made: PartitionMatches) -> TriedStarts:
@@ -131,7 +131,7 @@ def find_tried_starts(spec: RowPatternSpec, events: EventBatch, made: PartitionM
     made: the matches that the query reports. INCREMENTAL MATCH does not report all matches that the search skipped
     past.
     """
-    if spec.plan.rules.mode is MatchMode.INCREMENTAL and spec.plan.rules.skip_to is not SkipTo.NEXT_ROW:
+    if spec.plan.settings.mode is MatchMode.INCREMENTAL and spec.plan.settings.skip_to is not SkipTo.NEXT_ROW:
         made = matches_of(spec, events, MatchMode.MAXIMAL)
     return TriedStarts(spec.plan, made)
 
@@ -189,7 +189,7 @@ class RowOutput:
         kind, start, length, number, path_from, path = work.matches()
         order = np.argsort(lo, kind="stable")
         part = order[np.searchsorted(lo[order], start, side="right") - 1]
-        if self.plan.rules.mode is MatchMode.INCREMENTAL:
+        if self.plan.settings.mode is MatchMode.INCREMENTAL:
             by_number = np.lexsort((number, part))
             kind, start, length, number, path_from, part = (
                 array[by_number] for array in (kind, start, length, number, path_from, part)

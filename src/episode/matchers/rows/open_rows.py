@@ -60,7 +60,7 @@ class OpenRows:
         self._sieves = sieves
         self.needs = needs
         layout = RowLayout.of(needs)
-        by_way = plan.rules.mode is MatchMode.INCREMENTAL
+        by_way = plan.settings.mode is MatchMode.INCREMENTAL
         self.waiting = WaitingAttempts(program, by_way, RunningValues.of(ConditionTraits.of(plan)))
         self.keys = KeyTable(self.waiting.marks, len(program.required))
         self.arena = Arena(layout, self.waiting)

@@ -48,7 +48,7 @@ class RowPatternSpec:
 
     @property
     def fingerprint(self) -> str:
-        text = self.plan.source.written(self.plan.source.span)
+        text = self.plan.source.text_at(self.plan.source.span)
         return fingerprint(text, *column_types(self.input_schema, self.input_columns))
 
     @property
@@ -111,14 +111,14 @@ class RowPatternSpec:
 
 def traits_of(plan: RowPatternPlan) -> Traits:
     """What is known of all matches of a row pattern, whatever the rows are."""
-    by_end = plan.rules.mode is MatchMode.INCREMENTAL
+    by_end = plan.settings.mode is MatchMode.INCREMENTAL
     ends_open = plan.lookahead > 0 or any(one.operation == END for one in plan.program.instructions)
     conditions = plan.conditions
     walls = len(plan.program.instructions) <= LARGE_PROGRAM and all(
         label in conditions and bool(conditions[label].row_local) for label in later_labels(plan.program)
     )
     return Traits(
-        prompt=by_end and plan.rules.skip_to is SkipTo.NEXT_ROW and not ends_open,
+        prompt=by_end and plan.settings.skip_to is SkipTo.NEXT_ROW and not ends_open,
         dependent=_dependence(plan),
         lookback=plan.lookback,
         by_end=by_end,
@@ -131,8 +131,8 @@ def traits_of(plan: RowPatternPlan) -> Traits:
 
 def _dependence(plan: RowPatternPlan) -> str | None:
     """Why a match may depend on more than its own rows."""
-    if plan.rules.skip_to is not SkipTo.NEXT_ROW:
-        return f"AFTER MATCH SKIP {plan.rules.skip_to.value} makes a match depend on the matches before it"
+    if plan.settings.skip_to is not SkipTo.NEXT_ROW:
+        return f"AFTER MATCH SKIP {plan.settings.skip_to.value} makes a match depend on the matches before it"
     if uses_match_number(plan):
         return "MATCH_NUMBER() counts all matches of a partition"
     if any(one.operation in (START, END) for one in plan.program.instructions):

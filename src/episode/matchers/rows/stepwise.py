@@ -24,7 +24,7 @@ from episode.native.running import compile_program
 from episode.plan.expressions import Condition, Current, Expression, LabelAt, Load, Navigated, Running, walk
 from episode.plan.output import Labels, MeasurePlan
 from episode.plan.pattern import Span
-from episode.plan.rows.conditions import Conjunct
+from episode.plan.rows.conditions import LabelConjunct
 from episode.plan.rows.plan import RowPatternPlan
 from episode.plan.types import decimal_of, is_day_time_interval, is_float, lane_of
 
@@ -163,7 +163,7 @@ UNKNOWN = object()
 class ConjunctReading:
     """The value of a conjunct at a row: True, False or None. values: the values that it read, with their places."""
 
-    conjunct: Conjunct
+    conjunct: LabelConjunct
     holds: bool | None
     values: tuple[tuple[Span, Any], ...]
 
@@ -171,7 +171,9 @@ class ConjunctReading:
 class ConjunctReadings:
     """Attempts of a query whose conditions can be read part by part."""
 
-    def __init__(self, plan: RowPatternPlan, events: EventBatch, conjuncts: Mapping[str, tuple[Conjunct, ...]]) -> None:
+    def __init__(
+        self, plan: RowPatternPlan, events: EventBatch, conjuncts: Mapping[str, tuple[LabelConjunct, ...]]
+    ) -> None:
         self.conjuncts = conjuncts
         self._numbers: dict[Expression, int] = {}
         for expression in _machine_expressions(conjuncts, set(events.table.column_names)):
@@ -185,7 +187,7 @@ class ConjunctReadings:
             for one in self.conjuncts.get(label, ())
         ]
 
-    def _holds(self, conjunct: Conjunct) -> bool | None:
+    def _holds(self, conjunct: LabelConjunct) -> bool | None:
         null, whole, _, _ = self.trial.value(self._numbers[conjunct.holds])
         return None if null else whole != 0
 
@@ -242,7 +244,7 @@ class ConjunctReadings:
         return UNKNOWN
 
 
-def _machine_expressions(conjuncts: Mapping[str, tuple[Conjunct, ...]], columns: set[str]) -> Iterator[Expression]:
+def _machine_expressions(conjuncts: Mapping[str, tuple[LabelConjunct, ...]], columns: set[str]) -> Iterator[Expression]:
     for parts in conjuncts.values():
         for part in parts:
             yield part.holds

@@ -49,7 +49,7 @@ class SituationPatternSpec:
     @property
     def fingerprint(self) -> str:
         plan = self.plan
-        text = plan.source.written(plan.source.span)
+        text = plan.source.text_at(plan.source.span)
         columns = column_types(self.input_schema, self.input_columns)
         return fingerprint(text, plan.detect, plan.time, *plan.keys, *columns)
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Union
 
-from episode.lang.correlation.syntax import Comparison, Correlation, Equality, Operand
+from episode.lang.correlation.syntax import ColumnComparison, Correlation, Equality, Operand
 from episode.plan.correlation.plan import ARCHIVE_PREFIX, LIVE_PREFIX
 from episode.plan.output import MATCH_END, MATCH_START
 
@@ -21,8 +21,8 @@ _MOST_EXACT = 1 << 53
 
 @dataclass(frozen=True)
 class PairTest:
-    """`left sign right`, of numbers or times. A pair is left out where it is certain that this does not hold: where it
-    is false, or a value is null. (Most of what is said of NaN is left to what follows.) text: as written."""
+    """`left sign right`, of numbers or times. A pair is left out if this certainly does not hold: if it is false, or a
+    value is null. (Most conditions on NaN are left to the query around the pair.) text: as written."""
 
     left: Value
     sign: str
@@ -54,7 +54,7 @@ def pair_tests(
     return found
 
 
-def _test(comparison: Comparison, query: Correlation, sides: tuple[PairColumns, PairColumns]) -> PairTest | None:
+def _test(comparison: ColumnComparison, query: Correlation, sides: tuple[PairColumns, PairColumns]) -> PairTest | None:
     if comparison.sign is None:
         return None
     known = [_value(one, query, sides) for one in (comparison.left, comparison.right)]
@@ -76,19 +76,19 @@ def _comparable(left: tuple[Value, str], right: tuple[Value, str]) -> bool:
 
 
 def _value(operand: Operand, query: Correlation, sides: tuple[PairColumns, PairColumns]) -> tuple[Value, str] | None:
-    """What an operand is, and its type; None where it is something else, or may be."""
+    """Return the value of an operand and its type; None if it may be something else than a column or number."""
     if not isinstance(operand, tuple):
         return (operand, "") if abs(operand) < _MOST_EXACT else None
     meant: list[tuple[Value, str] | None] = []
     for number, (prefix, side) in enumerate(zip((LIVE_PREFIX, ARCHIVE_PREFIX), sides, strict=True)):
-        name = named(operand, query, number, side.names)
+        name = pattern_column(operand, query, number, side.names)
         if name is not None:
             value = side.values.get(name)
             meant.append(None if value is None else (prefix + value[0], value[1]))
     return meant[0] if len(meant) == 1 else None
 
 
-def named(path: tuple[str, ...], query: Correlation, number: int, names: Sequence[str]) -> str | None:
+def pattern_column(path: tuple[str, ...], query: Correlation, number: int, names: Sequence[str]) -> str | None:
     """The column of a pattern (0: live, 1: archive) that a path may mean, in lower case; names: of its columns."""
     alias = query.names[number]
     if len(path) > 2 or (len(path) == 2 and (alias is None or path[0].lower() != alias.lower())):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from episode.plan.correlation.inputs import JointInput
-from episode.plan.correlation.plan import CorrelationPlan, Factors, Strategy
+from episode.plan.correlation.plan import CorrelationPlan, CorrelationStrategy, Factors
 from episode.plan.correlation.report import CorrelationReport
 from episode.plan.sections import (
     BAR,
@@ -23,9 +23,9 @@ from episode.plan.sections import (
 )
 
 STRATEGY_WORDS = {
-    Strategy.EAGER: "all matches of both patterns",
-    Strategy.LIVE_FIRST: "matches of the archive that live ones ask for",
-    Strategy.ARCHIVE_FIRST: "live matches that those of the archive ask for",
+    CorrelationStrategy.EAGER: "all matches of both patterns",
+    CorrelationStrategy.LIVE_FIRST: "matches of the archive that live ones ask for",
+    CorrelationStrategy.ARCHIVE_FIRST: "live matches that those of the archive ask for",
 }
 MOST_CHANGES = 12
 
@@ -84,8 +84,8 @@ def correlation_run(texts: Sequence[str]) -> tuple[SectionBlock, ...]:
     reports = [CorrelationReport.from_json(text) for text in texts]
     if not reports:
         return ()
-    rounds = {one: sum(report.rounds.get(one, 0) for report in reports) for one in Strategy}
-    seconds = {one: sum(report.seconds.get(one, 0.0) for report in reports) for one in Strategy}
+    rounds = {one: sum(report.rounds.get(one, 0) for report in reports) for one in CorrelationStrategy}
+    seconds = {one: sum(report.seconds.get(one, 0.0) for report in reports) for one in CorrelationStrategy}
     largest = max(reports, key=lambda one: one.factors.rows)
     estimates = largest.estimates.items()
     spent, rows = largest.actual
@@ -94,7 +94,9 @@ def correlation_run(texts: Sequence[str]) -> tuple[SectionBlock, ...]:
         Table(
             "what the matchers did",
             (Column("strategy"), Column("rounds", NUMBER, ": {} rounds"), Column("time", NUMBER, ", {}")),
-            tuple((one.value, f"{rounds[one]:,}", f"{seconds[one]:.3f} s") for one in Strategy if rounds[one]),
+            tuple(
+                (one.value, f"{rounds[one]:,}", f"{seconds[one]:.3f} s") for one in CorrelationStrategy if rounds[one]
+            ),
         ),
         *_factors(largest.factors),
         Table(

@@ -1,8 +1,7 @@
-"""The events of two correlated patterns as one input: which of their columns are one, by what they are in order.
+"""The events of two correlated patterns as one input: the columns that they share, and its order.
 
-Where both patterns are over one table, by the same time and the same keys, every row is an event of both. Else the rows
-of both tables are one input, each with a number that says whose event it is; a column that only one of them has is null
-in the other's rows.
+If both patterns are over one table, with the same time and the same keys, every row is an event of both. Otherwise the
+rows of both tables are one input, each with the number of its side; a column of one side is null in the other's rows.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ APART = (f"{OWN}live_", f"{OWN}archive_")
 
 @dataclass(frozen=True)
 class SideInput:
-    """What one of the patterns reads. columns: (its own column, the column of the input) for each of its columns.
+    """The input of one of the patterns. columns: (its own column, the column of the input) for each of its columns.
     selections: (SQL over its table, column of the input)."""
 
     columns: tuple[tuple[str, str], ...]
@@ -89,7 +88,7 @@ def joint_input(
     if one_table and same_keys and live.order == archive.order:
         first, second = (_shared_columns(plan, other, prefix) for plan, other, prefix in _each(live, archive))
         return JointInput(first, second, tuple(one for one, _ in keys), live.order, True)
-    return _united(live, archive, keys)
+    return _union_of_tables(live, archive, keys)
 
 
 def _each(live: PatternPlan, archive: PatternPlan) -> tuple[tuple[PatternPlan, PatternPlan, str], ...]:
@@ -107,7 +106,7 @@ def _keys(live: PatternPlan, archive: PatternPlan, equal: tuple[tuple[str, str],
 
 
 def _shared_columns(plan: PatternPlan, other: PatternPlan, prefix: str) -> SideInput:
-    """Columns of a table that both patterns read; those that are computed are told apart where they differ."""
+    """Return the columns of a table that both patterns read; computed columns get distinct names if they differ."""
     derived = {name: sql for sql, name in plan.derived}
     others = {name: sql for sql, name in other.derived}
     columns = {
@@ -118,7 +117,7 @@ def _shared_columns(plan: PatternPlan, other: PatternPlan, prefix: str) -> SideI
     return SideInput(tuple(columns.items()), selections)
 
 
-def _united(live: PatternPlan, archive: PatternPlan, keys: list[tuple[str, str]]) -> JointInput:
+def _union_of_tables(live: PatternPlan, archive: PatternPlan, keys: list[tuple[str, str]]) -> JointInput:
     """Rows of two tables."""
     given: list[dict[str, str]] = [{}, {}]
     names = []

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from episode.errors import EpisodeAnalysisError
 from episode.lang.correlation.syntax import Correlation, Equality
 from episode.lang.syntax import Duration, Source
-from episode.plan.correlation.conditions import PairColumns, PairTest, named
+from episode.plan.correlation.conditions import PairColumns, PairTest, pattern_column
 from episode.plan.correlation.inputs import JointInput
 from episode.plan.correlation.plan import CorrelationPlan
 from episode.plan.event_time import UNBOUNDED, Delays, EventTime, plain_values, widest
@@ -16,7 +16,7 @@ from episode.plan.pattern import PatternPlan
 from episode.plan.schema import OWN, quote
 
 SIDE_COLUMN = f"{OWN}side"
-"""The input column that says whose event a row is."""
+"""The input column with the number of a row's side."""
 
 
 @dataclass(frozen=True)
@@ -160,7 +160,7 @@ def _resolve(query: Correlation, path: tuple[str, ...], sides: tuple[PairSide, P
     """The side and the partition column of it that a name in the condition means, if it means one for sure."""
     meant = []
     for number, side in enumerate(sides):
-        name = named(path, query, number, side.names)
+        name = pattern_column(path, query, number, side.names)
         if name is not None:
             meant.append((number, side.partition_columns.get(name)))
     if len(meant) != 1 or meant[0][1] is None:

@@ -1,4 +1,4 @@
-"""How two patterns are correlated by recency: which is evaluated first, what is remembered, and what it costs."""
+"""The plan of a correlation by recency: which pattern is evaluated first, what is remembered, and what it costs."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from episode.errors import EpisodeAnalysisError
 
 
 OVERHEAD = 1.2
-"""A row that is gathered for a region costs so much more than one that is fed as it comes, until it is measured."""
+"""The cost of a row that is gathered for a region, relative to one that is fed as it comes; used until measured."""
 HELD = 2e-7
-"""Seconds for keeping a row in the recent buffer, and for what a lazy round does besides, until that is measured. A
-cheap pattern costs no more than that for a row: a lazy strategy is not even tried where there is nothing to gain."""
+"""Seconds for keeping a row in the recent buffer and for the other work of a lazy round; used until measured. A cheap
+pattern costs no more than that for a row: then a lazy strategy has nothing to gain and is not tried."""
 
 
 @dataclass(frozen=True)
@@ -49,12 +49,12 @@ class Factors:
         return [one.name for one in fields(Factors)]
 
 
-def cost(strategy: Strategy, factors: Factors, cached: bool) -> float:
+def cost(strategy: CorrelationStrategy, factors: Factors, cached: bool) -> float:
     """Seconds for the rows of the factors: equation 1 without the result cache, 3 and 4 with it."""
     join = factors.pairs * factors.pair
-    if strategy is Strategy.EAGER:
+    if strategy is CorrelationStrategy.EAGER:
         return factors.rows * (factors.live_row + factors.archive_row) + join
-    if strategy is Strategy.LIVE_FIRST:
+    if strategy is CorrelationStrategy.LIVE_FIRST:
         region = factors.live_step if cached else factors.live_region
         first = factors.rows * (factors.live_row + factors.archive_held)
         return first + factors.live_matches * region * factors.archive_asked + join
@@ -63,8 +63,8 @@ def cost(strategy: Strategy, factors: Factors, cached: bool) -> float:
     return first + factors.archive_matches * region * factors.live_asked + join
 
 
-def costs(strategies: list[Strategy], factors: Factors, cached: bool) -> dict[Strategy, float]:
-    """Of all that can be used."""
+def costs(strategies: list[CorrelationStrategy], factors: Factors, cached: bool) -> dict[CorrelationStrategy, float]:
+    """Estimate the cost of every strategy that can be used."""
     return {one: cost(one, factors, cached) for one in strategies}
 
 
@@ -72,8 +72,8 @@ LIVE_PREFIX, ARCHIVE_PREFIX = "__live_", "__archive_"
 """Before the names of columns of a pair: whose they are."""
 
 
-class Strategy(Enum):
-    """Which matches are computed (PCQ, sections 3.2, 3.3 and 4.4).
+class CorrelationStrategy(Enum):
+    """The matches that are computed (PCQ, sections 3.2, 3.3 and 4.4).
 
     EAGER: all of both patterns. LIVE_FIRST: all live ones, and those of the archive that they ask for. ARCHIVE_FIRST:
     all of the archive, and the live ones that they ask for.
@@ -86,15 +86,15 @@ class Strategy(Enum):
 
 @dataclass(frozen=True)
 class CorrelationPlan:
-    """What the user asks of the evaluation. The rows of the result are the same for all of them.
+    """The user's settings of the evaluation. The rows of the result are the same for all of them.
 
     strategy: None: chosen by cost while running, between rounds. result_cache: are matches of the pattern that is
     evaluated second remembered for further matches of the first (PCQ, section 4.3)? Without it each match has its
-    region computed from scratch. recent_buffer: rows of a key that the recent buffer holds (section 4.2); None: as many
-    as the recency needs. ordered: do the pairs of a key come in order of their start, then of their end?
+    region computed from scratch. recent_buffer: rows of a key that the recent buffer holds (section 4.2); None: the
+    number that the recency needs. ordered: do the pairs of a key come in order of their start, then of their end?
     """
 
-    strategy: Strategy | None = None
+    strategy: CorrelationStrategy | None = None
     result_cache: bool = True
     recent_buffer: int | None = None
     ordered: bool = False

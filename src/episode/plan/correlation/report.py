@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from episode.plan.correlation.plan import Factors, Strategy
+from episode.plan.correlation.plan import CorrelationStrategy, Factors
 from episode.plan.pattern import CarriedReport
 
 
@@ -13,8 +13,8 @@ class Change:
     """A strategy taken in place of another one. round: after which. before, after: estimated costs of both."""
 
     round: int
-    old: Strategy
-    new: Strategy
+    old: CorrelationStrategy
+    new: CorrelationStrategy
     before: float
     after: float
 
@@ -28,11 +28,11 @@ class CorrelationReport(CarriedReport):
     buffered, cached: the most rows in the recent buffer, and matches kept, after a round. read: rows from the archive.
     """
 
-    strategy: Strategy
-    rounds: dict[Strategy, int]
-    seconds: dict[Strategy, float]
+    strategy: CorrelationStrategy
+    rounds: dict[CorrelationStrategy, int]
+    seconds: dict[CorrelationStrategy, float]
     factors: Factors
-    estimates: dict[Strategy, float]
+    estimates: dict[CorrelationStrategy, float]
     actual: tuple[float, int]
     buffered: int
     cached: int

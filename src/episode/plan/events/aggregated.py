@@ -27,12 +27,19 @@ from episode.lang.events.syntax import (
 from episode.lang.syntax import ReturnItem, Span
 from episode.plan.compilable import to_float
 from episode.plan.event_time import Delays, EventTime, in_units_of_time
-from episode.plan.events.aggregated_conditions import FirstTest, Link, LinkTest, Place, Tested, related_tests
+from episode.plan.events.aggregated_conditions import (
+    AlternativeTests,
+    FirstTest,
+    Link,
+    LinkTest,
+    TrendPlace,
+    related_tests,
+)
 from episode.plan.events.automaton import Loop, Step, Take, linear, variables_in
-from episode.plan.events.binding import BoundQuery, check_size, members, pull_local
+from episode.plan.events.binding import BoundEventQuery, check_size, members, pull_local
 from episode.plan.events.classes import EventClasses
 from episode.plan.events.conditions import conjunct_of, same_attributes
-from episode.plan.events.counting import Collapsed
+from episode.plan.events.counting import CollapseOptions
 from episode.plan.events.postponed import RUNS
 from episode.plan.events.returns import EventTimes
 from episode.plan.events.tree import simplify
@@ -89,7 +96,7 @@ class Alternative:
 
     starts, ends: places of the first and of the last event."""
 
-    places: tuple[Place, ...]
+    places: tuple[TrendPlace, ...]
     links: tuple[Link, ...]
     starts: tuple[int, ...]
     ends: tuple[int, ...]
@@ -117,7 +124,7 @@ class AggregatedPlan(PatternPlan):
 
     @property
     def values(self) -> dict[OverMatches, str]:
-        """What the matcher delivers, with the names of its columns."""
+        """Return the values that the matcher delivers, with the names of its columns."""
         return cast("dict[OverMatches, str]", self.measures.atoms)
 
     @property
@@ -184,7 +191,7 @@ def plan_aggregated(
     """Bind a query with AGGREGATE to its input, check it, classify its conditions."""
     _check_pattern(query, times, strategy)
     try:
-        return _Planner(query, classes, times, keys, strategy, doubles).aggregated()
+        return _Planner(query, classes, times, keys, strategy, doubles).plan()
     except RecursionError:
         message = "The pattern or the expressions of this query are nested too deeply."
         hint = "Compute parts of the expressions as columns first."
@@ -192,7 +199,7 @@ def plan_aggregated(
 
 
 def _check_pattern(query: EventQuery, times: EventTimes, option: Strategy | None) -> None:
-    """What has no evaluation without enumeration."""
+    """Refuse patterns that cannot be aggregated without enumerating their matches."""
     strategy = query.strategy or option or Strategy.ANY
     source = query.source
     if strategy is not Strategy.ANY:
@@ -217,7 +224,7 @@ def _check_pattern(query: EventQuery, times: EventTimes, option: Strategy | None
         )
 
 
-class _Planner(BoundQuery):
+class _Planner(BoundEventQuery):
     def __init__(
         self,
         query: EventQuery,
@@ -227,13 +234,13 @@ class _Planner(BoundQuery):
         strategy: Strategy | None,
         doubles: bool,
     ) -> None:
-        super().__init__(query, classes, times, keys, strategy, RUNS, Collapsed())
+        super().__init__(query, classes, times, keys, strategy, RUNS, CollapseOptions())
         assert query.aggregate is not None
         self.clause: MatchAggregates = query.aggregate
         self.doubles = doubles
         self.atoms: dict[OverMatches, str] = {}
 
-    def aggregated(self) -> AggregatedPlan:
+    def plan(self) -> AggregatedPlan:
         query = self.query
         check_size(self)
         self.classes.check()
@@ -250,7 +257,9 @@ class _Planner(BoundQuery):
         groups = linear(query, rewriting.pattern, together=False)
         alternatives = [self._alternative(steps) for group in groups for steps in group]
         tested = related_tests(query, self.scalars, related, [alternative.places for alternative in alternatives])
-        alternatives = [_tested(alternative, tests) for alternative, tests in zip(alternatives, tested, strict=True)]
+        alternatives = [
+            _with_tests(alternative, tests) for alternative, tests in zip(alternatives, tested, strict=True)
+        ]
         grouped = tuple(self._group(attribute, (*given, *equal), alternatives) for attribute in self.clause.group_by)
         keyed = tuple(group.column for group in grouped if group.of is GroupedBy.KEY and group.column in equal)
         keys = (*given, *dict.fromkeys(keyed))
@@ -424,9 +433,9 @@ class _Planner(BoundQuery):
         ends = [len(places) - 1 - at for at in _until_certain(places[::-1])]
         return Alternative(tuple(places), tuple(links), tuple(starts), tuple(sorted(ends)), ())
 
-    def _places(self, step: Step) -> list[Place]:
+    def _places(self, step: Step) -> list[TrendPlace]:
         if isinstance(step, Take):
-            return [Place(step.variable)]
+            return [TrendPlace(step.variable)]
         only = step.only if isinstance(step, Loop) else None
         if not isinstance(step, Loop) or only is None:
             raise self._fail(
@@ -437,9 +446,9 @@ class _Planner(BoundQuery):
             )
         name = only.variable
         if step.minimum == 0:
-            return [Place(name, True, True)]
-        last = Place(name, step.maximum is None)
-        return [*[Place(name)] * (step.minimum - 1), last]
+            return [TrendPlace(name, True, True)]
+        last = TrendPlace(name, step.maximum is None)
+        return [*[TrendPlace(name)] * (step.minimum - 1), last]
 
     def _closure_span(self, step: Step) -> Span:
         names = set(variables_in((step,)))
@@ -451,12 +460,12 @@ class _Planner(BoundQuery):
         return self.query.source.pattern
 
 
-def _tested(alternative: Alternative, tested: Tested) -> Alternative:
+def _with_tests(alternative: Alternative, tested: AlternativeTests) -> Alternative:
     links = tuple(replace(one, tests=tested.links.get((one.source, one.target), ())) for one in alternative.links)
     return replace(alternative, links=links, first_tests=tested.first)
 
 
-def _until_certain(places: list[Place]) -> list[int]:
+def _until_certain(places: list[TrendPlace]) -> list[int]:
     """Places up to the first that is not optional."""
     found = []
     for at, place in enumerate(places):

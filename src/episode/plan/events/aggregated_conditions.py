@@ -1,8 +1,8 @@
-"""Which conditions dynamic programming over events can follow, and where in a match each of them is tested.
+"""Conditions that dynamic programming over events can evaluate, and the places in a match at which they are tested.
 
-Besides conditions on one event: comparisons of an event with the one before it in the match (a link), and with the
-first event. A value is kept for each event, not for each choice of events before it; so what depends on more than the
-neighbour or the start is refused, with the reason.
+In addition to conditions on one event: comparisons of an event with the one before it in the match (a link), and with
+the first event. A value is kept for each event, not for each choice of events before it; so a condition that depends on
+more than the neighbour or the start is refused, with the reason.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ WHAT_MAY = (
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where one event of a match stands; repeats: or several in a row; optional: or none."""
+class TrendPlace:
+    """A place of a match, with one event; repeats: or several in a row; optional: or none."""
 
     variable: str
     repeats: bool = False
@@ -44,7 +44,7 @@ class Place:
 
 @dataclass(frozen=True)
 class LinkTest:
-    """`current operation other`, of the event that comes next and of the one before it; both as of their own rows."""
+    """`current operation other`, of an event and the one before it in the match, each an expression of its row."""
 
     operation: str
     current: Expression
@@ -69,21 +69,21 @@ class Link:
 
 
 @dataclass
-class Tested:
-    """Where conditions are tested in one alternative."""
+class AlternativeTests:
+    """The conditions of one alternative, by the place at which they are tested."""
 
     links: dict[tuple[int, int], tuple[LinkTest, ...]] = field(default_factory=dict)
     first: tuple[FirstTest, ...] = ()
 
 
 def related_tests(
-    query: EventQuery, scalars: EventScalars, related: list[Conjunct], alternatives: list[tuple[Place, ...]]
-) -> list[Tested]:
+    query: EventQuery, scalars: EventScalars, related: list[Conjunct], alternatives: list[tuple[TrendPlace, ...]]
+) -> list[AlternativeTests]:
     """The conditions that relate events, for each alternative; what an alternative does not mention rests there."""
     found = []
     for places in alternatives:
         names = {place.variable for place in places}
-        tested = Tested()
+        tested = AlternativeTests()
         for conjunct in related:
             if conjunct.variables <= names:
                 _Conjunct(query, scalars, conjunct, places, tested).place()
@@ -92,15 +92,15 @@ def related_tests(
 
 
 class _Conjunct:
-    """One condition on its way to where it is tested."""
+    """One condition, to be assigned to the places at which it is tested."""
 
     def __init__(
         self,
         query: EventQuery,
         scalars: EventScalars,
         conjunct: Conjunct,
-        places: tuple[Place, ...],
-        tested: Tested,
+        places: tuple[TrendPlace, ...],
+        tested: AlternativeTests,
     ) -> None:
         self.query = query
         self.scalars = scalars
@@ -114,15 +114,15 @@ class _Conjunct:
             self.last[place.variable] = at
 
     def place(self) -> None:
-        """Note where the condition is tested, or say why it cannot be."""
+        """Assign the condition to its places, or raise an error with the reason why it cannot be tested."""
         conjunct = self.conjunct
         if len(conjunct.variables) == 1 and self._is_record():
             return
         self._refuse_aggregates()
         if conjunct.back > 1:
-            raise self._refused(f"looks back {conjunct.back} events; a value is kept for each event, not for more")
+            raise self._error(f"looks back {conjunct.back} events; a value is kept for each event, not for more")
         if len(conjunct.variables) > 2:
-            raise self._refused("relates more than two events")
+            raise self._error("relates more than two events")
         if len(conjunct.variables) == 1:
             (name,) = conjunct.variables
             self._of_one(name)
@@ -130,7 +130,7 @@ class _Conjunct:
             self._of_two()
 
     def _is_record(self) -> bool:
-        """`b[i].x > max(b[..i-1].x)` says the same as `b[i].x > b[i-1].x`."""
+        """Is it `b[i].x > max(b[..i-1].x)`, which is equivalent to `b[i].x > b[i-1].x`?"""
         (name,) = self.conjunct.variables
         if self.conjunct.iterated is None or self.conjunct.whole:
             return False
@@ -147,12 +147,12 @@ class _Conjunct:
             if isinstance(atom, EventAggregate):
                 covered = "all events" if atom.reach is Reach.ALL else "all earlier events"
                 name = atom.variable.split(MARK)[0]
-                raise self._refused(f"depends on {covered} chosen for {name}, and there are as many values as choices")
+                raise self._error(f"depends on {covered} chosen for {name}, and there are as many values as choices")
 
     def _of_one(self, name: str) -> None:
         indexes = {atom.index for atom in all_atoms(self.conjunct.scalar) if isinstance(atom, EventColumn)}
         if self.conjunct.back != 1 or not indexes <= {Index.EACH, Index.PLAIN, Index.BACK}:
-            raise self._refused(f"relates events of {name.split(MARK)[0]} that are no neighbours")
+            raise self._error(f"relates events of {name.split(MARK)[0]} that are no neighbours")
         self._add_neighbours(name, self._comparisons(name, Navigated(frozenset((name,)), False, 1, 0)))
 
     def _add_neighbours(self, name: str, tests: list[LinkTest]) -> None:
@@ -177,7 +177,7 @@ class _Conjunct:
         source, target = self.last[one], self.first[other]
         if target != source + 1 or not self._is_neighbourly(indexed, one, other):
             names = " and ".join(name.split(MARK)[0] for name in (one, other))
-            raise self._refused(f"relates {names}, which are not neighbours, and neither of them is the first event")
+            raise self._error(f"relates {names}, which are not neighbours, and neither of them is the first event")
         at_source = Navigated(frozenset((one,)), False, 0, 0)
         tests = self._comparisons(other, at_source)
         self._add(source, target, tests)
@@ -203,13 +203,13 @@ class _Conjunct:
         """The condition as comparisons of a value of the current event with one of the event before."""
         expression = self.scalars.compile(self.conjunct.scalar, current)
         if expression is None:
-            raise self._refused("is evaluated on finished matches only")
+            raise self._error("is evaluated on finished matches only")
         head = Navigated(frozenset((current,)), True, 0, 0)
         return [self._comparison(part, (Current(0), head), before) for part in conjuncts(expression)]
 
     def _comparison(self, part: Expression, current: tuple[Current | Navigated, ...], before: Navigated) -> LinkTest:
         if not is_comparison(part):
-            raise self._refused("is no comparison of a value of one event with a value of another")
+            raise self._error("is no comparison of a value of one event with a value of another")
         assert isinstance(part, Apply)
         left, right = part.operands
         operation = part.operation
@@ -217,13 +217,13 @@ class _Conjunct:
             return LinkTest(operation, at_current_row(left), at_current_row(right), self.conjunct.text)
         if _at(right) in current and _at(left) == before:
             return LinkTest(MIRRORED[operation], at_current_row(right), at_current_row(left), self.conjunct.text)
-        raise self._refused("is no comparison of a value of one event with a value of another")
+        raise self._error("is no comparison of a value of one event with a value of another")
 
     def _add(self, source: int, target: int, tests: list[LinkTest]) -> None:
         known = self.tested.links.get((source, target), ())
         self.tested.links[(source, target)] = (*known, *tests)
 
-    def _refused(self, why: str) -> EpisodeError:
+    def _error(self, why: str) -> EpisodeError:
         text = " ".join(self.conjunct.text.split())
         return self.query.source.error(
             EpisodeUnsupportedError,

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from episode.plan.events.classes import EventClasses
 
 
-# One name per place: a variable that stands in several alternatives becomes several, and what is said of it is said of
-# each of them (a condition on an event that is not there rests).
+# One name per place: a variable of several alternatives becomes several variables, and its conditions apply to each of
+# them (a condition on an absent event does not apply).
 
 
 MARK = "@"
@@ -46,7 +46,7 @@ def are_copies(one: str, other: str) -> bool:
 
 
 def with_groups_between_places(pattern: EventPattern) -> EventPattern:
-    """`A; (B | C*); D` → `(A; B; D) | (A; C*; D)`: a group alone is no place."""
+    """Rewrite `A; (B | C*); D` → `(A; B; D) | (A; C*; D)`: a group alone is not a place."""
     if isinstance(pattern, (EventClass, Negation, Closure)):
         return pattern
     pattern = replace(pattern, parts=tuple(with_groups_between_places(part) for part in pattern.parts))
@@ -71,10 +71,10 @@ def _has_no_place(pattern: EventPattern) -> bool:
 
 
 def with_first_events(pattern: EventPattern) -> tuple[EventPattern, frozenset[str]]:
-    """`A+` alone → `A; A*`, of one variable: a group's first event is a place, and the group is what comes after it.
+    """Rewrite `A+` alone → `A; A*`, of one variable: a group's first event is a place, and the group follows it.
     `(A | B)+` → `(A | B); (A | B)*`.
 
-    Also where it is an alternative of a union. Returns the variables of such groups, too."""
+    Alternatives of a union are rewritten likewise. Return the pattern and the variables of such groups."""
     if isinstance(pattern, Disjunction):
         parts = [with_first_events(part) for part in pattern.parts]
         names = frozenset[str]().union(*(found for _, found in parts))
@@ -87,7 +87,7 @@ def with_first_events(pattern: EventPattern) -> tuple[EventPattern, frozenset[st
 
 
 def first_places(pattern: EventPattern, alone: frozenset[str]) -> list[tuple[str, ...]]:
-    """The variables of the first events of groups that stand alone, of those of several alternatives."""
+    """Return the variables of the first events of groups that are a whole alternative and have alternatives."""
     return [
         tuple(one.variable for one in classes_of(node.parts[0]))
         for node in nodes_of(pattern)
@@ -154,19 +154,19 @@ def _each_way(scalar: Scalar, mapping: dict[str, tuple[str, ...]]) -> list[Scala
     """The condition for every choice of new names."""
     mentioned = sorted({atom.variable for atom in event_atoms(scalar)} & mapping.keys())
     return [
-        renamed(scalar, dict(zip(mentioned, choice, strict=True)))
+        rename_variables(scalar, dict(zip(mentioned, choice, strict=True)))
         for choice in product(*(mapping[name] for name in mentioned))
     ]
 
 
-def renamed(scalar: Scalar, names: dict[str, str]) -> Scalar:
+def rename_variables(scalar: Scalar, names: dict[str, str]) -> Scalar:
     """The scalar about other variables."""
     if not names:
         return scalar
 
     def atom(one: EventAtom) -> EventAtom:
         if isinstance(one, EventAggregate):
-            arguments = tuple(renamed(argument, names) for argument in one.arguments)
+            arguments = tuple(rename_variables(argument, names) for argument in one.arguments)
             return replace(one, variable=names.get(one.variable, one.variable), arguments=arguments)
         return replace(one, variable=names.get(one.variable, one.variable))
 
@@ -183,28 +183,28 @@ def with_united_classes(pattern: EventPattern, classes: EventClasses, strategy: 
     which take an event once. A closure of a closure is one, `(B+)*` → `B*`, unless rounds are counted.
     """
 
-    def united(part: EventPattern, inside: bool, once: bool) -> EventPattern:
+    def unite(part: EventPattern, inside: bool, once: bool) -> EventPattern:
         if isinstance(part, EventClass):
             return part
         if isinstance(part, Closure):
             once = part.groups and strategy is Strategy.ANY and is_of_classes(part.part)
-            inner = united(part.part, True, once)
+            inner = unite(part.part, True, once)
             if isinstance(inner, Closure) and inner.groups == part.groups and inner.count is None is part.count:
                 return replace(inner, minimum=part.minimum, span=part.span)
             return replace(part, part=inner)
         if isinstance(part, Negation):
-            return replace(part, part=united(part.part, False, False))
-        parts = tuple(united(one, inside, once) for one in part.parts)
+            return replace(part, part=unite(part.part, False, False))
+        parts = tuple(unite(one, inside, once) for one in part.parts)
         if inside and isinstance(part, Disjunction):
-            parts = _joined(parts, classes, once)
+            parts = _merge_classes(parts, classes, once)
             if len(parts) == 1:
                 return parts[0]
         return replace(part, parts=parts)
 
-    return united(pattern, False, False)
+    return unite(pattern, False, False)
 
 
-def _joined(parts: tuple[EventPattern, ...], classes: EventClasses, once: bool) -> tuple[EventPattern, ...]:
+def _merge_classes(parts: tuple[EventPattern, ...], classes: EventClasses, once: bool) -> tuple[EventPattern, ...]:
     flat = [one for part in parts for one in (part.parts if isinstance(part, Disjunction) else (part,))]
     out: dict[object, EventPattern] = {}
     for number, part in enumerate(flat):
@@ -239,7 +239,7 @@ def _all_hold(conditions: list[Expression]) -> Expression:
     return conditions[0] if len(conditions) == 1 else Apply("and", tuple(conditions), "boolean")
 
 
-# Closures of alternatives: which events say that a closure is part of a match, though it may have none itself.
+# Closures of alternatives: the events that show that a closure is part of a match, though it may have none itself.
 
 
 @dataclass(frozen=True)
@@ -251,9 +251,9 @@ class Presence:
 
 
 def presences(pattern: EventPattern) -> dict[str, Presence]:
-    """Of closures that not every match has, by their variables, as they are and as the user calls them.
+    """Return the presences of closures that not every match has, by their variables, renamed and as written.
 
-    What stands in an alternative that was not taken is null, and conditions on it rest.
+    Values of an alternative that was not taken are null, and conditions on them do not apply.
     """
     found = dict(_presences(pattern, None))
     sure = {name for name, presence in found.items() if presence is None}

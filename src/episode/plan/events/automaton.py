@@ -41,7 +41,7 @@ class Loop:
 
     @property
     def only(self) -> Take | None:
-        """What it repeats, if that is a single event."""
+        """Return the repeated step, if it is a single event."""
         steps = self.bodies[0] if len(self.bodies) == 1 else ()
         return steps[0] if len(steps) == 1 and isinstance(steps[0], Take) else None
 
@@ -67,9 +67,9 @@ Alternatives = list[tuple[Step, ...]]
 def linear(query: EventQuery, pattern: EventPattern, together: bool) -> list[Alternatives]:
     """The alternatives of a pattern, in groups that one run follows.
 
-    together: all alternatives inside a sequence (skip-till-next-match); else each is a group of its own.
+    together: all alternatives inside a sequence are one group (skip-till-next-match); else each is one.
     """
-    groups = [_Linear(query).alternatives(part) for part in _united(pattern)]
+    groups = [_Linear(query).alternatives(part) for part in _alternatives_of(pattern)]
     count = sum(len(group) for group in groups)
     if count > MOST_ALTERNATIVES:
         raise _too_many(query, count)
@@ -78,10 +78,10 @@ def linear(query: EventQuery, pattern: EventPattern, together: bool) -> list[Alt
     return groups if together else [[steps] for group in groups for steps in group]
 
 
-def _united(pattern: EventPattern) -> list[EventPattern]:
+def _alternatives_of(pattern: EventPattern) -> list[EventPattern]:
     """The parts of a union of whole patterns."""
     if isinstance(pattern, Disjunction):
-        return [one for part in pattern.parts for one in _united(part)]
+        return [one for part in pattern.parts for one in _alternatives_of(part)]
     return [pattern]
 
 
@@ -135,7 +135,7 @@ class _Linear:
         return [tuple(step for part in choice for step in part) for choice in product(*choices)]
 
     def _nots(self, negation: Negation) -> Iterator[Not]:
-        """A negated choice is none of its alternatives. What may be empty forbids its events all the same."""
+        """Yield a negation for each alternative of a negated choice. Optional parts also forbid their events."""
         for steps in self.alternatives(negation.part):
             yield from (Not(way, tuple(variables_in(steps))) for way in with_an_event(steps))
 
@@ -175,7 +175,7 @@ def variables_in(steps: tuple[Step, ...]) -> list[str]:
 
 
 def nots_in(steps: tuple[Step, ...]) -> list[Not]:
-    """Negations of steps, inside loops too."""
+    """Return the negations of steps, also inside loops."""
     found: list[Not] = []
     for step in steps:
         if isinstance(step, Not):
@@ -209,8 +209,8 @@ def is_linear(pattern: EventPattern) -> bool:
 
 # The automaton of an event pattern: for contiguity, skip-till-next-match, and closures that choose their events.
 #
-# States and transitions, the conditions that they test, and the negations; `states` makes them of a pattern. A negated
-# pattern of more than one event has states of its own, which no run of the pattern reaches.
+# States and transitions, the conditions that they test, and the negations; `states` builds them from a pattern. A
+# negated pattern of more than one event has its own states, which no run of the pattern reaches.
 
 
 MIDDLE, FIRST, LAST = "between", "first", "last"
@@ -243,8 +243,8 @@ class Transition:
 
 @dataclass(frozen=True)
 class NegationPlan:
-    """No event of a variable for which all checks hold; or, where there is a `start`, no way from that state to an
-    accepting one, over events of the variables."""
+    """No event of a variable for which all checks hold; or, with a `start`, no way from that state to an accepting one,
+    over events of the variables."""
 
     variables: tuple[str, ...]
     checks: tuple[int, ...]
@@ -273,13 +273,13 @@ class AutomatonPlan:
 
     @property
     def looks_before(self) -> bool:
-        """Does a negation stand before the first event, in some way through the pattern?"""
+        """Does a negation precede the first event, in some way through the pattern?"""
         first = any(negation.place == FIRST for negation in self.negations)
         return first or any(one.crosses for one in self.transitions if one.source in self.starts)
 
     @property
     def longest(self) -> int | None:
-        """The most events that a match can have; None: there is no limit."""
+        """Return the greatest number of events of a match; None for no limit."""
         following: dict[int, set[int]] = {}
         for one in self.transitions:
             following.setdefault(one.source, set()).add(one.target)
@@ -298,10 +298,10 @@ Compile = Callable[[Conjunct, "str | None"], Expression]
 
 @dataclass
 class AutomatonParts:
-    """An automaton while it is made.
+    """An automaton under construction.
 
     shared: numbers of states and negations, by the group, the steps that lead there and what distinguishes them.
-    same: what [attr] demands of an event, where it is no partition key.
+    same: the conditions of [attr] on an event, if it is not a partition key.
     """
 
     query: EventQuery

@@ -1,8 +1,7 @@
 """A query bound to its input: variables with unique names, the schema, how columns and conditions are compiled.
 
-Planning goes step by step over one `BoundQuery`: steps may add keys (columns that are equal in all events), derived
-columns that Spark computes, and notes for `explain`. `plan` makes the plan of matches of it, `aggregated` that of
-aggregates over all matches.
+The steps of planning share one `BoundEventQuery`: they may add keys (columns that are equal in all events), derived
+columns that Spark computes, and notes for `explain`. `plan` then plans matches, `aggregated` aggregates over matches.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ from episode.plan.types import is_event_time
 
 if TYPE_CHECKING:
     from episode.plan.events.conditions import Conjunct
-    from episode.plan.events.counting import Collapsed
+    from episode.plan.events.counting import CollapseOptions
     from episode.plan.events.imprecise import ImprecisePlan
     from episode.plan.events.returns import EventTimes
     from episode.plan.events.tree import Node
@@ -56,7 +55,7 @@ if TYPE_CHECKING:
 MOST_VARIABLES = 63
 
 
-def check_size(bound: BoundQuery) -> None:
+def check_size(bound: BoundEventQuery) -> None:
     """A row's qualifications are the bits of one integer."""
     if len(bound.variables) > MOST_VARIABLES:
         message = f"The pattern has {len(bound.variables)} variables; at most {MOST_VARIABLES} are supported."
@@ -65,8 +64,8 @@ def check_size(bound: BoundQuery) -> None:
         )
 
 
-def check_closure(bound: BoundQuery) -> None:
-    """How closures are evaluated can be said where SEQ has one."""
+def check_closure(bound: BoundEventQuery) -> None:
+    """Refuse an evaluation of closures (`closure=`) for patterns without closures of SEQ."""
     if bound.closure != AUTO and not chooses(bound.query.pattern):
         raise bound.query.source.error(
             EpisodeAnalysisError,
@@ -76,7 +75,7 @@ def check_closure(bound: BoundQuery) -> None:
         )
 
 
-def check_conjuncts(bound: BoundQuery, conjuncts: list[Conjunct]) -> None:
+def check_conjuncts(bound: BoundEventQuery, conjuncts: list[Conjunct]) -> None:
     """A negated event is related to single events, or to a closure as a whole."""
     for conjunct in conjuncts:
         negated = conjunct.variables & bound.negated
@@ -89,8 +88,8 @@ def check_conjuncts(bound: BoundQuery, conjuncts: list[Conjunct]) -> None:
             )
 
 
-def check_tree(bound: BoundQuery, tree: Node) -> None:
-    """Groups stand apart where events last, and beside a conjunction only if classes exclude each other."""
+def check_tree(bound: BoundEventQuery, tree: Node) -> None:
+    """Refuse neighbouring groups of events that last, and groups next to a conjunction unless classes are exclusive."""
     if bound.times.start is not None and _has_neighbours(tree):
         raise bound.query.source.error(
             EpisodeUnsupportedError,
@@ -118,7 +117,7 @@ def _has_conjunction(node: Node) -> bool:
 
 
 def _has_neighbours(node: Node) -> bool:
-    """Do two groups stand side by side?"""
+    """Are two groups neighbours?"""
     if isinstance(node, Leaf):
         return False
     if isinstance(node, InSequence) and any(sum(isinstance(one, Group) for one in gap) > 1 for gap in node.gaps):
@@ -126,12 +125,12 @@ def _has_neighbours(node: Node) -> bool:
     return any(_has_neighbours(part) for part in (node.places if isinstance(node, InSequence) else node.parts))
 
 
-class BoundQuery:
-    """What all steps of planning read.
+class BoundEventQuery:
+    """A query with its input, shared by all steps of planning.
 
-    variables: all of them, negated ones too. closures, negated: those inside a closure, or a negation. alone: closures
-    that are a whole alternative. renamed: the unique names of a variable that stands in several alternatives. keys: the
-    partition, to which steps add.
+    variables: all of them, also negated ones. closures, negated: those inside a closure, or a negation. alone: closures
+    that are a whole alternative. renamed: the unique names of a variable of several alternatives. keys: the partition,
+    to which steps add.
     """
 
     def __init__(
@@ -142,7 +141,7 @@ class BoundQuery:
         keys: tuple[str, ...],
         strategy: Strategy | None,
         closure: str,
-        collapsed: Collapsed,
+        collapsed: CollapseOptions,
     ) -> None:
         self.collapsed = replace(collapsed, asked=collapsed.asked or query.collapsed is not None)
         self.closure = closure
@@ -154,7 +153,7 @@ class BoundQuery:
             check_imprecise(query, self.strategy)
             self.imprecise = plan_imprecise(query, classes.schema)
             check_results(query, closure != AUTO, self.collapsed.asked)
-        if self.strategy is not Strategy.NEXT:  # there are no groups, and alternatives have a run in common
+        if self.strategy is not Strategy.NEXT:  # which has no groups, and one run for all alternatives
             query = replace(query, pattern=with_groups_between_places(query.pattern))
         query = replace(query, pattern=with_united_classes(query.pattern, classes, self.strategy))
         check_repeated_variables(query)
@@ -173,8 +172,8 @@ class BoundQuery:
         self.derived = DerivedColumns(self.schema)
         self.variables = tuple(every)
         self.rows = RowLocalScalars(query.source, self.schema, self.derived)
-        self.closures = frozenset(_listed(query.pattern, False))
-        self.negated = frozenset(_negated(query.pattern))
+        self.closures = frozenset(_closure_variables(query.pattern, False))
+        self.negated = frozenset(_negated_variables(query.pattern))
         self.scalars = EventScalars(classes, self.rows, self.closures)
         self.notes: list[str] = []
 
@@ -208,7 +207,7 @@ class BoundQuery:
         assert isinstance(load, Load)
         return load.column
 
-    def compiled(self, conjunct: Conjunct, current: str | None) -> Expression | None:
+    def compile_conjunct(self, conjunct: Conjunct, current: str | None) -> Expression | None:
         return self.scalars.compile(conjunct.scalar, current)
 
     def within(self) -> int | None:
@@ -248,7 +247,7 @@ def _strategy(query: EventQuery, option: Strategy | None) -> Strategy:
 
 
 def _check_alone(query: EventQuery, alone: frozenset[str]) -> None:
-    """A closure that stands alone has its variable for itself."""
+    """Refuse a closure that is a whole alternative if another part has its variable."""
     for name in sorted(alone):
         places = [one for one in classes_of(query.pattern) if one.variable == name]
         if len(places) > 1:
@@ -260,43 +259,45 @@ def _check_alone(query: EventQuery, alone: frozenset[str]) -> None:
             )
 
 
-def _listed(pattern: EventPattern, inside: bool) -> list[str]:
+def _closure_variables(pattern: EventPattern, inside: bool) -> list[str]:
     """Variables of closures. Of a negation inside a closure, one event is meant. inside: of a closure."""
     if isinstance(pattern, EventClass):
         return [pattern.variable] if inside else []
     if isinstance(pattern, (Closure, Negation)):
-        return _listed(pattern.part, isinstance(pattern, Closure))
-    return [name for part in pattern.parts for name in _listed(part, inside)]
+        return _closure_variables(pattern.part, isinstance(pattern, Closure))
+    return [name for part in pattern.parts for name in _closure_variables(part, inside)]
 
 
-def _negated(pattern: EventPattern) -> list[str]:
+def _negated_variables(pattern: EventPattern) -> list[str]:
     """Variables inside negations."""
     if isinstance(pattern, Negation):
         return [one.variable for one in classes_of(pattern)]
-    return [name for part in children(pattern) for name in _negated(part)]
+    return [name for part in children(pattern) for name in _negated_variables(part)]
 
 
 # ---- what an event must satisfy by itself, by variable: its class, and conditions on it alone ----------
 
 
-def members(bound: BoundQuery) -> dict[str, list[Expression]]:
-    """What makes an event one of the class of each variable."""
+def members(bound: BoundEventQuery) -> dict[str, list[Expression]]:
+    """Return the conditions that make an event one of the class of each variable."""
     found = {name: bound.classes.member(name) for name in bound.variables}
     return {name: [] if member is None else [member] for name, member in found.items()}
 
 
-def pull_local(bound: BoundQuery, conditions: list[Conjunct], local: dict[str, list[Expression]]) -> list[Conjunct]:
+def pull_local(
+    bound: BoundEventQuery, conditions: list[Conjunct], local: dict[str, list[Expression]]
+) -> list[Conjunct]:
     """Conditions on one event go to its row, conditions on none to every row; the others are returned."""
     related = []
     for conjunct in conditions:
         if len(conjunct.variables) == 1 and not conjunct.whole and conjunct.back == 0:
             (name,) = conjunct.variables
-            expression = bound.compiled(conjunct, name)
+            expression = bound.compile_conjunct(conjunct, name)
             if expression is not None and not any(_relates_events(node) for node in walk(expression)):
                 local[name] += conjuncts(expression)
                 continue
         if not conjunct.variables:
-            expression = bound.compiled(conjunct, None)
+            expression = bound.compile_conjunct(conjunct, None)
             if expression is not None:
                 for name in bound.positives:
                     local[name].append(expression)

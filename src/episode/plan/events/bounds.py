@@ -2,9 +2,9 @@
 
 `sum(b[].x) > c.y` can no longer hold when the sum so far and all that is left to choose from come to no more than c.y;
 and it holds for every choice that begins like this one when the sum so far is greater and nothing below zero is left.
-So a comparison is of sums of parts (with + and -, and constant factors), of which each is a term, something of the
-closure whose least and greatest value are known from the events to choose from, or depends on single events alone,
-which one intermediate match has fixed. Of an OR one branch must hold.
+So a comparison is of sums (with + and -, and constant factors). A summand is a value of the closure, whose least and
+greatest value are known from the events to choose from, or a value of single events, which an intermediate match has
+fixed. Of an OR one branch must hold.
 
 Conditions on b[i] are decided for each event by itself, whatever is chosen of the events before it.
 """
@@ -40,109 +40,109 @@ NO_LIMIT = float("inf")
 
 
 @dataclass(frozen=True)
-class Term:
-    """What a choice of events comes to: an aggregate, a value of the first or last event, or of the one before b[i]; or
-    a value of b[i] itself, where it is a load at the current row."""
+class ClosureValue:
+    """A value that depends on the chosen events: an aggregate, a value of the first or last event, or of the one before
+    b[i]; or a value of b[i] itself, if it is a load at the current row."""
 
     variable: str
     of: Running | Load
 
 
 @dataclass(frozen=True)
-class Fixed:
-    """A value that single events give, as a floating point number."""
+class EventValue:
+    """A value of single events, as a floating point number."""
 
     expression: Expression
 
 
 @dataclass(frozen=True)
-class Part:
-    """A term or a fixed value times `factor`, which also brings decimals to one scale."""
+class Summand:
+    """A value times `factor`, which also brings decimals to one scale."""
 
-    of: Union[Term, Fixed]
+    of: Union[ClosureValue, EventValue]
     factor: float = 1.0
 
 
 @dataclass(frozen=True)
-class Side:
-    """The sum of parts. computed: by arithmetic, which may round. limit: greater numbers may be null (overflow)."""
+class Sum:
+    """A sum. computed: by arithmetic, which may round. limit: greater numbers may be null (overflow)."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[Summand, ...]
     computed: bool
     limit: float
 
     @property
-    def terms(self) -> list[Term]:
-        return [part.of for part in self.parts if isinstance(part.of, Term)]
+    def terms(self) -> list[ClosureValue]:
+        return [part.of for part in self.parts if isinstance(part.of, ClosureValue)]
 
 
 @dataclass(frozen=True)
-class Comparison:
+class SumComparison:
     operation: str
-    left: Side
-    right: Side
+    left: Sum
+    right: Sum
 
     @property
-    def terms(self) -> list[Term]:
+    def terms(self) -> list[ClosureValue]:
         return [*self.left.terms, *self.right.terms]
 
 
 @dataclass(frozen=True)
-class Branch:
+class BoundBranch:
     """Comparisons that all must hold. whole: the branch has no further conditions."""
 
-    comparisons: tuple[Comparison, ...]
+    comparisons: tuple[SumComparison, ...]
     whole: bool
 
 
 @dataclass(frozen=True)
-class Bound:
-    """One of the branches must hold for the events chosen for the closure `variable`, where there are events of
-    `needs`. (Of alternatives a match has the events of one; what is said of others rests.)
+class ClosureBound:
+    """One of the branches must hold for the events chosen for the closure `variable`, if the match has events of
+    `needs`. (A match has the events of one alternative; conditions on the others do not apply.)
 
-    each: for each event, but the first `back` ones of a choice. condition: what it is part of."""
+    each: for each event, but the first `back` ones of a choice. condition: the condition that it is part of."""
 
     variable: str
-    branches: tuple[Branch, ...]
+    branches: tuple[BoundBranch, ...]
     needs: frozenset[str]
     condition: Expression
     each: bool = False
     back: int = 0
 
     @property
-    def comparisons(self) -> list[Comparison]:
+    def comparisons(self) -> list[SumComparison]:
         return [comparison for branch in self.branches for comparison in branch.comparisons]
 
     @property
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[Summand]:
         return [part for one in self.comparisons for side in (one.left, one.right) for part in side.parts]
 
 
 @dataclass(frozen=True)
-class Bounds:
-    """Of the conditions of an automaton. by_check: by number of the check, the bounds that hold exactly where it holds;
-    none where there are no such."""
+class ClosureBounds:
+    """Bounds of the conditions of an automaton. by_check: by number of the check, the bounds that hold exactly when it
+    holds; else empty."""
 
-    all: tuple[Bound, ...] = ()
+    all: tuple[ClosureBound, ...] = ()
     by_check: tuple[tuple[int, ...], ...] = ()
 
     @property
-    def fixed(self) -> list[Fixed]:
-        """What single events give."""
+    def fixed(self) -> list[EventValue]:
+        """Values of single events in the bounds, each once."""
         parts = [part.of for bound in self.all for part in bound.parts]
-        return list(dict.fromkeys(part for part in parts if isinstance(part, Fixed)))
+        return list(dict.fromkeys(part for part in parts if isinstance(part, EventValue)))
 
 
-def bounds_of(automaton: AutomatonPlan, closures: frozenset[str], singles: frozenset[str]) -> Bounds:
-    """What bounds can decide of the conditions of an automaton, all of which must hold."""
-    numbers: dict[Bound, int] = {}
+def bounds_of(automaton: AutomatonPlan, closures: frozenset[str], singles: frozenset[str]) -> ClosureBounds:
+    """Return the bounds that decide conditions of an automaton, all of which must hold."""
+    numbers: dict[ClosureBound, int] = {}
     by_check: list[tuple[int, ...]] = []
     tested = _of_matches(automaton)
     for number, check in enumerate(automaton.checks):
         found = _bounds_of_check(check, closures, singles) if number in tested else [None]
         mine = [numbers.setdefault(bound, len(numbers)) for bound in found if bound is not None]
         by_check.append(tuple(mine) if len(mine) == len(found) else ())
-    return Bounds(tuple(numbers), tuple(by_check))
+    return ClosureBounds(tuple(numbers), tuple(by_check))
 
 
 def _of_matches(automaton: AutomatonPlan) -> set[int]:
@@ -151,11 +151,11 @@ def _of_matches(automaton: AutomatonPlan) -> set[int]:
     return tested | {check for checks in automaton.end_checks for check in checks}
 
 
-def _bounds_of_check(check: Check, closures: frozenset[str], singles: frozenset[str]) -> list[Bound | None]:
-    """A bound for each part of a check that must hold; None where there is none."""
+def _bounds_of_check(check: Check, closures: frozenset[str], singles: frozenset[str]) -> list[ClosureBound | None]:
+    """Return a bound for each part of a check that must hold, or None for parts without one."""
     reading = _Reading(closures, singles, check.loop)
     needs = event_variables(check.expression) & singles
-    found: list[Bound | None] = []
+    found: list[ClosureBound | None] = []
     for part in conjuncts(check.expression):
         branches = reading.branches(part, False)
         comparisons = [comparison for branch in branches or () for comparison in branch.comparisons]
@@ -164,7 +164,7 @@ def _bounds_of_check(check: Check, closures: frozenset[str], singles: frozenset[
             found.append(None)
             continue
         each = check.loop is not None
-        found.append(Bound(variables.pop(), tuple(branches), needs, check.expression, each, check.back))
+        found.append(ClosureBound(variables.pop(), tuple(branches), needs, check.expression, each, check.back))
     return found
 
 
@@ -176,7 +176,7 @@ class _Reading:
     singles: frozenset[str]
     loop: str | None
 
-    def branches(self, part: Expression, turned: bool) -> list[Branch] | None:
+    def branches(self, part: Expression, turned: bool) -> list[BoundBranch] | None:
         """The branches of a condition, or of its negation; None where nothing bounds one of them."""
         if isinstance(part, Apply) and part.operation == "not":
             return self.branches(part.operands[0], not turned)
@@ -190,18 +190,18 @@ class _Reading:
                 known = [one for one in several if one is not None]
                 if not known:
                     return None
-                found = [Branch((), len(known) == len(several))]
+                found = [BoundBranch((), len(known) == len(several))]
                 for one in known:
                     found = [
-                        Branch((*first.comparisons, *second.comparisons), first.whole and second.whole)
+                        BoundBranch((*first.comparisons, *second.comparisons), first.whole and second.whole)
                         for first in found
                         for second in one
                     ][: MOST_BRANCHES + 1]
             return found if len(found) <= MOST_BRANCHES else None
         comparison = self.comparison(part, turned)
-        return None if comparison is None else [Branch((comparison,), True)]
+        return None if comparison is None else [BoundBranch((comparison,), True)]
 
-    def comparison(self, part: Expression, turned: bool) -> Comparison | None:
+    def comparison(self, part: Expression, turned: bool) -> SumComparison | None:
         if not isinstance(part, Apply) or part.operation not in COMPARISONS:
             return None
         left, right = part.operands
@@ -210,26 +210,26 @@ class _Reading:
         one, other = self.side(left), self.side(right)
         if one is None or other is None:
             return None
-        return Comparison(OPPOSITE[part.operation] if turned else part.operation, one, other)
+        return SumComparison(OPPOSITE[part.operation] if turned else part.operation, one, other)
 
-    def side(self, expression: Expression) -> Side | None:
+    def side(self, expression: Expression) -> Sum | None:
         parts = self.parts(expression)
         if parts is None:
             return None
         computing = [node for node in walk(expression) if isinstance(node, Apply) and node.operation in ARITHMETIC]
         runnings = [node for node in walk(expression) if isinstance(node, Running)]
-        computed = bool(computing) and any(isinstance(part.of, Term) for part in parts)
+        computed = bool(computing) and any(isinstance(part.of, ClosureValue) for part in parts)
         types = [*(node.type for node in computing), *(node.type for node in runnings)]
-        return Side(tuple(parts), computed, min(map(_limit, types), default=NO_LIMIT))
+        return Sum(tuple(parts), computed, min(map(_limit, types), default=NO_LIMIT))
 
-    def parts(self, expression: Expression) -> list[Part] | None:
-        """What adds up to an expression; None where it is no sum of terms and fixed values."""
-        fixed = self.fixed(expression)
+    def parts(self, expression: Expression) -> list[Summand] | None:
+        """Return the summands of an expression; None if it is not a sum of known values."""
+        fixed = self.event_value(expression)
         if fixed is not None:
-            return [Part(fixed)]
+            return [Summand(fixed)]
         term = self.term(expression)
         if term is not None:
-            return [Part(term)]
+            return [Summand(term)]
         if not isinstance(expression, Apply):
             return None
         operation, operands = expression.operation, expression.operands
@@ -254,7 +254,7 @@ class _Reading:
                     return _times(self.parts(other), number)
         return None
 
-    def fixed(self, expression: Expression) -> Fixed | None:
+    def event_value(self, expression: Expression) -> EventValue | None:
         for node in walk(expression):
             if not isinstance(node, (Load, Constant, Apply)):
                 return None
@@ -263,13 +263,13 @@ class _Reading:
             ):
                 return None
         if is_wide(expression):
-            return Fixed(Apply("wide_to_float", (expression,), "double"))
+            return EventValue(Apply("wide_to_float", (expression,), "double"))
         lane = lane_of(expression.type)
         if lane == "float":
-            return Fixed(expression)
-        return Fixed(Apply("to_float", (expression,), "double")) if lane == "int" else None
+            return EventValue(expression)
+        return EventValue(Apply("to_float", (expression,), "double")) if lane == "int" else None
 
-    def term(self, expression: Expression) -> Term | None:
+    def term(self, expression: Expression) -> ClosureValue | None:
         if isinstance(expression, Running):
             reaches = ("all",) if self.loop is None else ("before", "current")
             if expression.function not in FUNCTIONS or expression.reach not in reaches or expression.labels is None:
@@ -284,7 +284,7 @@ class _Reading:
             return None
         at = expression.at
         if at == Current(0):
-            return None if self.loop is None else Term(self.loop, expression)
+            return None if self.loop is None else ClosureValue(self.loop, expression)
         if (
             isinstance(at, Navigated)
             and at.labels is not None
@@ -296,9 +296,9 @@ class _Reading:
                 return self._of(next(iter(at.labels)), expression)
         return None
 
-    def _of(self, variable: str, expression: Running | Load) -> Term | None:
+    def _of(self, variable: str, expression: Running | Load) -> ClosureValue | None:
         """Conditions on b[i] are about the closure of b[i] alone."""
-        return Term(variable, expression) if self.loop in (None, variable) else None
+        return ClosureValue(variable, expression) if self.loop in (None, variable) else None
 
 
 ARITHMETIC = ("add", "subtract", "negate", "multiply")
@@ -308,7 +308,7 @@ def _is_number(type_: str) -> bool:
     return lane_of(type_) in ("int", "float")
 
 
-def _times(parts: list[Part] | None, factor: float) -> list[Part] | None:
+def _times(parts: list[Summand] | None, factor: float) -> list[Summand] | None:
     return None if parts is None else [replace(part, factor=part.factor * factor) for part in parts]
 
 

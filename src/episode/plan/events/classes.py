@@ -1,4 +1,4 @@
-"""Which rows are events of a class, and which columns they have."""
+"""Event classes: the rows that are events of a class, and their columns."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class EventClasses:
 
     @property
     def exclude_each_other(self) -> bool:
-        """Is no row an event of two classes?"""
+        """Is every row an event of at most one class?"""
         return bool(self.tables) or self.type_column is not None
 
     def exclusive(self, one: str, other: str) -> bool:
@@ -136,7 +136,7 @@ def one_stream_of(
     Columns of one name and type are one. Time, start and keys are in every table and are one column, of the widest type
     that they have. Others of one name and several types are distinguished.
     """
-    shared = _shared(query, tables, time, start, keys)
+    shared = _common_types(query, tables, time, start, keys)
     by_name: dict[str, list[tuple[str, str]]] = {}
     for schema in tables.values():
         for column, type_ in schema.columns.items():
@@ -156,7 +156,7 @@ def one_stream_of(
     return bound
 
 
-def _shared(
+def _common_types(
     query: EventQuery, tables: Tables, time: str | None, start: str | None, keys: tuple[str, ...]
 ) -> dict[str, str]:
     """Types of the columns that all tables must have, by names in lower case."""
@@ -195,7 +195,7 @@ def _type_in_all(query: EventQuery, tables: Tables, name: str, what: str) -> str
 
 
 def _only_timestamp(tables: Tables) -> str | None:
-    """The one name that timestamps have in the tables."""
+    """Return the name that the timestamps of all tables share, if there is exactly one."""
     names = [
         column
         for schema in tables.values()

@@ -1,4 +1,4 @@
-"""Where closures stand: groups that have no neighbours of their own, and closures in negated patterns."""
+"""Closures in special places: groups without neighbours, and closures in negated patterns; and costs of closures."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def check_groups_and_choices(query: EventQuery, pattern: EventPattern) -> None:
 
 
 def _check_groups_apart(query: EventQuery, groups: list[Closure]) -> None:
-    """No group stands in a pattern with a negation inside a negation, which is followed event by event."""
+    """Refuse groups in a pattern with a negation inside a negation, which is evaluated event by event."""
     for negation in with_nested_negations(query.pattern):
         inside = [node for node in nodes_of(negation) if isinstance(node, Closure) and node.groups]
         for group in (*inside, *groups):
@@ -105,15 +105,15 @@ def _check_groups_apart(query: EventQuery, groups: list[Closure]) -> None:
 
 
 def with_negated_closures(query: EventQuery, pattern: EventPattern, conjuncts: list[Conjunct]) -> EventPattern:
-    """The pattern with simpler negations. Of a closure whose conditions are about each event by itself one event is
-    enough: `!(B; C+)` → `!(B; C)`, and `C*` is left out beside others."""
+    """Simplify the negations of a pattern. One event is enough of a closure whose conditions are about each event by
+    itself: `!(B; C+)` → `!(B; C)`, and `C*` next to other parts is left out."""
     counted = {
         name
         for conjunct in conjuncts
         for name in (conjunct.whole if is_per_event(conjunct) else conjunct.whole | {conjunct.iterated})
     }
 
-    def rewritten(part: EventPattern) -> EventPattern | None:
+    def simplify(part: EventPattern) -> EventPattern | None:
         if isinstance(part, EventClass):
             return part
         if isinstance(part, Closure):
@@ -128,29 +128,29 @@ def with_negated_closures(query: EventQuery, pattern: EventPattern, conjuncts: l
                 )
             return replace(part, groups=False)
         if isinstance(part, Negation):
-            return replace(part, part=rewritten(part.part) or part.part)
-        found = [rewritten(one) for one in part.parts]
+            return replace(part, part=simplify(part.part) or part.part)
+        found = [simplify(one) for one in part.parts]
         if isinstance(part, Sequence):
             needed = tuple(one for one in found if one is not None)
             if not any(_needs_an_event(one) for one in needed):
                 return replace(part, parts=tuple(_choosing(one) for one in part.parts))
             return needed[0] if len(needed) == 1 else replace(part, parts=needed)
-        # An alternative, or a part of a conjunction, that may be empty is one that has an event.
+        # An alternative, or a part of a conjunction, that may be empty needs one event here.
         parts = tuple(_first_event(one) if new is None else new for one, new in zip(part.parts, found, strict=True))
         return replace(part, parts=parts)
 
-    def walked(part: EventPattern) -> EventPattern:
+    def rewrite(part: EventPattern) -> EventPattern:
         if isinstance(part, EventClass):
             return part
         if isinstance(part, Negation):
             if with_nested_negations(part):  # which event of a closure is next to the inner one matters
                 return part
-            return replace(part, part=rewritten(part.part) or _first_event(part.part))
+            return replace(part, part=simplify(part.part) or _first_event(part.part))
         if isinstance(part, Closure):
-            return replace(part, part=walked(part.part))
-        return replace(part, parts=tuple(walked(one) for one in part.parts))
+            return replace(part, part=rewrite(part.part))
+        return replace(part, parts=tuple(rewrite(one) for one in part.parts))
 
-    return walked(pattern)
+    return rewrite(pattern)
 
 
 def _needs_an_event(pattern: EventPattern) -> bool:
@@ -184,11 +184,11 @@ SCAN_WEIGHT, RUN_WEIGHT = 2.0, 100.0
 MEMBER_WEIGHT = 4.0
 """An event is read into a group, and summed up."""
 MOST_DOUBLINGS = 60.0
-"""Beyond so many closure events all costs are out of reach, and still numbers."""
+"""Most closure events for which choices are counted: costs of more are too large anyway, but must stay finite."""
 
 
 def choices(events: float) -> float:
-    """How many choices there are of so many events; none of them is one, too."""
+    """Return the number of choices of N events, the empty choice included."""
     return 2.0 ** min(events, MOST_DOUBLINGS)
 
 
@@ -215,7 +215,7 @@ def runs_cost(plan: EventPlan, statistics: Statistics) -> float:
 
 
 def construction_cost(plan: EventPlan, statistics: Statistics, records: float) -> float:
-    """What is made of so many intermediate matches."""
+    """Return the cost of constructing final matches from `records` intermediate matches."""
     assert plan.construction is not None
     total = 0.0
     alternatives = len(plan.construction.places)
@@ -237,6 +237,6 @@ def without_early_tests(plan: EventPlan) -> EventPlan:
     return replace(plan, tests=(), group_tests=nothing)
 
 
-def shown(cost: float) -> str:
+def cost_text(cost: float) -> str:
     """A cost in words."""
     return f"{cost:,.0f}" if cost < 1e15 else f"about 10^{math.log10(cost):.0f}"

@@ -31,15 +31,15 @@ from episode.plan.scalars import ACROSS_ROWS, RowLocalScalars
 from episode.plan.types import VOID, lane_of
 
 if TYPE_CHECKING:
-    from episode.plan.events.binding import BoundQuery
+    from episode.plan.events.binding import BoundEventQuery
 
 
 # Columns that are equal in all events of a match: [attribute], and what conditions make so.
 
 
-def same_attributes(bound: BoundQuery, conjuncts: list[Conjunct], local: dict[str, list[Expression]]) -> list[str]:
+def same_attributes(bound: BoundEventQuery, conjuncts: list[Conjunct], local: dict[str, list[Expression]]) -> list[str]:
     """Columns equal in all events: partition keys, or what strict contiguity has to test event by event."""
-    columns = _bracketed(bound)
+    columns = _bracket_columns(bound)
     equal = _equal_everywhere(bound, conjuncts) if bound.strategy in (Strategy.ANY, Strategy.NEXT) else []
     columns += equal
     certain = always(bound.query.pattern)
@@ -67,7 +67,7 @@ def same_attributes(bound: BoundQuery, conjuncts: list[Conjunct], local: dict[st
     return rest
 
 
-def _bracketed(bound: BoundQuery) -> list[str]:
+def _bracket_columns(bound: BoundEventQuery) -> list[str]:
     """The columns of [attribute]."""
     columns = []
     for attribute in bound.query.same:
@@ -100,7 +100,7 @@ def _bracketed(bound: BoundQuery) -> list[str]:
     return columns
 
 
-def _equal_everywhere(bound: BoundQuery, conjuncts: list[Conjunct]) -> list[str]:
+def _equal_everywhere(bound: BoundEventQuery, conjuncts: list[Conjunct]) -> list[str]:
     """Columns that conditions `a.x = b.x` make equal in all events; those conditions are done with."""
     edges: dict[str, list[tuple[Conjunct, str, str]]] = {}
     for conjunct in conjuncts:
@@ -111,7 +111,7 @@ def _equal_everywhere(bound: BoundQuery, conjuncts: list[Conjunct]) -> list[str]
                 edges.setdefault(bound.plain_column(left), []).append((conjunct, pair[0].variable, pair[1].variable))
     found = []
     for column, links in edges.items():
-        if _connected(bound, [(one, other) for _, one, other in links]):
+        if _are_connected(bound, [(one, other) for _, one, other in links]):
             found.append(column)
             for conjunct, _, _ in links:
                 conjuncts.remove(conjunct)
@@ -119,7 +119,7 @@ def _equal_everywhere(bound: BoundQuery, conjuncts: list[Conjunct]) -> list[str]
     return found
 
 
-def _connected(bound: BoundQuery, links: list[tuple[str, str]]) -> bool:
+def _are_connected(bound: BoundEventQuery, links: list[tuple[str, str]]) -> bool:
     """Do the links reach every variable, along variables that every match has? (A negated or optional one may
     hang on them, but nothing may hang on it alone.)"""
     sure = set(always(bound.query.pattern))
@@ -161,7 +161,7 @@ class Conjunct:
 
 
 def conjunct_of(scalar: Scalar, closures: frozenset[str]) -> Conjunct:
-    """What a conjunct relates. `closures`: variables of closures."""
+    """Analyse a conjunct: the variables and events that it relates. closures: variables of closures."""
     variables: set[str] = set()
     complete: set[str] = set()
     numbered: dict[str, int] = {}
@@ -335,7 +335,7 @@ def _reaching(expression: Expression, reach: Reach) -> Expression:
 
 
 def _without_stand_ins(expression: Expression) -> Expression:
-    """Loads of single events without the value that stands in for an absent one: conditions on absent events rest."""
+    """Remove the values that replace those of absent events: conditions on absent events do not apply."""
     if isinstance(expression, Load):
         single = isinstance(expression.at, Navigated) and not expression.at.first and expression.at.offset == 0
         return replace(expression, missing=None) if single else expression

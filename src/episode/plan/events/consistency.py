@@ -3,17 +3,18 @@
 A condition on a closure compares an event, or single events, with the events S that the closure has selected. What is
 known from S about all subsets of S decides when it can be tested:
 
-* true-value consistent: where it holds for S, it holds for every non-empty subset of S,
-* false-value consistent: where it does not hold for S, it holds for no subset,
+* true-value consistent: if it holds for S, it holds for every non-empty subset of S,
+* false-value consistent: if it does not hold for S, it holds for no subset,
 * both: it does not depend on S,
 * inconsistent: neither.
 
-The class follows from the trends of the two sides of a comparison (`trends`). What is in no table is inconsistent,
-which is always right. The empty set of `b[..i-1]` is apart: nothing is demanded of the first events (`exempt`).
+The class follows from the trends of the two sides of a comparison (`trends`). Any condition that is not known is taken
+for inconsistent, which is always right. The empty set of `b[..i-1]` is an exception: the first events need not satisfy
+the condition (`exempt`).
 
 Null does not hold: `b[i].x > max(b[..i-1].x)` may hold for 3 and null, and does not for null alone. NaN is greater than
-all numbers, and so is `a.x - NaN`. Where only such values are in the way, `known` and `finite` say what must not be so
-for the class to be the right one; local conditions may say that a value is never null.
+all numbers, and so is `a.x - NaN`. If only such values are in the way, `known` and `finite` list the values that must
+not be null, or must be finite, for the class to be right; local conditions may prove that a value is never null.
 """
 
 from __future__ import annotations
@@ -24,7 +25,16 @@ from typing import TYPE_CHECKING
 
 from episode.lang.events.syntax import EventColumn, Index, Reach
 from episode.plan.events.conditions import all_atoms
-from episode.plan.events.trends import CONSTANT, FLIPPED, Facts, Trend, facts_of, together, trend_of, without_casts
+from episode.plan.events.trends import (
+    CONSTANT,
+    FLIPPED,
+    ColumnFacts,
+    Trend,
+    facts_of,
+    together,
+    trend_of,
+    without_casts,
+)
 from episode.plan.expressions import Apply, Constant, Current, Expression, Load, Navigated, Running, render
 
 if TYPE_CHECKING:
@@ -32,7 +42,7 @@ if TYPE_CHECKING:
 
 NEGATED = {"gt": "le", "ge": "lt", "lt": "ge", "le": "gt", "eq": "ne", "ne": "eq"}
 COMPARISONS = {"gt": (True, False), "ge": (True, False), "lt": (False, True), "le": (False, True)}
-"""Which side makes the comparison true by being greater: (left, right)."""
+"""The side that makes the comparison true by being greater: (left, right)."""
 
 TRUE, FALSE, BOTH, NEITHER = (
     "true-value consistent",
@@ -44,9 +54,9 @@ TRUE, FALSE, BOTH, NEITHER = (
 
 @dataclass(frozen=True)
 class Consistency:
-    """The class of a condition, right for events where `known` are not null and `finite` neither null, NaN nor infinite
-    (expressions of one row); where they are, take it for inconsistent. exempt: of so many first events of the closure
-    nothing is demanded."""
+    """The class of a condition, right for events whose `known` are not null and whose `finite` are neither null, NaN
+    nor infinite (expressions of one row); otherwise take it for inconsistent. exempt: the number of first events of the
+    closure that need not satisfy it."""
 
     true: bool
     false: bool
@@ -75,8 +85,8 @@ class ClosurePredicate:
 
     @property
     def consequence(self) -> str:
-        """What follows from the class where every choice of events is a match. Candidates: all events that a closure
-        may choose from; a condition on b[i] is held against those before it."""
+        """The consequence of the class if every choice of events is a match. Candidates: all events that a closure may
+        choose from; a condition on b[i] is tested against those before it."""
         one = self.consistency
         of_each = self.iterated is not None
         if one.true and one.false:
@@ -125,13 +135,13 @@ def _of_atoms(conjunct: Conjunct, closures: frozenset[str]) -> Consistency:
 # ---- classes ----------------------------------------------------------------------------------------------------
 
 
-def classify(expression: Expression, closures: frozenset[str], facts: Mapping[str, Facts]) -> Consistency:
+def classify(expression: Expression, closures: frozenset[str], facts: Mapping[str, ColumnFacts]) -> Consistency:
     """The class of a condition whose current row, if any, is the current event."""
     return _class_of(expression, False, closures, facts)
 
 
 def _class_of(
-    expression: Expression, negated: bool, closures: frozenset[str], facts: Mapping[str, Facts]
+    expression: Expression, negated: bool, closures: frozenset[str], facts: Mapping[str, ColumnFacts]
 ) -> Consistency:
     if isinstance(expression, Apply):
         operation, operands = expression.operation, expression.operands
@@ -229,8 +239,8 @@ RECORDS = {("gt", "max"), ("ge", "max"), ("lt", "min"), ("le", "min")}
 
 
 def adjacent_form(expression: Expression) -> Expression | None:
-    """`b[i].x > max(b[..i-1].x)` as `b[i].x > b[i-1].x`, which says the same of a whole closure by induction; also
-    with >=, and min with < and <=. None for all else. The current row is the event b[i]."""
+    """Rewrite `b[i].x > max(b[..i-1].x)` as `b[i].x > b[i-1].x`, which is equivalent for a whole closure by induction;
+    also with >=, and min with < and <=. None for other conditions. The current row is the event b[i]."""
     if not isinstance(expression, Apply) or expression.operation not in FLIPPED:
         return None
     left, right, operation = *expression.operands, expression.operation
@@ -240,25 +250,25 @@ def adjacent_form(expression: Expression) -> Expression | None:
         return None
     if right.reach != "before" or right.labels is None or len(right.labels) != 1 or left != right.argument:
         return None
-    before = _moved(left, Navigated(right.labels, False, 1, 0))
+    before = _at_row(left, Navigated(right.labels, False, 1, 0))
     return None if before is None else Apply(operation, (left, before), "boolean")
 
 
-def _moved(expression: Expression, to: Navigated) -> Expression | None:
+def _at_row(expression: Expression, to: Navigated) -> Expression | None:
     """An expression of the current row, of another row; None where the current row is not all that it reads."""
     if isinstance(expression, Constant):
         return expression
     if isinstance(expression, Load):
         return replace(expression, at=to) if expression.at == Current(0) and expression.missing is None else None
     if isinstance(expression, Apply):
-        moved = [_moved(operand, to) for operand in expression.operands]
+        moved = [_at_row(operand, to) for operand in expression.operands]
         found = [part for part in moved if part is not None]
         return replace(expression, operands=tuple(found)) if len(found) == len(moved) else None
     return None
 
 
-def explained(predicate: ClosurePredicate, follows: bool = True) -> str:
-    """A predicate, its class and what follows, in one line of `explain`."""
+def predicate_text(predicate: ClosurePredicate, follows: bool = True) -> str:
+    """Return a predicate, its class and the consequence, in one line of `explain`."""
     one = predicate.consistency
     known = ", ".join(sorted(render(value) for value in one.known - one.finite))
     finite = ", ".join(sorted(render(value) for value in one.finite))

@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 
 
 PREDICATE_WEIGHT, OUTPUT_WEIGHT = 2.0, 7.0
-"""k and p of the paper, where they are 0.25 and 1. Fitted to the times of all trees of the paper's queries: here a pair
-is tried in less than a nanosecond, in three with a test, and a record is written in seven."""
+"""k and p of the paper, which has 0.25 and 1. Fitted to the times of all trees of the paper's queries: here a pair is
+tried in less than a nanosecond, in three with a test, and a record is written in seven."""
 PROGRAM_WEIGHT = 90.0
-"""k of a test that is no plain comparison, and runs as a program of the expression machine."""
+"""k of a test that is not a plain comparison, and runs as a program of the expression machine."""
 ACCESS_WEIGHT, SEARCH_WEIGHT, HASH_WEIGHT = 10.0, 25.0, 20.0
 """A record of the right side meets the left ones in its time: an event, a record of several; enters a hash table, or is
 looked up in it."""
 EQUALITY_SELECTIVITY, OTHER_SELECTIVITY = 0.1, 0.5
-"""Of tests before anything is known of the data."""
+"""Selectivities of tests before anything is known of the data."""
 Shape = Union[int, tuple["Shape", "Shape"]]
 """A binary tree over the places of a sequence (or the parts of a conjunction)."""
 
@@ -85,12 +85,12 @@ def is_equality(test: JoinTest) -> bool:
 
 
 def weight_of(test: JoinTest) -> float:
-    """What a test costs on one pair."""
+    """Return the cost of a test on one pair."""
     return PREDICATE_WEIGHT if is_comparison(test.expression) else PROGRAM_WEIGHT
 
 
 def default_statistics(plan: EventPlan) -> Statistics:
-    """What is assumed before any event has come."""
+    """Return the statistics that are assumed before any event has come."""
     return Statistics(
         dict.fromkeys(plan.variables, 10.0),
         {number: assumed_selectivity(test) for number, test in enumerate(plan.tests)},
@@ -121,7 +121,7 @@ def search(plan: EventPlan, statistics: Statistics) -> PhysicalPlan:
 
 
 def cost_of(plan: EventPlan, statistics: Statistics, physical: PhysicalPlan) -> float:
-    """What a plan costs under other statistics than it was made for."""
+    """Return the cost of a plan under other statistics than it was made for."""
     if physical.automaton:
         return automaton_cost(plan, statistics)
     assert plan.tree is not None
@@ -129,17 +129,17 @@ def cost_of(plan: EventPlan, statistics: Statistics, physical: PhysicalPlan) -> 
 
 
 def _with_construction(plan: EventPlan, statistics: Statistics, tree: Estimate) -> float:
-    """What a tree costs, with what is made of its records."""
+    """Return the cost of a tree and of constructing final matches from its records."""
     more = 0.0 if plan.construction is None else construction_cost(plan, statistics, tree.card)
     return tree.cost + more
 
 
 @cache
 def time_selectivity(left: int, right: int) -> tuple[float, float]:
-    """Pt of Table 1: the share of pairs in time, tried and put out, where records of so many events are joined.
+    """Return Pt of Table 1: the shares of pairs tried and emitted if records of `left` and `right` events are joined.
 
     Of k events of a window, one in (k - 1)! orders of the others before the last is the right one, and the times of a
-    record of r events leave 1 / r of the window before it, on average. Pairs whose window is too long are tried too.
+    record of r events leave 1 / r of the window before it, on average. Pairs whose window is too long are also tried.
     """
     put_out = math.factorial(left - 1) * math.factorial(right - 1) / math.factorial(left + right - 1)
     return 1.0 / right, put_out
@@ -205,7 +205,7 @@ class TreeCosts:
         leaves, masks = self._leaves(places)
         n = len(places)
         if node in self.fixed:
-            card, cost, _ = self._fixed(self.fixed[node], leaves, masks, gaps)
+            card, cost, _ = self._cost_of_shape(self.fixed[node], leaves, masks, gaps)
             shape = self.fixed[node]
         else:
             card, cost, shape = self._search(leaves, masks, gaps)
@@ -221,7 +221,7 @@ class TreeCosts:
     def of_shape(self, node: InSequence | Together, shape: Shape) -> tuple[float, float]:
         """(records, cost) of a part of a node's tree."""
         leaves, masks = self._leaves(node.places if isinstance(node, InSequence) else node.parts)
-        card, cost, _ = self._fixed(shape, leaves, masks, node.gaps if isinstance(node, InSequence) else None)
+        card, cost, _ = self._cost_of_shape(shape, leaves, masks, node.gaps if isinstance(node, InSequence) else None)
         return card, cost
 
     def _search(
@@ -247,13 +247,13 @@ class TreeCosts:
         card, cost, shape, _ = best[0, n - 1]
         return card, cost, shape
 
-    def _fixed(
+    def _cost_of_shape(
         self, shape: Shape, leaves: list[Estimate], masks: list[int], gaps: tuple[Gap, ...] | None
     ) -> tuple[float, float, int]:
         if isinstance(shape, int):
             return leaves[shape].card, leaves[shape].cost, masks[shape]
-        left = self._fixed(shape[0], leaves, masks, gaps)
-        right = self._fixed(shape[1], leaves, masks, gaps)
+        left = self._cost_of_shape(shape[0], leaves, masks, gaps)
+        right = self._cost_of_shape(shape[1], leaves, masks, gaps)
         gap = gaps[first_place(shape[1])] if gaps is not None else None
         card, cost = self._join((left[0], left[1], 0, left[2]), (right[0], right[1], 0, right[2]), gap)
         return card, cost + left[1] + right[1], left[2] | right[2]
@@ -285,7 +285,7 @@ class TreeCosts:
     def charge(
         left: float, right: float, size: int, gap: int, hashed: bool, tests: float, tried: float, out: float
     ) -> float:
-        """What a join costs by its sides, items of the gap, weight of its tests, pairs tried and records made."""
+        """Return the cost of a join by its sides, items of the gap, weight of its tests, pairs tried and records."""
         access = right * ((ACCESS_WEIGHT if size == 1 else SEARCH_WEIGHT) + gap * ACCESS_WEIGHT)
         if hashed:
             access += (left + right) * HASH_WEIGHT
@@ -337,12 +337,12 @@ def left_deep(places: int) -> Shape:
     return shape
 
 
-# What the joins of a tree have really done, per window and in the units of the cost model: beside the estimates.
+# The actual work of the joins of a tree, per window and in the units of the cost model, to compare with estimates.
 
 
 @dataclass(frozen=True)
 class Done:
-    """Of one node, over all rounds of a plan: pairs tried, records put out, and whether they were looked up."""
+    """The work of one node over all rounds of a plan: pairs tried, records emitted, and whether they were looked up."""
 
     tried: int
     records: int
@@ -351,9 +351,9 @@ class Done:
 
 @dataclass(frozen=True)
 class Actual:
-    """Records per window, and what they have cost: pairs were counted, and the cost model says what one costs.
+    """Records per window, and their cost: counted pairs, at the cost of the model.
 
-    nodes: what was counted, by the variables of a node. windows: how many windows it is of. matches: of the whole tree.
+    nodes: counts by the variables of a node. windows: the number of windows. matches: of the whole tree.
     """
 
     nodes: dict[tuple[str, ...], Done]

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from episode.plan.events.automaton import Step
     from episode.plan.events.conditions import Conjunct
     from episode.plan.events.consistency import ClosurePredicate
-    from episode.plan.events.postponed import Parted
+    from episode.plan.events.postponed import PatternSplit
 
 
 # Collapsed results: what is asked of them, and which patterns have none.
@@ -43,8 +43,8 @@ PLAIN = "Ask for the matches themselves: leave COLLAPSED, or results='collapsed'
 
 
 @dataclass(frozen=True)
-class Collapsed:
-    """What is asked of results. asked: are they intermediate matches? exact: are the final ones counted exactly?"""
+class CollapseOptions:
+    """Options of results. asked: are they intermediate matches? exact: are the final ones counted exactly?"""
 
     asked: bool = False
     exact: bool = True
@@ -82,7 +82,7 @@ def check_collapsed(query: EventQuery, pattern: EventPattern, strategy: Strategy
         )
 
 
-def check_parted(query: EventQuery, parted: Parted, kept: list[Conjunct], closures: frozenset[str]) -> None:
+def check_parted(query: EventQuery, parted: PatternSplit, kept: list[Conjunct], closures: frozenset[str]) -> None:
     """Nothing may depend on the choice that is not counted with."""
     for node in nodes_of(parted.constructing):
         if isinstance(node, Negation):
@@ -113,28 +113,29 @@ def check_parted(query: EventQuery, parted: Parted, kept: list[Conjunct], closur
 
 # Collapsed results: how the final matches of an intermediate match are counted.
 #
-# An intermediate match has the single events, and of each closure all events that a choice may have. What is left to
-# test decides how its choices are counted. These conditions are counted with, by dynamic programming:
+# An intermediate match has the single events, and of each closure all events that a choice may have. The conditions
+# left to test decide how its choices are counted. With these, by dynamic programming:
 #
-# * bounds of count(b[]), * max(b[].x) or min(b[].x) compared with single events: it holds for all events of a choice
-# (true-value consistent), or for one of them at least (false-value consistent), * conditions on b[1] or b[last] and
-# single events, * conditions on b[i] and b[i-1] and single events, and `b[i].x > max(b[..i-1].x)`, which says the same
-# as one of these.
+# * bounds of count(b[]),
+# * max(b[].x) or min(b[].x) compared with single events: it holds for all events of a choice (true-value consistent),
+#   or for one of them at least (false-value consistent),
+# * conditions on b[1] or b[last] and single events,
+# * conditions on b[i] and b[i-1] and single events, and `b[i].x > max(b[..i-1].x)`, which is equivalent to such a one.
 #
-# With any other condition the choices are counted by making them.
+# With any other condition the choices are counted by enumerating them.
 
 
 BEFORE = "@before"
-"""Stands after the name of a closure for the event that is chosen right before another."""
+"""Suffix of the name of a closure, for the event that is chosen right before another."""
 MOST_CONDITIONS = 4
-"""Conditions that some event of a choice must satisfy: all sets of them are told apart."""
+"""Most conditions that some event of a choice must satisfy: counts are kept for every set of them."""
 
 
 @dataclass(frozen=True)
 class ClosureCount:
-    """What a choice of one closure must satisfy. may_be_empty: is a choice without events one?
+    """Conditions on a choice of events of one closure. may_be_empty: is a choice without events valid?
 
-    least, most: how many events. every: tests of all events of a choice; some: of each of these, one event must pass
+    least, most: numbers of events. every: tests of all events of a choice; some: for each of these, one event must pass
     all tests. first, last: tests of the first and the last event. adjacent: tests of an event and the one before it.
     """
 
@@ -163,7 +164,7 @@ class AlternativeCount:
 
 @dataclass(frozen=True)
 class Collapse:
-    """How final matches are counted. enumerated: conditions for which they are made instead (plan.construction).
+    """The way to count final matches. enumerated: conditions for which they are made instead (plan.construction).
 
     exact: as DECIMAL(38, 0), else as double."""
 
@@ -181,7 +182,7 @@ class Collapse:
 
 
 def plan_counts(alternatives: list[tuple[Step, ...]], late: list[ClosurePredicate], exact: bool) -> Collapse:
-    """How the choices of sequences are counted. late: the conditions that intermediate matches need not satisfy."""
+    """Plan the count of choices of sequences. late: the conditions that intermediate matches need not satisfy."""
     found: list[AlternativeCount] = []
     enumerated: list[str] = []
     for steps in alternatives:
@@ -219,7 +220,7 @@ def _alternative(steps: tuple[Step, ...], said: Mapping[str, _Said]) -> Alternat
 
 @dataclass
 class _Said:
-    """What conditions say of one closure. present: does one of them demand an event?"""
+    """Conditions on one closure. present: does one of them require an event?"""
 
     least: int = 0
     most: int | None = None
@@ -230,7 +231,7 @@ class _Said:
     adjacent: list[JoinTest] = field(default_factory=list)
     present: bool = False
 
-    def bound(self, least: int, most: int | None) -> None:
+    def limit(self, least: int, most: int | None) -> None:
         self.least = max(self.least, least)
         if most is not None:
             self.most = most if self.most is None else min(self.most, most)
@@ -269,7 +270,7 @@ def _is(expression: Expression, operation: str) -> bool:
 
 
 def _understood(predicate: ClosurePredicate, said: dict[str, _Said]) -> bool:
-    """Notes what a condition says of its closure, if it is of a kind that is counted with."""
+    """Add a condition to those of its closure, if it is of a kind that can be counted with; return whether it is."""
     expression = predicate.expression
     closed = predicate.whole | (frozenset() if predicate.iterated is None else {predicate.iterated})
     if expression is None or len(closed) != 1:
@@ -305,7 +306,7 @@ def _count_bound(expression: Expression, name: str, said: _Said) -> bool:
     }[operation]
     if most is not None and most < 0:  # never
         least, most, said.present = 1, 0, True
-    said.bound(least, most)
+    said.limit(least, most)
     return True
 
 
@@ -322,7 +323,7 @@ def _extreme(predicate: ClosurePredicate, name: str, said: _Said) -> bool:
     if any(isinstance(node, (Load, Exists)) and _reads(node.at, name) for node in walk(expression)):
         return False
     argument = _at(running.argument, {Current(0): Navigated(frozenset((name,)), False, 0, 0)})
-    of_event = _replaced(expression, running, argument)
+    of_event = _replace_expression(expression, running, argument)
     said.present = True
     if one.false:
         said.some.append(_test(of_event, predicate.text))
@@ -397,9 +398,9 @@ def _at(expression: Expression, places: Mapping[object, Navigated]) -> Expressio
     return expression
 
 
-def _replaced(expression: Expression, old: Expression, new: Expression) -> Expression:
+def _replace_expression(expression: Expression, old: Expression, new: Expression) -> Expression:
     if expression == old:
         return new
     if isinstance(expression, Apply):
-        return replace(expression, operands=tuple(_replaced(part, old, new) for part in parts_of(expression)))
+        return replace(expression, operands=tuple(_replace_expression(part, old, new) for part in parts_of(expression)))
     return expression

@@ -1,8 +1,8 @@
-"""How a pattern is evaluated: by a tree of joins, by the automaton, or from intermediate matches.
+"""The engines that evaluate a pattern: a tree of joins, the automaton, or a construction from intermediate matches.
 
-Two engines: trees of joins (skip-till-any-match without SASE's closures) and the automaton (everything else). A plain
-sequence can run on either; the matcher chooses by cost. Closures that choose their events are postponed where they
-can be: the tree has intermediate matches, of which final ones are constructed, or only counted.
+Trees of joins evaluate skip-till-any-match without SASE's closures, the automaton everything else. A plain sequence can
+run on either; the matcher chooses by cost. Closures that choose their events are postponed if possible: the tree has
+intermediate matches, from which final ones are constructed, or only counted.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from episode.errors import EpisodeUnsupportedError
 from episode.lang.events.syntax import EventPattern, Strategy
 from episode.plan.events.automaton import AutomatonPlan, is_linear, linear
-from episode.plan.events.binding import BoundQuery, check_tree
+from episode.plan.events.binding import BoundEventQuery, check_tree
 from episode.plan.events.bounds import bounds_of
 from episode.plan.events.closures import chooses, with_nested_negations
 from episode.plan.events.conditions import Conjunct, JoinTest
@@ -26,7 +26,7 @@ from episode.plan.events.postponed import (
     POSTPONED,
     RUNS,
     Construction,
-    Parted,
+    PatternSplit,
     part_query,
     places_of,
     reason_for_runs,
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Engines:
-    """What evaluates a pattern. kept: conditions that Spark tests on the matches; the others as in `EventPlan`."""
+    """The engines of a pattern. kept: conditions that Spark tests on the matches; the others as in `EventPlan`."""
 
     tree: Node | None = None
     tests: TreeTests = field(default_factory=TreeTests)
@@ -74,15 +74,15 @@ def evaluated_expressions(
 
 
 def choose_engines(
-    bound: BoundQuery,
+    bound: BoundEventQuery,
     pattern: EventPattern,
     related: list[Conjunct],
     same: list[str],
     local: dict[str, list[Expression]],
 ) -> Engines:
-    """How a pattern is evaluated with the conditions that relate events.
+    """Choose the engines for a pattern with the conditions that relate events.
 
-    same: columns that strict contiguity tests event by event. local: what each event satisfies by itself."""
+    same: columns that strict contiguity tests event by event. local: the conditions on each event by itself."""
     if bound.collapsed.asked:
         return _intermediate(bound, pattern, related, same, local)
     postpones = chooses(pattern) and bound.imprecise is None
@@ -97,7 +97,7 @@ def choose_engines(
 
 
 def _intermediate(
-    bound: BoundQuery,
+    bound: BoundEventQuery,
     pattern: EventPattern,
     related: list[Conjunct],
     same: list[str],
@@ -117,7 +117,7 @@ def _intermediate(
 
 
 def _runs(
-    bound: BoundQuery, pattern: EventPattern, related: list[Conjunct], same: list[str], postpones: bool
+    bound: BoundEventQuery, pattern: EventPattern, related: list[Conjunct], same: list[str], postpones: bool
 ) -> Engines:
     """The automaton, and for closures that choose their events the tree of all that they choose from."""
     kept = list[Conjunct]()
@@ -140,11 +140,11 @@ def _without(conjuncts: list[Conjunct], kept: list[Conjunct]) -> list[Conjunct]:
 
 
 def _automaton(
-    bound: BoundQuery, pattern: EventPattern, related: list[Conjunct], same: list[str], kept: list[Conjunct]
+    bound: BoundEventQuery, pattern: EventPattern, related: list[Conjunct], same: list[str], kept: list[Conjunct]
 ) -> AutomatonPlan:
     inside = []
     for conjunct in related:
-        if bound.compiled(conjunct, conjunct.iterated) is not None:
+        if bound.compile_conjunct(conjunct, conjunct.iterated) is not None:
             inside.append(conjunct)
         elif bound.strategy is Strategy.NEXT or conjunct.variables & bound.negated:
             raise bound.scalars.not_evaluated(conjunct.scalar)
@@ -152,7 +152,7 @@ def _automaton(
             kept.append(conjunct)
 
     def compile_(conjunct: Conjunct, current: str | None) -> Expression:
-        expression = bound.compiled(conjunct, current)
+        expression = bound.compile_conjunct(conjunct, current)
         assert expression is not None
         return expression
 
@@ -168,7 +168,7 @@ def _automaton(
     return plan_automaton(bound.query, linear(bound.query, pattern, together=forks), inside, compile_, equal, forks)
 
 
-def _why_runs(bound: BoundQuery, pattern: EventPattern) -> str | None:
+def _why_runs(bound: BoundEventQuery, pattern: EventPattern) -> str | None:
     """Why the closures of SEQ are evaluated by runs, one for each choice; None if they are postponed."""
     if bound.closure == RUNS:
         return "asked for by Options(closure='runs')"
@@ -185,7 +185,7 @@ def _why_runs(bound: BoundQuery, pattern: EventPattern) -> str | None:
     return reason
 
 
-def _construction(bound: BoundQuery, parted: Parted, tests: TreeTests) -> Construction:
+def _construction(bound: BoundEventQuery, parted: PatternSplit, tests: TreeTests) -> Construction:
     automaton = _automaton(bound, parted.constructing, list(parted.late), [], [])
     places = [places_of(steps) for group in linear(bound.query, parted.constructing, False) for steps in group]
     early = bool(tests.related) or any(tests.group.values())
@@ -204,10 +204,10 @@ def _construction(bound: BoundQuery, parted: Parted, tests: TreeTests) -> Constr
     return replace(made, tests=tests.related, group_tests=tests.group)
 
 
-def _collapse(bound: BoundQuery, parted: Parted, local: dict[str, list[Expression]]) -> Collapse:
+def _collapse(bound: BoundEventQuery, parted: PatternSplit, local: dict[str, list[Expression]]) -> Collapse:
     sequences = [steps for group in linear(bound.query, parted.constructing, False) for steps in group]
     late = [
-        closure_predicate(conjunct, bound.compiled(conjunct, conjunct.iterated), bound.closures, local)
+        closure_predicate(conjunct, bound.compile_conjunct(conjunct, conjunct.iterated), bound.closures, local)
         for conjunct in parted.late
     ]
     return plan_counts(sequences, late, bound.collapsed.exact)

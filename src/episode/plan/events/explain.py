@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 
 from episode.lang.events.syntax import Strategy
 from episode.plan.events.aggregated import AggregatedPlan, Alternative, GroupedBy
-from episode.plan.events.aggregated_conditions import Place
+from episode.plan.events.aggregated_conditions import TrendPlace
 from episode.plan.events.automaton import AutomatonPlan, Transition
-from episode.plan.events.closures import shown
-from episode.plan.events.consistency import explained
+from episode.plan.events.closures import cost_text
+from episode.plan.events.consistency import predicate_text
 from episode.plan.events.cost import PhysicalPlan, Statistics, automaton_cost, cost_of, default_statistics, search
 from episode.plan.events.counting import Collapse, counting_cost
 from episode.plan.events.physical_plan import plan_tree, plan_words, rivals
-from episode.plan.events.plan import AggregatedReport, Change, EventPlan, EventReport
+from episode.plan.events.plan import AggregatedReport, EventPlan, EventReport, PlanChange
 from episode.plan.events.postponed import ON_THE_FLY, POSTPONED, RUNS
 from episode.plan.expressions import Expression, render
 from episode.plan.sections import (
@@ -70,7 +70,7 @@ def event_section(plan: EventPlan, reports: Sequence[str] | None = None) -> Sect
         *_condition_list("conditions on finished matches (evaluated by Spark)", [measure.original for measure in kept]),
         *_condition_list(
             f"conditions on closures, their classes {follows}",
-            [explained(predicate, every) for predicate in plan.predicates],
+            [predicate_text(predicate, every) for predicate in plan.predicates],
         ),
         *_engine(plan, any(isinstance(block, Diagram) for block in run)),
         *_counting(plan.collapse),
@@ -84,11 +84,11 @@ def event_section(plan: EventPlan, reports: Sequence[str] | None = None) -> Sect
 
 
 def _title(plan: EventPlan | AggregatedPlan) -> str:
-    return f"EVENTS: {' '.join(plan.source.written(plan.source.pattern).split())}"
+    return f"EVENTS: {' '.join(plan.source.text_at(plan.source.pattern).split())}"
 
 
 def _header(plan: EventPlan | AggregatedPlan, strategy: str, time: str) -> FactLine:
-    window = "none" if plan.window is None else plan.source.written(plan.window)
+    window = "none" if plan.window is None else plan.source.text_at(plan.window)
     line = "{0}, no window; event time {2}" if plan.window is None else "{}, window {}; event time {}"
     return FactLine((("strategy", strategy), ("window", window), ("event time", time)), line)
 
@@ -196,7 +196,7 @@ def _other_plans(
         columns = (
             Column("plan: what is joined first is in brackets", CODE), Column(""), Column("cost per window", BAR)
         )  # fmt: skip
-        rows = tuple((one.words, "in use" if one.chosen else "", Bar(shown(one.cost), one.cost)) for one in found)
+        rows = tuple((one.words, "in use" if one.chosen else "", Bar(cost_text(one.cost), one.cost)) for one in found)
         caption = "this plan, and those that were not chosen"
         blocks.append(Table(caption, columns, rows, frozenset({0}), only=PICTURE))
     return blocks
@@ -208,7 +208,7 @@ def _closures(plan: EventPlan, physical: PhysicalPlan, statistics: Statistics) -
     if construction is None or plan.collapse is not None:
         return []
     engine = RUNS if physical.automaton else construction.engine
-    costs = tuple((one.words, Bar(shown(one.cost), one.cost)) for one in rivals(plan, physical, statistics))
+    costs = tuple((one.words, Bar(cost_text(one.cost), one.cost)) for one in rivals(plan, physical, statistics))
     columns = (Column("engine"), Column("cost", BAR, " {}"))
     blocks: list[SectionBlock] = [
         fact("closures", f"{engine} ({ENGINE_WORDS[engine]})"),
@@ -333,12 +333,12 @@ def _last_plan(plan: EventPlan, busiest: EventReport) -> list[SectionBlock]:
     return [*blocks, *_other_plans(plan, replace(physical, cost=cost_of(plan, statistics, physical)), statistics)]
 
 
-def _changes(plan: EventPlan, changes: list[Change]) -> list[Table]:
+def _changes(plan: EventPlan, changes: list[PlanChange]) -> list[Table]:
     rows = []
     for change in changes[:MOST_CHANGES]:
-        before = "" if change.old_cost is None else f"{shown(change.old_cost)} → "
+        before = "" if change.old_cost is None else f"{cost_text(change.old_cost)} → "
         why, words = reason_of(plan, change), plan_words(plan, change.plan)
-        rows.append((str(change.round), why, words, f"{before}{shown(change.new_cost)}"))
+        rows.append((str(change.round), why, words, f"{before}{cost_text(change.new_cost)}"))
     columns = (
         Column("round", NUMBER, "round {}"),
         Column("why", words=": {}"),
@@ -349,7 +349,7 @@ def _changes(plan: EventPlan, changes: list[Change]) -> list[Table]:
     return [Table("plans taken", columns, tuple(rows), left_out=left_out)] if rows else []
 
 
-def reason_of(plan: EventPlan, change: Change) -> str:
+def reason_of(plan: EventPlan, change: PlanChange) -> str:
     """Return why a plan was taken."""
     moved = change.moved
     if moved is None:
@@ -396,7 +396,7 @@ def _groups(plan: AggregatedPlan) -> str:
     parts += [f"{group.name} of the {group.of.value}" for group in plan.groups if group.of is not GroupedBy.KEY]
     if plan.every_span is not None:
         unit = " of event time" if is_integer(plan.times.type) else ""
-        parts.append(f"buckets of {plan.source.written(plan.every_span)}{unit}")
+        parts.append(f"buckets of {plan.source.text_at(plan.every_span)}{unit}")
     return ", ".join(parts) or "nothing: one row"
 
 
@@ -433,12 +433,12 @@ def _aggregated_state(plan: AggregatedPlan) -> str:
     return "events of the last window and of the bucket that is not over"
 
 
-def _sign(place: Place) -> str:
+def _sign(place: TrendPlace) -> str:
     return f"{place.variable}*" if place.optional else f"{place.variable}+" if place.repeats else place.variable
 
 
 def _places(plan: AggregatedPlan) -> Rail:
-    def rail(place: Place) -> Rail:
+    def rail(place: TrendPlace) -> Rail:
         own = bool(plan.conditions[place.variable].row_local)
         kind, words = ("local", "own condition") if own else ("any", "any event")
         stop = RailStop(place.variable, kind, f"{place.variable}: {words}", (words,))

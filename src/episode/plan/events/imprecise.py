@@ -177,7 +177,7 @@ def check_imprecise(query: EventQuery, strategy: Strategy) -> None:
             "Use skip-till-any-match.",
         )
     for node in nodes_of(query.pattern):
-        wrong = _refused(node)
+        wrong = _unsupported_part(node)
         if wrong is not None:
             raise query.source.error(EpisodeUnsupportedError, f"Over imprecise time, {wrong[0]}", node.span, wrong[1])
     for item in query.returns or ():
@@ -222,7 +222,7 @@ def check_aggregated(query: EventQuery, times: EventTimes) -> None:
     )
 
 
-def _refused(node: EventPattern) -> tuple[str, str] | None:
+def _unsupported_part(node: EventPattern) -> tuple[str, str] | None:
     if isinstance(node, Negation):
         return "a negation is not evaluated: whether an event lies between two others is not certain.", "Leave it out."
     if isinstance(node, Conjunction):
@@ -288,7 +288,7 @@ def closure_orders(query: EventQuery) -> list[ClosureOrder]:
             mine = [atom for atom in atoms if atom.variable.lower() == one.variable.lower()]
             ordered = next((atom for atom in mine if _depends_on_order(atom)), None)
             if why is None and ordered is not None:
-                why = " ".join(query.source.written(ordered.span).split())
+                why = " ".join(query.source.text_at(ordered.span).split())
             if one.variable not in found or found[one.variable].why is None:
                 found[one.variable] = ClosureOrder(one.variable, why)
     return list(found.values())

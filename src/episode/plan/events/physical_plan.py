@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from episode.plan.events.closures import runs_cost, shown, without_early_tests
+from episode.plan.events.closures import cost_text, runs_cost, without_early_tests
 from episode.plan.events.cost import TreeCosts, automaton_cost, cost_of, first_place, left_deep, search
 from episode.plan.events.postponed import ON_THE_FLY, POSTPONED, RUNS
 from episode.plan.events.tree import Absent, Gap, Group, InSequence, Leaf, Node, OneOf, Together, variables_of
@@ -44,7 +44,7 @@ class PlanNode:
     @property
     def about(self) -> str:
         records, cost = self.estimated
-        return f"about {records:,.1f} per window" + ("" if self.is_leaf else f", cost {shown(cost)}")
+        return f"about {records:,.1f} per window" + ("" if self.is_leaf else f", cost {cost_text(cost)}")
 
     @property
     def in_fact(self) -> str:

@@ -11,13 +11,13 @@ from episode.lang.events.syntax import Closure, EventPattern, EventQuery, Strate
 from episode.plan.event_time import UNBOUNDED, Delays, EventTime, column_at_event, plain_values
 from episode.plan.events.alternatives import MARK, first_places, presences, take_first_alternatives
 from episode.plan.events.automaton import AutomatonPlan
-from episode.plan.events.binding import BoundQuery, check_closure, check_conjuncts, check_size, members, pull_local
+from episode.plan.events.binding import BoundEventQuery, check_closure, check_conjuncts, check_size, members, pull_local
 from episode.plan.events.classes import EventClasses
 from episode.plan.events.closures import check_groups_and_choices, with_negated_closures
 from episode.plan.events.conditions import Conjunct, JoinTest, conjunct_of, same_attributes
 from episode.plan.events.consistency import ClosurePredicate, closure_predicate
 from episode.plan.events.cost import Actual, PhysicalPlan, Statistics
-from episode.plan.events.counting import Collapse, Collapsed
+from episode.plan.events.counting import Collapse, CollapseOptions
 from episode.plan.events.engines import choose_engines
 from episode.plan.events.imprecise import WIDER, ImprecisePlan
 from episode.plan.events.postponed import AUTO, Construction
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Moved:
+class StatisticChange:
     """A statistic that is no longer what a plan was made for. of: a variable (its events per window), or the number of
     a test (its selectivity)."""
 
@@ -45,12 +45,12 @@ class Moved:
 
 
 @dataclass(frozen=True)
-class Change:
+class PlanChange:
     """A plan taken because a statistic has moved, in place of another one (old_cost: by what is known now); or as the
     first one."""
 
     round: int
-    moved: Moved | None
+    moved: StatisticChange | None
     old_cost: float | None
     new_cost: float
     plan: PhysicalPlan
@@ -58,10 +58,10 @@ class Change:
 
 @dataclass(frozen=True)
 class EventReport(CarriedReport):
-    """What one matcher did.
+    """The work of one matcher.
 
-    tree: what its plans are of, if they are of a tree. nodes: pairs tried and records put out, by the name of a node.
-    plan, statistics: the last ones. actual: what that plan has done since it was taken, where it was counted.
+    tree: the tree of its plans, if they have one. nodes: pairs tried and records emitted, by the name of a node.
+    plan, statistics: the last ones. actual: the work of that plan since it was taken, if it was counted.
     """
 
     tree: Node | None
@@ -71,12 +71,12 @@ class EventReport(CarriedReport):
     statistics: Statistics | None
     plan: PhysicalPlan | None
     actual: Actual | None
-    changes: tuple[Change, ...]
+    changes: tuple[PlanChange, ...]
 
 
 @dataclass
 class AggregatedReport(CarriedReport):
-    """What matchers of aggregates did: passes, the events in them (of windows before, too), rows returned."""
+    """The work of matchers of aggregates: passes, the events in them (also of windows before), rows returned."""
 
     passes: int = 0
     events: int = 0
@@ -84,7 +84,7 @@ class AggregatedReport(CarriedReport):
 
     @staticmethod
     def sum_of(texts: Iterable[str]) -> AggregatedReport:
-        """What all matchers of a run did."""
+        """Return the work of all matchers of a run."""
         reports = [AggregatedReport.from_json(text) for text in texts]
         return AggregatedReport(*(sum(counts) for counts in zip(*map(astuple, reports), strict=True)))
 
@@ -93,14 +93,14 @@ class AggregatedReport(CarriedReport):
 class EventPlan(PatternPlan):
     """One event pattern over one input.
 
-    variables: all of them, negated ones too; a row's qualification for variable i is bit i. local: what a row must
-    satisfy by itself, per variable. tree, tests: the logical tree, and what relates single events. absent_tests,
-    group_tests: what makes an event a negating one (by name of the negation), or one of a group (by variable).
-    automaton: for all else, and as the other way for plain sequences. construction: how the matches are made of those
-    of the tree, where these have all events that closures choose from; why_runs: why there is none. keeps: how many
-    conditions Spark tests on the matches, the last measures. predicates: the conjuncts about closures that
-    choose their events, with their classes. collapse: how final matches are counted, where intermediate ones are asked
-    for. imprecise: where time is.
+    variables: all of them, also negated ones; a row's qualification for variable i is bit i. local: the conditions on
+    a row by itself, per variable. tree, tests: the logical tree, and the conditions that relate single events.
+    absent_tests, group_tests: the tests that make an event a negating one (by name of the negation), or one of a group
+    (by variable). automaton: for all other patterns, and the alternative for plain sequences. construction: makes
+    matches from those of the tree, if these have all events that closures choose from; why_runs: the reason if there is
+    no construction. keeps: the number of conditions that Spark tests on the matches, the last measures. predicates: the
+    conjuncts about closures that choose their events, with their classes. collapse: the count of final matches, if
+    intermediate ones are asked for. imprecise: set if time is imprecise.
     """
 
     strategy: Strategy
@@ -178,10 +178,10 @@ class EventPlan(PatternPlan):
 
     @property
     def windows(self) -> int:
-        """How many windows before a time have events that matter to the matches that are decided after it.
+        """The number of windows before a time whose events matter to the matches that are decided after it.
 
-        Two where matches wait; and where a run passes over events that would end it too near to a negating event before
-        its start: which ones is asked anew of every run that began in the last window.
+        Two if matches wait; and if a run passes over events that would end it too near to a negating event before its
+        start: this is decided anew for every run that began in the last window.
         """
         passes_over = self.strategy is Strategy.NEXT and self.automaton is not None and self.automaton.looks_before
         return 2 if self.waits or passes_over else 1
@@ -194,13 +194,13 @@ def plan_event_pattern(
     keys: tuple[str, ...] = (),
     strategy: Strategy | None = None,
     closure: str = AUTO,
-    collapsed: Collapsed | None = None,
+    collapsed: CollapseOptions | None = None,
 ) -> EventPlan:
     """Bind a query to its input, check it, choose how it is evaluated. closure: one of `postponed.ENGINES`.
 
     collapsed: are intermediate matches asked for, and how are they counted? RETURN may ask for them as well."""
     try:
-        return _plan(BoundQuery(query, classes, times, keys, strategy, closure, collapsed or Collapsed()))
+        return _plan(BoundEventQuery(query, classes, times, keys, strategy, closure, collapsed or CollapseOptions()))
     except RecursionError:
         raise query.source.error(
             EpisodeUnsupportedError,
@@ -210,7 +210,7 @@ def plan_event_pattern(
         ) from None
 
 
-def _plan(bound: BoundQuery) -> EventPlan:
+def _plan(bound: BoundEventQuery) -> EventPlan:
     query = bound.query
     check_size(bound)
     check_closure(bound)
@@ -265,12 +265,12 @@ def _plan(bound: BoundQuery) -> EventPlan:
 
 
 def _predicates(
-    bound: BoundQuery, conjuncts: list[Conjunct], local: dict[str, list[Expression]]
+    bound: BoundEventQuery, conjuncts: list[Conjunct], local: dict[str, list[Expression]]
 ) -> tuple[ClosurePredicate, ...]:
-    """What is said of closures that choose their events, each with its class."""
+    """Return the conditions on closures that choose their events, each with its class."""
     choosing = frozenset(_choosing(bound.query.pattern))
     return tuple(
-        closure_predicate(conjunct, bound.compiled(conjunct, conjunct.iterated), choosing, local)
+        closure_predicate(conjunct, bound.compile_conjunct(conjunct, conjunct.iterated), choosing, local)
         for conjunct in conjuncts
         if conjunct.variables & choosing
     )
@@ -283,8 +283,8 @@ def _choosing(pattern: EventPattern) -> list[str]:
     return [name for part in children(pattern) for name in _choosing(part)]
 
 
-def _measures(bound: BoundQuery, engines: Engines) -> MeasurePlan:
-    """What comes out: RETURN, the times of a match, what is said of it, and the conditions that Spark tests on it."""
+def _measures(bound: BoundEventQuery, engines: Engines) -> MeasurePlan:
+    """Plan the output: RETURN, the times of a match, its count or confidence, and the conditions that Spark tests."""
     query = bound.query
     there = presences(query.pattern)
     returns = Returns(
@@ -297,14 +297,14 @@ def _measures(bound: BoundQuery, engines: Engines) -> MeasurePlan:
         planned = [returns.item(item) for item in query.returns]
     planned += returns.times(bound.times)
     if engines.collapse is not None:
-        planned.append(returns.counted(engines.collapse.exact))
+        planned.append(returns.match_count(engines.collapse.exact))
     if bound.imprecise is not None:
         planned.append(returns.confidence())
-    planned += [returns.kept(conjunct, number) for number, conjunct in enumerate(engines.kept)]
+    planned += [returns.condition(conjunct, number) for number, conjunct in enumerate(engines.kept)]
     return MeasurePlan(planned, returns.atoms)
 
 
-def _columns(bound: BoundQuery, evaluated: list[Expression], measures: MeasurePlan) -> dict[str, None]:
+def _columns(bound: BoundEventQuery, evaluated: list[Expression], measures: MeasurePlan) -> dict[str, None]:
     """The columns of the input that the matcher needs, in order."""
     times = bound.times
     read = columns_read(expressions_of(evaluated, measures), measures)
@@ -314,7 +314,7 @@ def _columns(bound: BoundQuery, evaluated: list[Expression], measures: MeasurePl
     return dict.fromkeys(needed)
 
 
-def _overlapping(bound: BoundQuery) -> bool:
+def _overlapping(bound: BoundEventQuery) -> bool:
     """May an event be of two variables of the match, or of two of negations?"""
     return any(
         not bound.classes.exclusive(one, other)
@@ -329,20 +329,20 @@ __all__ = ["EventPlan", "Strategy", "plan_event_pattern"]
 
 
 def required_events(plan: EventPlan) -> tuple[frozenset[str], ...]:
-    """Of each set, every match has an event of one of its variables."""
+    """Return sets of variables; every match has an event of one variable of each set."""
     if plan.tree is not None:
-        return tuple(_required(plan.tree))
+        return tuple(_required_of_node(plan.tree))
     return () if plan.automaton is None else tuple(one for one in plan.automaton.required if one)
 
 
-def _required(node: Node) -> list[frozenset[str]]:
+def _required_of_node(node: Node) -> list[frozenset[str]]:
     if isinstance(node, Leaf):
         return [frozenset((node.variable,))]
     if isinstance(node, OneOf):
-        chosen = [_required(part) for part in node.parts]
+        chosen = [_required_of_node(part) for part in node.parts]
         return [frozenset().union(*(sets[0] for sets in chosen))] if all(chosen) else []
     if isinstance(node, InSequence):
         groups = [item for gap in node.gaps for item in gap if isinstance(item, Group)]
         present = [frozenset(one.variables) for one in groups if one.minimum > 0 and not one.follows]
-        return [*(one for place in node.places for one in _required(place)), *present]
-    return [one for part in node.parts for one in _required(part)]
+        return [*(one for place in node.places for one in _required_of_node(place)), *present]
+    return [one for part in node.parts for one in _required_of_node(part)]

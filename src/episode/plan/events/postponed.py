@@ -21,7 +21,7 @@ from episode.lang.events.syntax import (
     classes_of,
 )
 from episode.plan.events.automaton import Loop, Take
-from episode.plan.events.bounds import Bounds
+from episode.plan.events.bounds import ClosureBounds
 from episode.plan.events.conditions import is_per_event
 from episode.plan.expressions import Expression
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 AUTO, RUNS, POSTPONED, ON_THE_FLY = "auto", "runs", "postponed", "on the fly"
 ENGINES = (AUTO, RUNS, POSTPONED, ON_THE_FLY)
-"""What `closure=` may say: how the closures of SEQ are evaluated."""
+"""Values of `closure=`: how the closures of SEQ are evaluated."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Construction:
     tests: tuple[JoinTest, ...] = ()
     group_tests: dict[str, tuple[JoinTest, ...]] = field(default_factory=dict)
     postponed: tuple[str, ...] = ()
-    bounds: Bounds = field(default_factory=Bounds)
+    bounds: ClosureBounds = field(default_factory=ClosureBounds)
 
     @property
     def expressions(self) -> list[Expression]:
@@ -66,8 +66,8 @@ class Construction:
 
 
 @dataclass(frozen=True)
-class Parted:
-    """A pattern and its conditions, parted: what the tree is built of, and what the automaton of the construction."""
+class PatternSplit:
+    """A pattern and its conditions, split into those of the tree and those of the automaton of the construction."""
 
     matching: EventPattern
     constructing: EventPattern
@@ -92,7 +92,7 @@ def reason_for_runs(pattern: EventPattern, whole: bool = False) -> str | None:
 
 
 def _edges(parts: tuple[EventPattern, ...]) -> tuple[bool, bool]:
-    """Does a closure stand before the single events, and a closure or negation after them?"""
+    """Does a closure precede the single events, and does a closure or negation follow them?"""
     places = [number for number, part in enumerate(parts) if not isinstance(part, (Closure, Negation))]
     return any(isinstance(part, Closure) for part in parts[: places[0]]), places[-1] + 1 < len(parts)
 
@@ -126,11 +126,11 @@ def _is_choice(pattern: EventPattern) -> bool:
     return all(isinstance(part, EventClass) for part in parts)
 
 
-def part_query(pattern: EventPattern, conjuncts: list[Conjunct], closures: frozenset[str]) -> Parted:
-    """What is done in pattern matching and what in the construction, of a pattern that can be postponed.
+def part_query(pattern: EventPattern, conjuncts: list[Conjunct], closures: frozenset[str]) -> PatternSplit:
+    """Split a pattern that can be postponed into the parts of pattern matching and of the construction.
 
     Early are conditions on single events and on each event of a closure by itself: they hold for an event whatever else
-    is chosen. A negation is early where its neighbours are single events and no closure is in its conditions.
+    is chosen. A negation is early if its neighbours are single events and no closure is in its conditions.
     """
     late_negations = {
         name for conjunct in conjuncts if conjunct.variables & closures for name in conjunct.variables - closures
@@ -144,8 +144,8 @@ def part_query(pattern: EventPattern, conjuncts: list[Conjunct], closures: froze
         matching.append(_sequence(kept, alternative))
         rest = [part for number, part in enumerate(parts) if number in late or not isinstance(part, Negation)]
         constructing.append(_sequence(rest, alternative))
-    early_negated = {name for one in matching for name in _negated(one)}
-    negated = early_negated | {name for one in constructing for name in _negated(one)}
+    early_negated = {name for one in matching for name in _negated_variables(one)}
+    negated = early_negated | {name for one in constructing for name in _negated_variables(one)}
     early: list[Conjunct] = []
     late_conjuncts: list[Conjunct] = []
     for conjunct in conjuncts:
@@ -156,7 +156,7 @@ def part_query(pattern: EventPattern, conjuncts: list[Conjunct], closures: froze
             closed = conjunct.variables & closures
             is_early = not closed or (not conjunct.whole and is_per_event(conjunct) and closed == {conjunct.iterated})
         (early if is_early else late_conjuncts).append(conjunct)
-    return Parted(_united(matching, pattern), _united(constructing, pattern), tuple(early), tuple(late_conjuncts))
+    return PatternSplit(_union(matching, pattern), _union(constructing, pattern), tuple(early), tuple(late_conjuncts))
 
 
 def places_of(steps: tuple[Step, ...]) -> tuple[tuple[str, bool], ...]:
@@ -189,14 +189,14 @@ def _late_negations(parts: tuple[EventPattern, ...], with_closures: set[str]) ->
     return found
 
 
-def _negated(pattern: EventPattern) -> set[str]:
+def _negated_variables(pattern: EventPattern) -> set[str]:
     parts = pattern.parts if isinstance(pattern, (Sequence, Disjunction)) else (pattern,)
     names: set[str] = set()
     for part in parts:
         if isinstance(part, Negation):
             names |= {one.variable for one in classes_of(part)}
         elif isinstance(part, Sequence):
-            names |= _negated(part)
+            names |= _negated_variables(part)
     return names
 
 
@@ -204,5 +204,5 @@ def _sequence(parts: list[EventPattern], whole: EventPattern) -> EventPattern:
     return parts[0] if len(parts) == 1 else Sequence(tuple(parts), whole.span)
 
 
-def _united(alternatives: list[EventPattern], whole: EventPattern) -> EventPattern:
+def _union(alternatives: list[EventPattern], whole: EventPattern) -> EventPattern:
     return replace(whole, parts=tuple(alternatives)) if isinstance(whole, Disjunction) else alternatives[0]

@@ -28,13 +28,13 @@ from episode.plan.measures import Measures
 from episode.plan.output import (
     Extreme,
     FinalMatches,
-    Gathered,
     Labels,
     MatchConfidence,
-    Place,
     PlaceExists,
     PlannedMeasure,
     RowAggregate,
+    RowArray,
+    RowPlace,
 )
 from episode.plan.places import substitute
 from episode.plan.scalars import DerivedColumns
@@ -53,10 +53,10 @@ KEEP = "__keep_"
 
 @dataclass(frozen=True)
 class Imprecision:
-    """Which times between the earliest and the latest one an event can have.
+    """The possible times of an event between its earliest and its latest.
 
-    granularity: from one of them to the next, in units of time. probabilities: the column of theirs; None: all are as
-    probable. width: how long an interval may be at the most; None: that is not known.
+    granularity: the step from one of them to the next, in units of time. probabilities: the column of their
+    probabilities; None: all are equally probable. width: the longest interval; None: unknown.
     """
 
     granularity: int
@@ -103,7 +103,7 @@ class Returns(Measures):
         return PlannedMeasure(item.name, sql, scalar.original, item.span)
 
     def whole(self, name: str) -> PlannedMeasure:
-        """A variable that RETURN does not mention because there is no RETURN."""
+        """Return the column of a variable, in a query without RETURN."""
         span = next(one.span for variable, one in self.classes.by_variable.items() if variable.split(MARK)[0] == name)
         return PlannedMeasure(name, self.event_sql(WholeEvent(name, Index.PLAIN, 0, span)), name, span)
 
@@ -117,22 +117,22 @@ class Returns(Measures):
             PlannedMeasure(MATCH_END, self._output(Extreme("max", None, True, end, end)), MATCH_END, span),
         ]
 
-    def counted(self, exact: bool) -> PlannedMeasure:
-        """`matches` of collapsed results."""
+    def match_count(self, exact: bool) -> PlannedMeasure:
+        """Return the column `matches` of collapsed results."""
         return PlannedMeasure(COUNTED, self._output(FinalMatches(exact)), COUNTED, self.source.span)
 
     def confidence(self) -> PlannedMeasure:
-        """How probable a match is, where time is imprecise."""
+        """Return the column with the probability of a match, if time is imprecise."""
         return PlannedMeasure(CONFIDENCE, self._output(MatchConfidence()), CONFIDENCE, self.source.span)
 
-    def kept(self, conjunct: Conjunct, number: int) -> PlannedMeasure:
-        """A conjunct that Spark tests on the finished match; one about each event of a closure, for all of them."""
+    def condition(self, conjunct: Conjunct, number: int) -> PlannedMeasure:
+        """Return a conjunct that Spark tests on a finished match; if about each event of a closure, for all of them."""
         scalar = conjunct.scalar
         if conjunct.iterated is None:
             parts = {name: self.event_sql(atom) for name, atom in scalar.atoms}  # type: ignore[arg-type]
             demanded = substitute(_condition(scalar), parts)
         else:
-            parts = {name: self._iterated(atom, conjunct.iterated) for name, atom in scalar.atoms}  # type: ignore[arg-type]
+            parts = {name: self._atom_of_each(atom, conjunct.iterated) for name, atom in scalar.atoms}  # type: ignore[arg-type]
             count = self._count(conjunct.iterated)
             first = conjunct.back + 1
             inner = substitute(_condition(scalar), parts)
@@ -158,7 +158,7 @@ class Returns(Measures):
         if name not in self.presences:
             return self._output(PlaceExists(self._place(name)))
         presence = self.presences[name]
-        found = self._output(PlaceExists(Place(presence.variables, False, 0, 0, True)))
+        found = self._output(PlaceExists(RowPlace(presence.variables, False, 0, 0, True)))
         return f"(NOT {found})" if presence.others else found
 
     def _event_sql(self, atom: EventAtom) -> str:
@@ -175,18 +175,18 @@ class Returns(Measures):
         assert members is not None
         return members
 
-    def _place(self, variable: str) -> Place:
-        return Place(self._members_of(variable), False, 0, 0, True)
+    def _place(self, variable: str) -> RowPlace:
+        return RowPlace(self._members_of(variable), False, 0, 0, True)
 
-    def _index(self, atom: EventColumn | WholeEvent) -> Place:
+    def _index(self, atom: EventColumn | WholeEvent) -> RowPlace:
         if atom.index is Index.AT:
-            return Place(self._members_of(atom.variable), True, atom.number - 1, 0, True)
+            return RowPlace(self._members_of(atom.variable), True, atom.number - 1, 0, True)
         return self._place(atom.variable)
 
     def _array(self, atom: EventColumn) -> str:
-        """The attribute of all events of a closure, nulls too."""
+        """Return the array of an attribute of all events of a closure, with nulls."""
         value = self.rows.load(self.classes.column(atom.variable, atom.path, atom.span), Current(0))
-        return self._output(Gathered(self._members_of(atom.variable), True, value, False))
+        return self._output(RowArray(self._members_of(atom.variable), True, value, False))
 
     def _count(self, variable: str) -> str:
         return self._output(RowAggregate("count", self._members_of(variable), True, None, "bigint"))
@@ -196,7 +196,7 @@ class Returns(Measures):
         if atom.variable in self.closures and atom.index in (Index.PLAIN, Index.ALL):
             members = self._members_of(atom.variable)
             arrays = [
-                self._output(Gathered(members, True, Load(column, Current(0), self.schema.columns[column]), False))
+                self._output(RowArray(members, True, Load(column, Current(0), self.schema.columns[column]), False))
                 for column in own.values()
             ]
             fields = ", ".join(f"{quote(name)}: {self.schema.columns[column]}" for name, column in own.items())
@@ -211,10 +211,10 @@ class Returns(Measures):
     def _event_aggregate(self, atom: EventAggregate) -> str:
         if not atom.arguments:
             return self._count(atom.variable)
-        arguments = tuple(self._labelled(argument) for argument in atom.arguments)
+        arguments = tuple(self._with_labels(argument) for argument in atom.arguments)
         return self._aggregate(Aggregate(atom.function, arguments, False, None, None, atom.span))
 
-    def _labelled(self, scalar: Scalar) -> Scalar:
+    def _with_labels(self, scalar: Scalar) -> Scalar:
         """The argument with labelled columns of the input in place of attributes."""
         atoms = []
         for name, atom in scalar.atoms:
@@ -225,7 +225,7 @@ class Returns(Measures):
 
     # ---- conditions on each event of a group -----------------------------------------------------------------
 
-    def _iterated(self, atom: EventAtom, variable: str) -> str:
+    def _atom_of_each(self, atom: EventAtom, variable: str) -> str:
         """An atom inside `forall(sequence(…), __i -> …)`."""
         if atom.variable != variable:
             return self.event_sql(atom)

@@ -45,9 +45,9 @@ def plan_automaton(
     same: Callable[[str], list[Expression]],
     forks: bool,
 ) -> AutomatonPlan:
-    """The automaton of all alternatives. same: what [attr] demands of an event, where it is no partition key.
+    """Build the automaton of all alternatives. same: the conditions of [attr], if it is not a partition key.
 
-    forks: does each way to take an event have a run of its own (skip-till-next-match)?
+    forks: does each way to take an event start a run (skip-till-next-match)?
     """
     parts = AutomatonParts(query, conjuncts, compile_, same, forks)
     for number, group in enumerate(groups):
@@ -55,10 +55,10 @@ def plan_automaton(
             start = _Alternative(parts, steps, (number,), conjuncts).build()
             if start not in parts.starts:
                 parts.starts.append(start)
-    return parts.result(_required([steps for group in groups for steps in group]))
+    return parts.result(_required_variables([steps for group in groups for steps in group]))
 
 
-def _required(alternatives: Alternatives) -> tuple[frozenset[str], ...]:
+def _required_variables(alternatives: Alternatives) -> tuple[frozenset[str], ...]:
     if len(alternatives) != 1:
         return ()
     places = []
@@ -165,7 +165,7 @@ class _Alternative:
         return number[first]
 
     def _following(self, points: Points) -> list[tuple[str, Points, tuple[int, ...]]]:
-        """Where events lead to from a set of points: (variable, points, negations on the way).
+        """Return the steps that events can take from a set of points: (variable, points, negations on the way).
 
         The same events in the same places are one match, however they fall into rounds; so the points that they lead to
         are one state. Under skip-till-next-match each is a way that a run goes until its own first match.
@@ -185,7 +185,7 @@ class _Alternative:
         ]
 
     def _way_to(self, place: int) -> tuple[object, ...]:
-        """What alternatives of one run have in common up to a step."""
+        """Return a key for the steps up to a place, equal for alternatives of one run that share them."""
         return (*self.key, *(id(step) for step in self.steps[: place + 1]))
 
     def _both_empty(self) -> EpisodeUnsupportedError:
@@ -222,7 +222,7 @@ class _Alternative:
             return
         for _ in range(loop.minimum - 1):
             at = self._round(loop, at, negations)
-        # A node of its own to come back to: others may begin where the loop does.
+        # A new node to come back to: others may begin where the loop does.
         begin = self._node()
         self.nodes[at].moves.append((begin, None))
         end = self._round(loop, begin, negations)
@@ -321,7 +321,8 @@ class _Alternative:
         return dict(conjunct.numbered).get(step.only.variable, 0)
 
     def _check(self, conjunct: Conjunct, variable: str, place: int) -> int:
-        """With an event just taken. What is read by number, and may not be there yet, is waited for."""
+        """Add a check for a conjunct with an event just taken. It waits for events read by number that may not be there
+        yet."""
         waits = tuple(
             Navigated(frozenset((name,)), True, number - 1, 0)
             for name, number in conjunct.numbered

@@ -24,7 +24,7 @@ from episode.plan.events.alternatives import are_copies
 from episode.plan.events.conditions import is_per_event, split_tests
 
 if TYPE_CHECKING:
-    from episode.plan.events.binding import BoundQuery
+    from episode.plan.events.binding import BoundEventQuery
     from episode.plan.events.conditions import Conjunct, JoinTest
 
 
@@ -37,7 +37,7 @@ class Leaf:
 
 @dataclass(frozen=True)
 class Absent:
-    """A negation: no record of `node` between the neighbours. `name` says which one, in messages and plans."""
+    """A negation: no record of `node` between the neighbours. name: its name in messages and plans."""
 
     node: Node
     name: str
@@ -47,9 +47,9 @@ class Absent:
 class Group:
     """A closure in ZStream's meaning; count None takes all qualifying events.
 
-    follows: the rest of a closure that stands alone, in the order of events after the place before it, which is the
-    first event of the closure. Of these, `count` are the first ones.
-    chosen: of a closure in SASE's meaning, all events that a choice may have; groups beside it do not bound it.
+    follows: the rest of a closure that is a whole alternative, in the order of events after the place before it, which
+    is the first event of the closure. Of these, `count` are the first ones.
+    chosen: of a closure in SASE's meaning, all events that a choice may have; groups next to it do not bound it.
     others: of a group of alternatives, their further variables; an event is of the first that it qualifies for.
     """
 
@@ -70,7 +70,7 @@ Gap = tuple[Union[Absent, Group], ...]
 
 @dataclass(frozen=True)
 class InSequence:
-    """Places in order; gaps[i] stands before places[i], the last gap after all of them."""
+    """Places in order; gaps[i] precedes places[i], the last gap follows all of them."""
 
     places: tuple[Node, ...]
     gaps: tuple[Gap, ...]
@@ -145,7 +145,7 @@ def groups_of(node: Node) -> Iterator[Group]:
 
 
 def is_open_ended(node: Node) -> bool:
-    """Does a negation or a group stand after the last single event, in some way through the tree?"""
+    """Does a negation or a group follow the last single event, in some way through the tree?"""
     if isinstance(node, InSequence):
         return bool(node.gaps[-1]) or is_open_ended(node.places[-1])
     if isinstance(node, Together):
@@ -167,22 +167,22 @@ class Rewriting:
 def simplify(pattern: EventPattern) -> Rewriting:
     """An equivalent pattern with fewer or cheaper operators: disjunctions cost least, conjunctions most."""
     done = Rewriting(pattern)
-    done.pattern = _simplified(pattern, done.steps)
+    done.pattern = _simplify(pattern, done.steps)
     return done
 
 
-def _simplified(pattern: EventPattern, steps: list[str]) -> EventPattern:
+def _simplify(pattern: EventPattern, steps: list[str]) -> EventPattern:
     if isinstance(pattern, EventClass):
         return pattern
     if isinstance(pattern, (Negation, Closure)):
-        inner = _simplified(pattern.part, steps)
+        inner = _simplify(pattern.part, steps)
         if isinstance(pattern, Negation):
             return Negation(inner, pattern.span)
         return Closure(inner, pattern.minimum, pattern.count, pattern.groups, pattern.span)
     kind = type(pattern)
     parts: list[EventPattern] = []
     for part in pattern.parts:
-        part = _simplified(part, steps)
+        part = _simplify(part, steps)
         if isinstance(part, kind):
             steps.append(f"{kind.__name__.lower()} inside {kind.__name__.lower()} flattened")
             parts += part.parts
@@ -193,8 +193,8 @@ def _simplified(pattern: EventPattern, steps: list[str]) -> EventPattern:
         if len(negated) > 1 and all(_is_choice(part.part) for part in negated):
             classes = tuple(one for part in negated for one in _choices(part.part))
             joined = Negation(Disjunction(classes, negated[0].span), negated[0].span)
-            shown = " & ".join(f"!{_shown(part.part)}" for part in negated)
-            steps.append(f"{shown} → !({' | '.join(_shown(one) for one in classes)})")
+            shown = " & ".join(f"!{_variables_text(part.part)}" for part in negated)
+            steps.append(f"{shown} → !({' | '.join(_variables_text(one) for one in classes)})")
             parts = [part for part in parts if not isinstance(part, Negation)] + [joined]
     if isinstance(pattern, Sequence):
         parts = _joined_negations(parts, steps)
@@ -215,9 +215,8 @@ def _joined_negations(parts: list[EventPattern], steps: list[str]) -> list[Event
             and _is_choice(before.part)
         ):
             classes = (*_choices(before.part), *_choices(part.part))
-            steps.append(
-                f"!{_shown(before.part)}; !{_shown(part.part)} → !({' | '.join(_shown(one) for one in classes)})"
-            )
+            one, other, both = _variables_text(before.part), _variables_text(part.part), map(_variables_text, classes)
+            steps.append(f"!{one}; !{other} → !({' | '.join(both)})")
             out[-1] = Negation(Disjunction(classes, before.span), before.span)
         else:
             out.append(part)
@@ -234,7 +233,7 @@ def _choices(pattern: EventPattern) -> tuple[EventPattern, ...]:
     return pattern.parts if isinstance(pattern, Disjunction) else (pattern,)
 
 
-def _shown(pattern: EventPattern) -> str:
+def _variables_text(pattern: EventPattern) -> str:
     names = [one.variable for one in classes_of(pattern)]
     return names[0] if len(names) == 1 else f"({' | '.join(names)})"
 
@@ -305,7 +304,7 @@ class _Builder:
                 negation.span,
                 "Negate a class, a choice of classes, a sequence or a conjunction of classes.",
             )
-        return Absent(self.node(inner), "!" + _shown(inner))
+        return Absent(self.node(inner), "!" + _variables_text(inner))
 
     def _group(self, closure: Closure, before: list[Node]) -> Group:
         name, *others = (one.variable for one in classes_of(closure.part))
@@ -333,7 +332,7 @@ class TreeTests:
         return [*self.related, *(test for parts in (*self.absent.values(), *self.group.values()) for test in parts)]
 
 
-def tree_tests(bound: BoundQuery, tree: Node, related: list[Conjunct], kept: list[Conjunct]) -> TreeTests:
+def tree_tests(bound: BoundEventQuery, tree: Node, related: list[Conjunct], kept: list[Conjunct]) -> TreeTests:
     """The tests of the conditions; those that Spark has to test on the matches are added to `kept`."""
     tests: list[JoinTest] = []
     by_absent: dict[str, list[JoinTest]] = {absent.name: [] for absent in absences(tree)}
@@ -344,14 +343,14 @@ def tree_tests(bound: BoundQuery, tree: Node, related: list[Conjunct], kept: lis
         if negated:
             _absent_test(bound, conjunct, {owner[name].name: owner[name] for name in negated}, by_absent)
         elif conjunct.iterated is not None and not conjunct.whole and is_per_event(conjunct):
-            expression = bound.compiled(conjunct, None)
+            expression = bound.compile_conjunct(conjunct, None)
             if expression is None or conjunct.variables & bound.closures != {conjunct.iterated}:
                 raise bound.scalars.not_evaluated(conjunct.scalar)
             by_group[conjunct.iterated] += split_tests(expression, conjunct.text)
         elif conjunct.variables & (bound.closures | bound.alone):
             kept.append(conjunct)
         else:
-            expression = bound.compiled(conjunct, None)
+            expression = bound.compile_conjunct(conjunct, None)
             if expression is None:
                 kept.append(conjunct)
             else:
@@ -364,7 +363,7 @@ def tree_tests(bound: BoundQuery, tree: Node, related: list[Conjunct], kept: lis
 
 
 def _absent_test(
-    bound: BoundQuery, conjunct: Conjunct, owners: dict[str, Absent], by_absent: dict[str, list[JoinTest]]
+    bound: BoundEventQuery, conjunct: Conjunct, owners: dict[str, Absent], by_absent: dict[str, list[JoinTest]]
 ) -> None:
     if len(owners) > 1:
         raise bound.query.source.error(
@@ -380,7 +379,7 @@ def _absent_test(
             conjunct.scalar.span,
             "Compare it with single events.",
         )
-    expression = bound.compiled(conjunct, None)
+    expression = bound.compile_conjunct(conjunct, None)
     if expression is None:
         raise bound.scalars.not_evaluated(conjunct.scalar)
     by_absent[next(iter(owners))] += split_tests(expression, conjunct.text)

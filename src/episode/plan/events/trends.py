@@ -29,8 +29,8 @@ from episode.plan.types import is_float
 
 
 @dataclass(frozen=True)
-class Facts:
-    """What local conditions say of the columns of an event: which are not null, which are >= 0 and which are <= 0."""
+class ColumnFacts:
+    """Columns of an event that local conditions prove to be not null (known), >= 0 (least_zero) or <= 0 (most_zero)."""
 
     known: frozenset[str] = frozenset()
     least_zero: frozenset[str] = frozenset()
@@ -43,8 +43,8 @@ STRICT = ("add", "subtract", "multiply", "divide", "negate", "abs", *CASTS)
 """Null where an operand is."""
 
 
-def facts_of(local: Iterable[Expression]) -> Facts:
-    """What conditions on single rows prove."""
+def facts_of(local: Iterable[Expression]) -> ColumnFacts:
+    """Return the facts that conditions on single rows prove."""
     known: set[str] = set()
     least: set[str] = set()
     most: set[str] = set()
@@ -63,11 +63,11 @@ def facts_of(local: Iterable[Expression]) -> Facts:
             (right, left, FLIPPED[condition.operation]),
         ):
             if isinstance(one, Load) and one.at == Current(0) and isinstance(other, Constant):
-                if operation in ("gt", "ge", "eq") and _sign(other, Facts()) in (0, 1):
+                if operation in ("gt", "ge", "eq") and _sign(other, ColumnFacts()) in (0, 1):
                     least.add(one.column)
-                if operation in ("lt", "le", "eq") and _sign(other, Facts()) in (0, -1):
+                if operation in ("lt", "le", "eq") and _sign(other, ColumnFacts()) in (0, -1):
                     most.add(one.column)
-    return Facts(frozenset(known), frozenset(least), frozenset(most))
+    return ColumnFacts(frozenset(known), frozenset(least), frozenset(most))
 
 
 def _is(expression: Expression, operation: str) -> bool:
@@ -89,7 +89,7 @@ def without_casts(expression: Expression) -> Expression:
     return expression
 
 
-def _is_known(argument: Expression, facts: Facts) -> bool:
+def _is_known(argument: Expression, facts: ColumnFacts) -> bool:
     """Is it never null?"""
     if isinstance(argument, Load):
         return argument.column in facts.known
@@ -101,7 +101,7 @@ def _is_known(argument: Expression, facts: Facts) -> bool:
     return False
 
 
-def _sign(argument: Expression, facts: Facts) -> int | None:
+def _sign(argument: Expression, facts: ColumnFacts) -> int | None:
     """1: never below zero; -1: never above; 0: zero; None: nothing is known."""
     if isinstance(argument, Constant):
         if not isinstance(argument.value, (int, float)) or argument.value != argument.value:
@@ -130,7 +130,7 @@ def _sign(argument: Expression, facts: Facts) -> int | None:
 
 @dataclass(frozen=True)
 class Trend:
-    """How a value changes from S to its subsets.
+    """The change of a value from S to its subsets.
 
     grows: it is never greater for a subset. falls: never less. stays_known: not null for S, not null for any subset,
     provided that `known` are not null. stays_null: null for S, null for every subset. All provided that `finite` are
@@ -175,8 +175,8 @@ THROUGH = {
 """Operations that keep the order of each operand (False) or turn it round (True)."""
 
 
-def trend_of(expression: Expression, closures: frozenset[str], facts: Mapping[str, Facts]) -> Trend:
-    """How the value of an expression changes with the events of closures."""
+def trend_of(expression: Expression, closures: frozenset[str], facts: Mapping[str, ColumnFacts]) -> Trend:
+    """Return the change of an expression's value with the events of closures."""
     if isinstance(expression, Running):
         return _trend_of_aggregate(expression, closures, facts)
     if not _depends(expression, closures):
@@ -188,7 +188,7 @@ def trend_of(expression: Expression, closures: frozenset[str], facts: Mapping[st
         turned = THROUGH[expression.operation]
         trends = [one.reversed if turn else one for one, turn in zip(trends, turned, strict=True)]
     elif expression.operation in ("multiply", "divide"):
-        trends = _scaled(expression, trends)
+        trends = _scale(expression, trends)
     else:
         return MIXED
     joined = reduce(together, trends)
@@ -198,11 +198,11 @@ def trend_of(expression: Expression, closures: frozenset[str], facts: Mapping[st
     return joined if exact else MIXED  # an overflow is null, for S or for a subset
 
 
-def _trend_of_aggregate(running: Running, closures: frozenset[str], facts: Mapping[str, Facts]) -> Trend:
+def _trend_of_aggregate(running: Running, closures: frozenset[str], facts: Mapping[str, ColumnFacts]) -> Trend:
     covered = (running.labels or frozenset()) & closures
     if running.labels is not None and not covered:
         return CONSTANT
-    known = Facts() if len(covered) != 1 else facts.get(next(iter(covered)), Facts())
+    known = ColumnFacts() if len(covered) != 1 else facts.get(next(iter(covered)), ColumnFacts())
     trend = AGGREGATES.get(running.function, MIXED)
     argument = running.argument
     if running.function == "sum" and argument is not None:
@@ -228,10 +228,10 @@ def _depends(expression: Expression, closures: frozenset[str]) -> bool:
     return False
 
 
-def _scaled(expression: Apply, trends: list[Trend]) -> list[Trend]:
+def _scale(expression: Apply, trends: list[Trend]) -> list[Trend]:
     """A product with, or a quotient by, a constant."""
     for at in (0, 1) if expression.operation == "multiply" else (1,):
-        sign = _sign(without_casts(expression.operands[at]), Facts())
+        sign = _sign(without_casts(expression.operands[at]), ColumnFacts())
         if isinstance(without_casts(expression.operands[at]), Constant) and sign in (1, -1):
             other = trends[1 - at]
             return [other if sign == 1 else other.reversed]
@@ -242,7 +242,7 @@ def _keeps_order_of_all(expression: Apply) -> bool:
     """Does it keep the order of NaN and the infinite, too?"""
     if expression.operation in CASTS:
         return True
-    constants = [_sign(operand, Facts()) for operand in map(without_casts, expression.operands)]
+    constants = [_sign(operand, ColumnFacts()) for operand in map(without_casts, expression.operands)]
     if expression.operation == "add":
         return any(sign is not None for sign in constants)
     return expression.operation in ("multiply", "divide") and 1 in constants

@@ -37,7 +37,7 @@ from episode.plan.measures import COLLECTING, require, require_column, running_a
 from episode.plan.output import Labels
 from episode.plan.places import is_placeholder, place_of, placeholders_in
 from episode.plan.rows.inputs import common_label, known_names
-from episode.plan.rows.measures import operand_of, tabulated
+from episode.plan.rows.measures import label_table, operand_of
 from episode.plan.scalars import ACROSS_ROWS, DerivedColumns, Operand, RowLocalScalars
 from episode.plan.schema import InputSchema
 from episode.plan.types import VOID, is_wide, is_words, lane_of
@@ -46,9 +46,9 @@ if TYPE_CHECKING:
     from episode.plan.rows.plan import RowPatternPlan
 
 
-# What a condition with PREV and NEXT says of a row alone, wherever the frame around it lies.
+# Necessary conditions on a row alone, of a condition with PREV and NEXT, wherever the frame around the row lies.
 #
-# In a window, PREV and NEXT of the row under trial end with its frame, so that a condition with them is tested while
+# In a window, PREV and NEXT of the tried row end with its frame, so that a condition with them is tested while
 # matching. But it can hold only if it holds with the rows that they name, or with some of them missing: that can be
 # tested once for each row, and most rows fail there.
 
@@ -59,7 +59,7 @@ STRICT = frozenset((*COMPARISONS, "add", "subtract", "multiply", "divide", "nega
 
 
 def possible(part: Expression) -> Expression | None:
-    """What must hold of a row, by itself and the rows around it, for the part to hold; None: nothing is known."""
+    """Return a condition on a row and the rows around it that holds if the part holds; None if nothing is known."""
     shifts: set[int] = set()
     for node in walk(part):
         if isinstance(node, (Load, Exists)):
@@ -126,7 +126,7 @@ def plan_conditions(
 def of_the_row(source: Source, label_here: Expression | None) -> Callable[[Atom], Expression]:
     """CLASSIFIER() and MATCH_NUMBER() inside a call; `label_here` is the label of the row that is read."""
 
-    def compiled(atom: Atom) -> Expression:
+    def resolve(atom: Atom) -> Expression:
         if isinstance(atom, MatchNumber):
             return Number()
         assert isinstance(atom, Classifier)
@@ -134,7 +134,7 @@ def of_the_row(source: Source, label_here: Expression | None) -> Callable[[Atom]
             raise source.error(EpisodeUnsupportedError, "CLASSIFIER() is not evaluated in this place.", atom.span)
         return label_here
 
-    return compiled
+    return resolve
 
 
 class LabelCondition:
@@ -230,11 +230,11 @@ class LabelCondition:
         if found is None:
             return None
         operands, at = found
-        return tabulated(self.rows, self.labels.names, node, operands, self._label_at(at), at, self.condition)
+        return label_table(self.rows, self.labels.names, node, operands, self._label_at(at), at, self.condition)
 
     def _of_one_row(self, node: exp.Expression) -> tuple[dict[str, Operand], RowRef] | None:
-        """What placeholders in the subtree mean to Spark, and the one row that they are read at; None if there are
-        several."""
+        """Return the meaning of the placeholders in the subtree for Spark, and the row that they are read at; None if
+        there are several rows."""
         operands: dict[str, Operand] = {}
         places: set[RowRef] = set()
         for name in placeholders_in(node):
@@ -260,12 +260,12 @@ class LabelCondition:
             found = {name: operand for name, operand in operands.items() if operand is not None}
             if is_placeholder(node) or len(found) < len(operands):
                 return None
-            return tabulated(self.rows, self.labels.names, node, found, label, at, scalar)
+            return label_table(self.rows, self.labels.names, node, found, label, at, scalar)
 
         return self.rows.compile(scalar, at, of_the_row(self.source, label), by_spark)
 
     def value_of(self, name: str) -> Expression:
-        """What a placeholder stands for."""
+        """Return the meaning of a placeholder."""
         atom = self.atoms[name]
         if isinstance(atom, ColumnRef):
             if self._is_match_number(atom):
@@ -306,7 +306,7 @@ class LabelCondition:
         return self._at(atom.argument, at)
 
     def _at(self, scalar: Scalar, at: RowRef) -> Expression:
-        """A scalar at a row; null where there is no such row."""
+        """Compile a scalar at a row; null if the row does not exist."""
         value = self._argument(scalar, at, self._label_at(at))
         if at == Current(0) or (isinstance(value, (Load, LabelAt)) and getattr(value, "missing", None) is None):
             return value
@@ -360,7 +360,7 @@ class ReadValue:
 
 
 @dataclass(frozen=True)
-class Conjunct:
+class LabelConjunct:
     """A part of a label's condition that must hold. holds: as an expression, true or false or null."""
 
     span: Span
@@ -370,62 +370,62 @@ class Conjunct:
 
 def plan_conjuncts(
     clause: MatchRecognize, schema: InputSchema, plan: RowPatternPlan
-) -> dict[str, tuple[Conjunct, ...]]:
-    """The conjuncts of each label's condition, in the order in which they are written; in terms of the columns that the
-    plan has, those that Spark computes too."""
+) -> dict[str, tuple[LabelConjunct, ...]]:
+    """Return the conjuncts of each label's condition, in written order, in terms of the plan's columns, also those that
+    Spark computes."""
     return {one.label: _Pieces(clause, schema, plan, one).conjuncts() for one in clause.definitions}
 
 
 @dataclass(frozen=True)
 class _Pieces:
-    """Those of one label."""
+    """The conjuncts of one label."""
 
     clause: MatchRecognize
     schema: InputSchema
     plan: RowPatternPlan
     definition: Definition
 
-    def conjuncts(self) -> tuple[Conjunct, ...]:
+    def conjuncts(self) -> tuple[LabelConjunct, ...]:
         condition = self.definition.condition
         names = frozenset(known_names(self.clause))
         parts = [self._conjunct(part) for part in conjuncts_of(condition, self.clause.source, names)]
         found = tuple(part for part in parts if part is not None)
         return found if len(found) == len(parts) else (self._whole(condition),)
 
-    def _conjunct(self, part: Scalar) -> Conjunct | None:
+    def _conjunct(self, part: Scalar) -> LabelConjunct | None:
         """None where Spark would have to compute more than the plan asks it for."""
-        derived = self._derived()
+        derived = self._derived_columns()
         known = len(derived.by_sql)
-        compiled = self._compiled(part, derived)
+        compiled = self._label_condition(part, derived)
         try:
             holds = compiled.expression()
         except EpisodeError:
             return None
-        return Conjunct(part.span, holds, self._values(part)) if len(derived.by_sql) == known else None
+        return LabelConjunct(part.span, holds, self._values(part)) if len(derived.by_sql) == known else None
 
-    def _whole(self, condition: Scalar) -> Conjunct:
+    def _whole(self, condition: Scalar) -> LabelConjunct:
         planned = self.plan.conditions[self.definition.label]
         parts = (*planned.row_local, *planned.residual, Constant(1, "boolean"))
-        return Conjunct(condition.span, Apply("and", parts, "boolean"), self._values(condition))
+        return LabelConjunct(condition.span, Apply("and", parts, "boolean"), self._values(condition))
 
     def _values(self, part: Scalar) -> tuple[ReadValue, ...]:
-        """What can be shown of the values: all that the plan's own columns, or columns of the input, give."""
+        """Return the values to show: all that can be read from the plan's own columns, or columns of the input."""
         found = []
         for name, atom in part.atoms:
-            derived = self._derived()
+            derived = self._derived_columns()
             known = len(derived.by_sql)
             try:
-                value = self._compiled(part, derived).value_of(name)
+                value = self._label_condition(part, derived).value_of(name)
             except EpisodeError:
                 continue
             if len(derived.by_sql) == known:
                 found.append(ReadValue(atom.span, value))
         return tuple(found)
 
-    def _compiled(self, part: Scalar, derived: DerivedColumns) -> LabelCondition:
+    def _label_condition(self, part: Scalar, derived: DerivedColumns) -> LabelCondition:
         definition = replace(self.definition, condition=part)
         return LabelCondition(self.clause, self.schema, self.plan.labels, derived, definition, (False, False))
 
-    def _derived(self) -> DerivedColumns:
+    def _derived_columns(self) -> DerivedColumns:
         known = {sql: (name, self.plan.types[name]) for sql, name in self.plan.derived}
         return DerivedColumns(self.schema, known)

@@ -73,11 +73,11 @@ def row_section(plan: RowPatternPlan, pattern: Pattern | None = None, reports: S
     if pattern is not None:  # only a picture: the text lists the program
         rails = Rails(_rail(pattern, _stops(plan, report)))
         blocks.append(Diagram("the pattern", rails, LEGEND, only=PICTURE))
-    rules = plan.rules
-    skip = f"SKIP {rules.skip_to.value}{' ' + rules.skip_label if rules.skip_label else ''}"
+    settings = plan.settings
+    skip = f"SKIP {settings.skip_to.value}{' ' + settings.skip_label if settings.skip_label else ''}"
     if isinstance(plan, WindowPlan):
         return Section(f"{_window_title(plan)}, {skip}", (*blocks, *_window(plan)), run)
-    mode = "" if rules.mode is MatchMode.PREFERRED else f", {rules.mode.value}"
+    mode = "" if settings.mode is MatchMode.PREFERRED else f", {settings.mode.value}"
     title = f"MATCH_RECOGNIZE: {plan.output.rows.value}, {skip}{mode}"
     return Section(title, (*blocks, fact("state", state_bound(plan))), run)
 
@@ -150,7 +150,7 @@ def state_bound(plan: RowPatternPlan) -> str:
     if most is not None:
         return f"at most {most} rows per partition{extra}: the pattern is bounded"
     if plan.window is not None:
-        window = plan.source.written(plan.window)
+        window = plan.source.text_at(plan.window)
         return f"the rows of the last {window} per partition{extra}: WITHIN bounds it"
     return (
         "not bounded: the pattern may grow without end and there is no WITHIN; "

@@ -19,7 +19,7 @@ from episode.plan.scalars import DerivedColumns, RowLocalScalars
 from episode.plan.schema import InputSchema
 from episode.plan.types import is_event_time, lane_of
 
-# Labels and subsets of a clause, and what its pattern says about them.
+# Labels and subsets of a clause.
 
 
 def labels_in(clause: MatchRecognize) -> Labels:
@@ -29,12 +29,12 @@ def labels_in(clause: MatchRecognize) -> Labels:
 
 
 def known_names(clause: MatchRecognize) -> tuple[str, ...]:
-    """What may stand before a column: labels and subsets."""
+    """Return the names that may qualify a column: labels and subsets."""
     return (*labels_of(clause.pattern), *(subset.name for subset in clause.subsets))
 
 
 def common_label(source: Source, scalars: tuple[Scalar, ...], call: str, span: Span) -> str | None:
-    """The one label that columns and CLASSIFIER inside a navigation or aggregate carry (None: no label)."""
+    """Return the label that columns and CLASSIFIER inside a navigation or aggregate have (None: no label)."""
     atoms = [atom for scalar in scalars for _, atom in scalar.atoms]
     return one_label(source, [atom.label for atom in atoms if isinstance(atom, (ColumnRef, Classifier))], call, span)
 
@@ -53,7 +53,7 @@ def pinned_labels(pattern: Pattern) -> frozenset[str]:
     return frozenset(pinned)
 
 
-# What a clause says of its input: the columns of PARTITION BY and ORDER BY, and the time that WITHIN measures.
+# The input of a clause: the columns of PARTITION BY and ORDER BY, and the time that WITHIN measures.
 
 
 NOT_IN_KEYS = ("array<", "map<", "variant", "collate")

@@ -22,14 +22,14 @@ from episode.plan.expressions import Apply, Constant, Current, Expression, RowRe
 from episode.plan.measures import Measures, require, require_column
 from episode.plan.output import (
     MATCHED_COLUMN,
-    Gathered,
     LabelAtPlace,
     Labels,
     MeasurePlan,
     NumberOfMatch,
-    Place,
     PlannedMeasure,
     RowAggregate,
+    RowArray,
+    RowPlace,
 )
 from episode.plan.places import substitute
 from episode.plan.rows.inputs import common_label, known_names
@@ -39,8 +39,8 @@ from episode.plan.types import WIDEST_DECIMAL, decimal_of, is_integer, is_numeri
 
 # Aggregates that Spark finishes on arrays which the matcher gathers, with the types that Spark gives them.
 #
-# They stand in for aggregates of expressions with CLASSIFIER() or MATCH_NUMBER(): what these are is known with the
-# match, and Spark evaluates the expression for each of its rows.
+# They replace aggregates of expressions with CLASSIFIER() or MATCH_NUMBER(), which are known with the match: Spark
+# evaluates the expression for each of its rows.
 
 
 UNTYPED = {
@@ -59,7 +59,7 @@ BY_TYPE = ("sum", "avg", "stddev_samp", "stddev_pop", "var_samp", "var_pop")
 """Aggregates that start with a value of a type."""
 
 MOST_DIGITS = 37
-"""Of a running sum: one less than Spark's decimals have, or adding to it would cut off digits after the point."""
+"""Digits of a running sum: one less than Spark's decimals have, or adding would cut off digits after the point."""
 
 
 def takes(function: str, type_: str) -> bool:
@@ -87,10 +87,10 @@ def total_type(type_: str) -> str:
     return "BIGINT" if is_integer(type_) else "DOUBLE"
 
 
-def finished(function: str, values: str, type_: str) -> str:
-    """The SQL of an aggregate of BY_TYPE over an array of values of a type.
+def aggregate_sql(function: str, values: str, type_: str) -> str:
+    """Return the SQL of an aggregate of BY_TYPE over an array of values of a type.
 
-    A sum that does not fit is null, as all sums are: nothing here fails, whatever the session says of errors.
+    A sum that does not fit is null, as all sums are: nothing here fails, also with ANSI mode on.
     """
     if function == "sum":
         return _sum(values, type_)
@@ -102,7 +102,7 @@ def finished(function: str, values: str, type_: str) -> str:
 def _sum(values: str, type_: str) -> str:
     decimal = decimal_of(type_)
     if decimal is not None and decimal[0] + 10 > MOST_DIGITS:
-        return _total(values, "DECIMAL(38, 0)", _unscaled("x", decimal[1]), _scaled("s.t", decimal[1]))
+        return _total(values, "DECIMAL(38, 0)", _digits("x", decimal[1]), _with_point("s.t", decimal[1]))
     if is_integer(type_):
         return _total(values, f"DECIMAL({MOST_DIGITS}, 0)", "x", "try_cast(s.t AS BIGINT)")
     return _total(values, _running_type(type_), "x", f"CAST(s.t AS {total_type(type_)})")
@@ -115,7 +115,7 @@ def _average(values: str, type_: str) -> str:
 
 
 def _total(values: str, running: str, value: str, result: str) -> str:
-    """What is made of a sum s.t and a count s.n; null without a value, and from a sum on that is too large."""
+    """Fold values to a sum s.t and a count s.n; null without values, and after a sum that is too large."""
     zero = {"INTERVAL YEAR TO MONTH": "make_ym_interval()", "INTERVAL DAY TO SECOND": "make_dt_interval()"}
     added = f"try_add(s.t, {value})"
     if running not in zero:
@@ -128,12 +128,12 @@ def _total(values: str, running: str, value: str, result: str) -> str:
     )
 
 
-def _unscaled(value: str, scale: int) -> str:
+def _digits(value: str, scale: int) -> str:
     """A decimal without its point, as text: whole numbers of 38 digits are added without the loss of one."""
     return f"translate(format_number({value}, {scale}), ',.', '')"
 
 
-def _scaled(whole: str, scale: int) -> str:
+def _with_point(whole: str, scale: int) -> str:
     """A whole number with the point put back."""
     target = f"DECIMAL({WIDEST_DECIMAL}, {scale})"
     if scale == 0:
@@ -195,15 +195,15 @@ def best(function: str, pairs: str) -> str:
     return f"try_element_at({pairs}, {sign}{extreme}({places}).at + 1).value"
 
 
-# Functions of what one row holds, its label too: labels are few, so Spark computes them for each of them.
+# Functions of the values of one row and its label: labels are few, so Spark computes the function for each of them.
 
 
 MOST_LABELS = 16
-"""Each takes a column of its own."""
+"""Most labels for which such columns are computed: each takes one column."""
 
 
 def operand_of(atom: Atom) -> Atom | Scalar | None:
-    """What an atom that reads one row reads there: a column, its label, or an expression of columns."""
+    """Return what an atom reads on one row: a column, its label, or an expression of columns; None for other atoms."""
     if isinstance(atom, (ColumnRef, Classifier)):
         return atom
     if isinstance(atom, MatchNumber) or (isinstance(atom, Aggregate) and atom.star):
@@ -216,7 +216,7 @@ def operand_of(atom: Atom) -> Atom | Scalar | None:
     return scalar if scalar.atoms and all(isinstance(inner, ColumnRef) for _, inner in scalar.atoms) else None
 
 
-def tabulated(
+def label_table(
     rows: RowLocalScalars,
     names: tuple[str, ...],
     node: exp.Expression,
@@ -225,7 +225,7 @@ def tabulated(
     at: RowRef,
     scalar: Scalar,
 ) -> Expression | None:
-    """A subtree of one row as a column of Spark's; where the row's label stands in it, as a choice of such columns.
+    """Return a subtree of one row as a column of Spark's; if the row's label is in it, as a choice of such columns.
 
     names: all labels. label: that of the row. scalar: what the node is a part of.
     """
@@ -283,12 +283,12 @@ class RowMeasures(Measures):
             if self._row_function(atom) == "MATCH_NUMBER":
                 return self._output(NumberOfMatch())
             if self._row_function(atom) == "CLASSIFIER":
-                return self._output(LabelAtPlace(Place(None, False, 0, 0, self.always_final)))
-            return self._column(atom, Place(self.labels.members(atom.label), False, 0, 0, self.always_final))
+                return self._output(LabelAtPlace(RowPlace(None, False, 0, 0, self.always_final)))
+            return self._column(atom, RowPlace(self.labels.members(atom.label), False, 0, 0, self.always_final))
         if isinstance(atom, MatchNumber):
             return self._output(NumberOfMatch())
         if isinstance(atom, Classifier):
-            return self._output(LabelAtPlace(Place(self.labels.members(atom.label), False, 0, 0, self.always_final)))
+            return self._output(LabelAtPlace(RowPlace(self.labels.members(atom.label), False, 0, 0, self.always_final)))
         if isinstance(atom, Navigation):
             return self._navigation(atom)
         return f"({self._aggregate(atom)})"
@@ -303,7 +303,7 @@ class RowMeasures(Measures):
     def _navigation(self, atom: Navigation) -> str:
         label = self._common_label((atom.argument,), "navigation", atom.span)
         require_column(self.source, atom.argument, atom.span, "navigation")
-        place = Place(
+        place = RowPlace(
             self.labels.members(label),
             atom.logical == "FIRST",
             atom.logical_offset,
@@ -312,7 +312,7 @@ class RowMeasures(Measures):
         )
         return self._at_place(atom.argument, place)
 
-    def _atom_at_place(self, atom: Atom, place: Place) -> str:
+    def _atom_at_place(self, atom: Atom, place: RowPlace) -> str:
         if isinstance(atom, Classifier):
             return self._output(LabelAtPlace(place))
         return self._output(NumberOfMatch()) if isinstance(atom, MatchNumber) else super()._atom_at_place(atom, place)
@@ -336,13 +336,13 @@ class RowMeasures(Measures):
                 "Give it values of the row alone.",
             )
         if function in ("first_value", "last_value"):
-            return self._at_place(scalar, Place(members, function == "first_value", 0, 0, final))
+            return self._at_place(scalar, RowPlace(members, function == "first_value", 0, 0, final))
         if scalar.text.strip() == scalar.atoms[0][0] and isinstance(scalar.atoms[0][1], Classifier):
             if function == "count":
                 return self._output(RowAggregate("count", members, final, None, "bigint"))
             if function == "collect_list":
-                return self._output(Gathered(members, final, None, False))
-        values = self._gathered(atom.arguments, members, final)
+                return self._output(RowArray(members, final, None, False))
+        values = self._array_of_values(atom.arguments, members, final)
         if function in ("min_by", "max_by"):
             return best(function, values)
         if function in UNTYPED:
@@ -356,9 +356,9 @@ class RowMeasures(Measures):
                 atom.span,
                 "Cast it to a decimal of fewer digits, or to double.",
             )
-        return finished(function, values, type_)
+        return aggregate_sql(function, values, type_)
 
-    def _gathered(self, scalars: tuple[Scalar, ...], members: frozenset[str] | None, final: bool) -> str:
+    def _array_of_values(self, scalars: tuple[Scalar, ...], members: frozenset[str] | None, final: bool) -> str:
         """The array of a scalar's values over rows; of two scalars, an array of structs (value, by)."""
         arrays: list[str] = []
 
@@ -366,7 +366,7 @@ class RowMeasures(Measures):
             if isinstance(atom, MatchNumber):
                 return self._output(NumberOfMatch())
             value = self.rows.load(atom, Current(0)) if isinstance(atom, ColumnRef) else None
-            array = self._output(Gathered(members, final, value, False))
+            array = self._output(RowArray(members, final, value, False))
             if array not in arrays:
                 arrays.append(array)
             field = f"__row.`{arrays.index(array)}`"
@@ -375,7 +375,7 @@ class RowMeasures(Measures):
 
         texts = [substitute(scalar.text, {name: of_row(atom) for name, atom in scalar.atoms}) for scalar in scalars]
         if not arrays:
-            arrays.append(self._output(Gathered(members, final, None, False)))
+            arrays.append(self._output(RowArray(members, final, None, False)))
         fields = ", ".join(f"'{index}', try_element_at({array}, __i)" for index, array in enumerate(arrays))
         rows = f"transform(filter(sequence(0, size({arrays[0]})), __i -> __i > 0), __i -> named_struct({fields}))"
         value = texts[0] if len(texts) == 1 else f"named_struct('value', {texts[0]}, 'by', {texts[1]})"
@@ -394,7 +394,7 @@ class RowMeasures(Measures):
 
 
 def check_output_names(clause: MatchRecognize, taken: list[str]) -> None:
-    """Measures may not hide the columns that come out beside them."""
+    """Refuse measures with the name of another output column."""
     lower = {name.lower() for name in taken}
     for measure in clause.measures:
         if measure.name.lower() in lower:

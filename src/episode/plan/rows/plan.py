@@ -58,8 +58,8 @@ NO_MEMORY, ATTEMPT_MEMORY, PARTITION_MEMORY = "none", "attempt", "partition"
 
 
 @dataclass(frozen=True)
-class MatchRules:
-    """Which matches are reported, and where the search goes on after one; skip_span: where the query says so."""
+class MatchSettings:
+    """The matches to report, and where the search resumes after one; skip_span: the place of AFTER MATCH."""
 
     mode: MatchMode
     skip_to: SkipTo
@@ -76,7 +76,7 @@ class RowPatternPlan(PatternPlan):
     """
 
     program: PatternProgram
-    rules: MatchRules
+    settings: MatchSettings
     length: tuple[int, int | None]
     memory: str
     lookback: int
@@ -165,7 +165,7 @@ def _plan(clause: MatchRecognize, schema: InputSchema) -> RowPatternPlan:
             leading if any(column != name for column, name in leading) else (),
         ),
         program=compile_pattern(clause),
-        rules=MatchRules(clause.match_mode, clause.skip_to, clause.skip_label, clause.skip_span),
+        settings=MatchSettings(clause.match_mode, clause.skip_to, clause.skip_label, clause.skip_span),
         length=length_bounds(clause.pattern),
         conditions=conditions,
         keys=tuple(dict.fromkeys(key.column for key in keys)),
@@ -249,7 +249,7 @@ def parts_of_conditions(conditions: dict[str, Condition]) -> list[Expression]:
 
 
 def reach_of(conditions: dict[str, Condition], measures: MeasurePlan) -> tuple[int, int]:
-    """How many rows before and after a row of the match are read."""
+    """Return the numbers of rows before and after a row of the match that are read."""
     shifts = [0]
     for expression in expressions_of(parts_of_conditions(conditions), measures):
         for node in walk(expression):
@@ -312,7 +312,7 @@ def _reads_match_number(condition: Condition) -> bool:
 __all__ = [
     "MatchMode",
     "MatchRecognize",
-    "MatchRules",
+    "MatchSettings",
     "RowPatternPlan",
     "SkipTo",
     "condition_with_match_number",

@@ -42,7 +42,7 @@ MATCH, SPLIT, JUMP, START, END, ENTER, CHECK, ACCEPT = (
 
 @dataclass
 class Instruction:
-    """`first` and `second` are targets (SPLIT, JUMP, CHECK: where to go on progress / without), or a label or loop.
+    """`first` and `second` are targets (SPLIT, JUMP; CHECK: with and without progress), or a label or loop.
 
     span: of the label in the pattern that a MATCH was made of.
     """
@@ -184,7 +184,7 @@ class _Builder:
             self.emit_pattern(pattern.part)
             self.excluded = before
         elif isinstance(pattern, Quantified):
-            self._quantified(pattern)
+            self._emit_quantified(pattern)
 
     def _alternatives(self, emitters: list[Callable[[], None]]) -> None:
         jumps = []
@@ -216,7 +216,7 @@ class _Builder:
 
         self._alternatives([partial(beginning, index) for index in range(len(parts))])
 
-    def _quantified(self, node: Quantified) -> None:
+    def _emit_quantified(self, node: Quantified) -> None:
         exits: list[tuple[int, str]] = []
         nullable = is_nullable(node.part)
         copies = node.minimum if node.maximum is not None else max(0, node.minimum - 1)
@@ -255,7 +255,7 @@ class _Builder:
         exits.append((self.emit(CHECK, loop), "leave"))
 
     def _star(self, node: Quantified, nullable: bool, exits: list[tuple[int, str]]) -> None:
-        """The choice stands before the first iteration and again after each one, which saves a jump."""
+        """Emit the choice before the first iteration and again after each one, which saves a jump."""
         leave = "leave" if node.greedy else "leave first"
         exits.append((self._split(node.greedy), leave))
         body = self.here

@@ -44,7 +44,7 @@ def event_time_of(plan: RowPatternPlan) -> EventTime:
         message = f"The events of a stream do not come ordered by {first.column} DESC."
         raise plan.source.error(EpisodeAnalysisError, message, first.span, ORDER_RULE)
     if any(name == first.column for _, name in plan.derived):
-        message = f"{plan.source.written(first.span)} is an expression; the event time of a stream is a column."
+        message = f"{plan.source.text_at(first.span)} is an expression; the event time of a stream is a column."
         raise plan.source.error(EpisodeAnalysisError, message, first.span, ORDER_RULE)
     type_ = plan.types[first.column]
     if not is_event_time(type_):
@@ -56,7 +56,7 @@ def event_time_of(plan: RowPatternPlan) -> EventTime:
 
 
 def warn_if_unbounded(plan: RowPatternPlan, limited: bool) -> None:
-    """Say so where nothing bounds what a partition holds."""
+    """Warn if nothing bounds the rows that a partition holds."""
     if limited or plan.within is not None or plan.length[1] is not None:
         return
     warn(
@@ -66,7 +66,7 @@ def warn_if_unbounded(plan: RowPatternPlan, limited: bool) -> None:
 
 
 def in_order_of_time(clause: MatchRecognize, time: str | None) -> MatchRecognize:
-    """The clause ordered by the event time that its input declares, where it has no ORDER BY of its own."""
+    """Return the clause ordered by the event time that its input declares, unless it has an ORDER BY."""
     if clause.order_by or time is None:
         return clause
     column = scalar_of(ColumnRef(None, (time,), clause.source.span.beginning), time)
@@ -94,7 +94,7 @@ def with_match_times(clause: MatchRecognize, columns: Iterable[str]) -> MatchRec
 
 
 def with_hidden_times(clause: MatchRecognize) -> MatchRecognize:
-    """The clause with the same times as measures that do not come out, for a correlation with another pattern."""
+    """Add the same times as hidden measures, for a correlation with another pattern."""
     if not clause.order_by:
         raise clause.source.error(
             EpisodeAnalysisError,
@@ -165,8 +165,8 @@ def row_pattern_delays(plan: RowPatternPlan) -> Delays:
 
 
 def _is_decided_with_its_last_row(plan: RowPatternPlan) -> bool:
-    if plan.rules.mode is MatchMode.INCREMENTAL:
-        return plan.rules.skip_to is SkipTo.NEXT_ROW
+    if plan.settings.mode is MatchMode.INCREMENTAL:
+        return plan.settings.skip_to is SkipTo.NEXT_ROW
     least, most = plan.length
     return least == most and plan.output.rows is not RowMode.ALL_WITH_UNMATCHED
 

@@ -38,7 +38,7 @@ from episode.plan.rows.measures import RowMeasures
 from episode.plan.rows.plan import (
     ATTEMPT_MEMORY,
     PARTITION_MEMORY,
-    MatchRules,
+    MatchSettings,
     RowPatternPlan,
     check_labels,
     memory_of,
@@ -65,7 +65,7 @@ class WindowFrame:
 
 @dataclass(frozen=True, kw_only=True)
 class WindowPlan(RowPatternPlan):
-    """One window with a row pattern: every row comes out, with the values of its match."""
+    """One window with a row pattern: every row is returned, with the values of its match."""
 
     frame: WindowFrame
 
@@ -107,7 +107,7 @@ def plan_window(window: PatternWindow, schema: InputSchema, table_names: tuple[s
         source=clause.source,
         output=Output(labels, measures, outputs, len(outputs), RowMode.ALL_WITH_UNMATCHED),
         program=compile_pattern(clause),
-        rules=MatchRules(clause.match_mode, clause.skip_to, clause.skip_label, clause.skip_span),
+        settings=MatchSettings(clause.match_mode, clause.skip_to, clause.skip_label, clause.skip_span),
         length=length_bounds(clause.pattern),
         conditions=conditions,
         keys=tuple(dict.fromkeys(key.column for key in keys)),
@@ -134,7 +134,7 @@ def _refuse_aliases(clause: MatchRecognize, columns: list[KeyColumn]) -> None:
 
 
 def _memory(clause: MatchRecognize, conditions: dict[str, Condition], frame: WindowFrame) -> str:
-    """What fails in one frame may match in another that ends later."""
+    """Return how far failures may be remembered: an attempt that fails in one frame may match in a later one."""
     memory = memory_of(clause, conditions, None)
     return ATTEMPT_MEMORY if memory == PARTITION_MEMORY and frame.following is not None else memory
 
@@ -163,7 +163,7 @@ def _constant(scalar: Scalar, schema: InputSchema) -> int | None:
 
     compiler = NativeCompiler(resolve, lambda _node: None, schema.utc, arguments=schema.arguments)
     try:
-        return _folded(compiler.compile(scalar.tree))
+        return _fold_constant(compiler.compile(scalar.tree))
     except (NotCompilable, Mistake):
         return None
 
@@ -174,7 +174,7 @@ OPERATIONS: dict[str, Callable[..., int]] = {
 }  # fmt: skip
 
 
-def _folded(expression: Expression) -> int | None:
+def _fold_constant(expression: Expression) -> int | None:
     """The value of a constant expression of whole numbers; None if it is something else."""
     limit = INTEGER_LIMITS.get(expression.type)
     if limit is None:
@@ -183,7 +183,7 @@ def _folded(expression: Expression) -> int | None:
         return expression.value if isinstance(expression.value, int) else None
     if not isinstance(expression, Apply):
         return None
-    operands = [_folded(operand) for operand in expression.operands]
+    operands = [_fold_constant(operand) for operand in expression.operands]
     values = [value for value in operands if value is not None]
     if len(values) < len(operands):
         return None
@@ -198,7 +198,7 @@ def _folded(expression: Expression) -> int | None:
 
 
 def _match_number_span(clause: MatchRecognize) -> Span:
-    """Where MATCH_NUMBER stands without parentheses."""
+    """Return the place of MATCH_NUMBER without parentheses."""
     pending = [measure.expression for measure in clause.measures] + [one.condition for one in clause.definitions]
     while pending:
         for _, atom in pending.pop().atoms:

@@ -1,7 +1,7 @@
-"""Which buffer to search next: TPStream's cost model (its section 5.4).
+"""The order in which buffers are searched: TPStream's cost model (its section 5.4).
 
-A search begins with one new situation and takes the others one buffer after the other. A step costs a search for each
-partial match so far, and what it finds:
+A search begins with one new situation and takes the others one buffer after the other. The cost of a step is a search
+for each partial match so far, plus the partial matches that it finds:
 
     cost = sum over steps i of |R(i-1)| * find(|B(i)|) + |R(i)|,    |R(i)| = |R(i-1)| * |B(i)| * s(i)
 
@@ -60,7 +60,7 @@ class SearchCosts:
 
 
 def initial_selectivity(mask: int) -> float:
-    """Of a constraint, before anything is known."""
+    """Return the selectivity of a constraint before anything is measured."""
     if mask == allen.EVERY:
         return 1.0
     names = (relation if relation in INITIAL else allen.mirror(relation) for relation in allen.relations_of(mask))
@@ -117,8 +117,8 @@ def triggers(
 ) -> list[tuple[bool, bool]]:
     """For each symbol: can the start of its situation make a match certain, and can its end?
 
-    At its start, the others have ended, or last beside it and the constraint allows all that they may become. At its
-    end, the others have begun; and if it was known from its start, another must last or end with it.
+    At its start, the others have ended, or continue and the constraint allows all relations that they may come to have.
+    At its end, the others have begun; and if it was known from its start, another must continue or end with it.
     """
     ended_before = (Relation.AFTER, Relation.MET_BY)
     ended_since = (Relation.OVERLAPPED_BY, Relation.STARTED_BY, Relation.CONTAINS)
@@ -163,8 +163,8 @@ class RivalOrder:
 
 
 def rival_orders(masks: tuple[tuple[int, ...], ...], costs: SearchCosts, order: tuple[int, ...]) -> list[RivalOrder]:
-    """The order in use, then others that begin with the same symbol, the cheapest first; of many, the dearest besides.
-    Of patterns with many symbols no others are compared."""
+    """Return the order in use, then others that begin with the same symbol, the cheapest first; of many also the most
+    expensive. For patterns with many symbols no others are compared."""
     first, rest = order[0], order[1:]
     mine = RivalOrder(order, costs.of(first, rest)[0], True)
     if len(masks) > MOST_BY_SETS:

@@ -33,8 +33,8 @@ def situation_section(plan: SituationPlan, reports: Sequence[str] | None = None)
     parsed = [SituationReport.from_json(one) for one in reports or ()]
     busiest = max(parsed, key=lambda one: one.total) if parsed else None
     run = () if reports is None else (NO_EVENTS,) if busiest is None else tuple(_run(plan, parsed, busiest))
-    written = plan.source.written(plan.source.pattern)
-    window = "none" if plan.window is None else plan.source.written(plan.window)
+    written = plan.source.text_at(plan.source.pattern)
+    window = "none" if plan.window is None else plan.source.text_at(plan.window)
     when = "as soon as they are certain" if plan.eager else "when all their situations have ended"
     line = "no window" if plan.window is None else "window {0}"
     bound = "the finished situations of one window" if plan.within is not None else "all finished situations"
@@ -64,7 +64,7 @@ def _situations(plan: SituationPlan) -> Table:
     for name, limits in zip(plan.symbols, plan.limits, strict=True):
         condition = " AND ".join(render(part) for part in plan.conditions[name].row_local)
         lasts = [
-            f"{what} {plan.source.written(span)}"
+            f"{what} {plan.source.text_at(span)}"
             for what, span in zip(("at least", "at most"), limits, strict=True)
             if span is not None
         ]

@@ -30,7 +30,7 @@ def with_bound_durations(query: SituationQuery, arguments: Arguments) -> Situati
     if all(duration is None or duration.parameter is None for duration in (*limits, query.within)):
         return query
 
-    def bound(duration: Duration | None, zero: str) -> Duration | None:
+    def bind(duration: Duration | None, zero: str) -> Duration | None:
         if duration is None or duration.parameter is None:
             return duration
         found = replace(bound_duration(duration, arguments, query.source), parameter=None)
@@ -40,10 +40,10 @@ def with_bound_durations(query: SituationQuery, arguments: Arguments) -> Situati
 
     longer = "A duration here must be longer than zero."
     definitions = tuple(
-        replace(one, at_least=bound(one.at_least, longer), at_most=bound(one.at_most, longer))
+        replace(one, at_least=bind(one.at_least, longer), at_most=bind(one.at_most, longer))
         for one in query.definitions
     )
-    within = bound(query.within, "No match fits WITHIN zero.")
+    within = bind(query.within, "No match fits WITHIN zero.")
     cursor = Cursor(query.source.text, tokenize(query.source.text))
     try:
         for one in definitions:
@@ -79,9 +79,9 @@ class SymbolSearches:
 
 @dataclass(frozen=True)
 class SituationReport(CarriedReport):
-    """What one matcher did. searches: by symbol, with the last plan. total: searches with all plans. sizes: of the
-    buffers of symbols, and selectivities, as the cost model knows them in the end. plans: how many there were. changes:
-    the plans taken in place of others, the first ones."""
+    """The work of one matcher. searches: by symbol, with the last plan. total: searches with all plans. sizes: of the
+    buffers of symbols, and selectivities, as the cost model knows them in the end. plans: their number. changes: the
+    first plans taken in place of others."""
 
     searches: tuple[SymbolSearches, ...]
     total: int
@@ -99,8 +99,8 @@ class SituationPlan(PatternPlan):
     """One situation pattern over one input.
 
     symbols: a row's condition for symbol i is bit i. masks: relations (bits of `allen.Relation`) that the situation of
-    the first symbol may have to that of the second; all of them where no constraint is about the two.
-    at_least, at_most: in units of event time (None: no limit); limits: where the query says so, for each symbol.
+    the first symbol may have to that of the second; all of them if no constraint is about the two.
+    at_least, at_most: in units of event time (None: no limit); limits: their places in the query, for each symbol.
     components: symbols that constraints connect, directly or over others; one tuple if the pattern is connected.
     eager: are matches reported as soon as they are certain, or when all situations have ended?
     """

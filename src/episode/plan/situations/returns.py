@@ -22,8 +22,8 @@ from episode.plan.output import (
     ATOM_PREFIX,
     ColumnAtPlace,
     OutputAtom,
-    Place,
     PlannedMeasure,
+    RowPlace,
 )
 from episode.plan.places import substitute
 from episode.plan.schema import quote
@@ -75,7 +75,7 @@ class SituationReturns(Measures):
 
     def key(self, symbol: str, column: str) -> PlannedMeasure:
         """A partition column, as any event of the match has it."""
-        place = Place(frozenset((symbol,)), True, 0, 0, True)
+        place = RowPlace(frozenset((symbol,)), True, 0, 0, True)
         return PlannedMeasure(column, self._output(ColumnAtPlace(column, place)), column, self.source.span)
 
     def times(self) -> list[PlannedMeasure]:

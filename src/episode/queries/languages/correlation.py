@@ -13,7 +13,7 @@ from episode.plan.correlation.conditions import PairTest, pair_tests
 from episode.plan.correlation.explain import correlation_section
 from episode.plan.correlation.inputs import joint_input
 from episode.plan.correlation.pairs import PairPlan, PairSide, equal_keys
-from episode.plan.correlation.plan import CorrelationPlan, Strategy
+from episode.plan.correlation.plan import CorrelationPlan, CorrelationStrategy
 from episode.plan.event_time import in_units_of_time
 from episode.plan.parameters import bound_duration
 from episode.plan.pattern import RunOptions
@@ -75,7 +75,7 @@ class Correlations(Language[Correlation]):
             plain="Write for example RECENCY = 200, in the unit of that column.",
             with_unit=f"Write for example RECENCY = {duration.amount} seconds.",
         )
-        strategy = None if run.correlation == AUTO else Strategy(run.correlation)
+        strategy = None if run.correlation == AUTO else CorrelationStrategy(run.correlation)
         chosen = CorrelationPlan(strategy, run.result_cache, run.recent_buffer, query.ordered)
         conditions = tuple(pair_tests(query, (live.pair_columns, archive.pair_columns), equal))
         return PairPlan(live, archive, inputs, recency, duration, query.source, chosen, conditions)
@@ -90,7 +90,7 @@ class Correlations(Language[Correlation]):
     ) -> Section:
         from episode.queries.languages import language_of_plan
 
-        written = plan.source.written(plan.duration.span) or str(plan.recency)
+        written = plan.source.text_at(plan.duration.span) or str(plan.recency)
         inside = [one.text for one in plan.conditions if isinstance(one, PairTest)]
         after = [one for one in plan.conditions if isinstance(one, str)]
         own = correlation_section(plan.plan, plan.inputs, written, inside, after, reports)

@@ -12,7 +12,7 @@ from episode.lang.syntax import Source, Span
 from episode.plan.event_time import time_column
 from episode.plan.events.aggregated import BUCKET_END, BUCKET_START, AggregatedPlan, plan_aggregated
 from episode.plan.events.classes import EventClasses, declared_time, one_stream_of
-from episode.plan.events.counting import Collapsed
+from episode.plan.events.counting import CollapseOptions
 from episode.plan.events.explain import aggregated_section, event_section
 from episode.plan.events.imprecise import check_aggregated, duration_of, imprecise_times
 from episode.plan.events.plan import EventPlan, plan_event_pattern
@@ -108,7 +108,7 @@ class EventPatterns(Language[EventQuery]):
             check_aggregated(query, times)
             option = strategy_of(given.strategy)
             return plan_aggregated(query, classes, times, keys, option, not run.exact)
-        collapsed = Collapsed(run.collapsed, run.exact)
+        collapsed = CollapseOptions(run.collapsed, run.exact)
         plan = plan_event_pattern(query, classes, times, keys, strategy_of(given.strategy), run.closure, collapsed)
         if not run.exact and plan.collapse is None:
             raise EpisodeAnalysisError(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from episode.lang.situations.syntax import SituationQuery
 from episode.lang.syntax import Source, Span
 from episode.plan.event_time import time_column
-from episode.plan.output import Extent, Place, key_at, measure_named, with_atoms
+from episode.plan.output import Extent, RowPlace, key_at, measure_named, with_atoms
 from episode.plan.pattern import PatternPlan, RunOptions
 from episode.plan.schema import key_columns
 from episode.plan.sections import Section
@@ -62,7 +62,7 @@ class SituationPatterns(Language[SituationQuery]):
 
     def with_extent(self, plan: SituationPlan) -> tuple[PatternPlan, Extent]:
         """From the first start to the moment when the match was certain."""
-        some = Place(frozenset((plan.symbols[0],)), True, 0, 0, True)
+        some = RowPlace(frozenset((plan.symbols[0],)), True, 0, 0, True)
         plan, places = with_atoms(plan, key_at(plan, some))
         start, end = (measure_named(plan, name) for name in (MATCH_START, DETECTED_AT))
         return plan, Extent(places, start, end, plan.time_type)

@@ -15,7 +15,7 @@ from episode.lang.lifting import PLACEHOLDER
 from episode.lang.spark_expression import write_expression
 from episode.lang.syntax import Source
 from episode.matchers.projection import Copied, Projection, Projections, Same, Value
-from episode.plan.output import ATOM_PREFIX, MATCHED_COLUMN, Computed, Extent
+from episode.plan.output import ATOM_PREFIX, MATCHED_COLUMN, Extent, ScalarColumn
 from episode.plan.places import substitute
 from episode.plan.schema import InputSchema, quote
 from episode.queries.bound_statement import OnePattern, StatementPattern, bind_statement, parse_pattern
@@ -153,8 +153,8 @@ class RuleProjection:
         own = Projections((Projection.of(result, schema, arguments, utc),))
         if rule.parsed.selection is not None:
             own = rule.parsed.selection.after(own, arguments, utc)
-        conditions = list(map(result.computed, result.conditions))
-        named = [(name, Computed.of(sql)) for name, sql in around]
+        conditions = list(map(result.scalar_column, result.conditions))
+        named = [(name, ScalarColumn.of(sql)) for name, sql in around]
         return cls(own, Projection.compile(named, schema, conditions, arguments, utc))
 
 

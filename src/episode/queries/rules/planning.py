@@ -166,7 +166,7 @@ def _needing_spark(source: Source) -> Iterator[None]:
         yield
     except NeedsSpark as error:
         placed = error if error.source is not None else source.locate(error, source.span.beginning)
-        raise placed.refused(dict.fromkeys((NeedsSpark.EXPRESSION, NeedsSpark.ZONE), REMEDY)) from None
+        raise placed.as_error(dict.fromkeys((NeedsSpark.EXPRESSION, NeedsSpark.ZONE), REMEDY)) from None
 
 
 @dataclass(frozen=True)

@@ -350,7 +350,7 @@ def title_of(what: str, found_key: Mapping[str, object], total: int) -> str:
 def written_pattern(inspected: Inspected, longest: int = 70) -> str:
     """The pattern as it was written, on one line."""
     source: Any = inspected.plan.source
-    text = " ".join(source.written(source.pattern).split())
+    text = " ".join(source.text_at(source.pattern).split())
     if text.startswith("(") and text.endswith(")"):
         text = text[1:-1].strip()
     return text if len(text) <= longest else f"{text[: longest - 1]}…"

@@ -24,15 +24,15 @@ from episode.plan.events.plan import EventPlan
 from episode.plan.expressions import Current, Load
 from episode.plan.output import (
     TIMED_OUT_COLUMN,
-    Computed,
     Extreme,
     FinalMatches,
-    Gathered,
     MatchConfidence,
     MeasurePlan,
     NumberOfMatch,
     OutputAtom,
+    RowArray,
     RowMode,
+    ScalarColumn,
     columns_read,
     expressions_of,
 )
@@ -53,7 +53,7 @@ EXTENT: dict[OutputAtom, str] = {
     Extreme("max", None, True, _AT, _AT): LAST,
     extent.COUNT: COUNT,
 }
-WHOLE: dict[OutputAtom, str] = {Gathered(None, True, _AT, False): PLACES, Gathered(None, True, None, False): LABELS}
+WHOLE: dict[OutputAtom, str] = {RowArray(None, True, _AT, False): PLACES, RowArray(None, True, None, False): LABELS}
 
 
 @dataclass(frozen=True)
@@ -214,7 +214,7 @@ class Labelling:
         texts = [condition.sql for condition in conditions]
         try:
             arguments = self.inspected.placed.run.arguments
-            tests = Projection.compile((), matched.schema, list(map(Computed.of, texts)), arguments)
+            tests = Projection.compile((), matched.schema, list(map(ScalarColumn.of, texts)), arguments)
         except NeedsSpark:
             return matched.filter(pa.array(self.inspected.keep(matched, texts)))
         return matched.filter(tests.holds(matched))

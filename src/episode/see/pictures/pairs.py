@@ -402,6 +402,6 @@ def _recency(found: ChosenKey, marks: Sequence[MatchMark], pair: PairPlan) -> Ta
     chosen = next((mark for mark in marks if mark.chosen), None)
     if chosen is None:
         return ()
-    written = pair.source.written(pair.duration.span) or found.axis.length(found.axis.of_units(pair.recency))
+    written = pair.source.text_at(pair.duration.span) or found.axis.length(found.axis.of_units(pair.recency))
     reach = found.axis.of_units(pair.recency)
     return ({"x": chosen.last - reach, "x2": chosen.last, "text": f"recency: {' '.join(written.split())}"},)

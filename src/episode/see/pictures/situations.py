@@ -10,11 +10,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from episode.lang.situations.allen import relation_of, shown
+from episode.lang.situations.allen import constraint_text, relation_of
 from episode.lang.situations.syntax import SituationQuery
 from episode.matchers.scalars import Scalars
 from episode.matchers.spark_types import to_spark_types
-from episode.plan.output import ColumnAtPlace, Place
+from episode.plan.output import ColumnAtPlace, RowPlace
 from episode.plan.schema import OWN
 from episode.plan.situations.plan import SituationPlan
 from episode.plan.situations.returns import DETECTED_AT, MATCH_START, MatchMoment
@@ -81,7 +81,7 @@ class SituationLabelling(Labelling):
         """Of each match, the first row of the situation of each symbol, and when it was certain."""
         symbols = self.situation_plan.symbols
         atoms: dict[Any, str] = {
-            ColumnAtPlace(PLACE, Place(frozenset((symbol,)), True, 0, 0, True)): f"{OWN}{number}"
+            ColumnAtPlace(PLACE, RowPlace(frozenset((symbol,)), True, 0, 0, True)): f"{OWN}{number}"
             for number, symbol in enumerate(symbols)
         }
         atoms[MatchMoment(DETECTED_AT)] = _DETECTED
@@ -104,7 +104,7 @@ class SituationLabelling(Labelling):
         return MatchExtents(np.arange(len(first)), first, last, last - first, number, nothing)
 
     def keys_and_times(self) -> dict[Any, str]:
-        place = Place(frozenset((self.situation_plan.symbols[0],)), True, 0, 0, True)
+        place = RowPlace(frozenset((self.situation_plan.symbols[0],)), True, 0, 0, True)
         atoms: dict[Any, str] = {ColumnAtPlace(key, place): key_name(at) for at, key in enumerate(self.plan.keys)}
         return atoms | {MatchMoment(MATCH_START): FIRST, MatchMoment(DETECTED_AT): LAST}
 
@@ -226,11 +226,11 @@ class Drawing:
                 (start, end, lasts), (other, until, goes_on) = intervals[left], intervals[right]
                 if lasts and goes_on:
                     allowed = [one.relations for one in query.constraints if (one.left, one.right) == (left, right)]
-                    text = f"{shown(left, right, allowed[0])} (both still last)"
+                    text = f"{constraint_text(left, right, allowed[0])} (both still last)"
                 else:
                     later = max(end, until) + 1
                     held = relation_of(start, later if lasts else end, other, later if goes_on else until)
-                    text = shown(left, right, [held])
+                    text = constraint_text(left, right, [held])
                 begin = max(start, other)
                 rows.append({"x": self._position(begin), "left": left, "right": right, "text": text})
         return tuple(rows)

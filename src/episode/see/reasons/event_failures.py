@@ -344,9 +344,9 @@ def _atoms_of(words: EventWords, query: EventQuery, condition: Scalar) -> tuple[
             name = f"{atom.variable}[{'last' if atom.index is Index.LAST else ''}].{'.'.join(atom.path)}"
         elif isinstance(atom, EventAggregate):
             atom = replace(atom, reach=Reach.ALL)
-            name = words.query.source.written(atom.span) or f"{atom.function}({atom.variable})"
+            name = words.query.source.text_at(atom.span) or f"{atom.function}({atom.variable})"
         elif isinstance(atom, EventColumn):
-            name = words.query.source.written(atom.span) or f"{atom.variable}.{'.'.join(atom.path)}"
+            name = words.query.source.text_at(atom.span) or f"{atom.variable}.{'.'.join(atom.path)}"
         else:
             continue
         tree = exp.column(placeholder)

@@ -186,7 +186,7 @@ class EventTrials(Trials[EventQuery, EventPlan]):
 
     def _evaluate(self, result: Result, measures: Sequence[PlannedMeasure], matched: pa.Table) -> pa.Table:
         """Evaluate expressions over the output of a matcher. Raises an error if one of them needs Spark."""
-        columns = [(one.name, result.computed(one)) for one in measures]
+        columns = [(one.name, result.scalar_column(one)) for one in measures]
         return Projection.compile(columns, matched.schema, (), self.arguments)(matched)
 
 
@@ -275,7 +275,7 @@ class EventWords(Words):
 
     def written(self, pattern: EventPattern) -> str:
         """Return a part of the pattern as the query writes it."""
-        text = self.query.source.written(pattern.span)
+        text = self.query.source.text_at(pattern.span)
         if text:
             return " ".join(text.split())
         names = " | ".join(one.variable for one in classes_of(pattern))

@@ -55,7 +55,7 @@ class Finding:
             "kind": self.kind,
             "message": self.message,
             "span": None if span is None else [span.start, span.end],
-            "text": None if span is None else source.written(span),
+            "text": None if span is None else source.text_at(span),
             "at": plain(self.at),
             "values": plain(self.values),
             "count": self.count,

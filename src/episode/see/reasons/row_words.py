@@ -134,7 +134,7 @@ class RowWords:
             other = attempt.others[0]
             yield Finding(
                 "found another way",
-                f"The pattern matches {self.reach(other)} too, but {CHOICE[self.plan.rules.mode]}.",
+                f"The pattern matches {self.reach(other)} too, but {CHOICE[self.plan.settings.mode]}.",
                 span=self.clause.mode_span if self._says_mode else self.clause.source.pattern,
                 at=self.time(attempt.start),
                 count=len(attempt.others),
@@ -145,7 +145,7 @@ class RowWords:
 
     @property
     def _says_mode(self) -> bool:
-        return self.plan.rules.mode is not MatchMode.PREFERRED and self.clause.mode_span != NOWHERE
+        return self.plan.settings.mode is not MatchMode.PREFERRED and self.clause.mode_span != NOWHERE
 
     def _report_passed_over(self, attempts: Sequence[RowAttempt]) -> Iterator[Finding]:
         for attempt in attempts[:MOST_FINDINGS]:
@@ -173,8 +173,8 @@ class RowWords:
 
     @property
     def _skip(self) -> str:
-        rules = self.plan.rules
-        return rules.skip_to.value + ("" if rules.skip_label is None else f" {rules.skip_label}")
+        settings = self.plan.settings
+        return settings.skip_to.value + ("" if settings.skip_label is None else f" {settings.skip_label}")
 
     def _report_too_long(self, attempts: Sequence[RowAttempt]) -> Iterator[Finding]:
         """Report ways that only the window forbids, the least too long first."""
@@ -198,7 +198,7 @@ class RowWords:
 
     @property
     def _within(self) -> str:
-        return "WITHIN" if self.plan.window is None else f"WITHIN {self.clause.source.written(self.plan.window)}"
+        return "WITHIN" if self.plan.window is None else f"WITHIN {self.clause.source.text_at(self.plan.window)}"
 
     # ---- attempts that came to an end ----------------------------------------------------------------
 
@@ -295,7 +295,7 @@ class RowWords:
         return Finding(CONDITION, message, span, self.time(failure.row), values, count, data)
 
     def _written(self, span: Span) -> str:
-        return " ".join(self.clause.source.written(span).split())
+        return " ".join(self.clause.source.text_at(span).split())
 
     def _with_values(self, reading: ConjunctReading) -> str:
         """Return the conjunct as it is written, with each value after the expression that has it."""

@@ -23,7 +23,7 @@ from episode.matchers.rows.matches import PartitionMatches, RowMatch, TriedStart
 from episode.matchers.rows.spec import RowPatternSpec
 from episode.matchers.rows.stepwise import ConjunctReading, ConjunctReadings
 from episode.plan.expressions import Load
-from episode.plan.rows.conditions import Conjunct, plan_conjuncts
+from episode.plan.rows.conditions import LabelConjunct, plan_conjuncts
 from episode.plan.rows.plan import RowPatternPlan
 from episode.plan.rows.program import END
 from episode.plan.types import is_event_time
@@ -86,7 +86,7 @@ class RowExploration:
 
     def explore(self, start: int, number: int, steps: int) -> RowAttempt:
         """Find out how far the ways from a start row without a match lead."""
-        incremental = self.plan.rules.mode is MatchMode.INCREMENTAL
+        incremental = self.plan.settings.mode is MatchMode.INCREMENTAL
         explored = self.explorer.explore(start, number, steps, ways=steps if incremental else 1)
         if not explored.complete and not explored.failures:
             # A loop that takes very many rows: what would come after it has not been tried yet.
@@ -139,7 +139,7 @@ class RowAttempts:
         spec: RowPatternSpec,
         plan: RowPatternPlan,
         events: EventBatch,
-        conjuncts: Mapping[str, tuple[Conjunct, ...]],
+        conjuncts: Mapping[str, tuple[LabelConjunct, ...]],
     ) -> RowAttempts:
         """Match the events, which are all of one key."""
         made = matches_of(spec, events)
@@ -163,7 +163,7 @@ class RowAttempts:
         if not attempt.accepted:
             return attempt
         attempt = replace(attempt, skipped_by=self.tried.skipped_by(start))
-        if attempt.skipped_by is None and self.plan.rules.mode is MatchMode.INCREMENTAL:
+        if attempt.skipped_by is None and self.plan.settings.mode is MatchMode.INCREMENTAL:
             attempt = replace(attempt, ended_by=self.made.ending_at(start + attempt.accepted[0].length - 1))
         return attempt
 
@@ -191,7 +191,7 @@ def reasons(inspected: Inspected, asked: Expectation) -> tuple[Finding, ...]:
     return reasons_over(clause, plan, conjuncts, table, asked, zone, live=inspected.live)
 
 
-def reported_columns(conjuncts: dict[str, tuple[Conjunct, ...]], columns: Collection[str]) -> list[str]:
+def reported_columns(conjuncts: dict[str, tuple[LabelConjunct, ...]], columns: Collection[str]) -> list[str]:
     """Return the columns of the input whose values are reported, though the matcher may not need them."""
     read = [one.value for parts in conjuncts.values() for part in parts for one in part.values]
     names = dict.fromkeys(one.column for one in read if isinstance(one, Load))
@@ -209,7 +209,7 @@ def _read_until(plan: RowPatternPlan, asked: Expectation) -> Any:
 def reasons_over(
     clause: MatchRecognize,
     plan: RowPatternPlan,
-    conjuncts: dict[str, tuple[Conjunct, ...]],
+    conjuncts: dict[str, tuple[LabelConjunct, ...]],
     table: pa.Table,
     asked: Expectation,
     zone: str | None = None,

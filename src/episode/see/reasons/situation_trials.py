@@ -167,7 +167,7 @@ class SituationWords(Words):
 
     def constraint(self, constraint: Constraint) -> str:
         """Return a constraint as the query writes it."""
-        return " ".join(self.query.source.written(constraint.span).split())
+        return " ".join(self.query.source.text_at(constraint.span).split())
 
     def report_match(self, found: SituationCandidates) -> Finding:
         """Report that there is a match at the place."""

@@ -20,7 +20,7 @@ from episode.lang.situations import allen
 from episode.lang.situations.allen import Relation, mirror, relation_of, relations_of
 from episode.lang.situations.syntax import Constraint, SituationColumn, SituationDefinition, SituationQuery
 from episode.matchers.projection import Projection
-from episode.plan.output import Computed
+from episode.plan.output import ScalarColumn
 from episode.plan.pattern import RunOptions
 from episode.plan.situations.plan import SituationPlan
 from episode.queries.language import Given, Input
@@ -161,7 +161,7 @@ class SituationFailures(Failures[SituationTrials, SituationWords]):
             return node
 
         try:
-            sides = [("", Computed(side.copy().transform(with_columns))) for side in (tree.this, tree.expression)]
+            sides = [("", ScalarColumn(side.copy().transform(with_columns))) for side in (tree.this, tree.expression)]
             found = Projection.compile(sides, table.schema, (), self.trials.arguments)(table)
             one, other = (side.cast(pa.float64()).to_numpy() for side in found.columns)
         except (EpisodeError, pa.ArrowInvalid, pa.ArrowNotImplementedError, KeyError):

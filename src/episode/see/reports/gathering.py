@@ -243,7 +243,7 @@ def _pattern(
         plan = _plan(placed)
     extents = extents_of(origin, placed)
     labels = tuple(dict.fromkeys(name for side in sides for name in side.plan.labels.names))
-    text = placed.source.written(placed.source.span)
+    text = placed.source.text_at(placed.source.span)
     if isinstance(extents, NoExtents):
         return PatternPart(placed.language.name, text, labels, None, extents.reason, inputs, plan)
     with step("the times and keys of its matches"):

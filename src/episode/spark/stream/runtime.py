@@ -23,7 +23,7 @@ from episode.matchers.protocol import MatcherSpec
 from episode.matchers.quarantine import check_skips_keys
 from episode.matchers.stream_shard import ShardSettings
 from episode.plan.event_time import Delays, EventTime, counted_in, end_of_stream, watermark_delay, widest
-from episode.plan.parameters import shown
+from episode.plan.parameters import arguments_text
 from episode.plan.pattern import RunOptions, StreamOptions
 from episode.plan.schema import OWN, quote
 from episode.plan.types import is_integer
@@ -266,7 +266,7 @@ def plan_stream(
     shard = ShardSettings(end, options.event_id, keep_late, of_matches=chain is not None, skip_keys=options.skips_keys)
     count = 1 if not spec.input_order.keys else run.shards or STREAM_SHARDS
     settings = StreamSettings(
-        shard, clock, count, options.late_path, counters, shown(run.arguments), options.time_unit or ""
+        shard, clock, count, options.late_path, counters, arguments_text(run.arguments), options.time_unit or ""
     )
     warn_of_many_partitions(spark, count)
     store = None if derived or chain is not None else scan_of(spark, selected)

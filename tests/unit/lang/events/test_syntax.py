@@ -316,7 +316,7 @@ def test_references(text: str, atom: object) -> None:
     query = parse_event_query(f"PATTERN SEQ(A a, B+ b[], ~N n, C c) WHERE {text} > 1")
     assert event_atoms(query.conditions[0]) == (atom,)
     place = event_atoms(query.conditions[0])[0].span
-    assert query.source.written(place) == text
+    assert query.source.text_at(place) == text
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from episode.lang.situations.allen import (
     EVERY,
     RELATIONS,
     Relation,
-    _closed,
+    _path_consistent_network,
     bit,
     compose,
     contradiction,
@@ -169,7 +169,7 @@ PATH_CONSISTENT_ONLY = (
 
 def test_what_path_consistency_does_not_see():
     some = constraints(PATH_CONSISTENT_ONLY)
-    assert _closed(some) is not None
+    assert _path_consistent_network(some) is not None
     found = contradiction(some)
     assert found is not None
     assert found.reason.endswith("cannot all hold")

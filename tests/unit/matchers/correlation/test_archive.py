@@ -13,7 +13,7 @@ import pytest
 from episode.matchers.correlation.archive import History
 from episode.matchers.correlation.spec import ARCHIVE_ROW, ROW_OF_BOTH
 from episode.matchers.running import LocalRun, run
-from episode.plan.correlation.plan import CorrelationPlan, Strategy
+from episode.plan.correlation.plan import CorrelationPlan, CorrelationStrategy
 from tests.support.correlation import FALL, RISE, TICK, correlation, pairs_of
 
 PAST_LAST = TICK.replace("TO NEXT ROW", "PAST LAST ROW")
@@ -57,12 +57,14 @@ def test_it_is_a_history() -> None:
     assert isinstance(TableHistory(ticks(3, 1)), History)
 
 
-@pytest.mark.parametrize("strategy", [None, *Strategy])
+@pytest.mark.parametrize("strategy", [None, *CorrelationStrategy])
 @pytest.mark.parametrize("archive", [TICK, RISE, LOOKS_BACK, PAST_LAST])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_the_stream_begins_where_the_archive_is_long(archive: str, strategy: Strategy | None, seed: int) -> None:
+def test_the_stream_begins_where_the_archive_is_long(
+    archive: str, strategy: CorrelationStrategy | None, seed: int
+) -> None:
     table = ticks(150, seed)
-    if archive is PAST_LAST and strategy is Strategy.LIVE_FIRST:
+    if archive is PAST_LAST and strategy is CorrelationStrategy.LIVE_FIRST:
         pytest.skip("the archive pattern must be evaluated as a whole")
     first = table.column("ts")[70].as_py()
     later = pc.greater_equal(table.column("ts"), first)
@@ -97,7 +99,7 @@ def test_strategies_change_over_a_long_archive(live: str, archive: str, rows: in
     for piece in cut(table.filter(later), 18):
         if draw.integers(2):
             running.move()
-        running.matcher.adaptation.strategy = list(Strategy)[draw.integers(3)]  # type: ignore[attr-defined]
+        running.matcher.adaptation.strategy = list(CorrelationStrategy)[draw.integers(3)]  # type: ignore[attr-defined]
         outputs.append(running.feed(piece, max(piece.column("ts").to_pylist(), default=-1)))
     assert sorted(pairs_of(spec, pa.concat_tables([*outputs, running.finish()]))) == expected
 
@@ -110,7 +112,7 @@ def test_a_small_buffer_reads_the_older_part(archive: str, cache: bool, rows: in
     table = ticks(200, seed)
     whole = correlation(FALL, archive, 25)
     expected = sorted(pairs_of(whole, run(whole, table)))
-    plan = CorrelationPlan(Strategy.LIVE_FIRST, cache, rows)
+    plan = CorrelationPlan(CorrelationStrategy.LIVE_FIRST, cache, rows)
     spec = correlation(FALL, archive, 25, plan=plan, history=TableHistory(table))
     running = LocalRun(spec)
     outputs, read = [], 0
@@ -125,10 +127,10 @@ def test_a_small_buffer_reads_the_older_part(archive: str, cache: bool, rows: in
     assert read > 0
 
 
-@pytest.mark.parametrize("strategy", [None, Strategy.EAGER, Strategy.ARCHIVE_FIRST])
+@pytest.mark.parametrize("strategy", [None, CorrelationStrategy.EAGER, CorrelationStrategy.ARCHIVE_FIRST])
 @pytest.mark.parametrize("archive", [TICK, RISE, LOOKS_BACK, PAST_LAST])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_the_archive_is_a_table(archive: str, strategy: Strategy | None, seed: int) -> None:
+def test_the_archive_is_a_table(archive: str, strategy: CorrelationStrategy | None, seed: int) -> None:
     live, past = ticks(80, seed), ticks(60, seed + 50)
     whole = correlation(FALL, archive, 25, side="side")
     both = pa.concat_tables(

@@ -13,7 +13,8 @@ from episode.matchers.correlation import join as output_module
 from episode.matchers.correlation import side as rounds_module
 from episode.matchers.correlation.strategies import RecencyAdaptation, RecencyRound, unavailable
 from episode.matchers.running import LocalRun, run
-from episode.plan.correlation.plan import CorrelationPlan, Strategy
+from episode.plan.correlation.plan import CorrelationPlan
+from episode.plan.correlation.plan import CorrelationStrategy as Strategy
 from tests.support.correlation import FALL, RISE, TICK, correlation, pairs_of
 
 ALL = list(Strategy)

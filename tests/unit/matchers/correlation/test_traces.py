@@ -12,12 +12,12 @@ from typing import Any
 
 from episode.matchers.correlation.matcher import CorrelationMatcher
 from episode.matchers.running import LocalRun
-from episode.plan.correlation.plan import CorrelationPlan, Strategy
+from episode.plan.correlation.plan import CorrelationPlan, CorrelationStrategy
 from tests.support.correlation import correlation, pairs_of
 from tests.unit.matchers.correlation.test_table1 import INPUT
 
 
-def trace(strategy: Strategy) -> Iterator[tuple[int, list[int], list[tuple[int, int]], list[Any]]]:
+def trace(strategy: CorrelationStrategy) -> Iterator[tuple[int, list[int], list[tuple[int, int]], list[Any]]]:
     """For each tuple: its time, times in the recent buffer, (start, end) in the cache, (start, end) of the results."""
     spec = correlation(plan=CorrelationPlan(strategy, ordered=True))
     running = LocalRun(spec)
@@ -26,7 +26,7 @@ def trace(strategy: Strategy) -> Iterator[tuple[int, list[int], list[tuple[int, 
         matcher = running.matcher
         assert isinstance(matcher, CorrelationMatcher)
         second, cache = matcher.archive, matcher.join.archive.matches
-        if strategy is Strategy.ARCHIVE_FIRST:
+        if strategy is CorrelationStrategy.ARCHIVE_FIRST:
             second, cache = matcher.live, matcher.join.live.matches
         buffer = second.recent.rows.time.tolist()  # type: ignore[attr-defined]
         kept = list(zip(cache.start.tolist(), cache.end.tolist(), strict=True))
@@ -34,7 +34,7 @@ def trace(strategy: Strategy) -> Iterator[tuple[int, list[int], list[tuple[int, 
 
 
 def test_table_3_lazy_live_first_with_the_cache() -> None:
-    assert list(trace(Strategy.LIVE_FIRST)) == [
+    assert list(trace(CorrelationStrategy.LIVE_FIRST)) == [
         (0, [0], [], []),
         (1, [0, 1], [], []),
         (2, [0, 1, 2], [], []),
@@ -50,7 +50,7 @@ def test_table_3_lazy_live_first_with_the_cache() -> None:
 
 
 def test_table_4_lazy_archive_first_with_the_cache() -> None:
-    rows = list(trace(Strategy.ARCHIVE_FIRST))
+    rows = list(trace(CorrelationStrategy.ARCHIVE_FIRST))
     assert [(time, cache, results) for time, _, cache, results in rows] == [
         (0, [], []),
         (1, [], []),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from episode.plan.correlation.explain import correlation_run
-from episode.plan.correlation.plan import Factors, Strategy, cost
+from episode.plan.correlation.plan import CorrelationStrategy, Factors, cost
 from episode.plan.correlation.report import Change, CorrelationReport
 from episode.plan.sections import Section, lines_of
 
@@ -18,28 +18,28 @@ FACTORS = Factors(
 @pytest.mark.parametrize(
     ("strategy", "cached", "expected"),
     [
-        (Strategy.EAGER, True, 1000 * (2 + 3) + 40 * 0.5),
-        (Strategy.LIVE_FIRST, False, 1000 * 2 + 10 * 100 * 7 + 40 * 0.5),  # equation 1
-        (Strategy.LIVE_FIRST, True, 1000 * 2 + 10 * 60 * 7 + 40 * 0.5),  # equation 3
-        (Strategy.ARCHIVE_FIRST, True, 1000 * 3 + 20 * 30 * 5 + 40 * 0.5),  # equation 4
+        (CorrelationStrategy.EAGER, True, 1000 * (2 + 3) + 40 * 0.5),
+        (CorrelationStrategy.LIVE_FIRST, False, 1000 * 2 + 10 * 100 * 7 + 40 * 0.5),  # equation 1
+        (CorrelationStrategy.LIVE_FIRST, True, 1000 * 2 + 10 * 60 * 7 + 40 * 0.5),  # equation 3
+        (CorrelationStrategy.ARCHIVE_FIRST, True, 1000 * 3 + 20 * 30 * 5 + 40 * 0.5),  # equation 4
     ],
 )
-def test_the_equations(strategy: Strategy, cached: bool, expected: float) -> None:
+def test_the_equations(strategy: CorrelationStrategy, cached: bool, expected: float) -> None:
     assert cost(strategy, FACTORS, cached) == expected
 
 
 def test_a_report_goes_to_the_driver_and_into_words() -> None:
     report = CorrelationReport(
-        Strategy.LIVE_FIRST,
-        {Strategy.EAGER: 2, Strategy.LIVE_FIRST: 7},
-        {Strategy.EAGER: 0.25, Strategy.LIVE_FIRST: 0.5},
+        CorrelationStrategy.LIVE_FIRST,
+        {CorrelationStrategy.EAGER: 2, CorrelationStrategy.LIVE_FIRST: 7},
+        {CorrelationStrategy.EAGER: 0.25, CorrelationStrategy.LIVE_FIRST: 0.5},
         FACTORS,
-        {Strategy.EAGER: 0.004, Strategy.LIVE_FIRST: 0.001},
+        {CorrelationStrategy.EAGER: 0.004, CorrelationStrategy.LIVE_FIRST: 0.001},
         (0.01, 500),
         buffered=12,
         cached=3,
         read=0,
-        changes=(Change(2, Strategy.EAGER, Strategy.LIVE_FIRST, 0.004, 0.001),),
+        changes=(Change(2, CorrelationStrategy.EAGER, CorrelationStrategy.LIVE_FIRST, 0.004, 0.001),),
     )
     assert CorrelationReport.from_json(report.to_json()) == report
     text = "\n".join(lines_of(Section("", correlation_run([report.to_json(), report.to_json()]))))

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from episode.lang.events.parser import parse_event_query
-from episode.plan.events.consistency import ClosurePredicate, adjacent_form, explained
+from episode.plan.events.consistency import ClosurePredicate, adjacent_form, predicate_text
 from episode.plan.expressions import Apply, Constant, Current, Expression, Load, Navigated, Running, render
 from tests.golden.cases import plan_events
 
@@ -248,7 +248,7 @@ def test_nothing_is_known_to_be_there() -> None:
     assert not predicate_of("b[i].price > max(b[..i-1].price)", " AND b[i].price <> 3").consistency.known
     assert not predicate_of("b[i].price > max(b[..i-1].price)", " AND b[i].price IS NOT NULL").consistency.known
     assert predicate_of("max(b[].price) IS NULL").consistency.name == "true-value consistent"
-    assert explained(predicate_of("max(b[].price) IS NOT NULL")).startswith(
+    assert predicate_text(predicate_of("max(b[].price) IS NOT NULL")).startswith(
         "max(b[].price) IS NOT NULL: true- and false-value consistent unless price is null;"
     )
     two = predicate_of("c.price - max(b[].price) > 1").consistency
@@ -286,7 +286,7 @@ def test_other_closures_have_no_classes() -> None:
     ],
 )
 def test_what_follows(condition: str, words: str) -> None:
-    assert words in explained(predicate_of(condition))
+    assert words in predicate_text(predicate_of(condition))
 
 
 # ---- adjacent forms ---------------------------------------------------------------------------------------------

@@ -29,7 +29,7 @@ from episode.plan.expressions import (
     parts_of,
     walk,
 )
-from episode.plan.expressions import Variable as LambdaVariable
+from episode.plan.expressions import LambdaVariable as LambdaVariable
 from episode.plan.types import lane_of
 
 if TYPE_CHECKING:

@@ -199,7 +199,7 @@ class Lowered:
         key = (*own, kept, final)
         if key not in self._codes:
             labels = self.plan.labels
-            skipped = labels.members(self.plan.rules.skip_label) or ()
+            skipped = labels.members(self.plan.settings.skip_label) or ()
             mask = sum(1 << number for number, name in enumerate(labels.names) if name in skipped)
             sieve = SieveColumns.of(self.sieves[0]) if len(self.sieves) else None
             shape = RowShape.of(program, settings, mask, sieve, frames, kept, final)

@@ -47,7 +47,7 @@ def slicing_of(plan: RowPatternPlan, schema: pa.Schema) -> Slicing | Unsliced:
     time, rows = reach_of(plan)
     if owned_by_end(plan):
         overlap = Overlap(before_time=time, before_rows=rows + before, after_rows=after)
-    elif plan.rules.skip_to is SkipTo.NEXT_ROW and plan.output.rows is RowMode.ALL_WITH_UNMATCHED:
+    elif plan.settings.skip_to is SkipTo.NEXT_ROW and plan.output.rows is RowMode.ALL_WITH_UNMATCHED:
         overlap = Overlap(time, rows + before, time, rows + after)
     else:
         overlap = Overlap(before_rows=before, after_time=time, after_rows=rows + after)
@@ -66,12 +66,12 @@ def reach_of(plan: RowPatternPlan) -> tuple[int, int]:
 
 def owned_by_end(plan: RowPatternPlan) -> bool:
     """Does a slice own the matches that end in it? Otherwise, those that start in it."""
-    return plan.rules.mode is MatchMode.INCREMENTAL and plan.rules.skip_to is SkipTo.NEXT_ROW
+    return plan.settings.mode is MatchMode.INCREMENTAL and plan.settings.skip_to is SkipTo.NEXT_ROW
 
 
 def is_chain(plan: RowPatternPlan) -> bool:
     """Do matches decide which start rows are tried? Otherwise, they are numbered at most."""
-    return plan.rules.skip_to is not SkipTo.NEXT_ROW
+    return plan.settings.skip_to is not SkipTo.NEXT_ROW
 
 
 def is_numbered(plan: RowPatternPlan) -> bool:
@@ -95,8 +95,8 @@ def _hindrance(plan: RowPatternPlan, schema: pa.Schema) -> str | None:
         return "nothing bounds a match: there is no WITHIN, and the pattern may take any number of rows"
     if plan.within is None and longest is not None and longest > MOST_ROWS:
         return f"a match may have up to {longest:,} rows, and no WITHIN says how soon it ends"
-    to_label = plan.rules.skip_to in (SkipTo.FIRST_LABEL, SkipTo.LAST_LABEL)
-    if to_label and plan.rules.mode is MatchMode.INCREMENTAL:
+    to_label = plan.settings.skip_to in (SkipTo.FIRST_LABEL, SkipTo.LAST_LABEL)
+    if to_label and plan.settings.mode is MatchMode.INCREMENTAL:
         return "INCREMENTAL MATCH with AFTER MATCH SKIP TO a label leaves out ends that any earlier match may have"
     return None
 

@@ -173,7 +173,7 @@ class SliceSearch:
         self._rows = SearchRows(self.prepared.bits, events.time, events.key, lanes.ints, lanes.floats, lanes.valid)
         self._lowered = Lowered.of(spec.plan, self.prepared, self.matcher.sieves)
         to_label = self.matcher.settings.skip in (codes.FIRST_LABEL, codes.LAST_LABEL)
-        self._skip_to = self._mask(spec.plan.labels.members(spec.plan.rules.skip_label)) if to_label else None
+        self._skip_to = self._mask(spec.plan.labels.members(spec.plan.settings.skip_label)) if to_label else None
         self._mark = None if self.matcher.program.labels >= MAXIMUM_LABELS else np.uint64(1 << MAXIMUM_LABELS - 1)
         self.failure: FailedStart | None = None
 

@@ -19,7 +19,7 @@ from episode.matchers.rows.stepwise import StepwiseAttempt
 from episode.matchers.running import LocalRun
 from episode.native.assembly import assembly_of
 from episode.plan import arrays as plan
-from episode.plan.expressions import Constant, ElementRow, Expression, LabelAt, Load, Variable
+from episode.plan.expressions import Constant, ElementRow, Expression, LabelAt, LambdaVariable, Load
 from tests.support.rows import spec_of, table_in
 from tests.unit.native.runs import AllWays
 
@@ -119,7 +119,9 @@ def evaluate(made: Expression, value: str, values: list[Any]) -> list[tuple[bool
     """What stands in a column (or the label) on the rows of the elements of an array: is it null?, and the value."""
     row = ElementRow(90)
     of_row = LabelAt(row) if value == "label" else Load(value, row, "int")
-    walked = plan.Mapped(made, plan.Walk(Variable(91, "double"), Variable(92, "int"), row), None, of_row, "array<int>")
+    walked = plan.Mapped(
+        made, plan.Walk(LambdaVariable(91, "double"), LambdaVariable(92, "int"), row), None, of_row, "array<int>"
+    )
     spec = spec_of(f"{PATTERN} A AS A.f > LAST(v, 1) AND PREV(CLASSIFIER()) = 'A'")
     elements = [plan.ElementOf(walked, Constant(place, "bigint"), of_row.type) for place in range(len(values))]
     trial = StepwiseAttempt(
