@@ -14,12 +14,12 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from episode.errors import EpisodeAnalysisError, EpisodeError
-from episode.lang.events.syntax import EventQuery, Strategy
+from episode.lang.events.syntax import Strategy
 from episode.lang.rows.syntax import MatchRecognize
-from episode.lang.situations.syntax import SituationQuery
 from episode.lang.table_patterns import PatternQuery, clause_of, pattern_of
 from episode.queries.events import EventColumns, events_of
 from episode.queries.language import Given
+from episode.queries.languages import language_of
 from episode.queries.match import MatchQuery, Reader
 from episode.queries.options import Options, options_of
 from episode.queries.tables import arguments_of, session_of, text_of
@@ -137,27 +137,16 @@ def _row_pattern(text: str, strategy: Strategy | None) -> MatchRecognize:
 
 
 def _event_pattern(text: str, strategy: Strategy | None) -> PatternQuery:
-    found = pattern_of(text, strategy)
-    if isinstance(found, EventQuery):
-        return found
-    raise _another(found)
+    return _pattern_for("match_events", pattern_of(text, strategy))
 
 
 def _situation_pattern(text: str, strategy: Strategy | None) -> PatternQuery:
-    found = pattern_of(text, strategy)
-    if isinstance(found, SituationQuery):
-        return found
-    raise _another(found)
+    return _pattern_for("match_situations", pattern_of(text, strategy))
 
 
-def _another(query: PatternQuery | MatchRecognize) -> EpisodeError:
-    """The error of a pattern of another language than the method is for."""
-    name, method = next(named for kind, named in _NAMES.items() if isinstance(query, kind))
-    return EpisodeAnalysisError(f"This is {name}.", hint=f"Use {method}.")
-
-
-_NAMES: dict[type, tuple[str, str]] = {
-    EventQuery: ("an event pattern", "match_events"),
-    SituationQuery: ("a situation pattern", "match_situations"),
-    MatchRecognize: ("a row pattern", "match_recognize"),
-}
+def _pattern_for(method: str, query: Any) -> Any:
+    """Return a pattern of the language that the method is for."""
+    language = language_of(query)
+    if language.method != method:
+        raise EpisodeAnalysisError(f"This is {language.one}.", hint=f"Use {language.method}.")
+    return query

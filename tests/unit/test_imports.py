@@ -37,6 +37,7 @@ ALLOWED = {
         "episode.store",
         "episode.live",
     },
+    "queries.languages": {"episode.errors", "episode.lang", "episode.plan", "episode.matchers", "episode.queries"},
     "paths": set(),
     "words": set(),
     "interrupts": set(),
@@ -82,6 +83,7 @@ ALLOWED = {
 # Beyond that, inside functions only.
 ALLOWED_LAZILY = {
     "queries": {"episode.spark"},
+    "queries.languages": {"episode.see"},  # hooks of a language
     "see.studio": {"episode.api", "episode.see.pictures", "episode.spark"},
     "see.reports": {"episode.spark", "episode.see.pictures"},
     "see.notebook": {"episode.api", "episode.spark"},
@@ -134,6 +136,8 @@ class Import:
 def room_of(path: Path) -> str:
     """The package under episode, or the module for those that stand alone."""
     first, *inner = path.relative_to(SOURCE).parts
+    if first == "queries" and inner[0] in {"language.py", "languages"}:
+        return "queries.languages"
     return f"see.{inner[0]}" if first == "see" and len(inner) > 1 else first.removesuffix(".py")
 
 

@@ -14,10 +14,7 @@ from math import prod
 
 import numpy as np
 
-from episode.matchers.correlation.spec import CorrelationSpec
 from episode.matchers.protocol import EventBatch, Matcher, MatcherSpec, Selective, Selectivities
-from episode.plan.pattern import PatternPlan
-from episode.plan.rows.plan import RowPatternPlan, SkipTo
 
 SINGLETON_EXPECTED = 0.5
 """Equation 4.5: if nothing is known, a singleton is left half of the time."""
@@ -158,8 +155,8 @@ class Prediction:
 
     def __init__(self, spec: MatcherSpec, matcher: Matcher, future: int = 0) -> None:
         self.busiest = Busiest()
-        self._states = states_of(spec)
-        self._past_last_row = skips_past_last_row(spec)
+        self._states = spec.traits.states
+        self._past_last_row = spec.traits.consumes
         self._future = future
         self._asked = 0
         self.take(matcher)
@@ -190,17 +187,3 @@ def counts_of(found: Selectivities, current: int) -> PatternCounts:
     """Convert the counts of a matcher."""
     states = zip(found.star.tolist(), found.entered.tolist(), found.left.tolist(), strict=True)
     return PatternCounts(tuple(StateCount(*state) for state in states), found.windows, found.matches, current)
-
-
-def states_of(spec: MatcherSpec) -> int:
-    """Number of states of a pattern: its labels, variables or symbols; if two patterns are correlated, of both."""
-    if isinstance(spec, CorrelationSpec):
-        return states_of(spec.live.spec) + states_of(spec.archive.spec)
-    plan = getattr(spec, "plan", None)
-    return len(plan.labels.names) if isinstance(plan, PatternPlan) else 1
-
-
-def skips_past_last_row(spec: MatcherSpec) -> bool:
-    """Whether matches remove their events."""
-    plan = getattr(spec, "plan", None)
-    return isinstance(plan, RowPatternPlan) and plan.settings.skip_to is SkipTo.PAST_LAST_ROW

@@ -264,7 +264,8 @@ class Traits:
     longest match is reported, otherwise matches by their start; longest: the most rows that a match can have; within:
     the longest time; walls: whether rows may exist that can only be the first of a match. by_start: the matches of a
     key are in order of their starts. reach: if matches depend on each other, how long before its start an event may
-    matter to a match; None: any time.
+    matter to a match; None: any time. states: labels, variables or symbols of the pattern. consumes: whether the events
+    of a match are in no later one.
     """
 
     prompt: bool = False
@@ -277,6 +278,8 @@ class Traits:
     walls: bool = False
     by_start: bool = False
     reach: int | None = None
+    states: int = 1
+    consumes: bool = False
 
 
 @runtime_checkable

@@ -16,7 +16,7 @@ from episode.plan.expressions import Condition
 
 if TYPE_CHECKING:
     from episode.plan.event_time import Delays, EventTime
-    from episode.plan.output import Labels, MeasurePlan, Output, Result
+    from episode.plan.output import Labels, MeasurePlan, Output, OutputAtom, Result
 
 
 # Reports of matchers: what they did, as data. Workers write them as JSON; the driver reads them by the types of their
@@ -208,6 +208,15 @@ class PatternPlan:
     def delays(self) -> Delays:
         """Return how long after their times matches may be reported: for patterns over the matches of a stream."""
         return {}
+
+    @property
+    def match_values(self) -> tuple[OutputAtom, ...]:
+        """Values that a whole match has beyond those of its rows."""
+        return ()
+
+    def narrow(self: Plan) -> Plan:
+        """Return the plan with the columns that matching reads, without those that are only returned."""
+        return self
 
     def for_workers(self: Plan) -> Plan:
         """The plan without what only the driver needs, the Spark expressions before and after matching.

@@ -22,8 +22,8 @@ from episode.plan.correlation.plan import ARCHIVE_PREFIX, LIVE_PREFIX
 from episode.plan.parameters import Arguments, check_arguments
 from episode.plan.schema import quote
 from episode.queries.language import Given, Language
-from episode.queries.languages import LANGUAGES, language_of
-from episode.queries.languages.correlation import correlation_of
+from episode.queries.languages import language_of
+from episode.queries.languages.correlation import CORRELATIONS, correlation_of
 from episode.queries.languages.events import strategy_of
 from episode.queries.selection import SelectedTable, Selection, parse_items
 from episode.words import plural
@@ -174,7 +174,7 @@ class BoundStatement:
     def languages(self) -> list[Language[Any]]:
         """The languages of its patterns."""
         queries = (*(pattern.query for pattern in self.patterns), *self.windows)
-        return [*(language_of(query) for query in queries), *([LANGUAGES[Correlation]] if self.pairs else [])]
+        return [*(language_of(query) for query in queries), *([CORRELATIONS] if self.pairs else [])]
 
     # ---- statements with one pattern -----------------------------------------------------------------
 

@@ -18,7 +18,8 @@ from episode.plan.output import MATCH_END, MATCH_START
 from episode.plan.parameters import check_arguments
 from episode.plan.schema import quote
 from episode.queries.language import ARCHIVE, LIVE, Length
-from episode.queries.languages import LANGUAGES, language_of
+from episode.queries.languages import language_of
+from episode.queries.languages.correlation import CORRELATIONS
 from episode.queries.match import MatchQuery
 from episode.queries.options import Options
 from episode.queries.origins import Origin, PlacedPattern, remember
@@ -67,7 +68,7 @@ class CorrelateQuery:
         if not isinstance(self.ordered, bool):
             raise EpisodeAnalysisError(f"ordered={self.ordered!r}: True or False is needed.")
         queries = [one.query() for one in (self.live, self.archive)]
-        self.options.check_use([*(language_of(query) for query in queries), LANGUAGES[Correlation]])
+        self.options.check_use([*(language_of(query) for query in queries), CORRELATIONS])
         where = self._where()
         check_arguments(where, tokenize(where), self.arguments)
         found = [*self._on(), *_equalities(where)]

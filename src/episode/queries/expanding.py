@@ -4,19 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from episode.errors import EpisodeAnalysisError
-from episode.lang.events.syntax import (
-    Closure,
-    EventClass,
-    EventPattern,
-    EventQuery,
-    Negation,
-    children,
-    classes_of,
-    event_atoms,
-)
 from episode.lang.lexer import tokenize
 from episode.lang.table_patterns import pattern_of
 from episode.plan.events.classes import one_stream_of
@@ -51,32 +41,19 @@ class ExpandQuery:
         from episode.spark.query import PlannedQuery
 
         text = text_of(self.text)
-        query = pattern_of(text, strategy_of(self.given.strategy))
+        query: Any = pattern_of(text, strategy_of(self.given.strategy))
         check_arguments(text, tokenize(text), self.arguments)
-        if not isinstance(query, EventQuery):
-            raise EpisodeAnalysisError(
-                "expand is for event patterns, whose results can be collapsed.", hint="Give it the text of the pattern."
-            )
-        if query.aggregate is not None:
-            raise query.source.error(
-                EpisodeAnalysisError,
-                "expand gives matches; AGGREGATE has none.",
-                query.aggregate.span,
-                "Write RETURN in its place.",
-            )
+        language = language_of(query)
+        inner, variables = language.expand(query)
         for name in ("shards", "shard_bytes"):
             if getattr(self.options, name) is not None:
                 raise EpisodeAnalysisError(
                     f"Options({name}={getattr(self.options, name)}) has no meaning for expand: nothing is shuffled."
                 )
-        language = language_of(query)
         language.check_arguments(self.given)
         self.options.check_use([language])
         self.options.check_streams([])
         session, frame = one_table(self.spark, self.collapsed)
-        closures = _under(query.pattern, Closure)
-        inner = of_variables(query)
-        variables = {one.variable: one.variable in closures for one in classes_of(inner.pattern)}
         schemas = variable_schemas(session, frame, variables, query.source)
         time, start = self.given.time or query.input.time, self.given.start or query.input.start
         keys = self.given.key or query.input.partition_by
@@ -87,33 +64,3 @@ class ExpandQuery:
         run = replace(self.options, results="matches", counts="exact").run(1, self.arguments)
         pattern = language.bind(inner, Input(schema, (), tables), given, run)
         return PlannedQuery(pattern, plan_expansion(events, pattern, run), self.arguments)
-
-
-def of_variables(query: EventQuery) -> EventQuery:
-    """The plain query over events that have their variables already: each is a class of its own. Negations have been
-    looked at when the matches were collapsed."""
-    negated = _under(query.pattern, Negation)
-    conditions = tuple(
-        condition
-        for condition in query.conditions
-        if not any(atom.variable in negated for atom in event_atoms(condition))
-    )
-    given = replace(query.input, table=None, type_column=None, partition_by=())
-    pattern = _of_variables(query.pattern)
-    return replace(query, pattern=pattern, conditions=conditions, collapsed=None, input=given)
-
-
-def _of_variables(pattern: EventPattern) -> EventPattern:
-    if isinstance(pattern, EventClass):
-        return replace(pattern, name=pattern.variable)
-    if isinstance(pattern, (Negation, Closure)):
-        return replace(pattern, part=_of_variables(pattern.part))
-    parts = tuple(_of_variables(part) for part in pattern.parts if not isinstance(part, Negation))
-    return replace(pattern, parts=parts)
-
-
-def _under(pattern: EventPattern, kind: type) -> set[str]:
-    """Variables under nodes of a kind."""
-    if isinstance(pattern, kind):
-        return {one.variable for one in classes_of(pattern)}
-    return {name for part in children(pattern) for name in _under(part, kind)}

@@ -6,10 +6,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, Union
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar, Union
 
-from episode.errors import EpisodeAnalysisError
-from episode.lang.syntax import Source, Span
+from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
+from episode.lang.syntax import Scalar, Source, Span
 from episode.plan.output import Extent
 from episode.plan.pattern import RunOptions
 from episode.plan.schema import EventTable, InputSchema
@@ -21,7 +21,11 @@ if TYPE_CHECKING:
     from episode.matchers.protocol import MatcherSpec, StateLimit
     from episode.plan.correlation.pairs import PairPlan
     from episode.plan.pattern import PatternPlan
-    from episode.queries.class_names import Rows
+    from episode.queries.languages.class_names import Rows
+    from episode.see.inspecting import Inspected
+    from episode.see.pictures.choosing import Wish
+    from episode.see.pictures.look import Look
+    from episode.see.reasons.finding import Expectation, Finding
 
 Query = TypeVar("Query")
 LIVE, ARCHIVE = "live", "archive"
@@ -63,7 +67,7 @@ class Language(ABC, Generic[Query]):
     syntax, plans: the classes of its parsed queries and of their plans. name: what patterns of it are. called: how a
     message speaks of the one in the query. options: names of public options that it uses and other languages may not.
     arguments: those of `match` that it uses. times: the measures that hold the start and the end of a match that is
-    correlated with others.
+    correlated with others. method: of DataFrames, for patterns of it alone.
     """
 
     syntax: ClassVar[type]
@@ -73,6 +77,7 @@ class Language(ABC, Generic[Query]):
     options: ClassVar[frozenset[str]] = frozenset()
     arguments: ClassVar[frozenset[str]] = frozenset()
     times: ClassVar[tuple[str, str]]
+    method: ClassVar[str | None] = None
 
     @property
     def one(self) -> str:
@@ -120,6 +125,42 @@ class Language(ABC, Generic[Query]):
         """Return a plan that also delivers keys and times of matches, and where: for one among many rules."""
         raise NotImplementedError  # asked only of a language of rules
 
+    def no_extent(self, plan: Any) -> str | None:
+        """Return why matches have no key and no times, if they have none."""
+        return None
+
+    def rule_arguments(self, query: Query, given: Given) -> Given:
+        """Return what is given for all rules of a set, as far as this one does not say it itself."""
+        return Given()
+
+    def conditions(self, query: Query) -> list[Scalar]:
+        """Return what the query tests."""
+        return []
+
+    def expand(self, query: Query) -> tuple[Query, dict[str, bool]]:
+        """Return the query over events that have their variables already, and these: is each a closure?"""
+        raise EpisodeAnalysisError(
+            "expand is for event patterns, whose results can be collapsed.", hint="Give it the text of the pattern."
+        )
+
+    def sides(self, query: Query) -> tuple[tuple[str | None, Any], ...]:
+        """Return the patterns that have matches of their own, with their roles if they are correlated."""
+        return ((None, query),)
+
+    def reasons(self, inspected: Inspected, asked: Expectation) -> tuple[Finding, ...]:
+        """Find out why there is no match."""
+        raise inspected.placed.source.error(EpisodeUnsupportedError, f"why_not cannot answer for {self.one}.")
+
+    def look(self, sides: tuple[Inspected, ...], wish: Wish, zone: str) -> Look:
+        """Return what a picture shows of the matches. zone: the clock that times are shown by."""
+        source = sides[0].placed.source
+        raise source.error(
+            EpisodeUnsupportedError,
+            f"{self.called[0].upper()}{self.called[1:]} is not drawn.",
+            source.pattern,
+            "Write the pattern as MATCH_RECOGNIZE, and plot its result.",
+        )
+
     def role(self, query: Query) -> str | None:
         """Which of two correlated patterns it says it is, LIVE or ARCHIVE; None where it may be either."""
         return None
@@ -135,3 +176,18 @@ class Language(ABC, Generic[Query]):
             if value != one.default and one.name not in self.arguments:
                 name = "time" if one.name == "interval" else one.name
                 raise EpisodeAnalysisError(f"{name}={value!r} has no meaning for {self.one}.")
+
+
+class InputClauses(Protocol):
+    """What the clauses before a pattern say of its events."""
+
+    @property
+    def time(self) -> str | None: ...
+
+    @property
+    def partition_by(self) -> tuple[str, ...]: ...
+
+
+def given_for_input(own: InputClauses, given: Given) -> Given:
+    """Return the time and the key that are given, as far as the pattern's own clauses do not say them."""
+    return Given(time=None if own.time is not None else given.time, key=() if own.partition_by else given.key)

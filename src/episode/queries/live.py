@@ -13,7 +13,6 @@ from typing import Any
 import pyarrow as pa
 
 from episode.errors import EpisodeAnalysisError, EpisodeError, EpisodeUnsupportedError
-from episode.lang.correlation.syntax import Correlation
 from episode.lang.syntax import Source, Span
 from episode.live.inputs import StreamRead
 from episode.matchers.correlation.spec import ARCHIVE_ROW, LIVE_ROW, SIDE_COLUMN
@@ -32,8 +31,7 @@ from episode.plan.pattern import PatternPlan
 from episode.plan.schema import CLASS_COLUMN, InputSchema
 from episode.queries.bound_statement import BoundStatement, EventsTable, OnePattern, StatementPattern, bind_statement
 from episode.queries.language import Given, Input, Language
-from episode.queries.languages import LANGUAGES
-from episode.queries.languages.correlation import Correlations
+from episode.queries.languages.correlation import CORRELATIONS
 from episode.queries.live_plan import LivePlan, Matched, Read, Values, check_time, end_of, lanes_of, partition_columns
 from episode.queries.local import local_schema, pair_projection, refusing
 from episode.queries.options import SKIP_KEY, Options
@@ -310,16 +308,14 @@ class Planner:
 def plan_pairs(planner: Planner) -> LivePlan:
     """The statement's two patterns, whose pairs are the matches."""
     pair, selection = planner.bound.selected_pair(LIVE_QUERY)
-    correlations = LANGUAGES[Correlation]
-    assert isinstance(correlations, Correlations)
-    planner.check_options([pair.live.language, pair.archive.language, correlations])
+    planner.check_options([pair.live.language, pair.archive.language, CORRELATIONS])
     live_stream, archive_stream = _stream(planner, pair.live), _stream(planner, pair.archive, archived=True)
     inputs = [
         Input(planner.columns_of(stream, pattern.source), pattern.names)
         for pattern, stream in ((pair.live, live_stream), (pair.archive, archive_stream))
     ]
     one = live_stream == archive_stream
-    bound = correlations.correlate(pair.query, (inputs[0], inputs[1]), (Given(), Given()), planner.run, one)
+    bound = CORRELATIONS.correlate(pair.query, (inputs[0], inputs[1]), (Given(), Given()), planner.run, one)
     bound.check_buffer()
     reads = _reads(planner, bound, live_stream, archive_stream)
     streams, schema = planner.prepare(reads)

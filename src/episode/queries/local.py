@@ -16,7 +16,6 @@ import pyarrow as pa
 from sqlglot import exp
 
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
-from episode.lang.correlation.syntax import Correlation
 from episode.lang.syntax import Source
 from episode.matchers.correlation.spec import ARCHIVE_ROW, LIVE_ROW, SIDE_COLUMN
 from episode.matchers.engines import matcher_spec
@@ -38,11 +37,10 @@ from episode.queries.bound_statement import (
     bind_statement,
     parse_pattern,
 )
-from episode.queries.class_names import rows_of_table
 from episode.queries.keywords import check_statement_tables
 from episode.queries.language import Given, Input, Language
-from episode.queries.languages import LANGUAGES
-from episode.queries.languages.correlation import Correlations
+from episode.queries.languages.class_names import rows_of_table
+from episode.queries.languages.correlation import CORRELATIONS
 from episode.queries.options import Options
 from episode.queries.selection import Selection
 from episode.queries.tables import held_table, like
@@ -187,9 +185,7 @@ def _run_pair(bound: BoundStatement, tables: Mapping[str, Any], options: Options
     check_statement_tables("sql_local", tables, bound.statement.tokens)
     live, archive = names if pair.live_first else names[::-1]
     patterns = (pair.live, pair.archive)
-    correlations = LANGUAGES[Correlation]
-    assert isinstance(correlations, Correlations)
-    check_local(options, [pair.live.language, pair.archive.language, correlations])
+    check_local(options, [pair.live.language, pair.archive.language, CORRELATIONS])
     one_table = tables[live] is tables[archive]
     events = [to_spark_types(held_table(live, tables[live]))]
     events.append(events[0] if one_table else to_spark_types(held_table(archive, tables[archive])))
@@ -198,7 +194,7 @@ def _run_pair(bound: BoundStatement, tables: Mapping[str, Any], options: Options
         Input(local_schema(table.schema, pattern.source, arguments), pattern.names)
         for pattern, table in zip(patterns, events, strict=True)
     ]
-    plan = correlations.correlate(
+    plan = CORRELATIONS.correlate(
         pair.query, (inputs[0], inputs[1]), (Given(), Given()), options.run(1, arguments), one_table
     )
     plan.check_buffer()

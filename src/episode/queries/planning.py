@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError, warn
 from episode.lang.correlation.syntax import Correlation
-from episode.queries.class_names import Rows
 from episode.queries.language import ARCHIVE, LIVE, Given, Input
-from episode.queries.languages import LANGUAGES, language_of
-from episode.queries.languages.correlation import Correlations
+from episode.queries.languages import language_of
+from episode.queries.languages.class_names import Rows
+from episode.queries.languages.correlation import CORRELATIONS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -99,8 +99,6 @@ def plan_pair(
             query.duration.span,
             "Read both as streams, both as tables, or the live one as a stream.",
         )
-    language = LANGUAGES[Correlation]
-    assert isinstance(language, Correlations)
     stored = None
     if live.frame.isStreaming and not archive.frame.isStreaming:
         stored = stream_of_archive(spark, live.frame, archive.frame)
@@ -108,7 +106,7 @@ def plan_pair(
     _check_watermarks(query, live.frame, archive.frame)
     same = one_table(live.frame, archive.frame)
     inputs = (live.input(spark, query.live, run), archive.input(spark, query.archive, run))
-    bound = language.correlate(query, inputs, (live.given, archive.given), run, same)
+    bound = CORRELATIONS.correlate(query, inputs, (live.given, archive.given), run, same)
     if live.frame.isStreaming and not archive.frame.isStreaming:
         files = files_of(archive.frame)
         bound = _with_history(query, bound, files, "the table of an archive pattern is read from Parquet files", True)

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from episode.live.push_limit import Busiest, Prediction, skips_past_last_row, states_of
+from episode.live.push_limit import Busiest, Prediction
 from episode.matchers.protocol import EventBatch, Selectivities
 from tests.support.correlation import correlation
 from tests.support.events import spec_of as events_spec_of
@@ -100,9 +100,9 @@ def test_the_busiest_key_is_the_one_with_most_events_of_late() -> None:
 
 def test_without_counts_the_states_are_the_bound() -> None:
     assert predicted(object()).current_bound() == 3
-    assert states_of(events_spec_of("PATTERN A; B; C; D WITHIN 10")) == 4
-    assert states_of(situations_spec_of("DEFINE A AS a, B AS b PATTERN A before B WITHIN 50")) == 2
-    assert states_of(correlation(FALL, TICK)) == 2 + 4
+    assert events_spec_of("PATTERN A; B; C; D WITHIN 10").traits.states == 4
+    assert situations_spec_of("DEFINE A AS a, B AS b PATTERN A before B WITHIN 50").traits.states == 2
+    assert correlation(FALL, TICK).traits.states == 2 + 4
 
 
 @pytest.mark.parametrize(
@@ -111,4 +111,4 @@ def test_without_counts_the_states_are_the_bound() -> None:
      ("AFTER MATCH SKIP TO LAST B", False)],
 )  # fmt: skip
 def test_events_are_gone_with_a_match(skip: str, expected: bool) -> None:
-    assert skips_past_last_row(spec_of(CLAUSE.format(skip=skip))) == expected
+    assert spec_of(CLAUSE.format(skip=skip)).traits.consumes == expected

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 import episode
 from episode.lang.events.parser import parse_event_query
-from episode.queries.class_names import PIECE, Rows, rows_of_table, warn_of_class_names
 from episode.queries.language import Given
+from episode.queries.languages.class_names import PIECE, Rows, rows_of_table, warn_of_class_names
 
 EVENTS = pa.table(
     {"ts": list(range(8)), "k": list("xyxyxyxy"), "kind": list("ABCBABCC"), "note": ["B", "C"] * 4, "v": list(range(8))}

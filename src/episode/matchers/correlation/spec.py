@@ -113,7 +113,8 @@ class CorrelationSpec:
 
     @property
     def traits(self) -> Traits:
-        return Traits(dependent="a pair depends on all matches of both patterns")
+        states = sum(one.spec.traits.states for one in (self.live, self.archive))
+        return Traits(dependent="a pair depends on all matches of both patterns", states=states)
 
     @property
     def slicing(self) -> Slicing | Unsliced:

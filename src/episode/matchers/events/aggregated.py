@@ -303,7 +303,7 @@ class AggregatedSpec:
 
     @property
     def traits(self) -> Traits:
-        return Traits(dependent="aggregates are of all matches together")
+        return Traits(dependent="aggregates are of all matches together", states=len(self.plan.labels.names))
 
     @property
     def slicing(self) -> Slicing | Unsliced:

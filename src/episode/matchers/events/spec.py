@@ -124,6 +124,7 @@ class EventPatternSpec:
             early=0 if self.plan.times.start is None else self.plan.within,
             dependent="event patterns take their events from the whole of a partition",
             reach=self.plan.within,
+            states=len(self.plan.labels.names),
         )
 
     @property

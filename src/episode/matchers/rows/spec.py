@@ -126,6 +126,8 @@ def traits_of(plan: RowPatternPlan) -> Traits:
         within=plan.within,
         walls=walls,
         by_start=not by_end,
+        states=len(plan.labels.names),
+        consumes=plan.settings.skip_to is SkipTo.PAST_LAST_ROW,
     )
 
 

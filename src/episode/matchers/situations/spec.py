@@ -76,7 +76,7 @@ class SituationPatternSpec:
 
     @property
     def traits(self) -> Traits:
-        return Traits(dependent="a situation may have begun long before")
+        return Traits(dependent="a situation may have begun long before", states=len(self.plan.labels.names))
 
     @property
     def slicing(self) -> Slicing | Unsliced:

@@ -24,7 +24,18 @@ from episode.plan.events.postponed import AUTO, Construction
 from episode.plan.events.returns import KEEP, EventTimes, Returns
 from episode.plan.events.tree import Group, InSequence, Leaf, Node, OneOf, is_open_ended, simplify
 from episode.plan.expressions import Expression
-from episode.plan.output import MATCH_END, Extreme, MeasurePlan, Output, Result, columns_read, expressions_of
+from episode.plan.output import (
+    MATCH_END,
+    Extreme,
+    FinalMatches,
+    MatchConfidence,
+    MeasurePlan,
+    Output,
+    OutputAtom,
+    Result,
+    columns_read,
+    expressions_of,
+)
 from episode.plan.pattern import CarriedReport, OrderColumn, PatternPlan
 
 if TYPE_CHECKING:
@@ -132,6 +143,11 @@ class EventPlan(PatternPlan):
             columns=tuple(one for one in every if not one.name.startswith(KEEP)),
             conditions=tuple(one for one in every if one.name.startswith(KEEP)),
         )
+
+    @property
+    def match_values(self) -> tuple[OutputAtom, ...]:
+        final = () if self.collapse is None else (FinalMatches(self.collapse.exact),)
+        return (*final, *(() if self.imprecise is None else (MatchConfidence(),)))
 
     def event_time(self, limited: bool) -> EventTime:
         """Refuse a pattern of which every event would be held forever."""

@@ -38,6 +38,7 @@ from episode.plan.output import (
     MeasurePlan,
     NumberOfMatch,
     Output,
+    OutputAtom,
     PlaceExists,
     PlannedMeasure,
     Result,
@@ -97,6 +98,16 @@ class RowPatternPlan(PatternPlan):
             after=(*output.columns[output.before :], *flag),
             what="The measure ",
         )
+
+    @property
+    def match_values(self) -> tuple[OutputAtom, ...]:
+        return (NumberOfMatch(),)
+
+    def narrow(self) -> RowPatternPlan:
+        nothing = MeasurePlan([])
+        read = columns_read(expressions_of(parts_of_conditions(self.conditions), nothing), nothing)
+        needed = tuple(dict.fromkeys([*self.keys, *(column.column for column in self.order), *read]))
+        return replace(self, input_columns=needed or self.input_columns[:1])
 
     def event_time(self, limited: bool) -> EventTime:
         from episode.plan.rows.stream import event_time_of, warn_if_unbounded

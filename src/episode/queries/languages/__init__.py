@@ -9,7 +9,7 @@ from typing import Any
 
 from episode.matchers.engines import ENGINES
 from episode.queries.language import Language
-from episode.queries.languages.correlation import Correlations
+from episode.queries.languages.correlation import CORRELATIONS
 from episode.queries.languages.events import EventPatterns
 from episode.queries.languages.rows import RowPatterns
 from episode.queries.languages.situations import SituationPatterns
@@ -35,5 +35,5 @@ def language_of_plan(plan: object) -> Language[Any]:
     return next(language for language in LANGUAGES.values() if type(plan) in language.plans)
 
 
-for one in (RowPatterns(), EventPatterns(), SituationPatterns(), Correlations(), RowPatternsInWindows()):
+for one in (RowPatterns(), EventPatterns(), SituationPatterns(), CORRELATIONS, RowPatternsInWindows()):
     register(one)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from episode.lang.correlation.syntax import Correlation, Recency
 from episode.lang.statement import Statement
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from episode.matchers.protocol import MatcherSpec, StateLimit
+    from episode.see.inspecting import Inspected
+    from episode.see.pictures.choosing import Wish
+    from episode.see.pictures.look import Look
 
 AUTO = "auto"
 
@@ -97,6 +100,18 @@ class Correlations(Language[Correlation]):
         sides = ((LIVE, plan.live, query and query.live), (ARCHIVE, plan.archive, query and query.archive))
         parts = ((role, language_of_plan(side).section(side, query=asked)) for role, side, asked in sides)
         return replace(own, parts=tuple(parts))
+
+    def sides(self, query: Correlation) -> tuple[tuple[str | None, Any], ...]:
+        return (LIVE, query.live), (ARCHIVE, query.archive)
+
+    def look(self, sides: tuple[Inspected, ...], wish: Wish, zone: str) -> Look:
+        from episode.see.pictures.pairs import look_at_pairs
+
+        live, archive = sides
+        return look_at_pairs(live, archive, wish, zone)
+
+
+CORRELATIONS = Correlations()
 
 
 def correlation_of(statement: Statement, recency: Recency) -> tuple[Correlation, bool]:

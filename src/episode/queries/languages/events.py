@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
-from episode.lang.events.syntax import EventQuery, Interval, Strategy, classes_of
-from episode.lang.syntax import Source, Span
+from episode.lang.events.syntax import Closure, EventQuery, Interval, Strategy, classes_of
+from episode.lang.syntax import Scalar, Source, Span
 from episode.plan.event_time import time_column
 from episode.plan.events.aggregated import BUCKET_END, BUCKET_START, AggregatedPlan, plan_aggregated
 from episode.plan.events.classes import EventClasses, declared_time, one_stream_of
@@ -22,13 +22,17 @@ from episode.plan.output import COUNT, FIRST, Extent, key_at, measure_named, wit
 from episode.plan.pattern import STEP_BUDGET, PatternPlan, RunOptions
 from episode.plan.schema import EventTable, InputSchema, key_columns, quote
 from episode.plan.sections import Section
-from episode.queries.language import Given, Input, Language
+from episode.queries.language import Given, Input, Language, given_for_input
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from episode.matchers.protocol import MatcherSpec, StateLimit
-    from episode.queries.class_names import Rows
+    from episode.queries.languages.class_names import Rows
+    from episode.see.inspecting import Inspected
+    from episode.see.pictures.choosing import Wish
+    from episode.see.pictures.look import Look
+    from episode.see.reasons.finding import Expectation, Finding
 
 SAY_WHICH = "Say time='ts' (in SQL: ORDER BY ts before PATTERN)."
 
@@ -39,6 +43,7 @@ class EventPatterns(Language[EventQuery]):
     name = "event pattern"
     times = (MATCH_START, MATCH_END)
     called = "the event pattern"
+    method = "match_events"
     options = frozenset({"step_budget", "match_times", "closure", "results", "counts"})
     arguments = frozenset(
         {
@@ -136,9 +141,49 @@ class EventPatterns(Language[EventQuery]):
         return event_section(plan, reports)
 
     def warn_of_rows(self, query: EventQuery, given: Given, rows: Rows) -> None:
-        from episode.queries.class_names import warn_of_class_names
+        from episode.queries.languages.class_names import warn_of_class_names
 
         warn_of_class_names(query, given, rows)
+
+    def rule_arguments(self, query: EventQuery, given: Given) -> Given:
+        own = query.input
+        return replace(
+            given_for_input(own, given),
+            type_column=None if own.type_column is not None else given.type_column,
+            start=None if own.start is not None else given.start,
+            strategy=given.strategy,
+        )
+
+    def conditions(self, query: EventQuery) -> list[Scalar]:
+        return list(query.conditions)
+
+    def no_extent(self, plan: EventPlan | AggregatedPlan) -> str | None:
+        if isinstance(plan, AggregatedPlan):
+            return "AGGREGATE counts matches without making any, so that there is none to place in time."
+        return None
+
+    def expand(self, query: EventQuery) -> tuple[EventQuery, dict[str, bool]]:
+        from episode.queries.languages.variables import of_variables, variables_under
+
+        if query.aggregate is not None:
+            raise query.source.error(
+                EpisodeAnalysisError,
+                "expand gives matches; AGGREGATE has none.",
+                query.aggregate.span,
+                "Write RETURN in its place.",
+            )
+        inner, closures = of_variables(query), variables_under(query.pattern, Closure)
+        return inner, {one.variable: one.variable in closures for one in classes_of(inner.pattern)}
+
+    def reasons(self, inspected: Inspected, asked: Expectation) -> tuple[Finding, ...]:
+        from episode.see.reasons.events import reasons
+
+        return reasons(inspected, asked)
+
+    def look(self, sides: tuple[Inspected, ...], wish: Wish, zone: str) -> Look:
+        from episode.see.pictures.events import look_at_events
+
+        return look_at_events(sides[0], wish, zone)
 
     def with_extent(self, plan: EventPlan | AggregatedPlan) -> tuple[PatternPlan, Extent]:
         """A match has its times anyway. Aggregates are by key and bucket, which are returned with them."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from episode.errors import EpisodeAnalysisError
 from episode.lang.rows.syntax import MatchMode, MatchRecognize, RowsPerMatch
-from episode.lang.syntax import Source
+from episode.lang.syntax import Scalar, Source
 from episode.plan.output import (
     COUNT,
     FIRST,
@@ -35,6 +35,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from episode.matchers.protocol import MatcherSpec, StateLimit
+    from episode.see.inspecting import Inspected
+    from episode.see.pictures.choosing import Wish
+    from episode.see.pictures.look import Look
+    from episode.see.reasons.finding import Expectation, Finding
 
 MODES = {LIVE: MatchMode.INCREMENTAL, ARCHIVE: MatchMode.MAXIMAL}
 UNIQUE = {
@@ -49,6 +53,7 @@ class RowPatterns(Language[MatchRecognize]):
     plans = (RowPatternPlan,)
     name = "row pattern"
     called = "MATCH_RECOGNIZE"
+    method = "match_recognize"
     options = frozenset({"step_budget", "match_times"})
     times = (HIDDEN_START, HIDDEN_END)
 
@@ -72,6 +77,19 @@ class RowPatterns(Language[MatchRecognize]):
         self, plan: RowPatternPlan, reports: Sequence[str] | None = None, query: MatchRecognize | None = None
     ) -> Section:
         return row_section(plan, None if query is None else query.pattern, reports)
+
+    def conditions(self, query: MatchRecognize) -> list[Scalar]:
+        return [one.condition for one in query.definitions]
+
+    def reasons(self, inspected: Inspected, asked: Expectation) -> tuple[Finding, ...]:
+        from episode.see.reasons.rows import reasons
+
+        return reasons(inspected, asked)
+
+    def look(self, sides: tuple[Inspected, ...], wish: Wish, zone: str) -> Look:
+        from episode.see.pictures.rows import look_at_rows
+
+        return look_at_rows(sides[0], wish, zone)
 
     def with_extent(self, plan: RowPatternPlan) -> tuple[PatternPlan, Extent]:
         """Rows are in order of time, or against it: so the times are those of the first and the last row."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from episode.lang.situations.syntax import SituationQuery
-from episode.lang.syntax import Source, Span
+from episode.lang.syntax import Scalar, Source, Span
 from episode.plan.event_time import time_column
 from episode.plan.output import Extent, RowPlace, key_at, measure_named, with_atoms
 from episode.plan.pattern import PatternPlan, RunOptions
@@ -18,12 +18,16 @@ from episode.plan.situations.plan import (
     plan_situation_pattern,
 )
 from episode.plan.situations.returns import DETECTED_AT, MATCH_START
-from episode.queries.language import Given, Input, Language
+from episode.queries.language import Given, Input, Language, given_for_input
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from episode.matchers.protocol import MatcherSpec, StateLimit
+    from episode.see.inspecting import Inspected
+    from episode.see.pictures.choosing import Wish
+    from episode.see.pictures.look import Look
+    from episode.see.reasons.finding import Expectation, Finding
 
 SAY_WHICH = "Say time='ts' (in SQL: ORDER BY ts before DEFINE)."
 
@@ -34,6 +38,7 @@ class SituationPatterns(Language[SituationQuery]):
     name = "situation pattern"
     times = (MATCH_START, DETECTED_AT)
     called = "the situation pattern"
+    method = "match_situations"
     options = frozenset({"detect"})
     arguments = frozenset({"time", "key", "detect"})
 
@@ -59,6 +64,22 @@ class SituationPatterns(Language[SituationQuery]):
         self, plan: SituationPlan, reports: Sequence[str] | None = None, query: SituationQuery | None = None
     ) -> Section:
         return situation_section(plan, reports)
+
+    def rule_arguments(self, query: SituationQuery, given: Given) -> Given:
+        return given_for_input(query.input, given)
+
+    def conditions(self, query: SituationQuery) -> list[Scalar]:
+        return [one.condition for one in query.definitions]
+
+    def reasons(self, inspected: Inspected, asked: Expectation) -> tuple[Finding, ...]:
+        from episode.see.reasons.situations import reasons
+
+        return reasons(inspected, asked)
+
+    def look(self, sides: tuple[Inspected, ...], wish: Wish, zone: str) -> Look:
+        from episode.see.pictures.situations import look_at_situations
+
+        return look_at_situations(sides[0], wish, zone)
 
     def with_extent(self, plan: SituationPlan) -> tuple[PatternPlan, Extent]:
         """From the first start to the moment when the match was certain."""

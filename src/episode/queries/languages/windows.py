@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from episode.errors import EpisodeUnsupportedError
 from episode.lang.rows.syntax import PatternWindow
 from episode.lang.syntax import Source
 from episode.plan.pattern import PatternPlan, RunOptions
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from episode.matchers.protocol import MatcherSpec, StateLimit
+    from episode.see.inspecting import Inspected
+    from episode.see.reasons.finding import Expectation, Finding
 
 
 class RowPatternsInWindows(Language[PatternWindow]):
@@ -43,3 +46,13 @@ class RowPatternsInWindows(Language[PatternWindow]):
         self, plan: WindowPlan, reports: Sequence[str] | None = None, query: PatternWindow | None = None
     ) -> Section:
         return row_section(plan, None if query is None else query.clause.pattern, reports)
+
+    def no_extent(self, plan: WindowPlan) -> str | None:
+        return "A row pattern in a window gives each row a value, and puts out no match of its own."
+
+    def reasons(self, inspected: Inspected, asked: Expectation) -> tuple[Finding, ...]:
+        raise inspected.placed.source.error(
+            EpisodeUnsupportedError,
+            f"why_not cannot answer for {self.one}.",
+            hint="Ask it of MATCH_RECOGNIZE with the same PATTERN, DEFINE and AFTER MATCH SKIP TO NEXT ROW.",
+        )

@@ -15,9 +15,6 @@ from functools import lru_cache
 import pyarrow as pa
 
 from episode.errors import EpisodeAnalysisError, EpisodeWarning
-from episode.lang.events.syntax import EventQuery
-from episode.lang.rows.syntax import MatchRecognize
-from episode.lang.situations.syntax import SituationQuery
 from episode.lang.syntax import Source
 from episode.matchers.engines import matcher_spec
 from episode.matchers.json_text import FORM, JsonForm, json_objects
@@ -95,24 +92,9 @@ class StreamPlanner:
         known = local_schema(self.schema, parsed.source, parsed.arguments, self.utc)
         events = Input(replace(known, shared=True), parsed.pattern.names)
         run = replace(self.run, arguments=parsed.arguments)
-        plan, extent = language.with_extent(language.bind(parsed.query, events, self._given(parsed.query), run))
+        given = language.rule_arguments(parsed.query, replace(self.given, time=self.time, key=self.keys))
+        plan, extent = language.with_extent(language.bind(parsed.query, events, given, run))
         return BoundRule(parsed, plan, extent)
-
-    def _given(self, query: object) -> Given:
-        """What is said for all rules, where this one does not say it itself."""
-        if isinstance(query, MatchRecognize):
-            return Given()
-        assert isinstance(query, (EventQuery, SituationQuery))
-        own = query.input
-        given = Given(time=None if own.time is not None else self.time, key=() if own.partition_by else self.keys)
-        if isinstance(query, SituationQuery):
-            return given
-        return replace(
-            given,
-            type_column=None if query.input.type_column is not None else self.given.type_column,
-            start=None if query.input.start is not None else self.given.start,
-            strategy=self.given.strategy,
-        )
 
     def _projection(self, rule: BoundRule, schema: pa.Schema) -> RuleProjection:
         extent = rule.extent

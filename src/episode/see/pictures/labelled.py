@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +19,6 @@ from episode.matchers.projection import Projection
 from episode.matchers.protocol import END_OF_TIME, EventBatch
 from episode.plan import output as extent
 from episode.plan.compilable import NeedsSpark
-from episode.plan.events.plan import EventPlan
 from episode.plan.expressions import Current, Load
 from episode.plan.output import (
     TIMED_OUT_COLUMN,
@@ -33,11 +31,8 @@ from episode.plan.output import (
     RowArray,
     RowMode,
     ScalarColumn,
-    columns_read,
-    expressions_of,
 )
 from episode.plan.pattern import PatternPlan
-from episode.plan.rows.plan import RowPatternPlan, parts_of_conditions
 from episode.plan.schema import OWN
 from episode.see.inspecting import Inspected
 
@@ -46,6 +41,7 @@ PLACE = f"{OWN}place"
 _AT = Load(PLACE, Current(0), "bigint")
 FIRST, LAST, COUNT, NUMBER = f"{OWN}first", f"{OWN}last", f"{OWN}count", f"{OWN}number"
 _FINAL, _CONFIDENCE = f"{OWN}final", f"{OWN}confidence"
+_VALUES: dict[type, str] = {NumberOfMatch: NUMBER, FinalMatches: _FINAL, MatchConfidence: _CONFIDENCE}
 PLACES, LABELS = f"{OWN}places", f"{OWN}labels"
 
 EXTENT: dict[OutputAtom, str] = {
@@ -110,7 +106,7 @@ class Labelling:
 
     @staticmethod
     def of(inspected: Inspected) -> Labelling:
-        return Labelling(replace(inspected, plan=_narrow(inspected.plan)))
+        return Labelling(replace(inspected, plan=inspected.plan.narrow()))
 
     @property
     def plan(self) -> PatternPlan:
@@ -124,7 +120,7 @@ class Labelling:
 
     def extents(self, rows: OrderedRows) -> MatchExtents:
         """Return all matches of the rows."""
-        atoms = {**EXTENT, **_values_of_matches(self.plan)}
+        atoms = {**EXTENT, **{atom: _VALUES[type(atom)] for atom in self.plan.match_values}}
         plan = self.with_output(atoms, (PLACE,))
         nothing = rename_atoms(matcher_spec(plan, _with_places(rows).schema).output_schema.empty_table(), plan, atoms)
         table = pa.concat_tables([nothing, *self._match_rows(rows, atoms)])
@@ -232,28 +228,6 @@ def rename_atoms(table: pa.Table, plan: PatternPlan, atoms: dict[OutputAtom, str
         if own != name:
             table = table.append_column(name, table.column(own))
     return table
-
-
-def _narrow(plan: Any) -> Any:
-    """Keep the columns that matching reads, without those that are only returned."""
-    if not isinstance(plan, RowPatternPlan):
-        return plan
-    nothing = MeasurePlan([])
-    read = columns_read(expressions_of(parts_of_conditions(plan.conditions), nothing), nothing)
-    needed = tuple(dict.fromkeys([*plan.keys, *(column.column for column in plan.order), *read]))
-    return replace(plan, input_columns=needed or plan.input_columns[:1])
-
-
-def _values_of_matches(plan: PatternPlan) -> dict[OutputAtom, str]:
-    """Return further values of whole matches, and their names."""
-    if isinstance(plan, RowPatternPlan):
-        return {NumberOfMatch(): NUMBER}
-    found: dict[OutputAtom, str] = {}
-    if isinstance(plan, EventPlan) and plan.collapse is not None:
-        found[FinalMatches(plan.collapse.exact)] = _FINAL
-    if isinstance(plan, EventPlan) and plan.imprecise is not None:
-        found[MatchConfidence()] = _CONFIDENCE
-    return found
 
 
 def _with_places(rows: OrderedRows) -> pa.Table:

@@ -11,8 +11,6 @@ import pyarrow as pa
 
 from episode.errors import EpisodeAnalysisError
 from episode.lang.correlation.syntax import Correlation
-from episode.lang.rows.syntax import MatchRecognize
-from episode.lang.situations.syntax import SituationQuery
 from episode.matchers.correlation.spec import ARCHIVE_ROW, LIVE_ROW, SIDE_COLUMN
 from episode.matchers.engines import matcher_spec
 from episode.matchers.keys import KeyCoder
@@ -24,6 +22,7 @@ from episode.plan.correlation.plan import ARCHIVE_PREFIX, LIVE_PREFIX
 from episode.plan.output import OutputAtom
 from episode.plan.schema import OWN, quote
 from episode.queries.language import ARCHIVE, LIVE
+from episode.queries.languages import language_of
 from episode.queries.substitution import PAIRS, escaped, lateral, tables_text
 from episode.see.inspecting import Inspected
 from episode.see.pictures.axis import Series, chosen_column, columns_in, series_of
@@ -309,10 +308,7 @@ def _column(live: Inspected, wish: Wish) -> str | None:
     query: Correlation = live.placed.query
     scalars: list[Any] = []
     for one in (query.live, query.archive):
-        if isinstance(one, (MatchRecognize, SituationQuery)):
-            scalars += [definition.condition for definition in one.definitions]
-        else:
-            scalars += list(one.conditions)
+        scalars += language_of(one).conditions(one)
     plan = live.plan
     types = {name: type_ for name, type_ in plan.types.items() if name in live.events.frame.columns}
     return chosen_column(types, wish.series, columns_in(scalars), [*plan.keys, *(one.column for one in plan.order)])

@@ -6,20 +6,16 @@ from collections.abc import Callable
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
-from episode.errors import EpisodeAnalysisError, EpisodeError, EpisodeUnsupportedError, install
+from episode.errors import EpisodeAnalysisError, EpisodeError, install
 from episode.queries.origins import PlacedPattern, origin_of
-from episode.see.inspecting import Inspected, inspected
+from episode.see.inspecting import inspected
 from episode.see.pictures.charts.events import event_chart
 from episode.see.pictures.charts.pairs import pair_chart
 from episode.see.pictures.charts.parts import Spec
 from episode.see.pictures.charts.rows import row_chart
 from episode.see.pictures.charts.situations import situation_chart
 from episode.see.pictures.choosing import LONGEST, Wish
-from episode.see.pictures.events import look_at_events
 from episode.see.pictures.look import Look
-from episode.see.pictures.pairs import look_at_pairs
-from episode.see.pictures.rows import look_at_rows
-from episode.see.pictures.situations import look_at_situations
 
 if TYPE_CHECKING:
     from episode.see.pictures.picture import Picture
@@ -27,11 +23,6 @@ if TYPE_CHECKING:
 MOST = 12
 WIDTH = 760
 
-_LOOKS: dict[str, Callable[[Inspected, Wish, str], Look]] = {
-    "row pattern": look_at_rows,
-    "event pattern": look_at_events,
-    "situation pattern": look_at_situations,
-}
 _CHARTS: dict[str, Callable[[Look, int, int | None], Spec]] = {
     "rows": row_chart,
     "events": event_chart,
@@ -84,18 +75,7 @@ def look(
 
 def look_at(placed: PlacedPattern, wish: Wish, zone: str) -> Look:
     """Look at a planned pattern. zone: the clock that times are shown by."""
-    given: tuple[Any, ...] = inspected(placed)
-    if len(given) == 2:
-        return look_at_pairs(*given, wish, zone)
-    language = placed.language
-    if language.name not in _LOOKS:
-        raise placed.source.error(
-            EpisodeUnsupportedError,
-            f"{language.called[0].upper()}{language.called[1:]} is not drawn.",
-            placed.source.pattern,
-            "Write the pattern as MATCH_RECOGNIZE, and plot its result.",
-        )
-    return _LOOKS[language.name](given[0], wish, zone)
+    return placed.language.look(inspected(placed), wish, zone)
 
 
 def chart_of(shown: Look, width: int = WIDTH, height: int | None = None) -> Picture:

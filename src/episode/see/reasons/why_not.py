@@ -6,11 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
-from episode.lang.correlation.syntax import Correlation
-from episode.lang.events.syntax import EventQuery
-from episode.lang.rows.syntax import MatchRecognize
-from episode.lang.situations.syntax import SituationQuery
+from episode.errors import EpisodeAnalysisError
 from episode.lang.syntax import Source
 from episode.queries.language import ARCHIVE, LIVE
 from episode.queries.origins import Origin, PlacedPattern
@@ -97,19 +93,16 @@ def why_not(origin: Origin, of: object, at: object, between: object, number: int
         if role == ARCHIVE and asked.first is not None:
             asked = replace(asked, first=earlier(asked.first, placed.query.duration.amount))
         language = one.placed.language
-        answers.append(Answer(language.name, role, one.placed.source, asked, _reasons_of(one)(one, asked)))
+        answers.append(Answer(language.name, role, one.placed.source, asked, language.reasons(one, asked)))
     return WhyNot(tuple(answers))
 
 
 def _sides(placed: PlacedPattern) -> list[tuple[str | None, Inspected]]:
     """Return the pattern; or both patterns of a correlation, each as if it were alone, and their roles."""
-    found = inspected(placed)
-    if not isinstance(placed.query, Correlation):
-        return [(None, found[0])]
-    queries = (placed.query.live, placed.query.archive)
+    sides = placed.language.sides(placed.query)
     return [
         (role, replace(one, placed=replace(placed, query=query, events=(one.events,))))
-        for role, one, query in zip((LIVE, ARCHIVE), found, queries, strict=True)
+        for (role, query), one in zip(sides, inspected(placed), strict=True)
     ]
 
 
@@ -144,25 +137,3 @@ def _expectation(one: Inspected, key: object, at: object, between: object, zone:
     if first is not None and last is not None and last < first:
         raise EpisodeAnalysisError(f"between={between!r}: the last time comes before the first.")
     return Expectation(one.key_of(key), first, last)
-
-
-def _reasons_of(one: Inspected) -> Reasons:
-    """Return the function that knows the reasons of a pattern's language; it is loaded when it is asked."""
-    query = one.placed.query
-    if isinstance(query, MatchRecognize):
-        from episode.see.reasons import rows
-
-        return rows.reasons
-    if isinstance(query, EventQuery):
-        from episode.see.reasons import events
-
-        return events.reasons
-    if isinstance(query, SituationQuery):
-        from episode.see.reasons import situations
-
-        return situations.reasons
-    raise one.placed.source.error(
-        EpisodeUnsupportedError,
-        f"why_not cannot answer for {one.placed.language.one}.",
-        hint="Ask it of MATCH_RECOGNIZE with the same PATTERN, DEFINE and AFTER MATCH SKIP TO NEXT ROW.",
-    )

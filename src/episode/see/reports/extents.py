@@ -9,14 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from episode.lang.correlation.syntax import Correlation
-from episode.lang.events.syntax import EventQuery
 from episode.lang.lexer import tokenize
-from episode.lang.rows.syntax import MatchRecognize
-from episode.lang.situations.syntax import SituationQuery
 from episode.lang.syntax import NOWHERE
 from episode.plan.correlation.plan import ARCHIVE_PREFIX, LIVE_PREFIX
-from episode.plan.events.aggregated import AggregatedPlan
 from episode.plan.events.returns import KEEP
 from episode.plan.output import MATCH_END, MATCH_START, MeasurePlan, Output, PlannedMeasure, with_atoms
 from episode.plan.pattern import PatternPlan
@@ -56,13 +51,12 @@ def extents_of(origin: Origin, placed: PlacedPattern) -> Extents | NoExtents:
     """The matches of one pattern of a query, lazily."""
     from episode.spark.query import plan_query
 
-    if isinstance(placed.query, Correlation):
+    if len(placed.events) == 2:
         return _of_pairs(origin, placed)
     plan: Any = placed.planned.pattern
-    if isinstance(plan, AggregatedPlan):
-        return NoExtents("AGGREGATE counts matches without making any, so that there is none to place in time.")
-    if not isinstance(placed.query, (MatchRecognize, EventQuery, SituationQuery)):
-        return NoExtents("A row pattern in a window gives each row a value, and puts out no match of its own.")
+    reason = placed.language.no_extent(plan)
+    if reason is not None:
+        return NoExtents(reason)
     measured = _with_extents(placed, plan)
     frame = plan_query(origin.spark, placed.events[0].frame, measured, placed.run).frame()
     return _named(frame, plan)

@@ -7,6 +7,8 @@ line leads to the next one, an arc to others, a loop to itself.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 from episode.lang.situations.allen import Relation, mirror
 from episode.plan.correlation.explain import Region
@@ -21,18 +23,7 @@ from episode.see.pictures.plans.railroad import draw_rails
 
 def draw(data: DiagramData) -> Drawing:
     """Draw the data of a diagram."""
-    if isinstance(data, PlanNode):
-        return _draw_tree(data)
-    if isinstance(data, StateDiagram):
-        return _draw_automaton(data)
-    if isinstance(data, Constraints):
-        return _draw_constraints(data)
-    if isinstance(data, SearchOrders):
-        return _draw_searches(data)
-    if isinstance(data, Region):
-        return _draw_region(data)
-    assert isinstance(data, Rails)
-    return draw_rails(data.whole)
+    return DRAWINGS[type(data)](data)
 
 
 # Trees.
@@ -302,3 +293,14 @@ def _draw_region(region: Region) -> Drawing:
         0,
     )
     return drawing
+
+
+DRAWINGS: dict[type, Callable[[Any], Drawing]] = {
+    PlanNode: _draw_tree,
+    StateDiagram: _draw_automaton,
+    Constraints: _draw_constraints,
+    SearchOrders: _draw_searches,
+    Region: _draw_region,
+    Rails: lambda data: draw_rails(data.whole),
+}
+"""What draws each kind of diagram."""
