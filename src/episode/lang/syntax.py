@@ -130,7 +130,7 @@ class ReturnItem:
     span: Span = field(default=NOWHERE, compare=False)
 
 
-# The text of a query and the places in it that errors speak of, for all languages.
+# The text of a query and places in it, for errors of all languages.
 
 
 Kind = TypeVar("Kind", bound=EpisodeError)

@@ -161,11 +161,10 @@ def _examples(time: EventTime) -> str:
     return "Write for example 200." if is_integer(time.type) else "Write for example '10 seconds'."
 
 
-# How long after its time a match may be reported: what a further pattern over the matches of a stream must know.
+# Delays: how long after its time a match may be reported. A further pattern over the matches of a stream needs them.
 #
-# Times of matches are named by the column of the output in which they stand. The delay of such a column is the least d
-# for which the following always holds: when the watermark has reached W, every match that is still to be reported has a
-# time later than W - d in it.
+# Every output column with a time of the match has a delay: the least d such that, when the watermark has reached W,
+# every match that is still to be reported has a time later than W - d in that column.
 
 
 UNBOUNDED = None

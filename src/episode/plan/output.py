@@ -243,7 +243,7 @@ class Output:
         return replace(self, measures=MeasurePlan([], self.measures.atoms))
 
 
-# The columns of a result: what the matcher delivers, and what is computed around its values.
+# The columns of a result: those of the matcher, and those computed from its values.
 
 
 def tree_of(sql: str) -> exp.Expression:
@@ -357,7 +357,7 @@ def key_at(plan: PatternPlan, place: RowPlace) -> dict[str, OutputAtom]:
     return {name: ColumnAtPlace(name, place) for name in plan.keys}
 
 
-# What conditions and measures read of the input.
+# Input columns that conditions and measures read.
 
 
 def expressions_of(conditions: list[Expression], measures: MeasurePlan) -> list[Expression]:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from episode.plan.output import Labels, MeasurePlan, Output, OutputAtom, Result
 
 
-# Reports of matchers: what they did, as data. Workers write them as JSON; the driver reads them by the types of their
+# Reports of matchers, as data. Workers write them as JSON; the driver reads them by the types of their
 # fields and puts them into words.
 
 

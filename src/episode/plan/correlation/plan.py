@@ -7,7 +7,7 @@ from enum import Enum
 
 from episode.errors import EpisodeAnalysisError
 
-# What the strategies of a correlation cost (PCQ, equations 1 to 4), from factors that are measured while running.
+# Costs of the strategies of a correlation (PCQ, equations 1 to 4), from factors that are measured while running.
 
 
 OVERHEAD = 1.2

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from episode.plan.events.tree import Node
 
 
-# What a pattern as a whole may not be.
+# Checks of a whole pattern.
 
 
 MOST_VARIABLES = 63

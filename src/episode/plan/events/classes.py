@@ -115,7 +115,7 @@ class EventClasses:
                 )
 
 
-# A table per class as one stream of events: which columns of the tables are one, and of which type.
+# A table per class as one stream of events: the common columns of the tables and their types.
 
 
 Tables = Mapping[str, InputSchema]

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from episode.plan.events.binding import BoundEventQuery
 
 
-# Columns that are equal in all events of a match: [attribute], and what conditions make so.
+# Columns that are equal in all events of a match, by [attribute] or by conditions.
 
 
 def same_attributes(bound: BoundEventQuery, conjuncts: list[Conjunct], local: dict[str, list[Expression]]) -> list[str]:

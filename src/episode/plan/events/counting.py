@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from episode.plan.events.postponed import PatternSplit
 
 
-# Collapsed results: what is asked of them, and which patterns have none.
+# Collapsed results: options, and the patterns that do not have them.
 
 
 PLAIN = "Ask for the matches themselves: leave COLLAPSED, or results='collapsed', out."

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from episode.plan.events.engines import Engines
 
 
-# What a matcher of an event pattern did, as data.
+# Reports of matchers of event patterns.
 
 
 @dataclass(frozen=True)

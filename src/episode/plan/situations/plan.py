@@ -21,7 +21,7 @@ from episode.plan.schema import InputSchema
 from episode.plan.situations.returns import DETECTED_AT, MatchMoment, SituationMoment, SituationReturns, with_columns
 from episode.plan.types import VOID
 
-# Durations of a situation pattern that are parameters: their values, and whether these can be kept.
+# Durations of a situation pattern that are parameters: their values, and a check that a match can satisfy them.
 
 
 def with_bound_durations(query: SituationQuery, arguments: Arguments) -> SituationQuery:
@@ -57,7 +57,7 @@ def with_bound_durations(query: SituationQuery, arguments: Arguments) -> Situati
     return replace(query, definitions=definitions, within=within)
 
 
-# What a matcher of a situation pattern did, as data.
+# Reports of matchers of situation patterns.
 
 
 Orders = tuple[tuple[int, ...], ...]
