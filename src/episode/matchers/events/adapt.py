@@ -1,12 +1,12 @@
 """Statistics of the events that pass, and the plan that fits them: adaptation between rounds.
 
 Rates come from the events of a round, selectivities of conditions from a sample of its events; both are running
-averages, in which what was before counts half after HALF_LIFE events. When one of them has moved by more than CHANGE
-since the plan was made, the search runs again, and its plan is taken if it is cheaper by more than GAIN.
+averages, in which older events count half after HALF_LIFE events. When one of them has moved by more than CHANGE since
+the plan was made, the search runs again, and its plan is taken if it is cheaper by more than GAIN.
 
-In a stream, a round has the events of the window that were held, without those that only matches already handed out
-have: of the last class, say, there are only the new ones. How often such a variable occurs is known by comparison with
-the others, among events as they arrive.
+In a stream, a round has the held events of the window, without those that only matches already emitted have: of the
+last class, for example, only the new ones. The rate of such a variable is measured by comparison with the others, among
+events as they arrive.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from episode.plan.events.cost import (
 from episode.plan.events.plan import EventPlan, EventReport, PlanChange, StatisticChange
 from episode.plan.expressions import Apply
 
-# Statistics of a round of events: how many there are of each variable, and how often conditions hold.
+# Statistics of a round of events: events by variable, and how often conditions hold.
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,7 @@ _COMPARE: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
 
 
 def _compare(arrays: EventArrays, test: JoinTest, names: tuple[str, ...], matrix: np.ndarray) -> np.ndarray:
-    """Of each pair of rows, does a comparison of them hold? A few pairs need no code of their own."""
+    """Whether a comparison holds, by pair of rows. A few pairs need no compiled code."""
     comparison = comparison_of(test.expression)
     assert comparison is not None
     assert isinstance(test.expression, Apply)
@@ -156,22 +156,24 @@ def _ordered(values: np.ndarray) -> np.ndarray:
 CHANGE, GAIN = 0.5, 0.1
 HALF_LIFE = 2_048
 SAMPLE, SAMPLE_ROWS, LEAST_ROWS = 512, 4_096, 8_192
-"""Pairs looked at for each condition, about how many new events of a feed are counted by variable, and the least
-number of events between two samples."""
+"""Pairs sampled for each condition, the approximate number of new events of a feed that are counted by variable, and
+the least number of events between two samples."""
 LEAST_WORK, ROW_WORK = 1_500_000, 10
 """Pairs and records between two samples, and how many of them an event counts for: a sample takes about as long as a
-twentieth of that. Where a plan has become bad, its work comes sooner."""
+twentieth of that. With a bad plan, the next sample comes sooner."""
 PAUSE = 0.125
-"""Windows that a pause between events counts at the most."""
+"""Windows that a pause between events counts at most."""
 MOST_NOTES = 100
 _NO_BITS = np.uint64(0)
 
 
 @dataclass
 class Adaptation:
-    """The plan in use, and why. let_go: bits of variables whose events are not held for their whole window. arrived:
-    how many events of each variable came of late. done, done_windows, done_matches: what the plan has done since it was
-    taken."""
+    """The plan in use, and why.
+
+    let_go: bits of variables whose events are not held for their whole window. arrived: recent events of each variable.
+    done, done_windows, done_matches: the work of the plan since it was taken.
+    """
 
     plan: EventPlan
     forced: PhysicalPlan | None = None
@@ -208,7 +210,7 @@ class Adaptation:
         return np.uint64(1) << np.arange(len(self.plan.variables), dtype=np.uint64)
 
     def _over_the_window(self, seen: Statistics) -> Statistics:
-        """Rates of a round with events that were held, where those let go of are as many as have arrived."""
+        """Rates of a round with held events; variables whose events are let go of have the rates of their arrivals."""
         if not self.has_held or not self.let_go:
             return seen
         gone = self._bits & self.let_go != 0
@@ -268,8 +270,8 @@ class Adaptation:
     def note(
         self, counted: list[Counted], matches: int, events: dict[str, int], constructed: int | None = None
     ) -> None:
-        """What the nodes of a round did; events: how many of each variable they have looked at. constructed: how many
-        matches were made of those of the tree, where these are intermediate ones."""
+        """Add the work of the nodes of a round. events: the number of events of each variable that they read.
+        constructed: the number of matches made of intermediate ones, if the tree finds these."""
         self.matches += matches if constructed is None else constructed
         if self.plan.tree is None:
             self.rounds += 1
@@ -291,11 +293,11 @@ class Adaptation:
         self.done[variables] = Done(before.tried + tried, before.records + records, hashed)
 
     def actual(self) -> Actual | None:
-        """What the plan in use has done so far."""
+        """The work of the plan in use so far."""
         return Actual(self.done, self.done_windows, self.done_matches) if self.done_windows else None
 
     def report(self) -> EventReport:
-        """What happened so far."""
+        """A report of everything so far."""
         return EventReport(
             self.plan.tree,
             self.rounds,

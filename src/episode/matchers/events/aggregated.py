@@ -33,14 +33,14 @@ from episode.plan.events.plan import AggregatedReport
 from episode.plan.expressions import Load
 from episode.plan.types import decimal_of, is_integer
 
-# From totals to tables: keys, groups, buckets, and the values of the aggregates.
+# Tables from totals: keys, groups, buckets, and the values of the aggregates.
 
 
 _UPPER, _LOWER = (np.uint64(word) for word in divmod(10**38 - 1, 2**64))
 
 
 def aggregated_schema(plan: AggregatedPlan, schema: pa.Schema) -> pa.Schema:
-    """The columns that come out."""
+    """The columns of the result."""
     fields = [schema.field(column).with_name(name).with_nullable(True) for column, name in plan.named_keys]
     for group in plan.groups:
         if group.of is not GroupedBy.KEY:
@@ -122,7 +122,7 @@ class AggregatedOutput:
     def _whole(
         self, value: OverMatches, events: EventBatch, found: FoundTrends, lane: int
     ) -> tuple[np.ndarray, np.ndarray]:
-        """An exact lane; an error where a number in it has more than 38 digits."""
+        """An exact lane; raises an error if a number in it has more than 38 digits."""
         low, high = found.total.low[:, lane], found.total.high[:, lane]
         beyond = (high > _UPPER) | ((high == _UPPER) & (low > _LOWER))
         if beyond.any():
@@ -188,11 +188,10 @@ def _as_doubles(low: np.ndarray, high: np.ndarray) -> np.ndarray:
     return np.where(negative, -values, values)
 
 
-# The Matcher of aggregates over all matches: on one shard, in batch and in a stream.
-#
-# State: the events that a match to come may still have, those of the last window and of the bucket that is not over. A
-# bucket is decided when all its events are in; its totals are then computed at once from the events that are held.
-# Without EVERY all is decided at the end of the input.
+# The Matcher of aggregates over all matches: on one shard, in batch and in a stream. State: the events that a match to
+# come may still have, those of the last window and of the bucket that is not over. A bucket is decided when all its
+# events are in; its totals are then computed at once from the events that are held. Without EVERY all is decided at the
+# end of the input.
 
 
 class AggregatedMatcher(HoldingMatcher["AggregatedSpec", HeldEvents, AggregatedOutput]):
@@ -226,7 +225,7 @@ class AggregatedMatcher(HoldingMatcher["AggregatedSpec", HeldEvents, AggregatedO
             self.state.done = max(self.state.done, decided)
 
     def _decided(self, until: int) -> int:
-        """The last time of buckets that are over. (NEVER: there is none.)"""
+        """The last time of buckets that are over; NEVER if no bucket is."""
         if until == END_OF_TIME:
             return END_OF_TIME
         if self.plan.every is None or until == NEVER:
@@ -257,12 +256,10 @@ class AggregatedMatcher(HoldingMatcher["AggregatedSpec", HeldEvents, AggregatedO
         return int(bucket_of(times.min(keepdims=True), self.plan.every)[1][0]) - 1 if len(times) else None
 
 
-# Planned aggregates over all matches of an event pattern, shipped to the workers.
-
-
 @dataclass(frozen=True)
 class AggregatedSpec:
-    """Over rows of a known Arrow schema. few: partitions of so few rows are compared event by event."""
+    """Planned aggregates over all matches, over rows of a known Arrow schema. few: partitions of up to this number of
+    rows are compared event by event."""
 
     plan: AggregatedPlan
     input_schema: pa.Schema
@@ -285,7 +282,7 @@ class AggregatedSpec:
 
     @property
     def demand(self) -> ClassDemand:
-        """What `Demands` says."""
+        """See `Demands.demand`."""
         names = self.plan.labels.names
         return demand_of(names, (self.plan.conditions[name].row_local for name in names), (), sparse=True)
 

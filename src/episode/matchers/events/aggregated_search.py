@@ -16,14 +16,11 @@ from episode.plan.events.aggregated import AggregatedPlan, Alternative, GroupedB
 from episode.plan.expressions import Constant, Current, Expression, Load, walk
 from episode.plan.types import lane_of
 
-# Aggregates over all matches, and a batch of events, as shapes and arrays of their code.
-
-
 _REST = np.int64(np.iinfo(np.int64).max)
 
 
 def aggregated_needs(plan: AggregatedPlan) -> Needs:
-    """What a plan needs of a batch; computed once per plan."""
+    """The columns and computed values that a plan reads; computed once per plan."""
     columns: dict[str, str] = {}
     null_tests: dict[str, None] = {}
     constants: dict[tuple[str, object], None] = {}
@@ -63,7 +60,7 @@ def aggregated_needs(plan: AggregatedPlan) -> Needs:
 def prepare_aggregated(
     plan: AggregatedPlan, needs: Needs, table: pa.Table, key: np.ndarray, known: Known | None = None
 ) -> Prepared:
-    """Encode the columns, evaluate what concerns single rows and is not known."""
+    """Encode the columns, and evaluate the conditions on single rows that are not known."""
     prepared = prepare(plan, needs, table, key, known)
     prepared.bits[:] &= np.uint64(2 ** len(plan.variables) - 1)
     return prepared
@@ -103,9 +100,10 @@ def column_image(plan: AggregatedPlan, prepared: Prepared, column: str) -> tuple
 
 @dataclass
 class ValueLanes:
-    """Which lanes of values hold what: by what they add up. Lane 0 of exact and real ones counts matches.
+    """Lanes of values, by what they add up. Lane 0 of exact and real ones counts matches.
 
-    Sums of whole numbers are kept as two, of the positive values and of the negative ones without their sign."""
+    Sums of whole numbers are kept as two, of the positive values and of the negative ones without their sign.
+    """
 
     plan: AggregatedPlan
     prepared: Prepared
@@ -116,7 +114,7 @@ class ValueLanes:
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """How many exact, real and least lanes there are."""
+        """The number of exact, real and least lanes."""
         return 1 + len(self.exact), 1 + len(self.real) if self.needs_real else 0, len(self.least)
 
     @property
@@ -124,7 +122,7 @@ class ValueLanes:
         return bool(self.real) or self.plan.doubles
 
     def pairs(self, value: OverMatches) -> int:
-        """The exact lane of how many events (with a value) are folded."""
+        """The exact lane that counts the folded events (with a value)."""
         assert value.labels is not None
         return self._lane(
             self.exact, ("pairs", value.labels, value.argument), value.labels, self._counted(value, np.uint64)
@@ -136,7 +134,7 @@ class ValueLanes:
         return self._lane(self.real, what, value.labels, self._counted(value, np.float64))
 
     def sums(self, value: OverMatches) -> tuple[int, int | None]:
-        """The exact lanes of the sums of positive and of negative values (None: there are none)."""
+        """The exact lanes of the sums of positive and of negative values (None without negative values)."""
         assert value.argument is not None
         assert value.labels is not None
         values, valid = image_of(self.prepared, value.argument)
@@ -199,7 +197,7 @@ class ValueLanes:
         return TrendLanes(places(self.exact, 1), places(self.real, min(self.shape[1], 1)), places(self.least, 0))
 
     def weights(self, order: np.ndarray | None) -> dict[str, np.ndarray]:
-        """What rows, in this order, add to lanes; nothing to the first ones, which count matches."""
+        """The weights of rows, in this order, in each lane; zero in the first ones, which count matches."""
         nothing = np.zeros(len(self.prepared.bits))
         first = [(frozenset[str](), nothing)]
         kinds = {
@@ -220,7 +218,7 @@ def flat(rows: list[np.ndarray], kind: type) -> np.ndarray:
 
 
 def shape_of(plan: AggregatedPlan, alternative: Alternative, lanes: TrendLanes) -> TrendShape:
-    """What is compiled in."""
+    """The part of an alternative that is compiled in."""
     bit = {name: 1 << number for number, name in enumerate(plan.variables)}
     return TrendShape(
         tuple(bit[place.variable] for place in alternative.places),
@@ -240,7 +238,7 @@ def shape_of(plan: AggregatedPlan, alternative: Alternative, lanes: TrendLanes) 
 
 
 def tests_of(prepared: Prepared, alternative: Alternative, order: np.ndarray | None) -> dict[str, np.ndarray]:
-    """What the conditions of an alternative compare, of rows in this order."""
+    """The values that the conditions of an alternative compare, of rows in this order."""
     rows = slice(None) if order is None else order
     found = {}
 
@@ -257,13 +255,11 @@ def tests_of(prepared: Prepared, alternative: Alternative, order: np.ndarray | N
     return found
 
 
-# One pass over a batch: the aggregates over all matches that end in a range of times, for each key, group, bucket.
-
-
 BLOCK_VALUES, LEAST_WIDTH, MOST_WIDTH = 1 << 14, 4, 64
-"""About so many values of a block of starts stay in the processor's cache; starts of a block at the least, the most."""
+"""Values of a block of starts that stay in the processor's cache, approximately; the least and the most starts of a
+block."""
 FEW = 64
-"""Partitions of so few rows are compared event by event, where they lie within one window."""
+"""Partitions of up to this number of rows within one window are compared event by event."""
 
 
 @dataclass(frozen=True)
@@ -398,7 +394,7 @@ class _Run:
         return values if self.order is None else values[self.order]
 
     def _width(self) -> int:
-        """How many starts at once: fewer where windows have many events."""
+        """The number of starts at once: fewer if windows have many events."""
         counts = np.diff(self.from_)
         spans = np.maximum(1.0, self.time[self.from_[1:] - 1].astype(np.float64) - self.time[self.from_[:-1]])
         in_window = float((counts * np.minimum(1.0, self.window / spans)).max())
@@ -406,7 +402,7 @@ class _Run:
 
 
 def _group_codes(plan: AggregatedPlan, prepared: Prepared, rows: np.ndarray, of: GroupedBy) -> list[np.ndarray]:
-    """Values of GROUP BY as codes, null as one of its own."""
+    """Values of GROUP BY as codes; null has its own code."""
     codes = []
     for group in plan.groups:
         if group.of is of:

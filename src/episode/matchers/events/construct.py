@@ -21,9 +21,8 @@ from episode.native.running import compiled_with
 from episode.plan.events.plan import EventPlan
 from episode.plan.events.postponed import Construction
 
-# Intermediate matches of one round: a choice of single events with all events that each closure may choose from.
-#
-# The first stage of closures that are postponed (plan/events/postponed.py), and all that collapsed results need. The
+# Intermediate matches of one round: a choice of single events with all events that each closure may choose from. The
+# first stage of closures that are postponed (plan/events/postponed.py), and the input of collapsed results. The
 # closures of a round may have many more events than the round itself: so they come in parts of bounded size.
 
 
@@ -62,7 +61,7 @@ def _parts(run: TreeRun, construction: Construction | None, found: FoundRecords)
 
 
 def _keep_members(arrays: EventArrays, found: FoundRecords, name: str, construction: Construction) -> None:
-    """Only those events of a group for which the conditions hold that pattern matching has left out."""
+    """Keep the events of a group for which the conditions hold that pattern matching postponed."""
     offsets, members = found.groups[name]
     which = np.repeat(np.arange(len(found.rows)), np.diff(offsets))
     records = np.column_stack([found.rows[which], members]).astype(np.int32)
@@ -72,20 +71,19 @@ def _keep_members(arrays: EventArrays, found: FoundRecords, name: str, construct
     found.groups[name] = kept[offsets], members[held]
 
 
-# Result construction for one round: final matches of its intermediate ones, in parts of bounded size.
-#
-# However many final matches an intermediate match has, the walk through them (code/subsets.py) fills a buffer, stops,
-# and continues when the buffer has been handed out.
+# Result construction for one round: final matches of its intermediate ones, in parts of bounded size. However many
+# final matches an intermediate match has, the walk through them (code/subsets.py) fills a buffer, stops, and continues
+# when the buffer has been emitted.
 
 
 BUFFER = 1 << 19
-"""Events of matches that are put out at one time; a single match may have more."""
+"""Events of matches that are emitted at one time; a single match may have more."""
 LEAST_EVENTS = 3
-"""Events that a match has, more or less: what the offsets are made for."""
+"""Events of a match, roughly: offsets are allocated for it."""
 
 
 class BudgetSpent(Exception):
-    """Too many steps without a match. row: the first event of the match that it began with."""
+    """Too many steps without a match. row: the first event of the match under construction."""
 
     def __init__(self, row: int) -> None:
         super().__init__(row)
@@ -93,7 +91,7 @@ class BudgetSpent(Exception):
 
 
 def candidates_of(plan: EventPlan, found: FoundRecords, from_: np.ndarray) -> dict[str, np.ndarray]:
-    """What intermediate matches may take: single events and groups alike. from_: where partitions begin."""
+    """The candidates of intermediate matches: single events and groups alike. from_: where partitions begin."""
     count, number = len(found.rows), {name: index for index, name in enumerate(plan.variables)}
     low, high = (np.zeros((count, len(number)), np.int64) for _ in range(2))
     members = [np.ascontiguousarray(found.rows.T).reshape(-1)]
@@ -111,7 +109,7 @@ def candidates_of(plan: EventPlan, found: FoundRecords, from_: np.ndarray) -> di
 
 
 class Constructing:
-    """Makes the matches of one round. buffer: events that are put out at one time."""
+    """Makes the matches of one round. buffer: events that are emitted at one time."""
 
     def __init__(
         self,

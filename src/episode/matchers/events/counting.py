@@ -1,4 +1,4 @@
-"""How many final matches the intermediate matches of a round have: see plan/events/counting.py."""
+"""The number of final matches of each intermediate match of a round: see plan/events/counting.py."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
     from episode.matchers.events.matcher import EventSearch
 
 
-# Numbers of matches: three words each, as code/choices.py computes them.
+# Numbers of matches: three words each, computed by code/choices.py.
 
 
 LARGEST = 10**38
 NEAR_LARGEST = 2e38
-"""Less than 2**128: what is below this is exact in two words."""
+"""Less than 2**128: numbers below this are exact in two words."""
 _HALF, _MASK = np.uint64(32), np.uint64(2**32 - 1)
 
 
@@ -79,24 +79,24 @@ class Numbers:
 
     @property
     def too_large(self) -> np.ndarray:
-        """Which have more than 38 digits?"""
+        """Do numbers have more than 38 digits?"""
         high, low = divmod(LARGEST, 1 << 64)
         above = (self.high > np.uint64(high)) | ((self.high == np.uint64(high)) & (self.low >= np.uint64(low)))
         return (self.near > NEAR_LARGEST) | above
 
     def column(self, exact: bool) -> pa.Array:
-        """As decimal(38, 0), where none is too large, or as double."""
+        """The numbers as decimal(38, 0), if they are exact, or as double."""
         if exact:
             return decimals(self.low, self.high.view(np.int64), np.ones(len(self.low)), pa.decimal128(38, 0))
         words = self.high.astype(np.float64) * 2.0**64 + self.low.astype(np.float64)
         return pa.array(np.where(self.near < NEAR_LARGEST, words, self.near))
 
 
-# Final matches counted by making them, where a condition leaves no other way: sums, averages, distant events.
+# Final matches counted by making them, if a condition leaves no other way: sums, averages, distant events.
 
 
 class NotCounted(Exception):
-    """Counting would take too much. row: an event of the intermediate match; what: what is wrong with the match."""
+    """Counting would take too long. row: an event of the intermediate match; what: the reason."""
 
     def __init__(self, row: int, what: str, hint: str) -> None:
         super().__init__(row, what, hint)
@@ -106,7 +106,8 @@ class NotCounted(Exception):
 
 
 def enumerated(plan: EventPlan, arrays: EventArrays, round_: Round, found: FoundRecords, budget: int) -> Numbers:
-    """The final matches of each intermediate match, at most `budget` of them, found in as many steps each."""
+    """Count the final matches of each intermediate match by making them: at most `budget` matches, each found in
+    `budget` steps."""
     window = EVER if plan.within is None else plan.within
     counts = np.zeros(len(found.rows), np.int64)
     try:
@@ -191,7 +192,7 @@ class _Gap:
         return np.concatenate([[0], np.cumsum(held)])[offsets], members[held]
 
     def _hold(self, tests: tuple[JoinTest, ...], name: str, offsets: np.ndarray, members: np.ndarray) -> np.ndarray:
-        """Which events of a closure pass tests with the single events?"""
+        """Whether events of a closure pass tests with the single events."""
         match = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
         return self._pass(tests, (name,), match, members)
 
@@ -203,7 +204,7 @@ class _Gap:
         return hold(compiled, self.arrays.lanes, records)
 
     def count(self) -> Numbers:
-        """In parts, where tables of pairs would be too large for all matches at once."""
+        """Count in parts if tables of pairs would be too large for all matches at once."""
         matches = len(self.single)
         sizes = np.zeros(matches, np.int64)
         for closure, (offsets, _) in zip(self.gap, self.lists, strict=True):
@@ -287,7 +288,7 @@ class _Gap:
     # ---- conditions between successive events ------------------------------------------------------------------
 
     def _relation(self, closure: ClosureCount) -> tuple[int, int]:
-        """How the code relates an event to the one before it, and the comparison."""
+        """The relation of an event to the one before it in the code, and the comparison."""
         if not closure.adjacent:
             return choices.ALL, 0
         comparison = comparison_of(closure.adjacent[0].expression)
@@ -300,7 +301,7 @@ class _Gap:
         return choices.TREE, comparison.compare if left == closure.variable else turned(comparison.compare)
 
     def _ranks(self, test: JoinTest, match: np.ndarray, events: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Ranks within a match of what the event compares, and of what it is compared by; -1: null."""
+        """Ranks within a match of the values that the event compares, and of those it is compared by; -1: null."""
         comparison = comparison_of(test.expression)
         assert comparison is not None
         sides = [comparison.left, comparison.right]
@@ -320,7 +321,7 @@ class _Gap:
         return local[: len(events)], local[len(events) :]
 
     def _table(self, closure: ClosureCount, low: int, own: np.ndarray, events: np.ndarray) -> np.ndarray:
-        """Of every pair of events of a match: may the second be chosen right after the first?"""
+        """Whether the second of a pair of events of a match may be chosen right after the first, by pair."""
         lengths = np.diff(own)
         through = np.concatenate([[0], np.cumsum(lengths**2)])
         if through[-1] > MOST_PAIRS:
@@ -341,13 +342,13 @@ def _of(at: object) -> str | None:
     return None if labels is None else next(iter(labels))
 
 
-# Collapsed results of one round: intermediate matches, each with the number of final matches that it stands for.
+# Collapsed results of one round: intermediate matches, each with the number of its final matches.
 
 
 def collapsed_matches(
     search: EventSearch, events: EventBatch, arrays: EventArrays, round_: Round
 ) -> Iterator[FoundMatches]:
-    """The intermediate matches of a round that have final ones, in halves where there are too many at once."""
+    """The intermediate matches of a round that have final ones, in halves if there are too many at once."""
     plan = search.plan
     reduced = search.horizon.viable(round_)
     physical = search.adaptation.plan_for(arrays, reduced)
@@ -377,7 +378,7 @@ def collapsed_matches(
 
 
 def _numbers(search: EventSearch, events: EventBatch, run: TreeRun, part: FoundRecords) -> Numbers:
-    """How many final matches each intermediate match has; as decimals, all must have one."""
+    """The number of final matches of each intermediate match; as decimals, all must fit."""
     plan = search.plan
     assert plan.collapse is not None
     try:

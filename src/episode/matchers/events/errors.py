@@ -1,4 +1,4 @@
-"""What can be wrong with the data of an event pattern: errors that name the event and say what would be right."""
+"""Errors in the data of an event pattern, which name the event and the remedy."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def budget_spent(plan: EventPlan, events: EventBatch, row: int, budget: int) -> 
 
 
 def too_many_matches(plan: EventPlan, events: EventBatch, row: int, near: float) -> EpisodeDataError:
-    """A collapsed match stands for more matches than a decimal can say."""
+    """A collapsed match stands for more matches than a decimal can hold."""
     return _error(
         plan,
         events,

@@ -17,15 +17,12 @@ if TYPE_CHECKING:
     from episode.matchers.events.tree import TreeRun
 
 
-# Negations and groups of a tree, each with what stands around it: on finished matches they are looked for there.
-
-
 @dataclass(frozen=True)
 class GapSurroundings:
-    """What stands around a node or an item of a gap.
+    """The surroundings of a node or an item of a gap.
 
-    place_before, place_after: variables of the nearest places of events (none: the edge of the window).
-    items_before, items_after: negations and groups between those and it, in order of the pattern.
+    place_before, place_after: variables of the nearest places of events (none: the edge of the window). items_before,
+    items_after: negations and groups between those and it, in order of the pattern.
     """
 
     place_before: tuple[str, ...] = ()
@@ -59,7 +56,7 @@ def gap_items(node: Node, around: GapSurroundings | None = None) -> Iterator[Gap
 
 
 def _of_sequence(node: InSequence, around: GapSurroundings) -> Iterator[GapItem]:
-    """Gap number i stands before place i; what is around the sequence stands around its first and last gap."""
+    """The items of a sequence: gap i is before place i; items around the sequence join its first and last gap."""
     places = [variables_of(place) for place in node.places]
     gaps = list(node.gaps)
     gaps[0] = (*around.items_before, *gaps[0])
@@ -89,7 +86,7 @@ def _of_sequence(node: InSequence, around: GapSurroundings) -> Iterator[GapItem]
 
 
 def has_leading_group(node: Node) -> bool:
-    """Does a group stand before all places? Then a match's start is known only with its groups."""
+    """Does a group come before all places? Then a match's start is known only with its groups."""
     return any(isinstance(one.item, Group) and not one.around.place_before for one in gap_items(node))
 
 
@@ -117,7 +114,7 @@ def optional_variables(node: Node, alternative: bool = False) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Ways:
-    """Matches that come of finding groups: way w is match which[w], and has rows low[w, g]:high[w, g] of group g."""
+    """Ways to fill the groups of matches: way w is match which[w], and has rows low[w, g]:high[w, g] of group g."""
 
     which: np.ndarray
     low: np.ndarray
@@ -125,7 +122,7 @@ class Ways:
 
 
 def add_groups(run: TreeRun, found: FoundRecords) -> None:
-    """All groups of the matches; those that do not have what a group needs are left out."""
+    """Add all groups to the matches; matches without the events that a group needs are dropped."""
     for place in run.items:
         item = place.item
         if not isinstance(item, Group) or (not item.chosen and _groups(place.around.items_before)):
@@ -168,7 +165,7 @@ def _between(run: TreeRun, place: GapItem, _: Group, name: str, found: FoundReco
 
 
 def _following(run: TreeRun, place: GapItem, group: Group, name: str, found: FoundRecords) -> Pair:
-    """The rest of a closure that stands alone: what comes after its first event, within the window."""
+    """The rest of a closure that is alone: the events after its first one, within the window."""
     columns = [found.variables.index(before) for before in place.around.place_before]
     first = found.rows[:, columns].max(axis=1)  # one of the alternatives; the others have -1
     newest = window_ends(found.start, run.window)
@@ -189,7 +186,7 @@ def _within_limit(run: TreeRun, events: Pair | None) -> Pair:
 
 
 def _first(lists: Lists, group: Group, applies: np.ndarray) -> Ways:
-    """All events, or as many as the count says."""
+    """The first `count` events, or all of them."""
     which = np.flatnonzero(~applies | (lists.lengths >= group.minimum))
     low, high = lists.offsets[:-1][which], lists.offsets[1:][which]
     if group.count is not None:

@@ -39,7 +39,7 @@ from episode.native.running import compiled_with
 from episode.plan.events.alternatives import MARK
 from episode.plan.events.plan import EventPlan
 
-# The possible times of a batch's events, checked: where time is imprecise.
+# The possible times of a batch's events, checked.
 
 
 MOST_POINTS = 1 << 16
@@ -47,11 +47,11 @@ MOST_POINTS = 1 << 16
 WIDEST = 1 << 62
 """Far enough from the end of numbers for sums of times."""
 CLOSE_TO_ONE, CLOSE_AS_FLOATS = 1e-9, 1e-6
-"""How far from 1 the sum of an event's probabilities may be, as numbers are rounded; they are divided by their sum."""
+"""The tolerance of the sum of an event's probabilities, for rounding; they are divided by their sum."""
 
 
 def clock_of(plan: EventPlan, events: EventBatch, lo: np.ndarray) -> EventClock:
-    """The times of all events; an error that names an event whose interval or probabilities are wrong."""
+    """The times of all events; raises an error for an event whose interval or probabilities are wrong."""
     imprecise = plan.times.imprecise
     assert imprecise is not None
     hi, step = events.time, imprecise.granularity
@@ -113,13 +113,13 @@ def _error(plan: EventPlan, events: EventBatch, row: int, what: str, hint: str) 
 
 
 EVENTS_PER_RECORD = 4
-"""Matches are of any length: their events are counted, so many to a record."""
+"""Events per record: matches have any length, so their events are counted."""
 FIRST_ROOM = 256
 """Room for frontiers, to begin with."""
 
 
 def imprecise_horizon(horizon: Horizon, widest: int | None) -> Horizon:
-    """How far back events may be needed: intervals reach beyond the window. widest: None if that is not known.
+    """The horizon with intervals, which reach beyond the window. widest: None if unknown.
 
     The events x and z of a match are within the window w at some of their times: lo(z) - hi(x) <= w. If it is decided
     later than `done`, with z, then hi(x) > done - w - (hi(z) - lo(z)). Places of a pattern are in order only at some of
@@ -185,7 +185,7 @@ class ImpreciseSearch:
         self.rounds.fit(round_, count)
 
     def _arrays(self, arrays: EventArrays, round_: Round, taking: Taking) -> dict[str, np.ndarray]:
-        """What the code works on."""
+        """The arrays of the code."""
         assert self.clock is not None
         order, from_ = self._order(round_)
         longest = int(np.diff(from_).max(initial=0))

@@ -40,9 +40,6 @@ if TYPE_CHECKING:
     from episode.matchers.events.rounds import Round
 
 
-# Joins of buffers: calls of the compiled loops, and the arrays that they work on.
-
-
 LEAST_ROOM = 1 << 16
 """Pairs of a first call: memory that is not written to costs nothing."""
 MOST_BUCKETS = 1 << 22
@@ -106,7 +103,7 @@ def join_buffers(
 
 @lru_cache(maxsize=MOST_KEPT)
 def _last_count(join: JoinShape) -> list[int]:
-    """How many pairs the last join of this shape listed, in a list of one: the next one begins with that much room."""
+    """The number of pairs of the last join of this shape, in a list of one: the room with which the next one begins."""
     return [0]
 
 
@@ -138,7 +135,7 @@ def _write(
     return Buffer((*left.variables, *right.variables), arrays["out_from"], start, end, rows)
 
 
-# Calls of the compiled loops that look around and between records: negations, groups, conditions on single records.
+# Loops that look around and between records: negations, groups, conditions on single records.
 
 
 NO_TESTS = RecordTests(NO_COLUMNS, (), (), ())
@@ -182,7 +179,8 @@ def any_between(
 def all_between(
     tests: RecordTests, lanes: Lanes, found: FoundRecords, low: np.ndarray, high: np.ndarray, others: Buffer, limit: int
 ) -> tuple[np.ndarray, np.ndarray] | None:
-    """As `any_between`, all of them, which are single events: (offsets, rows); None if there are over `limit`."""
+    """All records that `any_between` looks for, which are single events: (offsets, rows); None if there are over
+    `limit`."""
     arrays = {**_around(found, low, high), **side_arrays("r", others)}
     return _listed(LookShape("all", tests), lanes, {LIMIT: limit}, arrays, len(low))
 
@@ -226,7 +224,7 @@ def _listed(
     return None if status == TOO_MANY else (arrays["out_from"], arrays["out_rows"][: arrays["kept"][FOUND]])
 
 
-# Groups side by side: calls of the compiled loop that parts their events.
+# Groups next to each other: the compiled loop that splits their events.
 
 
 LEAST_SPLITS = 1024
@@ -235,8 +233,8 @@ LEAST_SPLITS = 1024
 def part_groups(
     from_: np.ndarray, rows: np.ndarray, least: np.ndarray, counts: np.ndarray, end: np.ndarray, limit: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Every way to part the events of groups: (match int64[ways], from int64[ways, groups], to); one more than `limit`
-    if there are more. See `code.splits`; from_ int64[groups, matches + 1], rows: of the events, whose times are `end`.
+    """Every way to split the events of groups: (match int64[ways], from int64[ways, groups], to); one more than `limit`
+    if there are more. See `code.between`; from_ int64[groups, matches + 1], rows: of the events, whose times are `end`.
     """
     groups = len(least)
     arrays = {
@@ -258,7 +256,7 @@ def _room(ways: int, groups: int) -> dict[str, np.ndarray]:
     return {name: np.empty(size, np.int64) for name, size in sizes.items()}
 
 
-# Calls of the compiled loops that take events one by one, along the transitions of an automaton.
+# Loops that take events one by one, along the transitions of an automaton.
 
 
 FIRST_MATCHES, FIRST_EVENTS = 1 << 10, 1 << 12
@@ -267,7 +265,7 @@ _BY_DEPTH = ("path", "trans", "earlier", "n_state", "n_row", "n_option", *runs.B
 
 
 def taking_of(plan: EventPlan, automaton: AutomatonPlan, arrays: EventArrays) -> Taking:
-    """What is compiled in of an automaton: the plan's own, or that of its construction."""
+    """The part of an automaton that is compiled in: the plan's own, or that of its construction."""
     runnings = runnings_of(automaton)
     arguments = []
     for running in runnings:
@@ -279,7 +277,7 @@ def taking_of(plan: EventPlan, automaton: AutomatonPlan, arrays: EventArrays) ->
 
 
 def path_arrays(taking: Taking, deepest: int) -> dict[str, np.ndarray]:
-    """An empty path with room for so many events, and the transitions."""
+    """The transitions, and an empty path with room for `deepest` events."""
     room, aggregates = deepest + 2, len(taking.runnings)
     return {
         **{name: np.zeros(room, np.int64) for name in _BY_DEPTH},
@@ -292,15 +290,15 @@ def path_arrays(taking: Taking, deepest: int) -> dict[str, np.ndarray]:
 
 
 def no_events(taking: Taking) -> dict[str, np.ndarray]:
-    """What a path knows of variables before its first event."""
+    """The state of the variables of a path before its first event."""
     count = len(taking.variables)
     return {"last_depth": np.full(count, -1, np.int64), "taken": np.zeros(count, np.int64)}
 
 
 @dataclass(frozen=True)
 class FoundRuns:
-    """What was found: the events of each match with their variables, in order. row: the start event at which the code
-    ended, if it did."""
+    """Matches found: the events of each with their variables, in order. row: the start event at which the code ended
+    early."""
 
     status: int
     row: int

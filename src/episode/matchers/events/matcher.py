@@ -1,11 +1,11 @@
 """The event pattern Matcher: tree plans and the automaton on one shard, in batch and in a stream.
 
 State (`state`): the events that a match to come may still have (those of the last window, as far as they qualify for
-anything), and up to which time matches have been handed out. Intermediate results are no state: every feed is cut into
-rounds (`rounds`), and each round builds what it needs from the events of its window (`search`). So plans can change
+anything), and the time up to which matches have been emitted. Intermediate results are not state: every feed is cut
+into rounds (`rounds`), and each round builds the records it needs from the events of its window. So plans can change
 between any two rounds.
 
-In a slice of time the matches that are decided before it count as handed out from the beginning.
+In a slice of time, matches decided before it count as emitted from the beginning.
 """
 
 from __future__ import annotations
@@ -45,11 +45,10 @@ if TYPE_CHECKING:
     from episode.matchers.events.spec import EventPatternSpec
 
 
-# Event patterns in slices of time: how far before a slice events may matter, and which decisions are the slice's.
-#
-# A slice owns the matches that are *decided* in its times: with their last event, or, where something stands after it,
-# when their window has passed. That is what a stream hands out between two watermarks, so a slice is a stream that
-# begins in the middle: nothing after its times matters, and before them what a stream would hold there.
+# Event patterns in slices of time: how far before a slice events may matter, and which decisions belong to it. A slice
+# owns the matches that are *decided* in its times: with their last event, or, if a negation or group comes after it,
+# when their window has passed. A stream emits the same between two watermarks, so a slice is a stream that begins in
+# the middle: nothing after its times matters, and before them only the events that a stream would hold there.
 
 
 NO_WINDOW = "without WITHIN a match may have events of any time"
@@ -64,13 +63,14 @@ class Decisions:
 
 
 def decisions_of(bounds: SliceBounds) -> Decisions:
-    """At the least of all times a stream decides nothing yet: what is decided there, is the next slice's."""
+    """The decisions of a slice. At the least of all times a stream decides nothing yet: these decisions belong to the
+    next slice."""
     done = NEVER if bounds.first is None else max(NEVER, bounds.first - 1)
     return Decisions(done, END_OF_TIME if bounds.last is None else max(NEVER, bounds.last - 1))
 
 
 def event_slicing(plan: EventPlan) -> Slicing | Unsliced:
-    """The events before a slice that its matches may have, or be prevented by."""
+    """The events before a slice that its matches may contain, or that may prevent them."""
     if plan.within is None:
         return _by_length(plan)
     horizon = horizon_of(plan)
@@ -82,7 +82,7 @@ def event_slicing(plan: EventPlan) -> Slicing | Unsliced:
 
 
 def _by_length(plan: EventPlan) -> Slicing | Unsliced:
-    """Without a window only neighbouring events are near each other, as many as a match can have."""
+    """Slicing without a window: only the neighbouring events of a match count, up to its greatest length."""
     automaton = plan.automaton
     if plan.strategy not in (Strategy.STRICT, Strategy.PARTITION) or automaton is None:
         return Unsliced(NO_WINDOW)
@@ -95,7 +95,7 @@ def _by_length(plan: EventPlan) -> Slicing | Unsliced:
 
 
 def aggregated_slicing(plan: AggregatedPlan) -> Slicing | Unsliced:
-    """Aggregates of a bucket are its slice's whose times the bucket ends in: all of its events are fed to that one."""
+    """A bucket belongs to the slice in which it ends, to which all of its events are fed."""
     if plan.within is None:
         return Unsliced(NO_WINDOW)
     if plan.every is None:
@@ -116,13 +116,13 @@ STRATEGIES = {
     Strategy.ANY: ANY, Strategy.NEXT: NEXT, Strategy.STRICT: CONTIGUOUS, Strategy.PARTITION: CONTIGUOUS,
 }  # fmt: skip
 MOST_RECORDS = 1 << 21
-"""Records of one buffer in one round, at the most; a round with more is cut in two."""
+"""The most records of one buffer in one round; a round with more is cut in two."""
 EVENTS_PER_RECORD = 4
-"""The automaton puts out matches of any length: their events are counted, so many to a record."""
+"""Events that count as one record: matches of the automaton have any length."""
 
 
 class EventSearch:
-    """Searches rounds, and notes for the plans and rounds to come what it took."""
+    """Searches rounds, and notes their cost for the plans and rounds to come."""
 
     def __init__(
         self,
@@ -145,7 +145,7 @@ class EventSearch:
         return self.rounds.horizon
 
     def matches(self, events: EventBatch, arrays: EventArrays, round_: Round) -> Iterator[FoundMatches]:
-        """All matches of a round, in halves where there are too many at once."""
+        """All matches of a round, in halves if there are too many at once."""
         if self.plan.collapse is not None:
             yield from collapsed_matches(self, events, arrays, round_)
             return
@@ -184,7 +184,7 @@ class EventSearch:
     def _constructed(
         self, events: EventBatch, arrays: EventArrays, round_: Round, run: TreeRun, intermediate: Iterator[FoundRecords]
     ) -> Iterator[FoundMatches]:
-        """The matches of intermediate ones, as many at a time as fit into a buffer."""
+        """The matches of intermediate ones, in parts that fit into a buffer."""
         self.rounds.fit(round_, max((one.records for one in run.counted), default=0))
         constructing = Constructing(self.plan, arrays, round_, self.horizon.window, self.step_budget, self.buffer)
         records, matches = 0, 0
@@ -229,7 +229,7 @@ def _first_bits(plan: EventPlan) -> np.uint64:
 
 
 LOOKED_THROUGH = 1 << 16
-"""So many events are looked through before they are prepared: are there any for all places of a match?"""
+"""Up to this number of events, the search first checks whether every place of a match has one."""
 
 
 class EventPatternMatcher(HoldingMatcher["EventPatternSpec", EventState, EventOutput]):
@@ -262,7 +262,7 @@ class EventPatternMatcher(HoldingMatcher["EventPatternSpec", EventState, EventOu
             yield from self.output.tables(together, found)
 
     def matches_in(self, events: EventBatch, until: int) -> Iterator[tuple[EventBatch, FoundMatches]]:
-        """The matches of a feed as lists of events, round by round, each with the batch that its rows are of."""
+        """The matches of a feed as lists of events, round by round, each with the batch of its rows."""
         until = min(until, self.last)
         together = self.state.joined(events, until, until == self.last)
         if len(together):
@@ -285,7 +285,7 @@ class EventPatternMatcher(HoldingMatcher["EventPatternSpec", EventState, EventOu
             self.state.done = max(self.state.done, until)
 
     def _may_match(self, events: EventBatch, start: np.ndarray, bits: np.ndarray) -> bool:
-        """Is it worth looking for matches among these events?"""
+        """Could these events have a match?"""
         if len(events) > LOOKED_THROUGH or self.plan.times.imprecise is not None:
             return True
         return self.horizon.has_match(events, start, bits & self._every)
@@ -297,13 +297,13 @@ class EventPatternMatcher(HoldingMatcher["EventPatternSpec", EventState, EventOu
     def _rounds_of(self, events: EventBatch, start: np.ndarray, bits: np.ndarray, until: int) -> Iterator[Round]:
         if isinstance(self.search, ImpreciseSearch):
             self.search.begin(events, start)
-        # done NEVER says that nothing is out: what is decided at that very time comes with the next feed.
+        # `done` is NEVER until something is emitted: matches decided at that very time come with the next feed.
         if until > self.state.done:
             yield from self.rounds.of(events, start, bits, self.state.done, until)
 
     @cached_property
     def _needs_of_known(self) -> Needs:
-        """Where it is known which variables events qualify for."""
+        """The needs of events whose variables are known."""
         return event_needs(self.plan, local=False)
 
     def report(self) -> EventReport:
@@ -311,7 +311,7 @@ class EventPatternMatcher(HoldingMatcher["EventPatternSpec", EventState, EventOu
 
     @property
     def wakes_at(self) -> int | None:
-        """Where something stands after the last event: the earliest end of a window."""
+        """The earliest end of a window, if a negation or group after the last event waits for it."""
         held, window = self.state.held.rows, self.horizon.window
         if not self.horizon.waits or window == EVER or held is None or len(held) == 0:
             return None

@@ -18,15 +18,15 @@ from episode.matchers.protocol import EventBatch
 from episode.plan.events.plan import EventPlan
 
 MOST_EVENTS = 1 << 19
-"""Events of the matches that are put out as one table; a single match may have more."""
+"""Events of the matches that are emitted as one table; a single match may have more."""
 
 
 @dataclass
 class FoundMatches:
     """Matches as lists of events with their variables: match i has events offsets[i]:offsets[i + 1] of `rows`.
 
-    The lists are made when they are asked for. final: of collapsed matches, how many matches each stands for.
-    confidence: of each match, where time is imprecise.
+    The lists are made on first use. final: the number of matches that each collapsed match stands for. confidence: of
+    each match, if time is imprecise.
     """
 
     count: int
@@ -55,7 +55,7 @@ class FoundMatches:
         return self.lists[2]
 
     def parts(self, most_events: int) -> Iterator[FoundMatches]:
-        """Successive matches that have about so many events together."""
+        """Successive matches that have about `most_events` events together."""
         offsets, rows, variables = self.lists
         at = 0
         while at < self.count:
@@ -72,7 +72,7 @@ class FoundMatches:
 def given_lists(
     offsets: np.ndarray, rows: np.ndarray, variables: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Lists that are there already."""
+    """Return lists that exist already."""
     return offsets, rows, variables
 
 

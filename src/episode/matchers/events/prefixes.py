@@ -1,9 +1,8 @@
-"""The first places of sequences, which several patterns may have in common: which events are in a match of these alone.
+"""The first places of sequences, which several patterns may share: the events that are in a match of these alone.
 
 Under skip-till-any-match, the first events of every match of a pattern are a match of the pattern's first places, with
-the conditions between them. So an event that is in none of these is in no match, and what is known of it is shared by
-all patterns that begin so, whatever comes after, and whatever else stands between the places. Patterns whose windows
-differ share the longest.
+the conditions between them. So an event that is in none of these is in no match, and this is known for all patterns
+that begin alike, whatever comes after or between the places. Patterns whose windows differ share the longest.
 """
 
 from __future__ import annotations
@@ -30,12 +29,12 @@ from episode.plan.expressions import Apply, Constant, Expression, Load, Navigate
 from episode.plan.output import columns_read
 
 MOST_RECORDS = 1 << 20
-"""Of one round; with more of them, time alone decides which events stay."""
+"""Records of one round; with more, time alone decides which events stay."""
 
 
 @dataclass(frozen=True)
 class EventPrefix:
-    """What `Prefix` says. plan: of the places alone, whose variables are called by their numbers."""
+    """See `Prefix`. plan: of the places alone, whose variables are named by their numbers."""
 
     plan: EventPlan
     at: tuple[int, ...]
@@ -61,7 +60,7 @@ class EventPrefix:
         return f"{len(self.at)} places, {len(self.plan.tests)} conditions between them"
 
     def gain(self, sample: EventBatch, counts: Sequence[int], windows: float, rules: float) -> float:
-        """What `Prefix` says, by the cost model of trees."""
+        """See `Prefix.gain`; by the cost model of trees."""
         arrays = self._arrays(sample)
         everything = Round(
             sample.bounds, sample.time, sample.time, np.full(len(sample.bounds) - 1, NEVER), END_OF_TIME, arrays.bits
@@ -77,7 +76,7 @@ class EventPrefix:
         return rules * spared * ROW_NANOSECONDS - costs
 
     def left(self, events: EventBatch) -> np.ndarray:
-        """What `Prefix` says."""
+        """See `Prefix.left`."""
         arrays = self._arrays(events)
         horizon = horizon_of(self.plan)
         rounds, adaptation = Rounds(horizon, ROUND_ROWS), Adaptation(self.plan)
@@ -90,7 +89,7 @@ class EventPrefix:
         self, arrays: EventArrays, horizon: Horizon, rounds: Rounds, adaptation: Adaptation, round_: Round,
         left: np.ndarray,
     ) -> None:  # fmt: skip
-        """Of the events of a round, those that are in a match."""
+        """Mark the events of a round that are in a match."""
         reduced = horizon.viable(round_)
         run = TreeRun(self.plan, adaptation.plan_for(arrays, reduced), arrays, reduced, MOST_RECORDS)
         try:
@@ -109,8 +108,8 @@ class EventPrefix:
 
 
 def event_prefixes(plan: EventPlan) -> tuple[EventPrefix, ...]:
-    """The prefixes of a pattern that have conditions between their places, the shortest first. (What follows from times
-    alone is cheap to find for every pattern by itself.)"""
+    """The prefixes of a pattern that have conditions between their places, the shortest first. (Conditions of time
+    alone are cheap to test for every pattern by itself.)"""
     tree = plan.tree
     if plan.strategy is not Strategy.ANY or plan.times.start is not None or plan.times.imprecise is not None:
         return ()
@@ -149,7 +148,7 @@ def _prefix(plan: EventPlan, names: Sequence[str]) -> EventPrefix:
 
 
 def _renamed(expression: Expression, number: dict[str, str]) -> Expression | None:
-    """A condition with other names of variables; None where it is about more than values of their events."""
+    """A condition with other names of variables; None if it reads more than values of their events."""
     if isinstance(expression, Constant):
         return expression
     if isinstance(expression, Load) and isinstance(expression.at, Navigated) and expression.at.labels is not None:

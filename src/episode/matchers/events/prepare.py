@@ -1,4 +1,4 @@
-"""From an event plan and a batch to the lanes, comparisons and bounds that its code reads."""
+"""Lanes, comparisons and bounds that the code of an event plan reads, from the plan and a batch."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ from episode.plan.types import is_ranked_constant, is_words
 
 
 KNOWN = frozenset({oc.SUM, oc.COUNT, oc.MIN, oc.MAX, oc.AVG, oc.AVG_WHOLE})
-"""Aggregates that bounds are known of."""
+"""Aggregates with known bounds."""
 
 
 def bounds_shape(
     plan: EventPlan, construction: Construction, arrays: EventArrays, taking: Taking
 ) -> tuple[BoundsShape, np.ndarray]:
-    """The bounds, without those about values of two words, of which nothing is known; factors of their parts."""
+    """The bounds, without those on values of two words, of which nothing is known; factors of their parts."""
     bit = {name: number for number, name in enumerate(plan.variables)}
     bounds = [bound for bound in construction.bounds.all if _is_known(bound)]
     fixed = {part: number for number, part in enumerate(construction.bounds.fixed)}
@@ -113,7 +113,8 @@ def _term(term: ClosureValue, bit: dict[str, int], arrays: EventArrays, taking: 
 
 
 def event_needs(plan: EventPlan, local: bool = True) -> Needs:
-    """What a plan needs of a batch; computed once per plan. local: also for conditions on single events?"""
+    """The columns and computed values that a plan reads; computed once per plan. local: also for conditions on single
+    events?"""
     columns: dict[str, str] = {}
     null_tests: dict[str, None] = {}
     constants: dict[tuple[str, object], None] = {}
@@ -159,7 +160,8 @@ def conditions_of(plan: EventPlan) -> list[Expression]:
 
 @dataclass
 class EventArrays:
-    """A batch in lanes. bits: which variables a row qualifies for. places: what was computed of single rows."""
+    """A batch in lanes. bits: the variables that a row qualifies for. places: lanes of values computed of single
+    rows."""
 
     plan: EventPlan
     lanes: Lanes
@@ -191,7 +193,7 @@ class EventArrays:
 
     @cached_property
     def columns(self) -> ConditionColumns:
-        """Where compiled conditions find values."""
+        """The places of values for compiled conditions."""
         return ConditionColumns(LanePlaces.of(self.lanes), tuple(self.places.items()))
 
     @cached_property
@@ -215,7 +217,7 @@ class EventArrays:
 def prepare_events(
     plan: EventPlan, needs: Needs, table: pa.Table, key: np.ndarray, known: Known | None = None
 ) -> EventArrays:  # fmt: skip
-    """Encode the columns, and evaluate what concerns single rows and is not known."""
+    """Encode the columns, and evaluate the conditions on single rows that are not known."""
     lanes = encode(table, needs.columns, needs.null_tests, needs.constants, needs.room, needs.words)
     all_bits = np.uint64(2 ** len(plan.variables) - 1)
     bits = np.full(len(key), all_bits, np.uint64) if known is None else known.bits & all_bits

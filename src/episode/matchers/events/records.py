@@ -1,4 +1,4 @@
-"""What a tree plan makes in one round: buffers of records, and matches."""
+"""Results of a tree plan in one round: buffers of records, and matches."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ NO_LIMIT = np.iinfo(np.int64).max
 
 
 class TooManyRecords(Exception):
-    """A buffer has outgrown its limit: the round must be smaller. what: what there are more than `limit` of."""
+    """A buffer has outgrown its limit: the round must be smaller. what: the things of which there are more than
+    `limit`."""
 
     def __init__(self, limit: int, what: str = "matches or partial matches") -> None:
         super().__init__(limit, what)
@@ -24,8 +25,8 @@ class TooManyRecords(Exception):
 class Buffer:
     """Records of a node, sorted by (partition, end): see `code.joins`.
 
-    variables: what the columns of rows hold.
-    start, end: empty for matches of whose times nobody asks."""
+    variables: the columns of rows. start, end: empty for matches whose times are not needed.
+    """
 
     variables: tuple[str, ...]
     from_: np.ndarray
@@ -43,7 +44,7 @@ class Buffer:
 
 @dataclass(frozen=True)
 class Counted:
-    """What a node did in a round, for explain. variables: of its records, if it is a join; hashed: were pairs looked up
+    """Work of a node in a round, for explain. variables: of its records, if it is a join; hashed: were pairs looked up
     by their equality?"""
 
     name: str
@@ -55,8 +56,8 @@ class Counted:
 
 @dataclass
 class FoundRecords:
-    """Matches: single events in `rows` (columns: variables), groups as lists. from_: where each partition's begin, as
-    long as none has been left out."""
+    """Matches: single events in `rows` (columns: variables), groups as lists. from_: where each partition's begin,
+    until matches are dropped."""
 
     variables: tuple[str, ...]
     from_: np.ndarray
@@ -87,7 +88,7 @@ class FoundRecords:
         )
 
 
-# Lists of events, one for each match: what groups hold while they are found.
+# Lists of events, one for each match: the contents of groups while they are found.
 
 
 Pair = tuple[np.ndarray, np.ndarray]
@@ -96,7 +97,7 @@ Pair = tuple[np.ndarray, np.ndarray]
 
 @dataclass(frozen=True)
 class Lists:
-    """The events of a group per match. kinds: which of the group's variables each is of; None where it has one."""
+    """The events of a group per match. kinds: the number of each event's variable in the group; None if it has one."""
 
     offsets: np.ndarray
     rows: np.ndarray
@@ -115,7 +116,7 @@ class Lists:
         return Lists(offsets_of(lengths), self.rows[keep], None if self.kinds is None else self.kinds[keep])
 
     def parts(self, low: np.ndarray, high: np.ndarray) -> Lists:
-        """Of rows low[i]:high[i] for match i."""
+        """Lists of rows low[i]:high[i] for match i."""
         lengths = high - low
         at = np.repeat(low - (np.cumsum(lengths) - lengths), lengths) + np.arange(lengths.sum())
         return Lists(offsets_of(lengths), self.rows[at], None if self.kinds is None else self.kinds[at])
@@ -145,7 +146,7 @@ def select_lists(lists: Pair, which: np.ndarray) -> Pair:
 
 
 def merged(lists: list[Pair]) -> Lists:
-    """One list, in the order of rows, of those of several variables: each event for the first one that has it."""
+    """Merge lists of several variables in the order of rows: each event for the first variable that has it."""
     if len(lists) == 1:
         return Lists(*lists[0])
     count = len(lists[0][0]) - 1

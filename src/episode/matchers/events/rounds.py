@@ -1,7 +1,7 @@
 """A feed in rounds: partitions together up to a number of rows, large ones in pieces of time.
 
-Every round builds the records that it needs from its events and those of the window before them. So nothing but events
-is state, plans can change between any two rounds, and the matches of a round can be handed out before the next begins.
+Every round builds the records that it needs from its events and those of the window before them. So only events are
+state, plans can change between any two rounds, and the matches of a round can be emitted before the next begins.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from episode.plan.events.plan import EventPlan, Strategy
 from episode.plan.events.tree import Absent, Group, InSequence, Leaf, first_variables, variables_of
 
 FIRST_ROWS, ROUND_ROWS = 1 << 10, 1 << 16
-"""Rows of the first round, and at the most."""
+"""Rows of the first round, and the most rows of a round."""
 GOOD_RECORDS, LEAST_WINDOWS = 1 << 18, 4
-"""Records of a round that stay in the processor's cache; rounds are cut to have about so many, but not below so many
-windows, as each builds the records of the window before it anew."""
+"""Records of a round that stay in the processor's cache, and the least number of windows of a round, as each builds the
+records of the window before it anew. Rounds are cut to have about that number of records."""
 
 
 _NONE, _ALL = np.uint64(0), np.uint64(2**64 - 1)
@@ -30,8 +30,8 @@ _NONE, _ALL = np.uint64(0), np.uint64(2**64 - 1)
 
 @dataclass(frozen=True)
 class Round:
-    """The events of one round: rows from_[g]:from_[g + 1] of partition g, of which matches decided up to done[g] are
-    already out; matches decided later than `until` are not certain yet."""
+    """The events of one round: rows from_[g]:from_[g + 1] of partition g, whose matches decided up to done[g] are
+    already emitted; matches decided later than `until` are not certain yet."""
 
     from_: np.ndarray
     start: np.ndarray
@@ -47,17 +47,17 @@ class Round:
 
 @dataclass(frozen=True)
 class Horizon:
-    """Which events a match can still have, and when it is decided: what a plan says of that, once and for all.
+    """The events that a match can still have, and when it is decided: fixed by the plan.
 
     window: EVER without WITHIN. back: how far before the last decided time an event may still be needed.
-    waits: something stands after the last event, so that a match is decided only when its window has passed.
+    waits: a negation or group comes after the last event, so that a match is decided only when its window has passed.
     chain: places that every match fills, in order, as bits of variables.
     single, first: variables of single events, and of those that are the first event of their matches.
     any_match: under skip-till-any-match, an event that no match can have does not count.
-    last: the variable that ends every match, where a match is decided with it: no later match has its event.
-    between: variables of negations and groups that stand after the first place.
-    barred, bars: where a negation stands before the last place: whatever event it forbids there (bars) is the end of
-        all that the place before it (barred) has taken so far.
+    last: the variable that ends every match, if a match is decided with it: no later match has its event.
+    between: variables of negations and groups after the first place.
+    barred, bars: if a negation comes before the last place, any event that it forbids there (bars) ends all that the
+        place before it (barred) has taken so far.
     """
 
     window: int
@@ -74,11 +74,11 @@ class Horizon:
 
     @property
     def let_go(self) -> np.uint64:
-        """Variables whose events are not held for a whole window, where later matches do not have them."""
+        """Variables whose events are not held for a whole window, because later matches do not have them."""
         return self.last | self.barred | self.bars
 
     def needed(self, events: EventBatch, start: np.ndarray, bits: np.ndarray, until: int) -> np.ndarray:
-        """Of events of whole partitions: the bits without those of events that no match decided after `until` has."""
+        """The bits of events of whole partitions, without those that no match decided after `until` has."""
         if not self.any_match or len(self.chain) < 2:
             return bits
         if self.last and until > NEVER:
@@ -91,7 +91,7 @@ class Horizon:
 
     def _unbarred(self, events: EventBatch, bits: np.ndarray, until: int) -> np.ndarray:
         """The bits without those of events after which a forbidden one came: the last event of a match is still to
-        come. So the forbidden one has done what it can."""
+        come, so the forbidden one has no further effect."""
         bar = (bits & self.bars != 0) & (events.time <= until)
         if not bar.any():
             return bits
@@ -145,7 +145,7 @@ class Horizon:
         return out
 
     def _beyond(self, round_: Round) -> tuple[np.ndarray, np.ndarray]:
-        """Of each event: would a match that starts with it be decided before a waiting round, or after it?"""
+        """Whether a match that starts with each event would be decided before a waiting round, or after it."""
         start = round_.start[round_.rows]
         decided = window_ends(start, self.window)
         return ~is_after(decided, np.repeat(round_.done, np.diff(round_.from_))), decided > round_.until
@@ -193,7 +193,7 @@ def horizon_of(plan: EventPlan) -> Horizon:
 
 def _barred(plan: EventPlan, tree: InSequence) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The variable before a negation before the last event, and those of single events that are forbidden there
-    whatever the others are; none where there is something else."""
+    whatever the others are; empty if the pattern is different."""
     before, end, gap = tree.places[-2], tree.places[-1], tree.gaps[-2]
     if not isinstance(before, Leaf) or not isinstance(end, Leaf) or any(isinstance(item, Group) for item in gap):
         return (), ()
@@ -206,7 +206,7 @@ def _barred(plan: EventPlan, tree: InSequence) -> tuple[tuple[str, ...], tuple[s
 
 
 class Rounds:
-    """Cuts feeds into rounds, of a size that follows what rounds have made of their rows."""
+    """Cuts feeds into rounds, of a size that adapts to the records of earlier rounds."""
 
     def __init__(self, horizon: Horizon, most_rows: int) -> None:
         self.horizon = horizon
@@ -248,14 +248,15 @@ class Rounds:
         yield _piece(whole, begin, high, done, whole.until)
 
     def fit(self, round_: Round, records: int) -> None:
-        """Rounds of fewer or more rows, after what one has made of its rows."""
+        """Adapt the size of rounds to the records that one has made of its rows."""
         rows = int(round_.from_[-1] - round_.from_[0])
         size = min(self.most_rows, int(rows * min(2.0, GOOD_RECORDS / max(records, 1))))
         if records > GOOD_RECORDS or size > self.size:
             self.size = max(1, size)
 
     def halves(self, round_: Round) -> list[Round]:
-        """A round with too many matches as two: of half the partitions, or of half the times; none if it has one."""
+        """Cut a round with too many matches in two: of half the partitions, or of half the times; none if it has
+        one."""
         groups = len(round_.from_) - 1
         if groups > 1:
             half = groups // 2
@@ -280,7 +281,7 @@ class Rounds:
         return int(round_.from_[0]) + int(np.argmax(self._decided(round_)[1]))
 
     def _decided(self, round_: Round) -> tuple[np.ndarray, np.ndarray]:
-        """Of the events of one partition: when matches with them are decided, and whether that is in this round."""
+        """When matches with each event of one partition are decided, and whether that is in this round."""
         if self.horizon.waits:
             decided = window_ends(round_.start[round_.rows], self.horizon.window)
         else:

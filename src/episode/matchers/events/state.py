@@ -1,4 +1,4 @@
-"""What an event pattern remembers: the events that a match to come may still have, and up to when matches are out."""
+"""State of an event pattern: the events that a later match may have, and the time up to which matches are emitted."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _PARTITIONS = "partitions"
 
 
 class HeldEvents:
-    """The held events of one shard. done: what is decided up to this time has been handed out. given_up: keys that held
-    more than they may."""
+    """The held events of one shard. done: matches decided up to this time have been emitted. given_up: keys that held
+    more than the limit."""
 
     def __init__(self, plan: EventPlan | AggregatedPlan, columns: Sequence[str], limit: StateLimit | None) -> None:
         self.plan = plan
@@ -46,7 +46,7 @@ class HeldEvents:
         return least_by_key(self.held.key, np.zeros(0, np.int64) if held is None else self.starts(held))
 
     def starts(self, events: EventBatch) -> np.ndarray:
-        """When events begin."""
+        """The start of each event."""
         return events.time
 
     def keep(self, events: EventBatch, rows: np.ndarray) -> None:
@@ -55,7 +55,7 @@ class HeldEvents:
 
     @property
     def _as_saved(self) -> tuple[EventBatch | None, int]:
-        """What a snapshot has: where it has not changed, none is written."""
+        """The contents of a snapshot; if they have not changed, none is written."""
         return self.held.rows, self.done
 
     def _within_limit(self, events: EventBatch, rows: np.ndarray) -> np.ndarray:
@@ -107,8 +107,8 @@ class EventState(HeldEvents):
 
     @property
     def _as_saved(self) -> tuple[EventBatch | None, int]:
-        """Where nothing waits for time to pass, and the events are those of an earlier time, no match was decided
-        since: that time does as well."""
+        """Without matches that wait for time to pass, no match was decided since the time of the same events: `done`
+        does not count."""
         return self.held.rows, self.done if self.plan.waits else NEVER
 
     def starts(self, events: EventBatch) -> np.ndarray:
@@ -116,7 +116,7 @@ class EventState(HeldEvents):
         return events.time if starts is None else starts.values
 
     def joined(self, events: EventBatch, until: int, last: bool) -> EventBatch:
-        """The events of the keys for which something may be decided now; `hold` must follow, or, where there are none,
+        """The events of the keys for which something may be decided now; `hold` must follow, or, without events,
         `expire`. last: nothing is decided after `until`."""
         held = self.held.rows
         self._is_apart = (
@@ -139,7 +139,7 @@ class EventState(HeldEvents):
             self.held.keep(events, rows, bits)
 
     def expire(self, until: int) -> None:
-        """Nothing has come: let go of what is too old."""
+        """Drop events that are too old, after a feed without events."""
         held = self.held.rows
         if not self._is_apart or held is None or self._in_time(held, until).all():
             return
@@ -160,12 +160,12 @@ class EventState(HeldEvents):
     def _in_time(self, events: EventBatch, until: int) -> np.ndarray:
         """bool: are events not too old for a later match?"""
         horizon = self.horizon
-        if horizon.window < EVER and until > NEVER and until >= NEVER + horizon.back:  # at NEVER nothing is out yet
+        if horizon.window < EVER and until > NEVER and until >= NEVER + horizon.back:  # at NEVER nothing is emitted yet
             return events.time > until - horizon.back
         return np.ones(len(events), np.bool_)
 
     def _others(self, until: int) -> np.ndarray:
-        """Of keys without new events: those that a later match can have."""
+        """Rows of keys without new events that a later match can have."""
         held, others = self.held.rows, self.held.others
         assert held is not None
         if len(others) == 0 or self._in_time(held, until)[others].all():

@@ -43,7 +43,7 @@ class TreeRun:
 
     @property
     def events(self) -> dict[str, int]:
-        """How many events of each variable have been looked at."""
+        """The number of events of each variable that have been read."""
         return {variable: len(buffer) for variable, buffer in self._leaves.items()}
 
     def matches(self) -> FoundRecords:
@@ -70,12 +70,12 @@ class TreeRun:
         return found
 
     def complete(self, found: FoundRecords) -> None:
-        """Groups, and negations that the joins have not looked at."""
+        """Add groups, and test negations that the joins have not tested."""
         add_groups(self, found)
         self._absences(found)
 
     def _surely_decided(self) -> bool:
-        """Are all records of the root decided in this round? Joins put out only those after `done`."""
+        """Are all records of the root decided in this round? Joins list only those after `done`."""
         if self.waits or not isinstance(self.plan.tree, (InSequence, Together)):
             return False
         parts = self.plan.tree.places if isinstance(self.plan.tree, InSequence) else self.plan.tree.parts
@@ -83,7 +83,8 @@ class TreeRun:
         return len(parts) > 1 and int(self.round.end[last].max()) <= self.round.until
 
     def _decided(self, found: FoundRecords) -> np.ndarray:
-        """Is a match decided in this round? With something after its last event, when its window has passed."""
+        """Whether each match is decided in this round: with a negation or group after its last event, when its window
+        has passed."""
         decided = window_ends(found.start, self.window) if self.waits else found.end
         return is_after(decided, self.round.done[found.group]) & (decided <= self.round.until)
 
@@ -188,8 +189,6 @@ class TreeRun:
         self.counted.append(Counted(name, tried, len(made), made.variables, join.kind == "hash"))
         return made
 
-    # ---- what lies between two places -----------------------------------------------------------------
-
     def _bars(self, left: Buffer, right: Buffer, gap: Gap) -> dict[str, np.ndarray]:
         """Bounds that negations and closures between two places put on the pairs: NSEQ and KSEQ, in both forms.
 
@@ -251,7 +250,8 @@ class TreeRun:
         return applies
 
     def bounds(self, place: GapItem, found: FoundRecords) -> tuple[np.ndarray, np.ndarray]:
-        """Between these, both included, lies what the item is about; nothing does where the first is the later one."""
+        """The times between which an item of a gap applies, both included; nothing applies if the first is the later
+        one."""
         around = place.around
         low, high = window_starts(found.end, self.window), window_ends(found.start, self.window)
         if around.place_before:
@@ -272,7 +272,7 @@ class TreeRun:
         return low, high
 
     def _reach(self, names: tuple[str, ...], found: FoundRecords, last: bool) -> np.ndarray:
-        """Where the place with these variables ends, or begins."""
+        """The end, or the begin, of the place with these variables."""
         out = np.full(len(found.end), NEVER if last else EVER, np.int64)
         times = self.round.end if last else self.round.start
         for name in names:
@@ -283,13 +283,13 @@ class TreeRun:
 
 
 def _after(ends: np.ndarray, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """What of low .. high is later than `ends`: nothing is later than EVER."""
+    """The part of low .. high later than `ends`: nothing is later than EVER."""
     some = ends < EVER
     return np.where(some, np.maximum(low, np.minimum(ends, EVER - 1) + 1), EVER), np.where(some, high, NEVER)
 
 
 def _before(starts: np.ndarray, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """What of low .. high is earlier than `starts`: nothing is earlier than NEVER."""
+    """The part of low .. high earlier than `starts`: nothing is earlier than NEVER."""
     some = starts > NEVER
     return np.where(some, low, EVER), np.where(some, np.minimum(high, np.maximum(starts, NEVER + 1) - 1), NEVER)
 
@@ -299,7 +299,7 @@ def _in_groups(items: Gap) -> list[str]:
 
 
 def _bound(bars: dict[str, np.ndarray], side: str, records: int, is_low: bool, bound: np.ndarray) -> None:
-    """Note a bound on the times of the other side, by record of this one."""
+    """Tighten a bound on the times of the other side, by record of this one."""
     low = bars.setdefault(f"{side}_low", np.full(records, NEVER, np.int64))
     high = bars.setdefault(f"{side}_high", np.full(records, EVER, np.int64))
     if is_low:

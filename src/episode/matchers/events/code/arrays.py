@@ -1,6 +1,6 @@
 """The arrays that the code of event patterns works on, by name; matrices row after row.
 
-Numbers that differ from query to query or from round to round, and are not a part of the code, are in `settings`.
+Numbers that differ from query to query or from round to round, and are not part of the code, are in `settings`.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from episode.native.builder import ArrayTypes
 from episode.native.ir import F64, I32, I64, U8, U64, Type
 
 (ROWS, WINDOW, LIMIT, BUDGET, UNTIL, NTH, MOST, LEVELS) = range(8)
-"""Places of `settings`: how many rows a lane (ints, floats, valid) has; the window; records and steps at the most; the
-time up to which matches are certain; which record is looked for, and how many events at the most (see `between`); the
-levels of a term (see `bound_terms`)."""
+"""Places of `settings`: the number of rows of a lane (ints, floats, valid); the window; the most records and steps; the
+time up to which matches are certain; the number of the record that is looked for, and the most events (see `between`);
+the levels of a term (see `bound_terms`)."""
 SETTINGS = 8
 
 _READ: dict[str, Type] = {

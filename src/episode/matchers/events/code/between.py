@@ -1,4 +1,4 @@
-"""What is between, before or after events, as machine code: negations, groups, and where neighbouring groups part."""
+"""Emits loops over records between, before or after events: negations, groups, and splits of adjacent groups."""
 
 from __future__ import annotations
 
@@ -14,17 +14,14 @@ from episode.matchers.times import EVER, NEVER
 from episode.native.builder import ArrayTypes, Function, Program, Scope, entry_scope
 from episode.native.ir import I32, I64, U8, Block, Operand, Value, Variable
 
-# Shapes of loops over records that several emitters have.
-
-
 Condition = Callable[[Value], Value]
 
 FINE, FULL, TOO_MANY = 0, 1, 2
-"""What a loop ends with: with everything, for want of room (it continues there if called again), or with too much."""
+"""Statuses of a loop: complete; out of room (it continues there if called again); over the limit."""
 
 
 class Kept:
-    """Variables that an array keeps between two calls: what a loop continues with."""
+    """Variables that an array keeps between two calls of a loop."""
 
     def __init__(self, s: Scope, names: str) -> None:
         self._s = s
@@ -46,9 +43,9 @@ class Kept:
 def scanning(
     f: Function, at: Variable, within: Condition, wanted: Condition | None = None, step: int | None = 1
 ) -> Iterator[tuple[Value, Block]]:
-    """Move a place as long as it is within its limits and what is there is wanted: (the place, the block after).
+    """Move a place while it is within its limits and its record is wanted: (the place, the block after).
 
-    step: how far it moves; None: what is built inside sets it.
+    step: the distance of a move; None: the code built inside sets the place.
     """
     with f.during(lambda: within(at.value)) as after:
         now = at.value
@@ -60,13 +57,13 @@ def scanning(
 
 
 def advance(f: Function, at: Variable, stop: Value, wanted: Condition) -> None:
-    """Move a place towards `stop` as long as what is there is wanted."""
+    """Move a place towards `stop` while its record is wanted."""
     with scanning(f, at, lambda now: now < stop, wanted):
         pass
 
 
 def nodes_below(f: Function, first: Value, visit: Callable[[Value], None]) -> None:
-    """The nodes of a Fenwick tree that make up the sum up to one."""
+    """Visit the nodes of a Fenwick tree that make up the sum up to one."""
     node = f.variable("node", first)
     with f.during(lambda: node > 0):
         now = node.value
@@ -75,7 +72,7 @@ def nodes_below(f: Function, first: Value, visit: Callable[[Value], None]) -> No
 
 
 def nodes_above(f: Function, first: Value, end: Value, visit: Callable[[Value], None]) -> None:
-    """The nodes of a Fenwick tree, before `end`, that have one in their sums."""
+    """Visit the nodes of a Fenwick tree, before `end`, that have one in their sums."""
     node = f.variable("node", first)
     with f.during(lambda: node < end):
         now = node.value
@@ -84,12 +81,12 @@ def nodes_above(f: Function, first: Value, end: Value, visit: Callable[[Value], 
 
 
 FOUND = 1
-"""The place in `kept` of how many events are listed; before it, the record at work."""
+"""The place in `kept` of the number of listed events; before it, the record at work."""
 
 
 @dataclass(frozen=True)
 class LookShape:
-    """What is looked for: `latest`, `earliest`, `any`, `all`, `following` or `single`, the emitters below."""
+    """The kind of a loop: `latest`, `earliest`, `any`, `all`, `following` or `single`, the emitters below."""
 
     kind: str
     tests: RecordTests
@@ -109,7 +106,7 @@ def look_program(look: LookShape) -> tuple[Program, CodeConstants]:
 def _latest_before(s: Scope, tests: PairTests) -> None:
     """found: by right record, the greatest start of the left records that end before it begins, and pass the tests.
 
-    NTH: not the last but the nth last of them, if they are single events. NEVER: there is none within the window.
+    NTH: the nth last of them, if they are single events. NEVER: none within the window.
     """
     f = s.f
     window, nth = s.settings[WINDOW], s.settings[NTH]
@@ -135,7 +132,7 @@ def _latest_before(s: Scope, tests: PairTests) -> None:
 def _earliest_after(s: Scope, tests: PairTests) -> None:
     """found: by left record, the least end of the right records that begin after it ends, and pass the tests.
 
-    NTH as in `_latest_before`. EVER: there is none within the window.
+    NTH as in `_latest_before`. EVER: none within the window.
     """
     f = s.f
     window, nth = s.settings[WINDOW], s.settings[NTH]
@@ -186,7 +183,8 @@ def _any_between(s: Scope, tests: PairTests) -> None:
 
 
 def _all_between(s: Scope, tests: PairTests) -> None:
-    """out_rows: all of them, which are single events; those of left record i are out_from[i]:out_from[i + 1]."""
+    """out_rows: all records of `_each_between`, which are single events; those of left record i are
+    out_from[i]:out_from[i + 1]."""
 
     def list_each(at: Kept, left: Value) -> None:
         before = at.count.value
@@ -231,7 +229,7 @@ def _list_events(s: Scope, records: Operand, list_each: Callable[[Kept, Value], 
 
 
 def _put_event(s: Scope, at: Kept, before: Value, record: Value) -> None:
-    """List an event; if there is no room for it, the record at work is tried again."""
+    """List an event; without room for it, the record at work is tried again."""
     with s.f.when(at.count.equals(s.out_rows.length)):
         at.count.set(before)
         at.leave(FULL)
@@ -249,20 +247,19 @@ def _single(s: Scope, tests: PairTests) -> None:
     f.give(0)
 
 
-# Groups side by side, `A; B*; C*; D`, as machine code: where the one ends and the other begins.
-#
-# Of each match, all events of each group between the places around them are known. A group is all of its events after
-# the last event of the groups before it, and before the first event of those after it; one with a count is any so many
-# successive ones of these. A group that is empty bounds nothing.
+# Adjacent groups, `A; B*; C*; D`: where one ends and the next begins. All events of each group between the places
+# around them are known for each match. A group is all of its events after the last event of the groups before it, and
+# before the first event of those after it; one with a count is any run of that length of these. An empty group bounds
+# nothing.
 
 
 NOT_TRIED, EMPTY = -2, -1
 SPLITS = 2
-"""The place in `kept` of how many ways are listed; before it, the match and the group at work (-1: none)."""
+"""The place in `kept` of the number of listed ways; before it, the match and the group at work (-1: none)."""
 BY_GROUP = ("first", "tried", "begin", "stop", "some", "last", "is_capped", "cap")
-"""What is known at each group, with one place more for the end: the first event that it may have; the option under
-trial; its events; of the groups before it, whether one has events, and when their last one ended; whether the next
-group that is not empty must begin by a time, as a group before it has left an event out; and that time."""
+"""State at each group, with one place more for the end: the first event that it may have; the option under trial; its
+events; of the groups before it, whether one has events, and when their last one ended; whether the next group that is
+not empty must begin by a time, as a group before it has left an event out; and that time."""
 
 _TYPES: ArrayTypes = {
     "from_": (I64, False), "rows": (I64, False), "least": (I64, False), "counts": (I64, False), "end": (I64, False),
@@ -272,10 +269,10 @@ _TYPES: ArrayTypes = {
 
 
 def splits_program(groups: int) -> Program:
-    """Every way to part the events of the groups, of each match: which[way], begins and stops[way, group].
+    """List every way to split the events of the groups, for each match: which[way], begins and stops[way, group].
 
-    from_[group, match]: where the events of each group begin in `rows`; least, counts: how many events it needs, and
-    how many it has exactly (0: all of them). Depth first over the groups. Ends with one way more than the limit.
+    from_[group, match]: where the events of each group begin in `rows`; least, counts: the least number of its events,
+    and the exact one (0: all of them). Depth first over the groups. Ends with one way more than the limit.
     """
     s = entry_scope("splits", _TYPES)
     f = s.f
@@ -311,7 +308,7 @@ def _put_way(s: Scope, at: Kept, groups: int) -> None:
 
 
 def _begin_group(s: Scope, at: Kept, matches: Value) -> None:
-    """The first event that a group may have, and nothing tried of it."""
+    """Set the first event that a group may have; no option is tried yet."""
     f, group = s.f, at.group.value
     place = group * (matches + 1) + at.match
     first = f.variable("first", s.from_[place])
@@ -326,7 +323,7 @@ def _first_after(s: Scope, first: Value, stop: Value, moment: Value) -> None:
 
 
 def _try_next(s: Scope, at: Kept, groups: int, matches: Value) -> None:
-    """The next option of a group, and on to the group after it; without one, back to the group before it."""
+    """Try the next option of a group, then the group after it; without one, return to the group before it."""
     f, group = s.f, at.group.value
     stop, low = s.from_[group * (matches + 1) + at.match + 1], s.first[group]
     option = s.call("next_option", _next_option, group, low, stop, group.equals(groups - 1))
@@ -382,7 +379,7 @@ def _next_option(s: Scope, group: Value, low: Value, stop: Value, is_last: Value
     f.give_if(low.equals(stop), NOT_TRIED)
     f.give_if(is_too_late(low), NOT_TRIED)
     begin = f.select(tried < 0, low + f.greatest(least, 1) - 1, tried + 1)
-    begin = f.select(is_last, f.greatest(begin, stop - 1), begin)  # what is left out is not bounded
+    begin = f.select(is_last, f.greatest(begin, stop - 1), begin)  # events left out are not bounded
     option_ = f.variable("option", begin)
     advance(f, option_, stop - 1, lambda now: s.end[s.rows[now + 1]].equals(s.end[s.rows[now]]))
     f.give(f.select(option_ < stop, option_, NOT_TRIED))

@@ -1,9 +1,9 @@
-"""Emits what a term of a bound can come to: an aggregate over a closure, or a value of one of its events.
+"""Emits the interval of a term of a bound: an aggregate over a closure, or a value of one of its events.
 
-level[term, j], in places LOWEST … SOME: of the values from the j-th candidate on: extremes; what the negative and the
-positive ones add up to (of COUNT: 0 and how many there are); how many there are. The last level is of the events before
-one, while bounds on each event are decided. facts[term], in places SLACK … SHORT: what rounding may change; no value is
-greater; are sums of its values exact?
+level[term, j], in places LOWEST … SOME: of the values from the j-th candidate on: extremes; the sums of the negative
+and of the positive ones (of COUNT: 0 and their number); their number. The last level is of the events before one, while
+bounds on each event are decided. facts[term], in places SLACK … SHORT: the effect of rounding; no value is greater; are
+sums of its values exact?
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from episode.native.ir import BOOL, F64, I64, Operand, Value
 LOWEST, HIGHEST, LEAST, GREATEST, SOME = range(5)
 SLACK, SIZE, SHORT = range(3)
 FIRST, LAST, BEFORE, OWN = 100, 101, 102, 103
-"""Functions beside those of `opcodes`: values of the first or last event, of the one before b[i], of b[i] itself."""
+"""Functions in addition to those of `opcodes`: values of the first or last event, of the one before b[i], of b[i]
+itself."""
 ONLY_BEFORE, WITH_CURRENT = "before", "current"
 RELATIVE = 1e-9
 WHOLE = 2.0**53
@@ -70,11 +71,12 @@ class ValueInterval:
 
 @dataclass(frozen=True)
 class BoundMoment:
-    """What a bound is judged of.
+    """The choices for which a bound is judged.
 
-    `walking`: what is taken up to `depth` and some of the j-th candidate on, of which there are `left`, with at least
-    one of them if `more`. `containing`: all choices that have the event `row`, of `left` candidates. `preceding`: `row`
-    is b[i], at least `back` events come before it, of the j candidates before it."""
+    `walking`: the events taken up to `depth` and some of the j-th candidate on, of which there are `left`, with at
+    least one of them if `more`. `containing`: all choices that have the event `row`, of `left` candidates. `preceding`:
+    `row` is b[i], at least `back` events come before it, of the j candidates before it.
+    """
 
     kind: str
     checks: Checks
@@ -88,7 +90,7 @@ class BoundMoment:
 
 
 def term_interval(s: Scope, terms: tuple[TermShape, ...], number: int, moment: BoundMoment) -> ValueInterval:
-    """What a term can come to, without slack."""
+    """The interval of a term, without slack."""
     emit = {"walking": _reached, "containing": _containing, "preceding": _preceding}[moment.kind]
     return emit(s, terms[number], number, moment)
 
@@ -174,7 +176,7 @@ def _store_level(s: Scope, number: int, j: Operand, values: list) -> None:
 def note_preceding(
     s: Scope, emitter: EventConditions, terms: tuple[TermShape, ...], number: int, row: Value | None
 ) -> None:
-    """The event `row` precedes those that come; None: nothing precedes the first one."""
+    """Add the event `row` to those that precede later ones; None: nothing precedes the first one."""
     f, end = s.f, s.settings[LEVELS] - 1
     if row is None:
         _store_level(s, number, end, [f.value(one) for one in (INFINITE, -INFINITE, 0.0, 0.0, 0.0)])
@@ -240,7 +242,7 @@ def _so_far(term: TermShape, whole: Value | None, real: Value | None, more: Valu
 def _extremes(
     f: Function, term: TermShape, now: Value, count: Value, valued: Value, lowest: Value, highest: Value
 ) -> tuple[Value, Value]:
-    """Of MIN, MAX and AVG with events taken."""
+    """The extremes of MIN, MAX and AVG with events taken."""
     if term.function == oc.MIN:
         return f.least(now, lowest), f.select(valued, f.least(now, highest), now)
     if term.function == oc.MAX:

@@ -1,14 +1,15 @@
-"""Emits bounds: can a condition on a closure still hold, must it, whatever is chosen of the events that are left?
+"""Emits bounds: can a condition on a closure still hold, must it, whatever is chosen of the remaining events?
 
-Of each term (an aggregate over the closure, a value of its first or last event) the least and the greatest value that
-it can come to are known: from the events taken, and from sums and extremes of the events that are left, which `prepare`
-adds up from the last event to the first, once for each intermediate match. If adding up may have been rounded there is
-some slack, so that no match is lost; if it cannot (small whole numbers, short binary fractions) there is none, so that
-a sum that just fails to be great enough is seen to fail.
+The least and the greatest possible value of each term (an aggregate over the closure, a value of its first or last
+event) are known: from the events taken, and from sums and extremes of the remaining events, which `prepare` adds up
+from the last event to the first, once for each intermediate match. Sums that may be rounded have some slack, so that no
+match is lost; exact sums (small whole numbers, short binary fractions) have none, so that a sum that just fails to be
+great enough is seen to fail.
 
-What follows: a branch of the choices in which a condition cannot hold is cut (`feasible`); if it must hold it is not
-tested any more (`is_decided`: these events are SAFE, after SASE++, section 5.2); events that no choice may have are
-left out before (`begin`); and conditions on b[i] are decided for each event once, whatever comes before it (`is_safe`).
+Consequences: a branch of the choices in which a condition cannot hold is cut (`feasible`); a condition that must hold
+is not tested any more (`is_decided`: these events are SAFE, after SASE++, section 5.2); events that no choice may have
+are left out before (`begin`); and conditions on b[i] are decided for each event once, whatever comes before it
+(`is_safe`).
 
 Intermediate match i may take the rows members[low[i, v]:tops[v]] for variable v.
 """
@@ -44,10 +45,10 @@ IMPOSSIBLE, OPEN, CERTAIN = 0, 1, 2
 NOT_SETTLED = 1 << 40
 NO_DOOM = 1 << 30
 MOST_MARKS = 60
-"""Bounds on each event that there is a bit for."""
+"""Bounds on each event that have a bit."""
 WALKING, CONTAINING, PRECEDING = "walking", "containing", "preceding"
 FRACTION, MOST_FRACTIONS = 1024.0, 2.0**43
-"""Fractions of 1 / 1024 whose sums are exact, and up to where."""
+"""Fractions of 1 / 1024 whose sums are exact, and their limit."""
 LARGEST = 2.0**62
 """Whole numbers up to here do not overflow."""
 
@@ -64,9 +65,10 @@ TYPES: ArrayTypes = {
 
 @dataclass(frozen=True)
 class SideShape:
-    """The sum of parts: numbers of terms, or -1 - p for what single events give, each times factors[first_factor + …].
+    """A sum of parts: numbers of terms, or -1 - p for values of single events, each times factors[first_factor + …].
 
-    computed: may it be rounded? limit: greater numbers may be null."""
+    computed: may it be rounded? limit: greater numbers may be null.
+    """
 
     parts: tuple[int, ...]
     first_factor: int
@@ -98,11 +100,12 @@ class BoundShape:
 
 @dataclass(frozen=True)
 class BoundsShape:
-    """What is compiled in of the bounds of a construction.
+    """The bounds of a construction as they are compiled in.
 
-    fixed: what single events give. by_check: of each check, the bounds on whole closures that hold where it does, and
-    those on each event as bits; neither: it is not known. places: by alternative, its variables in order, and whether a
-    match needs one of it. variables: how many there are."""
+    fixed: values of single events. by_check: for each check, the bounds on whole closures that imply it, and those on
+    each event as bits; neither: it is not known. places: by alternative, its variables in order, and whether a match
+    needs an event of it. variables: their number.
+    """
 
     terms: tuple[TermShape, ...]
     bounds: tuple[BoundShape, ...]
@@ -113,7 +116,7 @@ class BoundsShape:
 
 
 def bound_room(shape: BoundsShape, longest: int, members: int) -> dict[str, np.ndarray]:
-    """Arrays for what is known of an intermediate match. longest: candidates of one closure, at the most."""
+    """Arrays for the bounds of an intermediate match. longest: the most candidates of one closure."""
     count = len(shape.bounds)
     marked = members if any(bound.each for bound in shape.bounds) else 0
     return {
@@ -142,7 +145,7 @@ class BoundCode:
     # ---- an intermediate match begins ------------------------------------------------------------------------------
 
     def begin(self, s: Scope, match: Value, alternative: int) -> Value:
-        """Note what is known of an intermediate match. False: an alternative has no match in it."""
+        """Prepare the bounds of an intermediate match. False: an alternative has no match in it."""
         return s.call(f"begin_{alternative}", partial(self._begin, alternative), match, result=BOOL)
 
     def _begin(self, alternative: int, s: Scope, match: Value) -> None:
@@ -173,7 +176,7 @@ class BoundCode:
         return match * self.shape.variables + variable
 
     def _fix(self, s: Scope, match: Value) -> None:
-        """What the single events of an intermediate match give."""
+        """Compute the values of the single events of an intermediate match."""
         f, bit = s.f, self.checks.bit
 
         def find(event: Navigated) -> tuple[Value, Value | None]:
@@ -196,7 +199,7 @@ class BoundCode:
             s.fixed[2 * number + 1] = f.value(1.0) if null is None else (~null).to(F64)
 
     def _prepare(self, s: Scope, match: Value) -> None:
-        """Sums and extremes of the candidates, and the bounds that rest."""
+        """Compute sums and extremes of the candidates, and the bounds that do not apply."""
         f = s.f
         finite = f.variable("finite", True)
         for number, term in enumerate(self.shape.terms):
@@ -215,14 +218,12 @@ class BoundCode:
         f.give(0)
 
     def _values(self, s: Scope) -> EventConditions:
-        """What reads columns of rows."""
+        """An emitter of column values of rows."""
 
         def find(_: Navigated) -> tuple[Value, Value | None]:
             raise NotImplementedError  # terms read candidates alone
 
         return EventConditions(s, self.checks.shape.columns, self.checks.constants, find)
-
-    # ---- what may still hold, and what must ------------------------------------------------------------------------
 
     def reopen(self, s: Scope, variable: Value, depth: Value) -> None:
         """Forget what was settled at this depth or deeper about a closure, whose events are tried anew."""
@@ -247,9 +248,10 @@ class BoundCode:
         return may.value
 
     def feasible(self, s: Scope, variable: int, j: Operand, left: Operand, more: Value, depth: Operand) -> Value:
-        """Can all bounds about a closure hold with what is taken up to `depth` and some of the j-th candidate on?
+        """Can all bounds on a closure hold with the events taken up to `depth` and some of the j-th candidate on?
 
-        left: how many these are; more: at least one of them is taken. Notes which bounds must hold."""
+        left: the number of these; more: at least one of them is taken. Notes the bounds that must hold.
+        """
         if not self.about(variable):
             return s.f.value(True)
         build = partial(self._feasible, variable)
@@ -280,10 +282,8 @@ class BoundCode:
         _, mask = self.shape.by_check[check]
         return (s.safe[member] & mask).equals(mask) if mask else None
 
-    # ---- what is decided of candidates -----------------------------------------------------------------------------
-
     def _possible(self, variable: int, s: Scope, match: Value) -> None:
-        """Leaves candidates of a closure out that no choice may have, whatever else it has; how many are left out."""
+        """Drop candidates of a closure that no choice may have, whatever else it has; return their number."""
         f = s.f
         first = s.low[self._place(match, variable)]
         size = s.tops[variable] - first
@@ -306,7 +306,7 @@ class BoundCode:
         f.give(size - kept)
 
     def _mark(self, s: Scope, match: Value) -> None:
-        """Decides bounds on each event of closures, whatever is chosen of the candidates before it."""
+        """Decide bounds on each event of closures, whatever is chosen of the candidates before it."""
         f = s.f
         each = [(number, bound) for number, bound in enumerate(self.shape.bounds) if bound.each]
         for variable in dict.fromkeys(bound.variable for _, bound in each):
@@ -356,7 +356,7 @@ class BoundCode:
         return found
 
     def _side(self, s: Scope, side: SideShape, moment: BoundMoment) -> ValueInterval:
-        """The least and the greatest that the sum of parts can be."""
+        """The least and the greatest value of the sum of parts."""
         f = s.f
         may_be, never_null, short = f.value(True), f.value(True), f.value(True)
         least, greatest, size = f.value(0.0), f.value(0.0), f.value(0.0)

@@ -1,8 +1,8 @@
-"""Emits what is tested while events are taken one by one, along the transitions of an automaton.
+"""Emits the tests of events that are taken one by one, along the transitions of an automaton.
 
 The events taken are a path: `path`, `trans`, `earlier` and the running aggregates by depth, `last_depth` and `taken` by
-variable (see `arrays`). What takes events writes them down with `take`, and `drop` removes the last one. All functions
-here are called with a depth: the last event of the path.
+variable (see `arrays`). Emitters add events with `take`, and remove the last one with `drop`. All functions here are
+called with a depth: the last event of the path.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ REACHES_CURRENT, REACHES_BEFORE = "current", "before"
 
 @dataclass(frozen=True)
 class Taking:
-    """What is compiled in of an automaton. variables: of the plan; the number of one is its bit.
+    """The part of an automaton that is compiled in. variables: of the plan; the number of one is its bit.
 
-    arguments: of each running aggregate, (is float, row in its lane, row of validity) of what it takes of an event.
+    arguments: (is float, row in its lane, row of validity) of the argument of each running aggregate.
     """
 
     automaton: AutomatonPlan
@@ -47,7 +47,7 @@ def runnings_of(automaton: AutomatonPlan) -> tuple[Running, ...]:
 
 
 class Checks:
-    """Emits the checks of an automaton in a program. constants: what they read in it."""
+    """Emits the checks of an automaton in a program. constants: their constants in it."""
 
     def __init__(self, shape: Taking, constants: CodeConstants | None = None) -> None:
         self.shape, self.automaton = shape, shape.automaton
@@ -88,7 +88,7 @@ class Checks:
         return s.call("is_taken", _is_taken, depth, row, result=BOOL)
 
     def _add_event(self, s: Scope, depth: Value, row: Value, variable: Value) -> None:
-        """The running aggregates with one more event."""
+        """Add one more event to the running aggregates."""
         f, begins = s.f, depth.equals(0)
         emitter = self._conditions(s, row, row, depth)
         for number, (running, aggregate) in enumerate(zip(self.shape.runnings, self.shape.aggregates)):
@@ -108,7 +108,7 @@ class Checks:
         return AggregateState(**{field: s.array(_ARRAYS[field])[place] for field in fields})
 
     def _argument(self, emitter: EventConditions, number: int, row: Value) -> tuple[Value | None, Value | None]:
-        """The value that an aggregate takes of an event, and whether it is null; COUNT needs no value."""
+        """The argument of an aggregate at an event, and whether it is null; COUNT needs no value."""
         running, aggregate = self.shape.runnings[number], self.shape.aggregates[number]
         if running.argument is None:
             return None, None
@@ -199,7 +199,7 @@ class Checks:
         return conditions
 
     def _finish(self, s: Scope, running: Running, at: Value, depth: Value) -> Emitted:
-        """What a running aggregate comes to: of all events, or up to the current one, with or without it."""
+        """The value of a running aggregate: of all events, or up to the current one, with or without it."""
         f, number = s.f, self.shape.runnings.index(running)
         covered = depth
         if running.reach != "all":
@@ -208,7 +208,7 @@ class Checks:
         return self.shape.aggregates[number].finish(f, self.state_at(s, number, covered))
 
     def _find(self, s: Scope, event: Navigated, at: Value, current: Value) -> tuple[Value, Value | None]:
-        """The row of an event of the path, and whether there is one (a row that can be read, if not)."""
+        """The row of an event of the path, and whether it exists (otherwise any row that can be read)."""
         f = s.f
         if event.labels is None:
             return s.path[0], None
@@ -225,7 +225,7 @@ class Checks:
 
 
 def _step_back(s: Scope, depth: Value, steps: Value) -> None:
-    """The depth of the event of the same variable that is so many steps before one; -1: there is none."""
+    """The depth of the event of the same variable `steps` steps before one; -1 without such an event."""
     f = s.f
     at, left = f.variable("at", depth), f.variable("left", steps)
     with f.during(lambda: (left > 0) & (at >= 0)):

@@ -1,14 +1,14 @@
-"""Numbers of choices: how many final matches an intermediate match has, without making any of them.
+"""Counts choices: the number of final matches of an intermediate match, without making any of them.
 
-Closures lie one after the other between two single events. A choice takes events of each, in order: every event begins
+Closures are one after the other between two single events. A choice takes events of each, in order: every event begins
 after the one before it has ended. Choices are counted by dynamic programming over the events of one intermediate match,
 as event trend aggregation does: the number of choices that end with an event is the sum over the events that may be
 chosen right before it. Conditions between successive events make it a sum over some of those: from a Fenwick tree if
 one value is compared, else from a table of pairs.
 
-Numbers are three words: `high` and `low` (uint64), exact modulo 2**128, and `near` (float64), which says how large they
-are; only additions and products are made, so that `near` is off by rounding alone. All of them are in one memory, whose
-parts begin at the places that `settings` names.
+Numbers are three words: `high` and `low` (uint64), exact modulo 2**128, and `near` (float64), their approximate size;
+they are only added and multiplied, so that `near` is off by rounding alone. All of them are in one memory, whose parts
+begin at the places that `settings` names.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from episode.native.ir import F64, I64, U8, U64, U128, Operand, Value
 from episode.native.running import compiled_for
 
 ALL, TREE, PAIRS = 0, 1, 2
-"""How an event is related to the one chosen before it: not at all, by one comparison, by a table."""
+"""Relations of an event to the one chosen before it: none, one comparison, a table."""
 NEEDED, LEAST, MOST, MAY_BE_EMPTY, RELATION, COMPARE = range(6)
 """Columns of closures. NEEDED: bits of the conditions that some event must satisfy; MOST: -1 for any number."""
 _COLUMNS = 6
 MATCHES, SUMS, FIRST, OWN, BEFORE, NOW = range(6)
-"""Places of `settings`: how many matches there are, then the parts of the memory, after one number for each match: the
-complete choices up to and with each event, summed up over the events of its closure; of the closure at work: in how
-many ways an event may be its first, the choices that end with an event by state, and those that may come before an
-event by state (in the tree also by rank), at all and for the current one."""
+"""Places of `settings`: the number of matches, then the parts of the memory, after one number for each match: the
+complete choices up to and with each event, summed up over the events of its closure; of the closure at work: the ways
+in which an event may be its first, the choices that end with an event by state, and those that may come before an event
+by state (in the tree also by rank), in total and for the current one."""
 
 _TYPES: ArrayTypes = {
     "settings": (I64, False), "closures": (I64, False), "from_": (I64, False), "start": (I64, False),
@@ -47,7 +47,8 @@ _TYPES: ArrayTypes = {
 
 @dataclass(frozen=True)
 class ClosureShape:
-    """What is compiled in of a closure. one_state: no number of events and no condition on some event counts."""
+    """The part of a closure that is compiled in. one_state: neither the number of events nor a condition on some event
+    counts."""
 
     relation: int
     compare: int
@@ -58,11 +59,11 @@ class ClosureShape:
 
 @dataclass(frozen=True)
 class ClosureChoices:
-    """Events of closures that lie between two single events, of many matches.
+    """Events of closures between two single events, of many matches.
 
     from_ int64[closures, matches + 1]: where the events of each closure and match are in the other arrays, sorted by
     end; order int64: the same events, sorted by start. first_ok, last_ok uint8: may an event be the first, the last of
-    its closure? flags int64: which of the needed conditions it satisfies. value, value_before int64: ranks of what is
+    its closure? flags int64: the needed conditions that it satisfies. value, value_before int64: ranks of the values
     compared with the event chosen before it, and by the one chosen after it, among all of both in the match (-1: null).
     closures int64[closures, 6], in columns NEEDED …; pairs uint8[pair_from[closure, match] + before * events + event].
     """
@@ -85,7 +86,7 @@ class ClosureChoices:
         return tuple(_shape_of(*closure) for closure in self.closures.tolist())
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """What the code works on."""
+        """The arrays of the code."""
         closures = self.closures
         longest = np.diff(self.from_, axis=1).max(axis=1, initial=0)
         states = np.maximum(1, np.where(closures[:, MOST] >= 0, closures[:, MOST], closures[:, LEAST]))
@@ -99,7 +100,7 @@ class ClosureChoices:
         return {**given, **numbers, "settings": np.concatenate([[matches], ends[:-1]])}
 
     def count(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(high, low, near) per match: in how many ways events can be chosen."""
+        """(high, low, near) per match: the number of ways to choose events."""
         arrays, matches = self.arrays(), self.from_.shape[1] - 1
         compiled_for(program_of, self.shapes).run(arrays)
         return arrays["high"][:matches], arrays["low"][:matches], arrays["near"][:matches]
@@ -147,7 +148,7 @@ def _put(s: Scope, at: Value, number: Value) -> None:
 
 
 def _add(s: Scope, at: Operand, other: Operand) -> None:
-    """The number at one place is added to that at another."""
+    """Add the number at one place to that at another."""
 
     def build(s: Scope, at: Value, other: Value) -> None:
         _put(s, at, _number(s, at) + _number(s, other))
@@ -163,7 +164,7 @@ def _add_one(s: Scope, at: Value) -> None:
 
 
 def _add_states(s: Scope, at: Value, step: Operand, other: Value, other_step: Operand, states: Value) -> None:
-    """Numbers of all states are added to others."""
+    """Add the numbers of all states to others."""
     with s.f.loop(0, states) as state:
         _add(s, at + state * step, other + state * other_step)
 
@@ -172,7 +173,7 @@ def _add_states(s: Scope, at: Value, step: Operand, other: Value, other_step: Op
 
 
 def _events(s: Scope, number: int, match: Value) -> tuple[Value, Value]:
-    """Where the events of a closure begin and end in a match."""
+    """The begin and the end of the events of a closure in a match."""
     at = (s.settings[MATCHES] + 1) * number + match
     return s.from_[at], s.from_[at + 1]
 
@@ -193,8 +194,8 @@ def _add_before(
 
 
 class _States:
-    """The states of a closure: how many events a choice has, as far as that counts, and which conditions some of them
-    satisfy."""
+    """The states of a closure: the number of events of a choice, as far as it counts, and the conditions that some of
+    them satisfy."""
 
     def __init__(self, s: Scope, shape: ClosureShape, number: int) -> None:
         f = s.f
@@ -212,7 +213,7 @@ class _States:
 
 
 def _count_closure(shapes: Sequence[ClosureShape], number: int, s: Scope, match: Value) -> None:
-    """The complete choices of one closure in one match, summed up."""
+    """Sum up the complete choices of one closure in one match."""
     f, shape = s.f, shapes[number]
     states = _States(s, shape, number)
     begin, stop = _events(s, number, match)
@@ -239,7 +240,7 @@ def _count_closure(shapes: Sequence[ClosureShape], number: int, s: Scope, match:
 
 
 def _note(s: Scope, shape: ClosureShape, states: _States, begin: Value, width: Value, event: Value) -> None:
-    """Let an event be found as one before others."""
+    """Make an event available as one before others."""
     own, before = s.settings[OWN] + event * states.count, s.settings[BEFORE]
     if shape.relation == ALL:
         _add_states(s, before, 1, own, 1, states.count)
@@ -261,7 +262,7 @@ def _sum_before(
     s: Scope, shape: ClosureShape, states: _States, number: int, match: Value, event: Value, begin: Value, count: Value,
     width: Value, seen: Value,
 ) -> Value:  # fmt: skip
-    """Where the choices are, by state, that may come before an event."""
+    """The place of the choices, by state, that may come before an event."""
     f, now = s.f, s.settings[NOW]
     if shape.relation == ALL:
         return s.settings[BEFORE]
@@ -287,7 +288,7 @@ def _sum_before(
 
 
 def _take(s: Scope, shape: ClosureShape, states: _States, event: Value, own: Value, now: Value) -> None:
-    """The choices that may come before an event continue with it."""
+    """Continue the choices that may come before an event with it."""
     f = s.f
     if shape.one_state:
         _add(s, own, now)
@@ -299,7 +300,7 @@ def _take(s: Scope, shape: ClosureShape, states: _States, event: Value, own: Val
 
 
 def _sum_up(s: Scope, states: _States, begin: Value, count: Value) -> None:
-    """The complete choices that end with an event or one before it."""
+    """Sum up the complete choices that end with an event or one before it."""
     f = s.f
     sums, own = s.settings[SUMS] + begin, s.settings[OWN]
     _clear(s, sums, count)
@@ -321,7 +322,7 @@ def _inserted_at(compare: int, rank: Value, width: Value) -> Value:
 
 
 def _asked_at(compare: int, rank: Value, width: Value) -> Value:
-    """The last of the nodes whose ranks are related to `rank` as asked."""
+    """The last of the nodes whose ranks compare with `rank` as required."""
     if compare in (EQUAL, GREATER):
         return rank
     if compare == AT_LEAST:

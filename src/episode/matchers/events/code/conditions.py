@@ -1,4 +1,4 @@
-"""Comparisons of two values that each come from one event: what joins and bounds take apart."""
+"""Comparisons of two values that each come from one event, and emitters of conditions."""
 
 from __future__ import annotations
 
@@ -59,11 +59,9 @@ def comparison_of(expression: Expression) -> EventComparison | None:
     return EventComparison(BY_OPERATION[expression.operation], floating, sides[0], sides[1])
 
 
-# Emits conditions of event patterns: comparisons of events, and anything else that WHERE says.
-#
-# Where the events of a condition are found depends on what asks for it: in the records of a join, on the path of an
-# automaton. So an emitter is given two functions: `find(at)` gives the row of an event and whether there is one (None:
-# there is), `running(aggregate)` the value of a running aggregate.
+# Emits conditions of WHERE. Where the events of a condition are found depends on the caller: in the records of a join,
+# on the path of an automaton. So an emitter is given two functions: `find(at)` gives the row of an event and whether it
+# exists (None: always), `running(aggregate)` the value of a running aggregate.
 
 
 FindRow = Callable[[Navigated], "tuple[Value, Value | None]"]
@@ -72,7 +70,7 @@ EmitRunning = Callable[[Running], Emitted]
 
 @dataclass(frozen=True)
 class ConditionColumns:
-    """Where conditions find values: columns in lanes, and what was computed of single rows.
+    """The places of values: columns in lanes, and values computed of single rows.
 
     computed: expressions at the current row, each (is float, row in its lane, row of validity).
     """
@@ -85,7 +83,8 @@ NO_COLUMNS = ConditionColumns(LanePlaces((), (), ()))
 
 
 class EventConditions(Emitter):
-    """Conditions in one function. It is made where the function begins: what it reads there is used everywhere."""
+    """Conditions in one function. It is made at the begin of the function: values that it reads there are used
+    everywhere."""
 
     def __init__(
         self,
@@ -107,11 +106,11 @@ class EventConditions(Emitter):
         return EventConditions(s, self.columns, self.constants, self.find, self.running)
 
     def begin(self, current: Value) -> None:
-        """What follows is of the events that are bound now, with this row as the current one."""
+        """Begin the code for the events that are bound now, with this row as the current one."""
         self.begin_row(current, guarded=True)
 
     def holds(self, condition: Expression) -> Value:
-        """Is the condition true? One that compares two events is not, if there is no such event."""
+        """Is the condition true? A comparison of two events is not, if one does not exist."""
         comparison = comparison_of(condition)
         if comparison is None:
             return super().holds(condition)
@@ -151,10 +150,8 @@ class EventConditions(Emitter):
         return self.running(expression)
 
 
-# Emits conditions on a pair of records: a left and a right one, or one alone.
-#
-# A record is a row of a matrix: the event of each variable, -1 if an alternative has left it out. A condition on an
-# event that was left out holds.
+# Emits conditions on a pair of records: a left and a right one, or one alone. A record is a row of a matrix: the event
+# of each variable, -1 if an alternative has left it out. A condition on an event that was left out holds.
 
 
 LEFT, RIGHT = "l", "r"
@@ -185,7 +182,7 @@ class RecordTests:
 
 @dataclass(frozen=True)
 class GatheredValues:
-    """A comparison of a left with a right event, whose values are gathered before the pairs are looked at.
+    """A comparison of a left with a right event, whose values are gathered before the pairs are tested.
 
     left, right: (is float, row in its lane, column of the records).
     """
@@ -212,7 +209,7 @@ def compared_values(tests: RecordTests) -> GatheredValues | None:
 def hashed_values(tests: RecordTests) -> GatheredValues | None:
     """The values that a hash table looks up: those of the first equality of two columns, unless they are floats.
 
-    If an alternative may have left an event out, equality says nothing, and a hash table would.
+    None if an alternative may have left an event out: then equality means nothing.
     """
     for condition, variables in () if tests.optional else tests.conditions:
         is_equality = isinstance(condition, Apply) and condition.operation == "eq" and len(variables) == 2
@@ -259,7 +256,7 @@ def _lane(columns: ConditionColumns, operand: Operand) -> tuple[int, int]:
 
 
 class PairTests:
-    """Emits the conditions in one function; it is made where the function begins."""
+    """Emits the conditions in one function; it is made at the begin of the function."""
 
     def __init__(self, s: Scope, tests: RecordTests, constants: CodeConstants) -> None:
         self.s, self.tests = s, tests
@@ -267,7 +264,7 @@ class PairTests:
 
     @contextmanager
     def holding(self, left: Value, right: Value) -> Iterator[None]:
-        """What is built inside runs if the conditions hold for a left and a right record."""
+        """Run the code built inside if the conditions hold for a left and a right record."""
         f, emitter = self.s.f, self._emitter
         if emitter is None:
             yield

@@ -1,10 +1,10 @@
-"""Probabilities of orders: independent event times, each over the points of an interval (SASE++, sections 2.3 and 5.3).
+"""Probabilities of orders: independent event times, each over points of an interval (SASE++, sections 2.3 and 5.3).
 
 A match is a row of blocks: single events, and sets of events whose order among themselves does not count. All events of
-a block lie strictly before those of the next. The *frontier* is where the last block ends: times in ascending order,
+a block are strictly before those of the next. The *frontier* is where the last block ends: times in ascending order,
 each with the probability that the blocks so far are in order and their last event is of that time. A block is added to
-it with prefix sums over the points of its events; no combination of times is enumerated. All sums are of what is not
-negative, so a probability is zero only where it must be.
+it with prefix sums over the points of its events; no combination of times is enumerated. No term of a sum is negative,
+so a probability is zero only if it must be.
 
 Frontiers are one after the other in two arrays, `times` and `mass`; before the first block there is one time, NEVER, of
 probability 1.
@@ -37,7 +37,7 @@ FRONTIERS: ArrayTypes = {
 
 class EventClock(NamedTuple):
     """Times of events: points lo, lo + step … hi. If probabilities are given, those of event r are exactly[from_[r]:…],
-    and at_most has their running sums; else these are empty, and all points of an event are as probable."""
+    and at_most has their running sums; else these are empty, and all points of an event are equally probable."""
 
     lo: np.ndarray
     hi: np.ndarray
@@ -77,7 +77,7 @@ def sums_program() -> Program:
 
 
 class ConfidenceCode:
-    """Emits probabilities. given: are those of points given, or are all as probable? has_sets: are there sets? The
+    """Emits probabilities. given: are those of points given, or are all equally probable? has_sets: are there sets? The
     functions that it builds take rows of events, places of the path, and places of frontiers."""
 
     def __init__(self, given: bool, has_sets: bool) -> None:
@@ -86,11 +86,11 @@ class ConfidenceCode:
     # ---- one event -------------------------------------------------------------------------------------------------
 
     def points(self, s: Scope, row: Value) -> Value:
-        """How many times an event can have."""
+        """The number of times that an event can have."""
         return (s.hi[row] - s.lo[row]).divide(s.clock_step[0]) + 1
 
     def up_to(self, s: Scope, row: Value, time: Value) -> Value:
-        """How many of an event's times are not after `time`."""
+        """The number of an event's times that are not after `time`."""
         f, lo, hi = s.f, s.lo[row], s.hi[row]
         within = f.select(time < lo, lo, f.least(time, hi))
         return f.select(time < lo, 0, (within - lo).divide(s.clock_step[0]) + 1)
@@ -179,7 +179,7 @@ class ConfidenceCode:
     def last_of_set(
         self, s: Scope, first: Operand, stop: Operand, exact: Operand, begin: Operand, end: Operand, at: Operand
     ) -> Value:
-        """The frontier at `at` of the set path[first:stop] after begin:end, by its last event. Where it ends."""
+        """Write the frontier at `at` of the set path[first:stop] after begin:end, by its last event; return its end."""
         return s.call("last_of_set", self._last_of_set, first, stop, exact, begin, end, at)
 
     def _last_of_set(
@@ -235,7 +235,7 @@ class ConfidenceCode:
     # ---- frontiers -------------------------------------------------------------------------------------------------
 
     def outlasting(self, s: Scope, row: Value, begin: Operand, end: Operand, at: Operand) -> Value:
-        """A frontier, and an event that is after it: the same times, weighed by that. Where it ends."""
+        """Weigh a frontier by the probability that an event is after it; return its end."""
         return s.call("outlasting", self._outlasting, row, begin, end, at)
 
     def _outlasting(self, s: Scope, row: Value, begin: Value, end: Value, at: Value) -> None:
@@ -251,7 +251,7 @@ class ConfidenceCode:
         self, s: Scope, first: Operand, stop: Operand, row: Value, until: Operand, exact: Operand, begin: Operand,
         end: Operand, own: Operand, at: Operand,
     ) -> Value:  # fmt: skip
-        """The frontier at `at` of a single event after begin:end and the set path[first:stop]. Where it ends.
+        """Write the frontier at `at` of a single event after begin:end and the set path[first:stop]; return its end.
 
         own: the frontier begin:end weighed by the set's events, which are after it. until: the last time that counts.
         exact: begin:end is one time, and the very first event is of it.
@@ -289,7 +289,7 @@ class ConfidenceCode:
         f.give(place)
 
     def _exactly_before(self, s: Scope, first: Value, stop: Value, begin: Value, time: Value) -> Value:
-        """The probability of what comes before a time, if the very first event is of the time at `begin`."""
+        """The probability of the events before a time, if the very first event is of the time at `begin`."""
         f = s.f
         found = f.variable("found", f.select(time.equals(s.times[begin]), 1.0, 0.0))
         if self.has_sets:
@@ -371,7 +371,7 @@ class ConfidenceCode:
         self, s: Scope, count: Value, until: Value, is_exact: Variable, begin: Variable, end: Variable, block: Variable,
         free: Variable, own: Variable,
     ) -> None:  # fmt: skip
-        """The frontier at `free` of the next set and what comes after it: a set, or a single event."""
+        """Write the frontier at `free` of the next set and the block after it: a set, or a single event."""
         f, first = s.f, block.value
         stop = f.greatest(s.set_stop[first], first)
         with f.when(stop.equals(count)):
@@ -392,7 +392,7 @@ class ConfidenceCode:
     def _weigh(
         self, s: Scope, first: Value, stop: Value, begin: Value, end: Value, free: Variable, own: Variable
     ) -> None:
-        """The frontier begin:end weighed by the events of a set, at `free`, which is then the place after it."""
+        """Weigh the frontier begin:end by the events of a set, at `free`, which is then the place after it."""
         f = s.f
         place = free.value
         source = f.variable("source", begin)

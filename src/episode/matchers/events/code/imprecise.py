@@ -1,14 +1,14 @@
 """The automaton over imprecise time: every match with a confidence, depth first from every event that may be its first.
 
-As in `runs`, a path of taken events is extended by a transition at a time, and what must hold when an event is taken is
-tested then. What differs: any event whose interval allows it may come next, be its row earlier or later; each depth
-keeps the frontier of `confidence`, so that an event costs its own points and not those before it; and a path whose
-confidence is below the threshold is given up, as that of no longer one is higher (SASE++, section 5.3).
+As in `runs`, a path of taken events is extended by one transition at a time, and conditions are tested when an event is
+taken. The differences: any event whose interval allows it may come next, whether its row is earlier or later; each
+depth keeps the frontier of `confidence`, so that an event costs its own points and not those before it; and a path
+whose confidence is below the threshold is given up, as no longer one has a higher confidence (SASE++, section 5.3).
 
 Events of a closure that is a set are taken in the order of (lo, hi, arrival), every choice of them once.
 
-The code returns when the output is full, or an array too small: `resume` then says where it was, and it continues there
-if it is called again.
+The code returns when the output is full, or an array too small; `resume` then has its place, and it continues there if
+it is called again.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ from episode.native.builder import ArrayTypes, Program, Scope, entry_scope
 from episode.native.ir import F64, I32, I64, Value, Variable
 
 SMALL = 4
-"""What the code ends with, besides FULL (the output) and those of `runs`: frontiers need more room."""
+"""A status in addition to FULL (the output) and those of `runs`: frontiers need more room."""
 TOLERANCE = 1e-12
 """A confidence counts as reaching the threshold if it is below it by no more than this."""
 
 (STATE, AT, NEXT_AT, NEXT_OPTION, BEGIN, END, BASE, BASE_END, SET, FIRST_LO, FIRST_HI, LAST_LO, LAST_HI, IN_FIRST,
  SET_LO, POINTS) = range(16)  # fmt: skip
-"""What is known at a depth: the state; the place of its event in the order, and the next place and option to look at;
-where its frontier is, and in a set the one before the set; the depth of the set's first event (-1: none); of the
-first block, the earliest lo and hi; of all events, the latest lo and hi; whether it is of the first block; of the set,
-the latest lo; and the points of all events so far."""
+"""State at a depth: the state of the automaton; the place of its event in the order, and the next place and option to
+try; its frontier, and in a set the one before the set; the depth of the set's first event (-1: none); of the first
+block, the earliest lo and hi; of all events, the latest lo and hi; whether it is of the first block; of the set, the
+latest lo; and the points of all events so far."""
 FACTS = 16
 GROUP, ORIGIN, ALTERNATIVE, OPTION, STEPS, DEPTHS, MATCHES, NEEDED, ROW = range(9)
 """Places of `resume`: the partition, the place of the start, the number of the alternative and its next option, steps
-so far, the depths to be taken again; and then of what a call gives: matches, the room that frontiers need, and the
-start event."""
+so far, the depths to be taken again; then the results of a call: matches, the room that frontiers need, and the start
+event."""
 RESUME = 9
 
 _TYPES: ArrayTypes = {
@@ -55,7 +55,7 @@ place on, the next one of an event that a state can take. again[depth, 4]: place
 
 @dataclass(frozen=True)
 class ImpreciseShape:
-    """What is compiled in. sets: by variable, is it a closure that is a set? given: are probabilities?"""
+    """The parts that are compiled in. sets: by variable, is it a closure that is a set? given: are probabilities?"""
 
     taking: Taking
     sets: tuple[bool, ...]
@@ -88,7 +88,7 @@ def imprecise_program(shape: ImpreciseShape) -> tuple[Program, CodeConstants]:
 
 
 def _survey(s: Scope, group: Value) -> tuple[Value, Value]:
-    """The widest interval of a partition, and the earliest time of what is not decided yet."""
+    """The widest interval of a partition, and the earliest time of undecided events."""
     f = s.f
     widest, new_lo = f.variable("widest", 0), f.variable("new_lo", EVER)
     with f.loop(s.from_[group], s.from_[group + 1]) as place:
@@ -155,7 +155,7 @@ class _Walk:
         self.option.set(self.option + 1)
 
     def _go_back(self, s: Scope) -> None:
-        """Without the last event."""
+        """Drop the last event and continue."""
         self.checks.drop(s, self.depth)
         s.f.jump(self.next)
 
@@ -221,7 +221,8 @@ class _Walk:
         f.give(s.times[_fact(s, depth, BEGIN)])
 
     def _earliest_member(self, s: Scope, depth: Value) -> None:
-        """The time that a further event of the set must be able to come after; of what is in no set, the next block."""
+        """The time that a further event of the set must be able to come after; outside a set, the time for the next
+        block."""
         f = s.f
         with f.when(_fact(s, depth, SET) < 0):
             f.give(s.times[_fact(s, depth, BEGIN)])
@@ -232,7 +233,7 @@ class _Walk:
     # ---- take it ---------------------------------------------------------------------------------------------------
 
     def _take(self, s: Scope, forced: Value) -> None:
-        """Take the event, unless something that must hold does not, or the confidence is too low."""
+        """Take the event, if all conditions hold and the confidence is high enough."""
         f = s.f
         row, pushed = s.order[self.place], self.pushed.value
         variable = s.t_variable[pushed]
@@ -273,7 +274,8 @@ class _Walk:
         self._look_from(s, depth)
 
     def _weigh(self, s: Scope, depth: Value, points: Value, forced: Value, confidence: Variable) -> None:
-        """No confidence in what lies in no window, or is out already; that of being in the window, if this is open."""
+        """Weigh the path: no confidence outside the window or if it was emitted before; in an open window, that of
+        being in it."""
         f = s.f
         self.steps.set(f.select(forced, self.steps, self.steps + (points >> 6)))
         last_hi = _fact(s, depth, LAST_HI)
@@ -292,7 +294,7 @@ class _Walk:
                     confidence.set(self.confidence.in_window(s, depth + 1, self.window, last_hi, free))
 
     def _note_sets(self, s: Scope, depth: Value) -> None:
-        """Where the sets of the path end."""
+        """Note the ends of the sets of the path."""
         if not self.has_sets:
             return
         f = s.f
@@ -304,7 +306,7 @@ class _Walk:
                 s.set_stop[first] = at + 1
 
     def _look_from(self, s: Scope, depth: Value) -> None:
-        """Where the search for the next event begins."""
+        """Set the place where the search for the next event begins."""
         f = s.f
         after = window_start(f, s.call("earliest", self._earliest, depth), self.widest)
         place = s.call("first_after", _first_after, self.low, self.stop, after)
@@ -314,8 +316,8 @@ class _Walk:
         _put_fact(s, depth, NEXT_OPTION, s.state_from[_fact(s, depth, STATE)])
 
     def _place(self, s: Scope, depth: Value, row: Value, of_set: Value, continues: Value) -> None:
-        """Note what is known of an event newly at `depth`, and its frontier. of_set: it is of a set, which it continues
-        or begins. Gives the probability that all events so far are in order."""
+        """Store the state of an event newly at `depth`, and its frontier. of_set: it is in a set, which it continues or
+        begins. Returns the probability that all events so far are in order."""
         f = s.f
         lo, hi, before = s.lo[row], s.hi[row], f.greatest(depth - 1, 0)
         is_first = depth.equals(0)
@@ -348,7 +350,7 @@ class _Walk:
         self, s: Scope, depth: Value, row: Value, of_set: Value, continues: Value, fact: dict[int, Value],
         begin: Variable, end: Variable, at: Variable, finish: Variable,
     ) -> None:  # fmt: skip
-        """The frontier of an event: in a set, after a set, or after a single event."""
+        """Write the frontier of an event: in a set, after a set, or after a single event."""
         f, confidence = s.f, self.confidence
         closes = (depth > 0) & ~continues & (fact[SET] >= 0)
         base, base_end = f.variable("base", fact[BASE]), f.variable("base_end", fact[BASE_END])
@@ -381,7 +383,7 @@ class _Walk:
                     f.give(FULL)
 
     def _keep(self, s: Scope, depth: Value) -> None:
-        """Say where the walk is."""
+        """Store the place of the walk."""
         f = s.f
         s.resume[OPTION], s.resume[STEPS], s.resume[DEPTHS] = self.option, self.steps, depth + 1
         with f.loop(0, depth + 1) as at:
@@ -389,7 +391,7 @@ class _Walk:
                 s.again[at * 4 + number] = s.trans[at] if which is None else _fact(s, at, which)
 
     def _leave_for_room(self, s: Scope, depth: Value, needed: Value) -> None:
-        """Return to take the same event again with more room. An event that is taken again stays so."""
+        """Return to take the same event again with more room. An event that is taken again stays taken."""
         f = s.f
         s.resume[NEEDED] = needed
         with f.when(self.again.equals(0)):

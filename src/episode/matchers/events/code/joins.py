@@ -1,7 +1,7 @@
-"""Joins of event buffers as machine code: the operators of tree plans.
+"""Emits joins of event buffers: the operators of tree plans.
 
 A join lists pairs of a left and a right record, by the end of the later one, and then writes the records that these
-make. It is of left records l_lo[g]:l_hi[g] with right ones r_lo[g]:r_hi[g] of each partition g; there may be more
+make. It joins left records l_lo[g]:l_hi[g] with right ones r_lo[g]:r_hi[g] of each partition g; there may be more
 records in the arrays around them. Records are sorted by their end.
 """
 
@@ -30,7 +30,7 @@ from episode.native.builder import ArrayTypes, Function, Program, Scope, entry_s
 from episode.native.ir import BOOL, F64, I32, I64, U64, Value, Variable
 
 NEAR = 8
-"""Records that are looked at one by one before a place is searched for."""
+"""Records that are tested one by one before a place is searched for."""
 KEPT = {"range": "group right low high last before count tried", "hash": "group right entered count tried",
         "together": "group left right l_low r_low count tried"}  # fmt: skip
 """Variables of a join between two calls, by its kind."""
@@ -41,7 +41,7 @@ _MIXER = 0x9E3779B97F4A7C15
 
 @dataclass(frozen=True)
 class JoinShape:
-    """What is compiled in of a join.
+    """The part of a join that is compiled in.
 
     kind: `range` and `hash` list left records that end before right ones begin, `together` records in any order.
     lasting: may a left record begin before it ends? barred: (left, right): are there bounds on the times of the other
@@ -69,7 +69,7 @@ def join_program(join: JoinShape) -> tuple[Program, CodeConstants]:
 
 
 def _range_join(s: Scope, join: JoinShape, constants: CodeConstants) -> None:
-    """Lists the left records that fit each right one: first by what is compared without looking at events."""
+    """List the left records that fit each right one: first by the comparisons that read no events."""
     f = s.f
     values = compared_values(join.tests)
     tests = PairTests(s, join.tests if values is None else join.tests.without(values.condition), constants)
@@ -129,7 +129,7 @@ def _first_left(s: Scope, join: JoinShape, at: Kept, stop: Value, ends: Value, o
 
 
 def _last_left(s: Scope, join: JoinShape, at: Kept, right: Value) -> None:
-    """Moves `last` behind the last left record that ends early enough.
+    """Move `last` behind the last left record that ends early enough.
 
     Right records with one end begin one after the other: most often it is near the last one.
     """
@@ -148,7 +148,7 @@ def _last_left(s: Scope, join: JoinShape, at: Kept, right: Value) -> None:
 def _list_fitting(
     s: Scope, join: JoinShape, values: GatheredValues | None, at: Kept, right: Value, first: Value, oldest: Value
 ) -> Value:
-    """Lists left records from `first` to `last` by what is compared without branches; where they end."""
+    """List left records from `first` to `last` by comparisons without branches; return their end."""
     f = s.f
     value = None if values is None else s.r_values[right]
     begins = s.r_start[right] if join.barred[0] else None
@@ -167,7 +167,7 @@ def _list_fitting(
 
 
 def _list_tested(s: Scope, tests: PairTests, at: Kept, right: Value, fit: Value) -> None:
-    """Keeps those of the listed left records for which the tests hold, and notes the right record of each."""
+    """Keep the listed left records for which the tests hold, with the right record of each."""
     f = s.f
     begin = at.count.value
     if tests.tests.conditions:
@@ -183,7 +183,7 @@ def _list_tested(s: Scope, tests: PairTests, at: Kept, right: Value, fit: Value)
 
 
 def _make_room(s: Scope, at: Kept, number: Value) -> None:
-    """Leaves if there is no room for so many more pairs; they are tried again then."""
+    """Leave if `number` more pairs do not fit; they are tried again then."""
     with s.f.when(at.count + number > s.lefts.length):
         at.leave(FULL)
 
@@ -192,7 +192,7 @@ def _make_room(s: Scope, at: Kept, number: Value) -> None:
 
 
 def _gather(s: Scope, tests: RecordTests, values: GatheredValues | None, begins: Value) -> None:
-    """The values of all records, side by side, if the join begins."""
+    """Gather the values of all records, next to each other, if the join begins."""
     if values is None:
         return
     rows = s.settings[ROWS]
@@ -205,7 +205,7 @@ def _gather(s: Scope, tests: RecordTests, values: GatheredValues | None, begins:
 
 
 def _image(f: Function, value: Value) -> Value:
-    """A whole number that is ordered as the floating point numbers are, NaN last, zeros alike."""
+    """A whole number in the order of the floating point numbers, NaN last, zeros alike."""
     bits = (value + 0.0).bits_as(I64)
     return f.select(value.differs(value), EVER, bits ^ ((bits >> 63) & EVER))
 
@@ -214,7 +214,7 @@ def _image(f: Function, value: Value) -> Value:
 
 
 def _hash_join(s: Scope, join: JoinShape, constants: CodeConstants) -> None:
-    """As `_range_join`, of records with equal values (the tests compare them, too).
+    """List pairs like `_range_join`, but of records with equal values (which the tests also compare).
 
     Left records enter a hash table as time passes; the records of a bucket are chained from the latest back.
     """
@@ -248,7 +248,7 @@ def _hash_join(s: Scope, join: JoinShape, constants: CodeConstants) -> None:
 
 
 def _enter(s: Scope, entered: Variable, stop: Value, ends: Value, mask: Value) -> None:
-    """Left records that end before a right one enter the table."""
+    """Enter left records that end before a right one into the table."""
 
     def enter(left: Value) -> Value:
         earlier = s.l_end[left] < ends
@@ -302,7 +302,7 @@ def _put_pair(s: Scope, at: Kept, left: Value, right: Value) -> None:
 
 
 def _join_together(s: Scope, join: JoinShape, constants: CodeConstants) -> None:
-    """Left and right records in any order, within the window."""
+    """List pairs of left and right records in any order, within the window."""
     f = s.f
     at = Kept(s, KEPT["together"])
     limit, window = s.settings[LIMIT], s.settings[WINDOW]
@@ -337,7 +337,7 @@ def _is_right_next(s: Scope, at: Kept, l_stop: Value, r_stop: Value) -> Value:
 def _pair_up(
     s: Scope, join: JoinShape, constants: CodeConstants, at: Kept, side: str, done: Value, window: Value
 ) -> None:
-    """The next record of a side with those of the other side that came before it."""
+    """Pair the next record of a side with those of the other side that came before it."""
     f, other = s.f, LEFT if side == RIGHT else RIGHT
     own, others = (at.left, at.right) if side == LEFT else (at.right, at.left)
     low = at.r_low if side == LEFT else at.l_low
@@ -374,7 +374,7 @@ def _fit(join: JoinShape, constants: CodeConstants, s: Scope, left: Value, right
 
 
 def writing_program(left_width: int, right_width: int, timed: bool, together: bool) -> Program:
-    """The program that writes out_rows, and if `timed` out_start and out_end, of pairs."""
+    """Write out_rows, and if `timed` out_start and out_end, of pairs."""
     s = entry_scope("write", TYPES)
     f, width = s.f, left_width + right_width
     with f.loop(0, f.scalar("pairs")) as pair:
@@ -392,7 +392,7 @@ def writing_program(left_width: int, right_width: int, timed: bool, together: bo
     return s.program
 
 
-# Pairs of events that are near each other, as machine code: a sample for the statistics of conditions.
+# Pairs of events that are near each other: a sample for the statistics of conditions.
 
 
 _TYPES: ArrayTypes = {
@@ -402,9 +402,9 @@ _TYPES: ArrayTypes = {
 
 
 def partners_program() -> Program:
-    """beside: for each of the rows `chosen`, one of the rows `others` of its partition within a window of it; -1: none.
+    """`beside`: for each of the rows `chosen`, one of the rows `others` of its partition within a window; -1: none.
 
-    Partition g has rows from_[g]:from_[g + 1], sorted by end; dice in [0, 1) say which of the others it is.
+    Partition g has rows from_[g]:from_[g + 1], sorted by end; dice in [0, 1) choose one of the others.
     """
     s = entry_scope("partners", _TYPES)
     f, window = s.f, s.settings[WINDOW]

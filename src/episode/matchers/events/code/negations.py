@@ -1,7 +1,7 @@
-"""Emits negations of an automaton: is there an event, or a match of a negated pattern, where none may be?
+"""Emits negations of an automaton: is there a forbidden event, or a match of a negated pattern?
 
-Everything here is asked about the path up to a depth (see `checks`). Steps that a search takes are added to `spent[0]`;
-what calls it compares them with its budget.
+All functions concern the path up to a depth (see `checks`). Steps of a search are added to `spent[0]`; the caller
+compares them with its budget.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from episode.native.ir import BOOL, U64, Operand, Value, Variable
 from episode.plan.events.automaton import FIRST, MIDDLE, AutomatonPlan
 
 NOT_THERE, REFUSED, DROPPED = 0, 1, 2
-"""Of a negation that is looked at in the end: nothing of it is there; before the last event; after it."""
+"""Results of a negation that is tested at the end: nothing was found; something before the last event; after it."""
 LOOKED_AT = -2
 
 
@@ -55,7 +55,7 @@ class Negations:
     def crossed(self, s: Scope, transition: Value, depth: Value) -> Value:
         """Is something forbidden between the last event, which a transition has taken, and the one before it?
 
-        Only negations that are looked at now. The last event is not the first one.
+        Only negations that are tested now. The last event is not the first one.
         """
         if not any(now for one in self.automaton.transitions for _, now in one.crosses):
             return s.f.value(False)
@@ -79,7 +79,7 @@ class Negations:
     # ---- in the end ------------------------------------------------------------------------------------------------
 
     def late(self, s: Scope, state: Value, depth: Value, first: Value, stop: Value, newest: Value) -> Value:
-        """Negations of an accepting state that are looked at in the end: NOT_THERE, or bits REFUSED and DROPPED.
+        """Test negations of an accepting state at the end: NOT_THERE, or bits REFUSED and DROPPED.
 
         first:stop are the rows of the partition; newest: the end of the window that begins with the match.
         """
@@ -128,7 +128,7 @@ class Negations:
     def forbids(
         self, s: Scope, number: int, low: Operand, high: Operand, first_row: Operand, stop_row: Operand, depth: Operand
     ) -> Value:  # fmt: skip
-        """Does a negation find what it forbids in low .. high, both included, among rows first_row:stop_row?"""
+        """Does a negation find a forbidden event in low .. high, both included, among rows first_row:stop_row?"""
         if self.automaton.negations[number].start is None:
             return self._has_event(s, number, low, high, first_row, stop_row, depth)
         build = partial(self._occurs, number)
@@ -143,7 +143,7 @@ class Negations:
     def _negated(
         self, number: int, s: Scope, low: Value, high: Value, first_row: Value, stop_row: Value, depth: Value
     ) -> None:  # fmt: skip
-        """Is there an event of a negation? Not one of the path."""
+        """Does an event of a negation exist, apart from those of the path?"""
         f, negation = s.f, self.automaton.negations[number]
         mask = f.constant(1 << self.checks.bit[negation.variables[0]], U64)
         row = f.variable("row", first_row)
@@ -160,10 +160,10 @@ class Negations:
     def _occurs(
         self, number: int, s: Scope, low: Value, high: Value, first_row: Value, stop_row: Value, base: Value
     ) -> None:  # fmt: skip
-        """Is there a match of a negated pattern? Depth first, up to the first one.
+        """Does a match of a negated pattern exist? Depth first, up to the first one.
 
         Its events are taken onto the path of the match around it, above the depth `base`, so that conditions find the
-        events of both; in the end they are off again.
+        events of both; at the end they are dropped again.
         """
         f, budget = s.f, s.settings[BUDGET]
         start = self.automaton.negations[number].start
@@ -218,7 +218,7 @@ class Negations:
         return pushed.value
 
     def _push(self, s: Scope, pushed: Value, depth: Variable, row: Variable, option: Variable) -> Value:
-        """Takes an event of the negated pattern; the state after it."""
+        """Take an event of the negated pattern; return the state after it."""
         state = s.n_state[depth]
         s.n_row[depth] = row
         s.n_option[depth] = pushed + 1 - s.state_from[state]
@@ -256,8 +256,7 @@ class Negations:
     ) -> None:  # fmt: skip
         """Does a negation inside the negated pattern find an event, so that its match does not count?
 
-        All of them are looked at here, where all events are known: between events, from `low` or to `high` at the
-        edges.
+        All of them are tested here, where all events are known: between events, from `low` or to `high` at the edges.
         """
         f, states = s.f, self._states(number)
         inner = {one for at in self.automaton.transitions if at.source in states for one, _ in at.crosses}

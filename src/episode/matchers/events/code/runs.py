@@ -1,11 +1,11 @@
 """The automaton: runs of an event pattern from every start event, under any selection strategy.
 
-Depth first, without recursion. A run is a path of taken events; a transition takes one event of a variable. What must
-hold when an event is taken (conditions, absence of negating events) is emitted for each transition, and what must hold
-at the end for each accepting state: see `checks` and `negations`.
+Depth first, without recursion. A run is a path of taken events; a transition takes one event of a variable. Tests when
+an event is taken (conditions, absence of negating events) are emitted for each transition, and tests at the end for
+each accepting state: see `checks` and `negations`.
 
-The code returns when there is no room for another match. It is then called again with more, and begins anew with the
-start event that it was at.
+The code returns when another match does not fit. It is then called again with more room, and begins anew with the start
+event that it was at.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from episode.native.ir import BOOL, I32, I64, U8, Value
 
 ANY, NEXT, CONTIGUOUS = 0, 1, 2
 BUDGET_SPENT = 3
-"""What the code ends with, besides those of `flow`."""
+"""Statuses of the code, in addition to those of `between`."""
 ORIGIN, MATCHES = 0, 1
 """Places of `kept`: the start event at work, and the matches so far."""
 
 BY_DEPTH = ("at_state", "next_row", "next_option", "took")
-"""What is known at a depth besides the path: the state, the row and the option of its transitions to be tried next, and
-the row that was taken after it (-1: none yet)."""
+"""State at a depth in addition to the path: the state of the automaton, the row and the option of its transitions to be
+tried next, and the row that was taken after it (-1: none yet)."""
 _TYPES: ArrayTypes = {
     **TYPES, **dict.fromkeys(BY_DEPTH, (I64, True)), "from_": (I64, False), "starts": (U8, False),
     "offsets": (I64, True), "out_variables": (I32, True),
@@ -39,7 +39,8 @@ _TYPES: ArrayTypes = {
 
 @dataclass(frozen=True)
 class RunsShape:
-    """What is compiled in. waits: a match is decided when its window has passed, and not with its last event."""
+    """The parts that are compiled in. waits: a match is decided when its window has passed, and not with its last
+    event."""
 
     taking: Taking
     strategy: int
@@ -50,7 +51,7 @@ def runs_program(shape: RunsShape) -> tuple[Program, CodeConstants]:
     """All matches of all start events: offsets, out_rows, out_variables have the events of each, in order.
 
     bits: variables (and negations) that a row qualifies for; starts: may a match start here? Matches are kept that are
-    decided later than `done` of their partition (NEVER: nothing is out yet) and not later than UNTIL.
+    decided later than `done` of their partition (NEVER: nothing is emitted yet) and not later than UNTIL.
     """
     s = entry_scope("runs", _TYPES)
     f, walk = s.f, _Walk(shape)
@@ -74,7 +75,7 @@ def runs_program(shape: RunsShape) -> tuple[Program, CodeConstants]:
 
 
 class _Walk:
-    """Emits the walk through the matches of one start event: gives their number, with those before, or -status."""
+    """Emits the walk through the matches of one start event: returns their number, with those before, or -status."""
 
     def __init__(self, shape: RunsShape) -> None:
         self.shape, self.automaton = shape, shape.taking.automaton
@@ -117,7 +118,7 @@ class _Walk:
         s.f.give_if(steps > s.settings[BUDGET], -BUDGET_SPENT)
 
     def _go_back(self, s: Scope) -> None:
-        """Without the last event."""
+        """Drop the last event and continue."""
         self.checks.drop(s, self.depth)
         s.f.jump(self.next)
 
@@ -148,7 +149,7 @@ class _Walk:
             option.set(first)
 
     def _take(self, s: Scope) -> None:
-        """Take the event, unless something that must hold does not."""
+        """Take the event, if all conditions hold."""
         f = s.f
         self.depth.set(self.depth + 1)
         depth, row, pushed = self.depth.value, self.row.value, self.pushed.value
@@ -170,7 +171,7 @@ class _Walk:
             self._go_back(s)
 
     def _accept(self, s: Scope) -> None:
-        """Put out a match if there is one, and look for the next."""
+        """Emit a match if the path is one, and continue with the next."""
         f, depth, row = s.f, self.depth.value, self.row.value
         state = s.at_state[depth]
         with f.when(~self.checks.is_accepting(s, state)):
@@ -212,7 +213,7 @@ class _Walk:
 
 
 def put_match(s: Scope, number: Value, depth: Value) -> None:
-    """Write the path as a match down. Gives FULL if there is no room for it."""
+    """Write the path as a match. Returns FULL if it does not fit."""
     f = s.f
     size = s.offsets[number]
     f.give_if((size + depth >= s.out_rows.length) | (number + 2 > s.offsets.length), FULL)
@@ -224,7 +225,7 @@ def put_match(s: Scope, number: Value, depth: Value) -> None:
 
 
 def _is_there(s: Scope, first: Value, last: Value) -> None:
-    """Is match `last` one of first .. last - 1 as well?"""
+    """Is match `last` equal to one of first .. last - 1?"""
     f = s.f
     at, size = s.offsets[last], s.offsets[last + 1] - s.offsets[last]
     with f.loop(first, last) as match:

@@ -2,9 +2,10 @@
 
 An intermediate match has, for each variable, the rows that a match may take for it, in order: one for a single event,
 all candidates for a closure. The transitions of an automaton are followed over these rows alone, depth first, without
-recursion. What must hold is tested as soon as it is decided, so that a prefix that fails cuts its whole branch. If a
-condition on a closure can no longer hold, whatever is chosen of what is left (`bounds`), the branch is cut before that;
-if it must hold, it is not tested. When the output is full the code returns, and it continues there with the next call.
+recursion. Conditions are tested as soon as they are decided, so that a prefix that fails cuts its whole branch. If a
+condition on a closure can no longer hold, whatever is chosen of the remaining events (`bounds`), the branch is cut
+before that; if it must hold, it is not tested. When the output is full the code returns, and continues there with the
+next call.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ rows of its partition, around it. tops: by variable, the end of its candidates t
 
 @dataclass(frozen=True)
 class SubsetsShape:
-    """What is compiled in. lasting: do events begin before they end?"""
+    """The parts that are compiled in. lasting: do events begin before they end?"""
 
     taking: Taking
     bounds: BoundsShape
@@ -134,7 +135,7 @@ class _Walk:
     # ---- an intermediate match begins ------------------------------------------------------------------------------
 
     def _begin(self, s: Scope, match: Value, alternative: Value) -> None:
-        """Leave out what no match can have. Gives whether an alternative can have a match at all."""
+        """Drop candidates that no match can have. Returns whether an alternative can have a match at all."""
         f = s.f
         for number in range(len(self.automaton.starts)):
             with f.when(alternative.equals(number)):
@@ -147,9 +148,10 @@ class _Walk:
         f.give(self.bounds.begin(s, match, number) if self.shape.bounds.bounds else f.value(True))
 
     def _trim(self, number: int, s: Scope, match: Value) -> None:
-        """Leave candidates out that nothing can follow. Gives False if the alternative has no match.
+        """Drop candidates that nothing can follow. Returns False if the alternative has no match.
 
-        An event must end before what comes after it: at the latest before the last one that can be taken there."""
+        An event must end before the next one: at the latest before the last one that can be taken there.
+        """
         f = s.f
         for variable in range(self.variables):
             s.tops[variable] = s.high[match * self.variables + variable]
@@ -170,7 +172,7 @@ class _Walk:
         f.give(True)
 
     def _drop_late(self, s: Scope, low: Value, top: Variable, latest: Value) -> None:
-        """Leave candidates out, from the last one on, that end too late."""
+        """Drop candidates, from the last one on, that end too late."""
 
         def ends_late(now: Value) -> Value:
             return s.end[s.members[now - 1].to(I64)] >= latest
@@ -190,7 +192,7 @@ class _Walk:
     # ---- the next event --------------------------------------------------------------------------------------------
 
     def _walk_on(self) -> None:
-        """Take the next event, or drop the last one; put out a match if there is one."""
+        """Take the next event, or drop the last one; emit a match if there is one."""
         s, f, kept = self.s, self.s.f, self.kept
         depth = kept.depth.value
         option, member, pushed = self._find_next(depth)

@@ -1,4 +1,4 @@
-"""Aggregates over all matches of a short partition that lies within one window: events before are looked at one by one.
+"""Aggregates over all matches of a short partition within one window: earlier events are compared one by one.
 
 If a partition has a handful of events (the life of a task, a session), ranks, trees and lanes of starts take longer
 than comparing each event with those before it. The values are those of `trend_starts`, in one lane for all starts.
@@ -42,7 +42,7 @@ PAIRS: ArrayTypes = {"pair_row": (I64, True), "pair_place": (I64, True)}
 
 
 def short_partitions(events: Mapping[str, np.ndarray], window: int, few: int) -> np.ndarray:
-    """Which partitions have at most `few` rows, and lie within one window?"""
+    """Whether partitions have at most `few` rows, all within one window."""
     begins, ends, time = events["begins"], events["ends"], events["time"]
     found = (ends - begins <= few) & (begins < ends)
     found[found] = time[ends[found] - 1] <= window_ends(time[begins[found]], window)
@@ -55,7 +55,7 @@ def add_short(shape: TrendShape, events: Mapping[str, np.ndarray], total: TrendV
 
 
 def arrays_of(shape: TrendShape, events: Mapping[str, np.ndarray], total: TrendValues) -> dict[str, np.ndarray]:
-    """What the code works on: a cell for each place, and for each event in each place."""
+    """The arrays of the code: a cell for each place, and for each event in each place."""
     longest = int((events["ends"] - events["begins"]).max())
     room = len(shape.bits) * (longest + 1) + 1
     cells = Cells("short", shape.lanes).given(zeros(room, *shape.lanes.counts))

@@ -53,7 +53,7 @@ def slide(shape: TrendShape, events: Mapping[str, np.ndarray], window: int, tota
 def arrays_of(
     shape: TrendShape, events: Mapping[str, np.ndarray], window: int, total: TrendValues
 ) -> dict[str, np.ndarray]:
-    """What the code works on."""
+    """The arrays of the code."""
     arrays = {**events, "settings": np.array([len(events["time"]), window], np.int64)}
     most = 0
     if window < EVER:
@@ -133,7 +133,7 @@ def _next_time(s: Scope, row: Variable, high: Value) -> tuple[Value, Value]:
 
 
 def _set_identity(s: Scope, m: _Layout, matrix: int) -> None:
-    """Of places to places; the row after them, of matches that begin inside, is empty."""
+    """Set an identity matrix of places to places; its last row, of matches that begin inside, is empty."""
 
     def build(s: Scope, matrix: Value) -> None:
         with s.f.loop(0, m.spare) as at:
@@ -146,9 +146,10 @@ def _set_identity(s: Scope, m: _Layout, matrix: int) -> None:
 
 
 def _append(m: _Layout, windowed: bool, s: Scope, begin: Value, end: Value) -> None:
-    """back * the events of rows begin:end. Without a window only what begins inside is of interest.
+    """Multiply the back by the events of rows begin:end. Without a window only matches that begin inside count.
 
-    From the last place to the first, so that each is added to others before it changes."""
+    From the last place to the first, so that each is added to others before it changes.
+    """
     f, shape, places = s.f, m.shape, m.count
     first = 0 if windowed else places
     count = places + 1 - first
@@ -174,8 +175,8 @@ def _append(m: _Layout, windowed: bool, s: Scope, begin: Value, end: Value) -> N
 
 
 def _prepend(m: _Layout, s: Scope, begin: Value, end: Value) -> None:
-    """The events of rows begin:end * suffix. From the beginning on, so that each place is read before it changes; a
-    place that follows itself is the first that is added to it, from a copy."""
+    """Multiply the events of rows begin:end by the suffix. From the first place on, so that each place is read before
+    it changes; a place that follows itself is the first that is added to it, from a copy."""
     f, shape, places = s.f, m.shape, m.count
     spare = m.suffix + m.spare
     for before in (places, *shape.places):
@@ -211,12 +212,12 @@ def _each_row(s: Scope, shape: TrendShape, place: int, begin: Value, end: Value)
 def _move(
     s: Scope, m: _Layout, first: Variable, middle: Variable, items: Variable, now: Value, high: Value
 ) -> None:  # fmt: skip
-    """Leave times out that are too early for the window that ends now."""
+    """Drop times that are too early for the window that ends now."""
     f = s.f
     earliest = window_start(f, now, s.settings[WINDOW])
 
     def is_early(item: Value) -> Value:
-        """Of an item if it exists."""
+        """Whether an item exists and is too early."""
         return (first < items) & (s.time[s.row_of[f.greatest(f.least(item, items - 1), 0)]] < earliest)
 
     with f.when(items > 0):

@@ -3,10 +3,10 @@
 For every start event, dynamic programming over the events of its window: the value of an event in a place is the sum
 over the events that may come before it. If one condition compares the two, the sum is one over a range of values, from
 a Fenwick tree over their ranks: n log n for a window of n events (Greta's graph without its edges). If a link has
-several conditions, the events before are looked at one by one: n^2.
+several conditions, the events before are compared one by one: n^2.
 
-Starts are taken in blocks, as lanes that are computed side by side. Lanes begin in order of time, and so they expire:
-at each event a range of them is at work. If all starts have the same window (there is none), one lane serves all.
+Starts are taken in blocks, as lanes that are computed in parallel. Lanes begin in order of time, and so they expire: at
+each event a range of them is at work. Without a window, one lane serves all starts.
 
 The code works through blocks, and returns when an array is too small for the next one: the caller makes it larger, and
 calls again.
@@ -50,8 +50,8 @@ ROWS, WINDOW, WIDTH, GROUPS = range(4)
 """Places of `settings`. WIDTH: the most lanes at once."""
 START, USED, RANKED_FROM, RANKED_TO, BUFFER, KNOWN, IS_HASHED, NEEDED, RANK_ROOM, SCAN_ROOM = range(10)
 """Places of `state`: the next row that may start a match, the lanes of the block at work, the rows whose ranks are
-known, the cell after those of links, the totals that there are and whether their keys are in the table, how much room
-is needed, and how many rows ranks and events to look at have room for."""
+known, the cell after those of links, the number of totals and whether their keys are in the table, the room that is
+needed, and the rows for which ranks and scanned events have room."""
 FINE, MORE_RANKS, MORE_CELLS, MORE_PAIRS, MORE_SCANS, MORE_TOTALS = range(6)
 NO_KEY = -1
 
@@ -72,7 +72,8 @@ class StartCells(Cells):
 
 @dataclass(frozen=True)
 class Code:
-    """What is compiled in. shared: all starts are in one lane. grouped: totals are kept by the first event, too."""
+    """The parts that are compiled in. shared: all starts are in one lane. grouped: totals are also kept by the first
+    event."""
 
     shape: TrendShape
     shared: bool
@@ -113,8 +114,8 @@ class Code:
 
 @dataclass(frozen=True)
 class Starts:
-    """How starts are taken. width: so many at once. few: partitions of at most so many rows within one window are
-    compared one by one. groups: totals are kept by the group of the first event if there are several."""
+    """Settings of starts. width: the most starts at once. few: partitions of at most this number of rows within one
+    window are compared one by one. groups: if there are several, totals are kept by the group of the first event."""
 
     window: int
     width: int
@@ -128,8 +129,8 @@ def by_start(
 ) -> tuple[TrendValues, np.ndarray]:
     """Add up the matches of partitions begins[g]:ends[g], whose rows are in order of time.
 
-    slot int64[n]: to what the matches count that end with a row; negative: to nothing. group int64[n]: of first events.
-    keys int64: what totals there are of so far, slot * groups + group. Returns the totals, and what they are of.
+    slot int64[n]: the total of the matches that end with a row; negative: none. group int64[n]: of first events. keys
+    int64: of the totals so far, slot * groups + group. Returns the totals, and their keys.
     """
     kind = Code(shape, starts.shared, starts.groups > 1)
     if kind.together:
@@ -181,7 +182,7 @@ class TrendWork:
         self.arrays |= self.kind.lanes.given(zeros(count * self.width, *self.kind.shape.lanes.counts))
 
     def grow(self, status: int) -> None:
-        """More room than the code needs now."""
+        """Make more room than the code needs now."""
         state = self.arrays["state"]
         room = 2 * int(state[NEEDED])
         if status == MORE_RANKS:
@@ -244,7 +245,7 @@ def program_of(kind: Code) -> Program:
 
 
 def _take_block(kind: Code, s: Scope, start: Value, high: Value) -> None:
-    """The matches of the next starts from a row on. Gives what there is too little room for, if there is."""
+    """Add up the matches of the next starts from a row on. Returns the array that is too small, if one is."""
     f = s.f
     next_start, count, last = _starts_of_block(kind, s, start, high)
     stop = high
@@ -340,8 +341,8 @@ def _prepare(kind: Code, s: Scope, start: Value, stop: Value, high: Value) -> No
 
 
 def _rank(kind: Code, number: int, s: Scope, begin: Value, end: Value) -> None:
-    """Of the rows begin:end: the rank of what they are compared by as events before; as current ones, how many ranks
-    are below, and from which rank on they are above. Negative: no event fits. Gives the number of ranks."""
+    """Rank the rows begin:end by the value that later events compare with; for each current row, the number of ranks
+    below, and the first rank above. Negative: no event fits. Returns the number of ranks."""
     f, shape, link = s.f, kind.shape, kind.shape.links[number]
     (operation,), place = link.operations, kind.ranked.index(number)
     test = s.settings[ROWS] * kind.first_test(number)
@@ -398,7 +399,7 @@ def _each_lane(kind: Code, f: Function, begin: Operand, end: Operand) -> Iterato
 
 
 def _clear_cells(kind: Code, s: Scope, begin: Operand, end: Operand) -> None:
-    """No matches in cells."""
+    """Clear cells: no matches."""
     s.call("clear", partial(_clear, kind), begin, end)
 
 
@@ -449,7 +450,7 @@ def _take(kind: Code, place: int, s: Scope, at: Value, row: Value, begin: Value,
 
 
 def _drop(kind: Code, s: Scope, at: Value, lane: Value) -> None:
-    """No matches in a lane."""
+    """Clear a lane: no matches."""
     for which, number in kind.shape.lanes.all:
         kind.lanes.store(s, which, kind.lanes.place(s, at, which, number) + lane, NONE[which])
 
@@ -464,7 +465,8 @@ def _add_total(kind: Code, s: Scope, at: Value, lane: Value, slot: Value) -> Non
 
 
 def _sweep(kind: Code, s: Scope, start: Value, next_start: Value, stop: Value) -> None:
-    """The events of one block, in order of time. Lanes alive:begun are at work, those from begun to fresh begin now."""
+    """Sweep the events of one block, in order of time. Lanes alive:begun are at work, those from begun to fresh begin
+    now."""
     f = s.f
     alive, begun, fresh = (f.variable(name, 0) for name in ("alive", "begun", "fresh"))
     row, pairs = f.variable("row", start), f.variable("pairs", 0)
@@ -502,7 +504,7 @@ def _sweep(kind: Code, s: Scope, start: Value, next_start: Value, stop: Value) -
 def _fill(
     kind: Code, s: Scope, place: int, at: Value, event: Value, starts: Value, alive: Value, begun: Value, fresh: Value
 ) -> None:
-    """The value of an event in a place, at a cell; matches that end with it are added to their totals."""
+    """Set the value of an event in a place, at a cell; add matches that end with it to their totals."""
     f, shape = s.f, kind.shape
     _clear_cells(kind, s, at, at + 1)
     for number, link in enumerate(shape.links):
@@ -528,7 +530,7 @@ def _fill(
 
 
 def _begin_match(kind: Code, s: Scope, at: Value, lane: Value) -> None:
-    """A match without events before this one."""
+    """Begin a match without events before this one."""
     for which in (EXACT, REAL):
         if kind.shape.lanes.counts[which]:
             place = kind.lanes.place(s, at, which, 0) + lane
@@ -550,7 +552,7 @@ def _end_matches(kind: Code, s: Scope, at: Value, event: Value, alive: Value, fr
 
 
 def _store_pairs(kind: Code, s: Scope, pairs: Value, alive: Value, begun: Value) -> None:
-    """Let the events of one time be found by later ones."""
+    """Make the events of one time available to later ones."""
     f, links = s.f, kind.shape.links
     with f.loop(0, pairs) as pair:
         at, event, found = s.state[BUFFER] + pair, s.pair_row[pair], s.pair_place[pair]
@@ -596,7 +598,7 @@ def _add_before(kind: Code, number: int, s: Scope, at: Value, row: Value, begin:
 
 
 def _store(kind: Code, number: int, s: Scope, at: Value, row: Value, begin: Value, end: Value) -> None:
-    """Let the value of a row's event be found along a link with conditions."""
+    """Make the value of a row's event available along a link with conditions."""
     f, link = s.f, kind.shape.links[number]
     base, size = s.bases[number], s.sizes[number]
     if number in kind.scanned:
@@ -624,7 +626,7 @@ def _store(kind: Code, number: int, s: Scope, at: Value, row: Value, begin: Valu
 
 
 def _spot(s: Scope, key: Value) -> Value:
-    """Where the search for a key begins in the table."""
+    """The first spot of a key in the table."""
     f = s.f
     mixed = (key.to(U64) * f.constant(0x9E3779B97F4A7C15, U64)) >> f.constant(20, U64)
     return mixed.remainder(s.table.length.to(U64)).to(I64)
@@ -646,7 +648,7 @@ def _find_spot(s: Scope, key: Value) -> Value:
 
 
 def _find_key(s: Scope, key: Value) -> None:
-    """Which of the known keys it is; a new one is the next of them, and they have room for it."""
+    """The number of a key; a new one is added to the known keys, which have room for it."""
     f = s.f
     spot = _find_spot(s, key)
     with f.when(s.table[spot].equals(NO_KEY)):

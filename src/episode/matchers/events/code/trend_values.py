@@ -1,13 +1,13 @@
-"""Values of sets of matches, folded without looking at the matches one by one: a commutative semiring.
+"""Values of sets of matches, folded without visiting the matches one by one: a commutative semiring.
 
 A value has a number of matches, sums over their events, and least values among them. `a + b` is the value of two sets
 of matches; `a * b` that of all pairs of a beginning in one set and a continuation in the other: numbers multiply, sums
 are (n1, s1) * (n2, s2) = (n1 n2, n1 s2 + s1 n2), least values are the lesser ones (Greta, COGRA: event trends).
 
-Exact lanes are 128-bit numbers without sign in two words that saturate: a high word of BEYOND says that the number has
-more than 38 digits. All parts of them are added and multiplied only, so what is beyond stays so unless multiplied by
-zero; and a zero number of matches is a zero value. Real lanes are doubles, the first of them the number of matches;
-least lanes are int64, NOTHING if there is none.
+Exact lanes are 128-bit numbers without sign in two words that saturate: a high word of BEYOND marks a number of more
+than 38 digits. They are added and multiplied only, so that a number beyond stays so unless multiplied by zero; and a
+zero number of matches is a zero value. Real lanes are doubles, the first of them the number of matches; least lanes are
+int64, NOTHING without a value.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from episode.native.ir import F64, I64, U8, U64, U128, Operand, Value, Variable
 BEYOND, NOTHING = 2**63 - 1, 2**63 - 1
 _MOST = BEYOND << 64
 ROWS = 0
-"""The first place of `settings`: how many rows there are."""
+"""The first place of `settings`: the number of rows."""
 
 EXACT, REAL, LEAST = range(3)
 """Kinds of lanes."""
 PARTS = ({"low": U64, "high": U64}, {"real": F64}, {"least": I64})
 """The arrays of each kind."""
 NONE: tuple[tuple[Operand, ...], ...] = ((0, 0), (0.0,), (NOTHING,))
-"""What a lane of each kind has without matches."""
+"""The value of a lane of each kind without matches."""
 
 Parts = tuple[Value, ...]
 """The value of a lane: the low and the high word of an exact number; else one value."""
@@ -48,7 +48,7 @@ class TrendValues(NamedTuple):
 
 
 def zeros(count: int, exact: int, real: int, least: int) -> TrendValues:
-    """No matches."""
+    """Return values without matches."""
     return TrendValues(
         np.zeros((count, exact), np.uint64),
         np.zeros((count, exact), np.uint64),
@@ -62,8 +62,8 @@ def zeros(count: int, exact: int, real: int, least: int) -> TrendValues:
 
 @dataclass(frozen=True)
 class TrendLanes:
-    """Of each lane: the places whose events add to it. No event adds to the first exact and the first real one, which
-    count matches."""
+    """The places whose events add to each lane. No event adds to the first exact and the first real one, which count
+    matches."""
 
     exact: tuple[frozenset[int], ...]
     real: tuple[frozenset[int], ...] = ()
@@ -132,7 +132,7 @@ class TrendShape:
 
 
 WEIGHTS: ArrayTypes = {"exact": (U64, False), "real": (F64, False), "least": (I64, False)}
-"""What a row adds to each lane: exact[lane, row], and so on."""
+"""Weights of a row in each lane: exact[lane, row], and so on."""
 
 
 # ---- lanes -----------------------------------------------------------------------------------------------
@@ -181,7 +181,7 @@ def one_match(f: Function, kind: int, lane: int) -> Parts:
 
 
 def added_by(s: Scope, kind: int, lane: int, row: Value, count: Callable[[int], Parts]) -> Parts:
-    """What the event of a row adds to a lane of matches. count: their number, exact or real."""
+    """The addition of a row's event to a lane of matches. count: their number, exact or real."""
     at = s.settings[ROWS] * lane + row
     if kind == LEAST:
         return (s.least[at],)
@@ -207,7 +207,7 @@ class Cells:
         return dict(zip(self.types, (lane.reshape(-1) for lane in values), strict=True))
 
     def place(self, s: Scope, at: Operand, kind: int, lane: Operand) -> Value:
-        """Where a lane of a cell is in the arrays of its kind."""
+        """The place of a lane of a cell in the arrays of its kind."""
         return s.f.value(at) * self.lanes.counts[kind] + lane
 
     def load(self, s: Scope, kind: int, place: Value) -> Parts:
@@ -239,7 +239,7 @@ class One(Cells):
 
 
 def clear(s: Scope, cells: Cells, at: Operand) -> None:
-    """No matches at a place."""
+    """Clear a place: no matches."""
     for kind, lane in cells.lanes.all:
         cells.put(s, at, kind, lane, NONE[kind])
 
@@ -312,7 +312,7 @@ def add_product(s: Scope, cells: Cells, at: Operand, one: Operand, other: Operan
 
 
 def pass_time(s: Scope, row: Variable, stop: Value) -> Value:
-    """Move a row behind all rows of its time, before `stop`; gives the row that it was at."""
+    """Move a row behind all rows of its time, before `stop`; return the row that it was at."""
     f, first, now = s.f, row.value, s.time[row]
     with f.during(lambda: (row < stop) & s.time[f.least(row, stop - 1)].equals(now)):
         row.set(row + 1)
