@@ -27,7 +27,7 @@ from bench.phases import Phases, Places
 from bench.shard_stages import STAGES, planned, stages_of
 from episode import Options
 from episode.matchers.events import matcher
-from episode.matchers.events.construct import Constructing
+from episode.matchers.events.construct import ResultConstruction
 from episode.matchers.events.output import EventOutput
 from episode.queries.language import Given
 from episode.spark.batch.runtime import Batch
@@ -47,7 +47,7 @@ SORT = "Spark's repartition and sort"
 PLACES: Places = {
     "initialisation": [(matcher, "prepare_events")],
     "pattern matching": [(matcher.EventPatternMatcher, "feed")],
-    "result construction": [(Constructing, "__init__"), (Constructing, "matches")],
+    "result construction": [(ResultConstruction, "__init__"), (ResultConstruction, "matches")],
     "rows": [(EventOutput, "tables")],
 }
 PHASES = tuple(PLACES)

@@ -68,7 +68,7 @@ def programs_made_by(make: Callable[[Program], Any], *names: str) -> Iterator[No
 
     forget()
     try:
-        with patch.object(running, "compiled", choose):
+        with patch.object(running, "compile_program", choose):
             yield
     finally:
         forget()

@@ -21,9 +21,9 @@ import numpy as np
 from episode.matchers.events.code.arrays import WINDOW, settings_of
 from episode.matchers.events.code.conditions import comparison_of
 from episode.matchers.events.code.joins import partners_program
-from episode.matchers.events.loops import hold
+from episode.matchers.events.compiled_loops import hold
 from episode.matchers.events.prepare import EventArrays
-from episode.matchers.events.records import Counted
+from episode.matchers.events.records import NodeWork
 from episode.matchers.events.rounds import Round
 from episode.matchers.times import EVER
 from episode.native.running import compiled_for
@@ -142,12 +142,12 @@ def _compare(arrays: EventArrays, test: JoinTest, names: tuple[str, ...], matrix
         if check >= 0:
             valid &= arrays.lanes.valid[check][rows] != 0
         values.append(
-            _ordered(arrays.lanes.floats[lane][rows]) if comparison.floating else arrays.lanes.ints[lane][rows]
+            _order_image(arrays.lanes.floats[lane][rows]) if comparison.floating else arrays.lanes.ints[lane][rows]
         )
     return valid & _COMPARE[test.expression.operation](*values)
 
 
-def _ordered(values: np.ndarray) -> np.ndarray:
+def _order_image(values: np.ndarray) -> np.ndarray:
     """Whole numbers in the order of floats: NaN last, zeros alike."""
     bits = (values + 0.0).view(np.int64)
     return np.where(np.isnan(values), EVER, bits ^ ((bits >> 63) & EVER))
@@ -237,7 +237,7 @@ class Adaptation:
             best = search(self.plan, self.statistics)
             self._take(best, None, None)
         else:
-            moved = self._moved()
+            moved = self._find_move()
             if moved is not None:
                 old = cost_of(self.plan, self.statistics, self.physical)
                 best = search(self.plan, self.statistics)
@@ -253,7 +253,7 @@ class Adaptation:
         if len(self.changes) < MOST_NOTES:
             self.changes.append(PlanChange(self.rounds, moved, old, best.cost, best))
 
-    def _moved(self) -> StatisticChange | None:
+    def _find_move(self) -> StatisticChange | None:
         """The first statistic that has changed by more than CHANGE."""
         assert self.statistics is not None
         assert self.based_on is not None
@@ -268,7 +268,7 @@ class Adaptation:
         return None
 
     def note(
-        self, counted: list[Counted], matches: int, events: dict[str, int], constructed: int | None = None
+        self, counted: list[NodeWork], matches: int, events: dict[str, int], constructed: int | None = None
     ) -> None:
         """Add the work of the nodes of a round. events: the number of events of each variable that they read.
         constructed: the number of matches made of intermediate ones, if the tree finds these."""
@@ -313,12 +313,12 @@ class Adaptation:
 def _average(old: Statistics, new: Statistics, rows: int) -> Statistics:
     kept = 0.5 ** (rows / HALF_LIFE)
 
-    def mixed(before: dict, now: dict) -> dict:
+    def mix(before: dict, now: dict) -> dict:
         return {name: before.get(name, value) * kept + value * (1 - kept) for name, value in now.items()}
 
-    selectivity = {**old.selectivity, **mixed(old.selectivity, new.selectivity)}
-    between = {**old.between, **mixed(old.between, new.between)}
-    return Statistics(mixed(old.cards, new.cards), selectivity, old.rows * kept + new.rows * (1 - kept), between)
+    selectivity = {**old.selectivity, **mix(old.selectivity, new.selectivity)}
+    between = {**old.between, **mix(old.between, new.between)}
+    return Statistics(mix(old.cards, new.cards), selectivity, old.rows * kept + new.rows * (1 - kept), between)
 
 
 def statistics_of(plan: EventPlan, arrays: EventArrays, round_: Round, seed: int) -> Statistics:

@@ -204,13 +204,13 @@ class AggregatedMatcher(HoldingMatcher["AggregatedSpec", HeldEvents, AggregatedO
         self.output = AggregatedOutput(self.plan, spec.output_schema)
         self.state = HeldEvents(self.plan, spec.input_columns, spec.limit)
         own = decisions_of(bounds)
-        self.state.done, self.last = self._decided(own.done), own.until
+        self.state.done, self.last = self._last_decided(own.done), own.until
         self._report = AggregatedReport()
 
     def feed(self, events: EventBatch, until: int) -> Iterator[pa.Table]:
         until = min(until, self.last)
         together = self.state.held.join(events, until == END_OF_TIME)
-        decided = self._decided(until)
+        decided = self._last_decided(until)
         if len(together):
             prepared = prepare_aggregated(self.plan, self.needs, together.table, together.key, together.known)
             if decided > self.state.done:
@@ -224,7 +224,7 @@ class AggregatedMatcher(HoldingMatcher["AggregatedSpec", HeldEvents, AggregatedO
         if until != END_OF_TIME:
             self.state.done = max(self.state.done, decided)
 
-    def _decided(self, until: int) -> int:
+    def _last_decided(self, until: int) -> int:
         """The last time of buckets that are over; NEVER if no bucket is."""
         if until == END_OF_TIME:
             return END_OF_TIME

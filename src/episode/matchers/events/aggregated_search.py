@@ -78,15 +78,15 @@ def image_of(prepared: Prepared, expression: Expression) -> tuple[np.ndarray, np
         return lanes.ints[row], valid
     values = lanes.floats[row] + 0.0
     values[np.isnan(values)] = np.nan
-    return _turned(values.view(np.int64)), valid
+    return _flip_order(values.view(np.int64)), valid
 
 
 def floats_of(images: np.ndarray) -> np.ndarray:
     """The doubles after their images."""
-    return _turned(images).view(np.float64)
+    return _flip_order(images).view(np.float64)
 
 
-def _turned(words: np.ndarray) -> np.ndarray:
+def _flip_order(words: np.ndarray) -> np.ndarray:
     """Bits of doubles in the order of their values, and back."""
     return words ^ ((words >> 63) & _REST)
 
@@ -125,13 +125,13 @@ class ValueLanes:
         """The exact lane that counts the folded events (with a value)."""
         assert value.labels is not None
         return self._lane(
-            self.exact, ("pairs", value.labels, value.argument), value.labels, self._counted(value, np.uint64)
+            self.exact, ("pairs", value.labels, value.argument), value.labels, self._count_weights(value, np.uint64)
         )
 
     def real_pairs(self, value: OverMatches) -> int:
         assert value.labels is not None
         what = ("real pairs", value.labels, value.argument)
-        return self._lane(self.real, what, value.labels, self._counted(value, np.float64))
+        return self._lane(self.real, what, value.labels, self._count_weights(value, np.float64))
 
     def sums(self, value: OverMatches) -> tuple[int, int | None]:
         """The exact lanes of the sums of positive and of negative values (None without negative values)."""
@@ -167,7 +167,7 @@ class ValueLanes:
         images = np.where(valid, images, NOTHING)
         return self._lane(self.least, (value.function, value.labels, value.argument), value.labels, images), images
 
-    def _counted(self, value: OverMatches, kind: type) -> np.ndarray:
+    def _count_weights(self, value: OverMatches, kind: type) -> np.ndarray:
         count = len(self.prepared.bits)
         if value.argument is None:
             return np.ones(count, kind)
@@ -287,7 +287,7 @@ def search(
 ) -> FoundTrends:
     """The aggregates of matches whose last event is later than `done` and not later than `until`."""
     lanes = ValueLanes(plan, prepared)
-    demand(lanes)
+    demand_lanes(lanes)
     ending = prepared.bits & variables_at(plan, first=False) != 0
     ending &= is_after(events.time, done) & (events.time <= until)
     rows = np.flatnonzero(ending)
@@ -321,7 +321,7 @@ def search(
     return FoundTrends(TrendValues(*(lane[some] for lane in total)), last[some], first_of[some], lanes)
 
 
-def demand(lanes: ValueLanes) -> None:
+def demand_lanes(lanes: ValueLanes) -> None:
     """Make the lanes that the plan's aggregates need."""
     for value in lanes.plan.values:
         if value.function in ("min", "max"):
@@ -380,17 +380,17 @@ class _Run:
         events |= tests_of(self.prepared, self.plan.alternatives[number], self.order)
         shared = self.window == EVER and groups == 1 and not shape.first_tests
         starts = trend_starts.Starts(self.window, 1 if shared else self._width(), shared, groups, self.few)
-        return trend_starts.by_start(shape, {**events, "group": self._ordered(group)}, starts, total, keys)
+        return trend_starts.by_start(shape, {**events, "group": self._in_order(group)}, starts, total, keys)
 
     def _events(self, number: int, slot: np.ndarray) -> tuple[TrendShape, dict[str, np.ndarray]]:
         """The shape of an alternative, and its events."""
         alternative = self.plan.alternatives[number]
-        events = {"bits": self.bits, "time": self.time, "slot": self._ordered(slot)}
+        events = {"bits": self.bits, "time": self.time, "slot": self._in_order(slot)}
         events |= {"begins": self.from_[:-1].copy(), "ends": self.from_[1:].copy()}
         shape = shape_of(self.plan, alternative, self.lanes.members(alternative))
         return shape, events | self.lanes.weights(self.order)
 
-    def _ordered(self, values: np.ndarray) -> np.ndarray:
+    def _in_order(self, values: np.ndarray) -> np.ndarray:
         return values if self.order is None else values[self.order]
 
     def _width(self) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from episode.matchers.events.code.between import FULL
 from episode.matchers.events.code.bounds import bound_room
 from episode.matchers.events.code.runs import BUDGET_SPENT
 from episode.matchers.events.code.subsets import DEPTH, FOUND, MATCH, NOT_BEGUN, SubsetsShape, subsets_program
-from episode.matchers.events.loops import hold, lane_arrays, path_arrays, taking_of
+from episode.matchers.events.compiled_loops import hold, lane_arrays, path_arrays, path_shape_of
 from episode.matchers.events.output import FoundMatches
 from episode.matchers.events.prepare import EventArrays, bounds_shape
 from episode.matchers.events.records import NO_LIMIT, FoundRecords, TooManyRecords
@@ -108,7 +108,7 @@ def candidates_of(plan: EventPlan, found: FoundRecords, from_: np.ndarray) -> di
     return {"low": low, "high": high, "members": rows, "first": from_[found.group], "stop": from_[found.group + 1]}
 
 
-class Constructing:
+class ResultConstruction:
     """Makes the matches of one round. buffer: events that are emitted at one time."""
 
     def __init__(
@@ -125,10 +125,10 @@ class Constructing:
         self.round = round_
         self.buffer = buffer
         self.settings = {ROWS: arrays.lanes.ints.shape[1], WINDOW: window, BUDGET: budget}
-        self.taking = taking_of(plan, plan.construction.automaton, arrays)
-        self.bounds, factors = bounds_shape(plan, plan.construction, arrays, self.taking)
+        self.path_shape = path_shape_of(plan, plan.construction.automaton, arrays)
+        self.bounds, factors = bounds_shape(plan, plan.construction, arrays, self.path_shape)
         self.code, constants = compiled_with(
-            subsets_program, SubsetsShape(self.taking, self.bounds, plan.times.start is not None)
+            subsets_program, SubsetsShape(self.path_shape, self.bounds, plan.times.start is not None)
         )
         self.arrays = {
             **lane_arrays(arrays.lanes), **constants.arrays(arrays.lanes),
@@ -142,7 +142,7 @@ class Constructing:
         deepest, longest = int(sizes.sum(axis=1).max(initial=0)), int(sizes.max(initial=0))
         work = {
             **self.arrays, **{name: values.reshape(-1) for name, values in candidates.items()},
-            **path_arrays(self.taking, deepest), **bound_room(self.bounds, longest, len(candidates["members"])),
+            **path_arrays(self.path_shape, deepest), **bound_room(self.bounds, longest, len(candidates["members"])),
             "settings": settings_of({**self.settings, LEVELS: longest + 2}),
             "tops": np.zeros(len(self.plan.variables), np.int64),
             "first_depth": np.full(len(self.plan.variables), -1, np.int64), "kept": np.zeros(FOUND + 1, np.int64),
@@ -159,10 +159,4 @@ class Constructing:
             count = int(work["kept"][FOUND])
             if count:
                 size = int(offsets[count])
-                yield FoundMatches(count, _lists(offsets[: count + 1], rows[:size], variables[:size]))
-
-
-def _lists(
-    offsets: np.ndarray, rows: np.ndarray, variables: np.ndarray
-) -> Callable[[], tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    return lambda: (offsets, rows, variables)
+                yield FoundMatches.of_lists(offsets[: count + 1], rows[:size], variables[:size])

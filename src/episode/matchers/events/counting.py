@@ -12,12 +12,12 @@ import pyarrow as pa
 
 from episode.matchers.assembly import decimals
 from episode.matchers.codes import UNEQUAL, turned
-from episode.matchers.events.code import choices
+from episode.matchers.events.code import choice_counts as choices
 from episode.matchers.events.code.conditions import comparison_of
-from episode.matchers.events.construct import BudgetSpent, Constructing, intermediate_matches
+from episode.matchers.events.compiled_loops import hold
+from episode.matchers.events.construct import BudgetSpent, ResultConstruction, intermediate_matches
 from episode.matchers.events.errors import explosion, not_counted, too_many_matches
-from episode.matchers.events.loops import hold
-from episode.matchers.events.output import FoundMatches, flattened
+from episode.matchers.events.output import FoundMatches, flatten
 from episode.matchers.events.prepare import EventArrays
 from episode.matchers.events.records import FoundRecords, TooManyRecords, select_lists
 from episode.matchers.events.rounds import Round
@@ -105,13 +105,13 @@ class NotCounted(Exception):
         self.hint = hint
 
 
-def enumerated(plan: EventPlan, arrays: EventArrays, round_: Round, found: FoundRecords, budget: int) -> Numbers:
+def count_by_making(plan: EventPlan, arrays: EventArrays, round_: Round, found: FoundRecords, budget: int) -> Numbers:
     """Count the final matches of each intermediate match by making them: at most `budget` matches, each found in
     `budget` steps."""
     window = EVER if plan.within is None else plan.within
     counts = np.zeros(len(found.rows), np.int64)
     try:
-        for made in Constructing(plan, arrays, round_, window, budget).matches(found):
+        for made in ResultConstruction(plan, arrays, round_, window, budget).matches(found):
             counts += np.bincount(_intermediate(plan, found, made), minlength=len(counts))
             if counts.max() > budget:
                 row = int(found.rows[np.argmax(counts)].max())
@@ -154,7 +154,7 @@ def count_matches(plan: EventPlan, arrays: EventArrays, round_: Round, found: Fo
     collapse = plan.collapse
     assert collapse is not None
     if collapse.enumerated:
-        return enumerated(plan, arrays, round_, found, budget)
+        return count_by_making(plan, arrays, round_, found, budget)
     out = Numbers.zeros(len(found.rows))
     for alternative in collapse.alternatives:
         at = [found.variables.index(name) for name in alternative.single]
@@ -179,9 +179,9 @@ class _Gap:
         self.found = found
         self.gap = gap
         self.single = found.rows[which]
-        self.lists = [self._kept(closure, which) for closure in gap]
+        self.lists = [self._choosable_events(closure, which) for closure in gap]
 
-    def _kept(self, closure: ClosureCount, which: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _choosable_events(self, closure: ClosureCount, which: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The events of a closure that a choice may have."""
         offsets, members = self.found.groups[closure.variable]
         if len(which) < len(self.found.rows):
@@ -370,9 +370,7 @@ def collapsed_matches(
         which = np.flatnonzero(numbers.near > 0)
         part.select(which)
         rows += len(which)
-        yield FoundMatches(
-            len(which), partial(flattened, plan, part), numbers.select(which).column(plan.collapse.exact)
-        )
+        yield FoundMatches(len(which), partial(flatten, plan, part), numbers.select(which).column(plan.collapse.exact))
     search.adaptation.note(run.counted, rows, run.events)
     search.rounds.fit(round_, max((one.records for one in run.counted), default=0))
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from episode.matchers.events.loops import all_between, all_following, part_groups
-from episode.matchers.events.records import NO_LIMIT, FoundRecords, Lists, Pair, TooManyRecords, merged
+from episode.matchers.events.compiled_loops import all_between, all_following, split_groups
+from episode.matchers.events.records import NO_LIMIT, EventLists, FoundRecords, RowLists, TooManyRecords, merge_lists
 from episode.matchers.times import window_ends, window_starts
 from episode.plan.events.tree import Absent, Gap, Group, InSequence, Leaf, Node, OneOf, Together, variables_of
 
@@ -113,7 +113,7 @@ def optional_variables(node: Node, alternative: bool = False) -> Iterator[str]:
 
 
 @dataclass(frozen=True)
-class Ways:
+class GroupWays:
     """Ways to fill the groups of matches: way w is match which[w], and has rows low[w, g]:high[w, g] of group g."""
 
     which: np.ndarray
@@ -133,13 +133,13 @@ def add_groups(run: TreeRun, found: FoundRecords) -> None:
         if item.follows:
             ways = _first(lists[0], item, applies)
         elif len(groups) > 1:
-            ways = _parted(run, groups, lists, applies)
+            ways = _split_groups(run, groups, lists, applies)
         elif item.count is not None:
             ways = _runs(run, lists[0], item.count, applies)
         else:
             lengths, offsets = lists[0].lengths, lists[0].offsets[:, None]
             which = np.flatnonzero(~applies | (lengths >= item.minimum))
-            ways = Ways(which, offsets[:-1][which], offsets[1:][which])
+            ways = GroupWays(which, offsets[:-1][which], offsets[1:][which])
         found.select(ways.which)
         for number, group in enumerate(groups):
             mine = lists[number].parts(ways.low[:, number], ways.high[:, number])
@@ -151,20 +151,20 @@ def _groups(items: tuple[object, ...]) -> list[Group]:
     return [item for item in items if isinstance(item, Group) and not item.chosen]
 
 
-def _candidates(run: TreeRun, place: GapItem, group: Group, found: FoundRecords) -> Lists:
+def _candidates(run: TreeRun, place: GapItem, group: Group, found: FoundRecords) -> EventLists:
     """All events that qualify for a group between the places around it."""
     find = _following if group.follows else _between
-    return merged([find(run, place, group, name, found) for name in group.variables])
+    return merge_lists([find(run, place, group, name, found) for name in group.variables])
 
 
-def _between(run: TreeRun, place: GapItem, _: Group, name: str, found: FoundRecords) -> Pair:
+def _between(run: TreeRun, place: GapItem, _: Group, name: str, found: FoundRecords) -> RowLists:
     low, high = run.bounds(place, found)
     buffer, tests = run.leaf(name), run.plan.group_tests[name]
     compiled = run.arrays.pair_tests(tests, found.variables, buffer.variables)
     return _within_limit(run, all_between(compiled, run.arrays.lanes, found, low, high, buffer, run.limit))
 
 
-def _following(run: TreeRun, place: GapItem, group: Group, name: str, found: FoundRecords) -> Pair:
+def _following(run: TreeRun, place: GapItem, group: Group, name: str, found: FoundRecords) -> RowLists:
     """The rest of a closure that is alone: the events after its first one, within the window."""
     columns = [found.variables.index(before) for before in place.around.place_before]
     first = found.rows[:, columns].max(axis=1)  # one of the alternatives; the others have -1
@@ -176,7 +176,7 @@ def _following(run: TreeRun, place: GapItem, group: Group, name: str, found: Fou
     return _within_limit(run, events)
 
 
-def _within_limit(run: TreeRun, events: Pair | None) -> Pair:
+def _within_limit(run: TreeRun, events: RowLists | None) -> RowLists:
     if events is None:
         raise TooManyRecords(run.limit, "events in the closures of its matches")
     return events
@@ -185,16 +185,16 @@ def _within_limit(run: TreeRun, events: Pair | None) -> Pair:
 # ---- ways ---------------------------------------------------------------------------------------------
 
 
-def _first(lists: Lists, group: Group, applies: np.ndarray) -> Ways:
+def _first(lists: EventLists, group: Group, applies: np.ndarray) -> GroupWays:
     """The first `count` events, or all of them."""
     which = np.flatnonzero(~applies | (lists.lengths >= group.minimum))
     low, high = lists.offsets[:-1][which], lists.offsets[1:][which]
     if group.count is not None:
         high = np.minimum(high, low + group.count)
-    return Ways(which, low[:, None], high[:, None])
+    return GroupWays(which, low[:, None], high[:, None])
 
 
-def _runs(run: TreeRun, lists: Lists, count: int, applies: np.ndarray) -> Ways:
+def _runs(run: TreeRun, lists: EventLists, count: int, applies: np.ndarray) -> GroupWays:
     """`^n`: a match for every run of n successive events."""
     runs = np.where(applies, np.maximum(lists.lengths - count + 1, 0), 1)
     which = np.repeat(np.arange(len(runs)), runs)
@@ -203,13 +203,13 @@ def _runs(run: TreeRun, lists: Lists, count: int, applies: np.ndarray) -> Ways:
     within = np.arange(len(which)) - np.repeat(np.cumsum(runs) - runs, runs)
     low = lists.offsets[:-1][which] + within
     high = low + np.where(applies[which], count, 0)
-    return Ways(which, low[:, None], high[:, None])
+    return GroupWays(which, low[:, None], high[:, None])
 
 
-def _parted(run: TreeRun, groups: list[Group], lists: list[Lists], applies: np.ndarray) -> Ways:
+def _split_groups(run: TreeRun, groups: list[Group], lists: list[EventLists], applies: np.ndarray) -> GroupWays:
     """Groups side by side: a match for every way to part their events."""
     begins = np.concatenate([[0], np.cumsum([len(one.rows) for one in lists])])[:-1]
-    which, low, high = part_groups(
+    which, low, high = split_groups(
         np.stack([one.offsets + begin for one, begin in zip(lists, begins, strict=True)]),
         np.concatenate([one.rows for one in lists]),
         np.array([group.minimum for group in groups], np.int64),
@@ -225,7 +225,7 @@ def _parted(run: TreeRun, groups: list[Group], lists: list[Lists], applies: np.n
     order = np.argsort(which, kind="stable")
     none = np.zeros((len(absent), len(groups)), np.int64)
     low, high = np.concatenate([low[mine] - begins, none]), np.concatenate([high[mine] - begins, none])
-    return Ways(which[order], low[order], high[order])
+    return GroupWays(which[order], low[order], high[order])
 
 
 def _stretch(run: TreeRun, place: GapItem, groups: list[Group], found: FoundRecords) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 
@@ -13,7 +12,7 @@ from episode.matchers.columns import one_chunk
 from episode.matchers.events.adapt import Adaptation
 from episode.matchers.events.code.arrays import BUDGET, LIMIT, ROWS, UNTIL, WINDOW, settings_of
 from episode.matchers.events.code.between import FINE
-from episode.matchers.events.code.checks import Taking
+from episode.matchers.events.code.checks import PathShape
 from episode.matchers.events.code.confidence import FRONTIERS, EventClock, running_sums
 from episode.matchers.events.code.imprecise import (
     FACTS,
@@ -27,10 +26,10 @@ from episode.matchers.events.code.imprecise import (
     imprecise_program,
 )
 from episode.matchers.events.code.runs import BUDGET_SPENT
+from episode.matchers.events.compiled_loops import lane_arrays, no_events, path_arrays, path_shape_of
 from episode.matchers.events.construct import BUFFER
 from episode.matchers.events.errors import budget_spent
-from episode.matchers.events.loops import lane_arrays, no_events, path_arrays, taking_of
-from episode.matchers.events.output import FoundMatches, given_lists
+from episode.matchers.events.output import FoundMatches
 from episode.matchers.events.prepare import EventArrays
 from episode.matchers.events.rounds import Horizon, Round, Rounds
 from episode.matchers.protocol import EventBatch
@@ -159,14 +158,14 @@ class ImpreciseSearch:
         """All matches of a round."""
         assert self.plan.automaton is not None
         assert self.clock is not None
-        taking = taking_of(self.plan, self.plan.automaton, arrays)
+        path_shape = path_shape_of(self.plan, self.plan.automaton, arrays)
         given, windowed = len(self.clock.from_) > 0, self.horizon.window < EVER
-        code, constants = compiled_with(imprecise_program, ImpreciseShape(taking, self.sets, given, windowed))
-        work = {**constants.arrays(arrays.lanes), **self._arrays(arrays, round_, taking)}
+        code, constants = compiled_with(imprecise_program, ImpreciseShape(path_shape, self.sets, given, windowed))
+        work = {**constants.arrays(arrays.lanes), **self._arrays(arrays, round_, path_shape)}
         work |= _frontiers(FIRST_ROOM)
         status, count = SMALL, 0
         while status != FINE:
-            work.update(no_events(taking))
+            work.update(no_events(path_shape))
             work["times"][0], work["mass"][0] = NEVER, 1.0
             status = code.run(work)
             if status == BUDGET_SPENT:
@@ -179,18 +178,18 @@ class ImpreciseSearch:
             offsets = work["offsets"][: found + 1].copy()
             rows, variables = (work[name][: offsets[-1]].copy() for name in ("out_rows", "out_variables"))
             count += found
-            lists = partial(given_lists, offsets, rows, variables)
-            yield FoundMatches(found, lists, confidence=work["confidence"][:found].copy())
+            confidence = work["confidence"][:found].copy()
+            yield FoundMatches.of_lists(offsets, rows, variables, confidence=confidence)
         self.adaptation.note([], count, {})
         self.rounds.fit(round_, count)
 
-    def _arrays(self, arrays: EventArrays, round_: Round, taking: Taking) -> dict[str, np.ndarray]:
+    def _arrays(self, arrays: EventArrays, round_: Round, path_shape: PathShape) -> dict[str, np.ndarray]:
         """The arrays of the code."""
         assert self.clock is not None
         order, from_ = self._order(round_)
         longest = int(np.diff(from_).max(initial=0))
         most = self.most_events + longest + 2
-        path = path_arrays(taking, longest)
+        path = path_arrays(path_shape, longest)
         settings = {ROWS: arrays.lanes.ints.shape[1], WINDOW: self.horizon.window, BUDGET: self.step_budget,
                     LIMIT: self.most_events, UNTIL: round_.until}  # fmt: skip
         resume = np.zeros(RESUME, np.int64)

@@ -22,12 +22,12 @@ from episode.errors import EpisodeDataError
 from episode.matchers.events.adapt import Adaptation
 from episode.matchers.events.code.between import TOO_MANY
 from episode.matchers.events.code.runs import ANY, BUDGET_SPENT, CONTIGUOUS, NEXT, RunsShape
-from episode.matchers.events.construct import BUFFER, BudgetSpent, Constructing, intermediate_matches
+from episode.matchers.events.compiled_loops import path_shape_of, run_automaton
+from episode.matchers.events.construct import BUFFER, BudgetSpent, ResultConstruction, intermediate_matches
 from episode.matchers.events.counting import collapsed_matches
 from episode.matchers.events.errors import budget_spent, explosion, fruitless
 from episode.matchers.events.imprecise import ImpreciseSearch, imprecise_horizon
-from episode.matchers.events.loops import run_automaton, taking_of
-from episode.matchers.events.output import EventOutput, FoundMatches, flattened
+from episode.matchers.events.output import EventOutput, FoundMatches, flatten
 from episode.matchers.events.prepare import EventArrays, event_needs, prepare_events
 from episode.matchers.events.records import FoundRecords, TooManyRecords
 from episode.matchers.events.rounds import Horizon, Round, Rounds, horizon_of
@@ -175,18 +175,18 @@ class EventSearch:
         run = TreeRun(self.plan, physical, arrays, self.horizon.decidable(reduced), self.most_records)
         if self.plan.construction is not None:
             intermediate = intermediate_matches(run, self.plan.construction)
-            return self._constructed(events, arrays, replace(round_, bits=reduced.bits), run, intermediate)
+            return self._construct(events, arrays, replace(round_, bits=reduced.bits), run, intermediate)
         found = run.matches()
         self.adaptation.note(run.counted, len(found.rows), run.events)
         self.rounds.fit(round_, max((one.records for one in run.counted), default=0))
-        return [FoundMatches(len(found.rows), partial(flattened, self.plan, found))]
+        return [FoundMatches(len(found.rows), partial(flatten, self.plan, found))]
 
-    def _constructed(
+    def _construct(
         self, events: EventBatch, arrays: EventArrays, round_: Round, run: TreeRun, intermediate: Iterator[FoundRecords]
     ) -> Iterator[FoundMatches]:
         """The matches of intermediate ones, in parts that fit into a buffer."""
         self.rounds.fit(round_, max((one.records for one in run.counted), default=0))
-        constructing = Constructing(self.plan, arrays, round_, self.horizon.window, self.step_budget, self.buffer)
+        constructing = ResultConstruction(self.plan, arrays, round_, self.horizon.window, self.step_budget, self.buffer)
         records, matches = 0, 0
         try:
             for part in intermediate:
@@ -201,7 +201,7 @@ class EventSearch:
     def _by_automaton(self, events: EventBatch, arrays: EventArrays, round_: Round, reduced: Round) -> FoundMatches:
         plan, horizon = self.plan, self.horizon
         assert plan.automaton is not None
-        shape = RunsShape(taking_of(plan, plan.automaton, arrays), STRATEGIES[plan.strategy], horizon.waits)
+        shape = RunsShape(path_shape_of(plan, plan.automaton, arrays), STRATEGIES[plan.strategy], horizon.waits)
         most_events = self.most_records * EVENTS_PER_RECORD
         starts = reduced.bits != 0
         first = _first_bits(plan)
@@ -218,7 +218,7 @@ class EventSearch:
         matches = len(found.offsets) - 1
         self.adaptation.note([], matches, {})
         self.rounds.fit(round_, matches)
-        return FoundMatches(matches, lambda: (found.offsets, found.rows, found.variables))
+        return FoundMatches.of_lists(found.offsets, found.rows, found.variables)
 
 
 def _first_bits(plan: EventPlan) -> np.uint64:
@@ -228,7 +228,7 @@ def _first_bits(plan: EventPlan) -> np.uint64:
     return np.uint64(sum(1 << plan.variables.index(name) for name in names))
 
 
-LOOKED_THROUGH = 1 << 16
+PRECHECKED_EVENTS = 1 << 16
 """Up to this number of events, the search first checks whether every place of a match has one."""
 
 
@@ -264,13 +264,13 @@ class EventPatternMatcher(HoldingMatcher["EventPatternSpec", EventState, EventOu
     def matches_in(self, events: EventBatch, until: int) -> Iterator[tuple[EventBatch, FoundMatches]]:
         """The matches of a feed as lists of events, round by round, each with the batch of its rows."""
         until = min(until, self.last)
-        together = self.state.joined(events, until, until == self.last)
+        together = self.state.join(events, until, until == self.last)
         if len(together):
             start = self.state.starts(together)
             bits = None if together.known is None else together.known.bits
             arrays = None
             if bits is None or (until > self.state.done and self._may_match(together, start, bits)):
-                arrays = self._prepared(together)
+                arrays = self._prepare(together)
                 bits = arrays.bits
             self.adaptation.arrive(bits, is_after(together.time, self.state.done))
             if arrays is not None:
@@ -286,11 +286,11 @@ class EventPatternMatcher(HoldingMatcher["EventPatternSpec", EventState, EventOu
 
     def _may_match(self, events: EventBatch, start: np.ndarray, bits: np.ndarray) -> bool:
         """Could these events have a match?"""
-        if len(events) > LOOKED_THROUGH or self.plan.times.imprecise is not None:
+        if len(events) > PRECHECKED_EVENTS or self.plan.times.imprecise is not None:
             return True
         return self.horizon.has_match(events, start, bits & self._every)
 
-    def _prepared(self, events: EventBatch) -> EventArrays:
+    def _prepare(self, events: EventBatch) -> EventArrays:
         needs = self.needs if events.known is None else self._needs_of_known
         return prepare_events(self.plan, needs, events.table, events.key, events.known)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -33,6 +33,17 @@ class FoundMatches:
     make: Callable[[], tuple[np.ndarray, np.ndarray, np.ndarray]]
     final: pa.Array | None = None
     confidence: np.ndarray | None = None
+
+    @staticmethod
+    def of_lists(
+        offsets: np.ndarray,
+        rows: np.ndarray,
+        variables: np.ndarray,
+        final: pa.Array | None = None,
+        confidence: np.ndarray | None = None,
+    ) -> FoundMatches:
+        """Matches whose lists exist already."""
+        return FoundMatches(len(offsets) - 1, lambda: (offsets, rows, variables), final, confidence)
 
     def __len__(self) -> int:
         return self.count
@@ -65,18 +76,11 @@ class FoundMatches:
             lists = offsets[at : end + 1] - low, rows[low:high], variables[low:high]
             final = None if self.final is None else self.final.slice(at, end - at)
             confidence = None if self.confidence is None else self.confidence[at:end]
-            yield FoundMatches(end - at, partial(given_lists, *lists), final, confidence)
+            yield FoundMatches.of_lists(*lists, final, confidence)
             at = end
 
 
-def given_lists(
-    offsets: np.ndarray, rows: np.ndarray, variables: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return lists that exist already."""
-    return offsets, rows, variables
-
-
-def flattened(plan: EventPlan, found: FoundRecords) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def flatten(plan: EventPlan, found: FoundRecords) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Single events and groups of each match, one after the other: (offsets, rows, variables)."""
     number = {name: index for index, name in enumerate(plan.variables)}
     count = len(found.rows)

@@ -129,7 +129,7 @@ def _prefix(plan: EventPlan, names: Sequence[str]) -> EventPrefix:
     tests = [
         JoinTest(renamed, frozenset(number[name] for name in test.variables), "")
         for test in plan.tests
-        if test.variables <= number.keys() and (renamed := _renamed(test.expression, number)) is not None
+        if test.variables <= number.keys() and (renamed := _rename_variables(test.expression, number)) is not None
     ]
     own = replace(
         plan,
@@ -147,7 +147,7 @@ def _prefix(plan: EventPlan, names: Sequence[str]) -> EventPrefix:
     return EventPrefix(own, tuple(plan.variables.index(name) for name in names))
 
 
-def _renamed(expression: Expression, number: dict[str, str]) -> Expression | None:
+def _rename_variables(expression: Expression, number: dict[str, str]) -> Expression | None:
     """A condition with other names of variables; None if it reads more than values of their events."""
     if isinstance(expression, Constant):
         return expression
@@ -155,6 +155,6 @@ def _renamed(expression: Expression, number: dict[str, str]) -> Expression | Non
         labels = frozenset(number[name] for name in expression.at.labels)
         return replace(expression, at=replace(expression.at, labels=labels))
     if isinstance(expression, Apply):
-        operands = [_renamed(operand, number) for operand in expression.operands]
+        operands = [_rename_variables(operand, number) for operand in expression.operands]
         return None if None in operands else replace(expression, operands=tuple(operands))  # type: ignore[arg-type]
     return None

@@ -15,7 +15,7 @@ from episode.matchers.code.rows import compute_lane, set_bits
 from episode.matchers.encoding import Lanes, encode, is_float_lane
 from episode.matchers.events.code.bound_terms import BEFORE, FIRST, LAST, OWN, TermShape
 from episode.matchers.events.code.bounds import MOST_MARKS, BoundShape, BoundsShape, SideShape
-from episode.matchers.events.code.checks import Taking
+from episode.matchers.events.code.checks import PathShape
 from episode.matchers.events.code.conditions import NO_COLUMNS, ConditionColumns, RecordTests, comparison_of
 from episode.matchers.events.gaps import optional_variables
 from episode.matchers.prepare import Known, Needs, function_code, loads_in, running_argument
@@ -35,7 +35,7 @@ KNOWN = frozenset({oc.SUM, oc.COUNT, oc.MIN, oc.MAX, oc.AVG, oc.AVG_WHOLE})
 
 
 def bounds_shape(
-    plan: EventPlan, construction: Construction, arrays: EventArrays, taking: Taking
+    plan: EventPlan, construction: Construction, arrays: EventArrays, path_shape: PathShape
 ) -> tuple[BoundsShape, np.ndarray]:
     """The bounds, without those on values of two words, of which nothing is known; factors of their parts."""
     bit = {name: number for number, name in enumerate(plan.variables)}
@@ -68,7 +68,7 @@ def bounds_shape(
     )
     places = tuple(tuple((bit[name], needed) for name, needed in one) for one in construction.places)
     shape = BoundsShape(
-        tuple(_term(term, bit, arrays, taking) for term in terms),
+        tuple(_term(term, bit, arrays, path_shape) for term in terms),
         shapes,
         tuple(part.expression for part in construction.bounds.fixed),
         _by_check(construction, bounds),
@@ -96,11 +96,11 @@ def _by_check(construction: Construction, bounds: list[ClosureBound]) -> tuple[t
     return tuple(out)
 
 
-def _term(term: ClosureValue, bit: dict[str, int], arrays: EventArrays, taking: Taking) -> TermShape:
+def _term(term: ClosureValue, bit: dict[str, int], arrays: EventArrays, path_shape: PathShape) -> TermShape:
     of = term.of
     if isinstance(of, Running):
         row, check, is_float = arrays.argument(of)
-        number = taking.runnings.index(of) if of.reach == "all" else -1
+        number = path_shape.runnings.index(of) if of.reach == "all" else -1
         reach = "" if of.reach == "all" else of.reach
         return TermShape(function_code(of), bit[term.variable], (bool(is_float), row, check), number, reach)
     if isinstance(of.at, Navigated):

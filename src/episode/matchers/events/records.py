@@ -43,7 +43,7 @@ class Buffer:
 
 
 @dataclass(frozen=True)
-class Counted:
+class NodeWork:
     """Work of a node in a round, for explain. variables: of its records, if it is a join; hashed: were pairs looked up
     by their equality?"""
 
@@ -64,7 +64,7 @@ class FoundRecords:
     start: np.ndarray
     end: np.ndarray
     rows: np.ndarray
-    groups: dict[str, Pair] = field(default_factory=dict)
+    groups: dict[str, RowLists] = field(default_factory=dict)
     _group: np.ndarray | None = None
 
     @property
@@ -91,12 +91,12 @@ class FoundRecords:
 # Lists of events, one for each match: the contents of groups while they are found.
 
 
-Pair = tuple[np.ndarray, np.ndarray]
+RowLists = tuple[np.ndarray, np.ndarray]
 """offsets int64[matches + 1], rows: match i has rows[offsets[i]:offsets[i + 1]]."""
 
 
 @dataclass(frozen=True)
-class Lists:
+class EventLists:
     """The events of a group per match. kinds: the number of each event's variable in the group; None if it has one."""
 
     offsets: np.ndarray
@@ -107,21 +107,21 @@ class Lists:
     def lengths(self) -> np.ndarray:
         return np.diff(self.offsets)
 
-    def only(self, applies: np.ndarray) -> Lists:
+    def only(self, applies: np.ndarray) -> EventLists:
         """Empty lists for the other matches."""
         if applies.all():
             return self
         keep = np.repeat(applies, self.lengths)
         lengths = np.where(applies, self.lengths, 0)
-        return Lists(offsets_of(lengths), self.rows[keep], None if self.kinds is None else self.kinds[keep])
+        return EventLists(offsets_of(lengths), self.rows[keep], None if self.kinds is None else self.kinds[keep])
 
-    def parts(self, low: np.ndarray, high: np.ndarray) -> Lists:
+    def parts(self, low: np.ndarray, high: np.ndarray) -> EventLists:
         """Lists of rows low[i]:high[i] for match i."""
         lengths = high - low
         at = np.repeat(low - (np.cumsum(lengths) - lengths), lengths) + np.arange(lengths.sum())
-        return Lists(offsets_of(lengths), self.rows[at], None if self.kinds is None else self.kinds[at])
+        return EventLists(offsets_of(lengths), self.rows[at], None if self.kinds is None else self.kinds[at])
 
-    def by_variable(self, group: Group) -> dict[str, Pair]:
+    def by_variable(self, group: Group) -> dict[str, RowLists]:
         """The list of each variable of the group."""
         if self.kinds is None:
             return {group.variable: (self.offsets, self.rows)}
@@ -138,17 +138,17 @@ def offsets_of(lengths: np.ndarray) -> np.ndarray:
     return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
 
 
-def select_lists(lists: Pair, which: np.ndarray) -> Pair:
+def select_lists(lists: RowLists, which: np.ndarray) -> RowLists:
     """The lists of some matches, perhaps several times."""
     offsets, rows = lists
-    some = Lists(offsets, rows).parts(offsets[:-1][which], offsets[1:][which])
+    some = EventLists(offsets, rows).parts(offsets[:-1][which], offsets[1:][which])
     return some.offsets, some.rows
 
 
-def merged(lists: list[Pair]) -> Lists:
+def merge_lists(lists: list[RowLists]) -> EventLists:
     """Merge lists of several variables in the order of rows: each event for the first variable that has it."""
     if len(lists) == 1:
-        return Lists(*lists[0])
+        return EventLists(*lists[0])
     count = len(lists[0][0]) - 1
     match = np.concatenate([np.repeat(np.arange(count), np.diff(offsets)) for offsets, _ in lists])
     rows = np.concatenate([rows for _, rows in lists])
@@ -157,4 +157,4 @@ def merged(lists: list[Pair]) -> Lists:
     match, rows, kinds = match[order], rows[order], kinds[order]
     first = np.ones(len(rows), np.bool_)
     first[1:] = (match[1:] != match[:-1]) | (rows[1:] != rows[:-1])
-    return Lists(offsets_of(np.bincount(match[first], minlength=count)), rows[first], kinds[first])
+    return EventLists(offsets_of(np.bincount(match[first], minlength=count)), rows[first], kinds[first])

@@ -77,19 +77,19 @@ class Horizon:
         """Variables whose events are not held for a whole window, because later matches do not have them."""
         return self.last | self.barred | self.bars
 
-    def needed(self, events: EventBatch, start: np.ndarray, bits: np.ndarray, until: int) -> np.ndarray:
+    def bits_needed(self, events: EventBatch, start: np.ndarray, bits: np.ndarray, until: int) -> np.ndarray:
         """The bits of events of whole partitions, without those that no match decided after `until` has."""
         if not self.any_match or len(self.chain) < 2:
             return bits
         if self.last and until > NEVER:
             bits = np.where(events.time <= until, bits & ~self.last, bits)
-            bits = self._unbarred(events, bits, until) if self.bars else bits
+            bits = self._drop_barred(events, bits, until) if self.bars else bits
         bits = self._viable(events, start, bits, self.chain)
         if self.between and (bits & self.between).any():
             bits = self._viable(events, start, bits, np.array([self.chain[0], self.between], np.uint64))
         return bits
 
-    def _unbarred(self, events: EventBatch, bits: np.ndarray, until: int) -> np.ndarray:
+    def _drop_barred(self, events: EventBatch, bits: np.ndarray, until: int) -> np.ndarray:
         """The bits without those of events after which a forbidden one came: the last event of a match is still to
         come, so the forbidden one has no further effect."""
         bar = (bits & self.bars != 0) & (events.time <= until)
@@ -187,11 +187,11 @@ def horizon_of(plan: EventPlan) -> Horizon:
     if plan.times.start is not None or len(plan.tree.places) < 2:
         return horizon
     in_gaps = tuple(name for gap in plan.tree.gaps[1:] for item in gap for name in variables_of(item))
-    barred, bars = _barred(plan, plan.tree)
+    barred, bars = _find_bars(plan, plan.tree)
     return replace(horizon, between=mask(in_gaps), barred=mask(barred), bars=mask(bars))
 
 
-def _barred(plan: EventPlan, tree: InSequence) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _find_bars(plan: EventPlan, tree: InSequence) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The variable before a negation before the last event, and those of single events that are forbidden there
     whatever the others are; empty if the pattern is different."""
     before, end, gap = tree.places[-2], tree.places[-1], tree.gaps[-2]
@@ -266,7 +266,7 @@ class Rounds:
             ]
         low, high = int(round_.from_[0]), int(round_.from_[1])
         time = round_.end[low:high]
-        decided, ours = self._decided(round_)
+        decided, ours = self._decision_times(round_)
         cuts = np.unique(decided[ours & (decided > NEVER)])
         if len(cuts) < 2:
             return []
@@ -278,9 +278,9 @@ class Rounds:
 
     def first_decided(self, round_: Round) -> int:
         """A row of a round that cannot be cut: the first that matches are decided with."""
-        return int(round_.from_[0]) + int(np.argmax(self._decided(round_)[1]))
+        return int(round_.from_[0]) + int(np.argmax(self._decision_times(round_)[1]))
 
-    def _decided(self, round_: Round) -> tuple[np.ndarray, np.ndarray]:
+    def _decision_times(self, round_: Round) -> tuple[np.ndarray, np.ndarray]:
         """When matches with each event of one partition are decided, and whether that is in this round."""
         if self.horizon.waits:
             decided = window_ends(round_.start[round_.rows], self.horizon.window)

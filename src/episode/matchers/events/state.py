@@ -115,7 +115,7 @@ class EventState(HeldEvents):
         starts = None if self.order.start is None else start_image(events.table, self.order)
         return events.time if starts is None else starts.values
 
-    def joined(self, events: EventBatch, until: int, last: bool) -> EventBatch:
+    def join(self, events: EventBatch, until: int, last: bool) -> EventBatch:
         """The events of the keys for which something may be decided now; `hold` must follow, or, without events,
         `expire`. last: nothing is decided after `until`."""
         held = self.held.rows
@@ -131,7 +131,7 @@ class EventState(HeldEvents):
         if until == END_OF_TIME:
             self.held.forget()
             return
-        keep, bits = self._needed(events, start, bits, until)
+        keep, bits = self._find_needed(events, start, bits, until)
         rows = self._within_limit(events, np.flatnonzero(keep))
         if self._is_apart:
             self.held.keep_active(rows, bits, self._others(until))
@@ -144,16 +144,16 @@ class EventState(HeldEvents):
         if not self._is_apart or held is None or self._in_time(held, until).all():
             return
         assert held.known is not None
-        keep, bits = self._needed(held, self.starts(held), held.known.bits, until)
+        keep, bits = self._find_needed(held, self.starts(held), held.known.bits, until)
         self.held.keep(held, np.flatnonzero(keep), bits)
 
-    def _needed(
+    def _find_needed(
         self, events: EventBatch, start: np.ndarray, bits: np.ndarray, until: int
     ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
         """bool: may a later match have an event? And the variables that it may be there."""
         keep = self._in_time(events, until)
         if self.plan.strategy in (Strategy.ANY, Strategy.NEXT):
-            bits = self.horizon.needed(events, start, bits, until)
+            bits = self.horizon.bits_needed(events, start, bits, until)
             keep &= bits != 0
         return keep, bits
 
@@ -172,4 +172,4 @@ class EventState(HeldEvents):
             return others
         assert held.known is not None
         rows = ChosenBatch(lambda: held.table, others, held.key[others], held.time[others], None)
-        return others[self._needed(rows, self.starts(rows), held.known.bits[others], until)[0]]
+        return others[self._find_needed(rows, self.starts(rows), held.known.bits[others], until)[0]]

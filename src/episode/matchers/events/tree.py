@@ -6,10 +6,10 @@ import numpy as np
 
 from episode.matchers.events.code.conditions import hashed_values
 from episode.matchers.events.code.joins import JoinShape
+from episode.matchers.events.compiled_loops import any_between, earliest_after, join_buffers, latest_before
 from episode.matchers.events.gaps import GapItem, add_groups, gap_items, has_leading_group
-from episode.matchers.events.loops import any_between, earliest_after, join_buffers, latest_before
 from episode.matchers.events.prepare import EventArrays
-from episode.matchers.events.records import NO_LIMIT, Buffer, Counted, FoundRecords, TooManyRecords
+from episode.matchers.events.records import NO_LIMIT, Buffer, FoundRecords, NodeWork, TooManyRecords
 from episode.matchers.events.rounds import Round
 from episode.matchers.times import EVER, NEVER, is_after, window_ends, window_starts
 from episode.plan.events.conditions import JoinTest
@@ -37,7 +37,7 @@ class TreeRun:
         self.waits = plan.waits
         self.pushed: set[str] = set()
         self._untimed = False
-        self.counted: list[Counted] = []
+        self.counted: list[NodeWork] = []
         self._everything = np.full(len(round_.done), NEVER, np.int64)
         self._leaves: dict[str, Buffer] = {}
 
@@ -51,7 +51,7 @@ class TreeRun:
         found = self.records()
         self.complete(found)
         if self.waits and self.leading_group:
-            found.select(np.flatnonzero(self._decided(found)))
+            found.select(np.flatnonzero(self._are_decided(found)))
         return found
 
     def records(self) -> FoundRecords:
@@ -66,7 +66,7 @@ class TreeRun:
         if self.plan.times.start is not None and not self._untimed:  # one event alone may last longer than the window
             found.select(np.flatnonzero(found.start >= window_starts(found.end, self.window)))
         if not (self.waits and self.leading_group) and not decided:
-            found.select(np.flatnonzero(self._decided(found)))
+            found.select(np.flatnonzero(self._are_decided(found)))
         return found
 
     def complete(self, found: FoundRecords) -> None:
@@ -82,7 +82,7 @@ class TreeRun:
         last = self.round.from_[1:] - 1
         return len(parts) > 1 and int(self.round.end[last].max()) <= self.round.until
 
-    def _decided(self, found: FoundRecords) -> np.ndarray:
+    def _are_decided(self, found: FoundRecords) -> np.ndarray:
         """Whether each match is decided in this round: with a negation or group after its last event, when its window
         has passed."""
         decided = window_ends(found.start, self.window) if self.waits else found.end
@@ -111,9 +111,9 @@ class TreeRun:
         tests = self.plan.tests if tests is None else tests
         if isinstance(node, InSequence):
             parts = [self._buffer(place, None, tests) for place in node.places]
-            return self._joined(self._shape(node), parts, node.gaps, tests, done)
+            return self._join_parts(self._shape(node), parts, node.gaps, tests, done)
         parts = [self._buffer(part, None, tests) for part in node.parts]
-        return self._joined(self._shape(node), parts, None, tests, done)
+        return self._join_parts(self._shape(node), parts, None, tests, done)
 
     def _shape(self, node: InSequence | Together) -> Shape:
         for other, shape in self.physical.shapes:
@@ -136,7 +136,7 @@ class TreeRun:
         from_ = np.searchsorted(group[order], np.arange(len(self.round.done) + 1))
         return Buffer(variables, from_.astype(np.int64), start[order], end[order], rows[order])
 
-    def _joined(
+    def _join_parts(
         self,
         shape: Shape,
         parts: list[Buffer],
@@ -146,9 +146,9 @@ class TreeRun:
     ) -> Buffer:
         if isinstance(shape, int):
             return parts[shape]
-        left = self._joined(shape[0], parts, gaps, tests, self._everything)
+        left = self._join_parts(shape[0], parts, gaps, tests, self._everything)
         # A sequence ends with its right part.
-        right = self._joined(shape[1], parts, gaps, tests, self._everything if gaps is None else done)
+        right = self._join_parts(shape[1], parts, gaps, tests, self._everything if gaps is None else done)
         mine = [
             test
             for test in tests
@@ -186,7 +186,7 @@ class TreeRun:
             raise TooManyRecords(self.limit)
         between = {"together": " & ", "hash": "; (hash) ", "range": "; "}[join.kind]
         name = f"[{', '.join(left.variables)}]{between}[{', '.join(right.variables)}]"
-        self.counted.append(Counted(name, tried, len(made), made.variables, join.kind == "hash"))
+        self.counted.append(NodeWork(name, tried, len(made), made.variables, join.kind == "hash"))
         return made
 
     def _bars(self, left: Buffer, right: Buffer, gap: Gap) -> dict[str, np.ndarray]:
@@ -209,11 +209,11 @@ class TreeRun:
             if outside <= set(right.variables):
                 compiled = self.arrays.pair_tests(tests, between.variables, right.variables)
                 bound = latest_before(compiled, self.arrays.lanes, between, right, nth, self.window)
-                _bound(bars, "r", len(right), isinstance(item, Absent), bound)
+                _tighten(bars, "r", len(right), isinstance(item, Absent), bound)
             elif outside <= set(left.variables):
                 compiled = self.arrays.pair_tests(tests, left.variables, between.variables)
                 bound = earliest_after(compiled, self.arrays.lanes, left, between, nth, self.window)
-                _bound(bars, "l", len(left), not isinstance(item, Absent), bound)
+                _tighten(bars, "l", len(left), not isinstance(item, Absent), bound)
             else:
                 continue
             if isinstance(item, Absent):
@@ -240,7 +240,7 @@ class TreeRun:
             buffer, tests = self._between(place.item)
             compiled = self.arrays.pair_tests(tests, found.variables, buffer.variables)
             negated = any_between(compiled, self.arrays.lanes, found, low, high, buffer)
-            self.counted.append(Counted(f"{place.item.name} on top", len(negated), int(np.count_nonzero(~negated))))
+            self.counted.append(NodeWork(f"{place.item.name} on top", len(negated), int(np.count_nonzero(~negated))))
             found.select(np.flatnonzero(~(negated & self.applies(place, found))))
 
     def applies(self, place: GapItem, found: FoundRecords) -> np.ndarray:
@@ -298,7 +298,7 @@ def _in_groups(items: Gap) -> list[str]:
     return [name for item in items if isinstance(item, Group) for name in item.variables]
 
 
-def _bound(bars: dict[str, np.ndarray], side: str, records: int, is_low: bool, bound: np.ndarray) -> None:
+def _tighten(bars: dict[str, np.ndarray], side: str, records: int, is_low: bool, bound: np.ndarray) -> None:
     """Tighten a bound on the times of the other side, by record of this one."""
     low = bars.setdefault(f"{side}_low", np.full(records, NEVER, np.int64))
     high = bars.setdefault(f"{side}_high", np.full(records, EVER, np.int64))

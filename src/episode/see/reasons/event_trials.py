@@ -22,7 +22,7 @@ from episode.lang.events.syntax import (
     event_atoms,
 )
 from episode.matchers.events.matcher import MOST_RECORDS, EventPatternMatcher
-from episode.matchers.events.output import FoundMatches, given_lists
+from episode.matchers.events.output import FoundMatches
 from episode.matchers.events.spec import EventPatternSpec
 from episode.matchers.projection import Projection
 from episode.matchers.protocol import END_OF_TIME, EventBatch
@@ -157,7 +157,7 @@ class EventTrials(Trials[EventQuery, EventPlan]):
             full, which = len(which) > room, which[:room]
         if result is not None and len(which):
             lists = _select_lists(offsets, rows, variables, which)
-            some = FoundMatches(len(which), lambda: given_lists(*lists))
+            some = FoundMatches.of_lists(*lists)
             matched = pa.concat_tables(matcher.output.tables(batch, some))
             holds = self._holds(result, matched)
             which = which[holds]

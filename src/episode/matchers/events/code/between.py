@@ -20,7 +20,7 @@ FINE, FULL, TOO_MANY = 0, 1, 2
 """Statuses of a loop: complete; out of room (it continues there if called again); over the limit."""
 
 
-class Kept:
+class KeptVariables:
     """Variables that an array keeps between two calls of a loop."""
 
     def __init__(self, s: Scope, names: str) -> None:
@@ -85,21 +85,21 @@ FOUND = 1
 
 
 @dataclass(frozen=True)
-class LookShape:
+class ScanShape:
     """The kind of a loop: `latest`, `earliest`, `any`, `all`, `following` or `single`, the emitters below."""
 
     kind: str
     tests: RecordTests
 
 
-def look_program(look: LookShape) -> tuple[Program, CodeConstants]:
-    program, constants = Program(look.kind), CodeConstants()
+def scan_program(scan: ScanShape) -> tuple[Program, CodeConstants]:
+    program, constants = Program(scan.kind), CodeConstants()
     s = Scope(program.function("run"), TYPES)
     emit: Callable[[Scope, PairTests], None] = {
         "latest": _latest_before, "earliest": _earliest_after, "any": _any_between, "all": _all_between,
         "following": _all_following, "single": _single,
-    }[look.kind]  # fmt: skip
-    emit(s, PairTests(s, look.tests, constants))
+    }[scan.kind]  # fmt: skip
+    emit(s, PairTests(s, scan.tests, constants))
     return program, constants
 
 
@@ -186,7 +186,7 @@ def _all_between(s: Scope, tests: PairTests) -> None:
     """out_rows: all records of `_each_between`, which are single events; those of left record i are
     out_from[i]:out_from[i + 1]."""
 
-    def list_each(at: Kept, left: Value) -> None:
+    def list_each(at: KeptVariables, left: Value) -> None:
         before = at.count.value
         _each_between(s, tests, left, lambda record, _: _put_event(s, at, before, record))
 
@@ -198,7 +198,7 @@ def _all_following(s: Scope, tests: PairTests) -> None:
     l_high, MOST of each; as `_all_between`. None if `first` is -1."""
     f, most = s.f, s.settings[MOST]
 
-    def list_each(at: Kept, left: Value) -> None:
+    def list_each(at: KeptVariables, left: Value) -> None:
         before = at.count.value
         row, group, low, high = s.first[left], s.group[left], s.l_low[left], s.l_high[left]
         begin = s.r_lo[group]
@@ -215,9 +215,9 @@ def _all_following(s: Scope, tests: PairTests) -> None:
     _list_events(s, s.first.length, list_each)
 
 
-def _list_events(s: Scope, records: Operand, list_each: Callable[[Kept, Value], None]) -> None:
+def _list_events(s: Scope, records: Operand, list_each: Callable[[KeptVariables, Value], None]) -> None:
     f, limit = s.f, s.settings[LIMIT]
-    at = Kept(s, "record count")
+    at = KeptVariables(s, "record count")
     with f.during(lambda: at.record < records):
         left = at.record.value
         list_each(at, left)
@@ -228,7 +228,7 @@ def _list_events(s: Scope, records: Operand, list_each: Callable[[Kept, Value], 
     at.leave(FINE)
 
 
-def _put_event(s: Scope, at: Kept, before: Value, record: Value) -> None:
+def _put_event(s: Scope, at: KeptVariables, before: Value, record: Value) -> None:
     """List an event; without room for it, the record at work is tried again."""
     with s.f.when(at.count.equals(s.out_rows.length)):
         at.count.set(before)
@@ -276,7 +276,7 @@ def splits_program(groups: int) -> Program:
     """
     s = entry_scope("splits", _TYPES)
     f = s.f
-    at = Kept(s, "match group count")
+    at = KeptVariables(s, "match group count")
     matches, limit = s.from_.length.divide(groups) - 1, s.settings[LIMIT]
     with f.during(lambda: at.match < matches):
         with f.when(at.group < 0):
@@ -299,7 +299,7 @@ def splits_program(groups: int) -> Program:
     return s.program
 
 
-def _put_way(s: Scope, at: Kept, groups: int) -> None:
+def _put_way(s: Scope, at: KeptVariables, groups: int) -> None:
     s.which[at.count] = at.match
     for group in range(groups):
         place = at.count * groups + group
@@ -307,7 +307,7 @@ def _put_way(s: Scope, at: Kept, groups: int) -> None:
     at.count.set(at.count + 1)
 
 
-def _begin_group(s: Scope, at: Kept, matches: Value) -> None:
+def _begin_group(s: Scope, at: KeptVariables, matches: Value) -> None:
     """Set the first event that a group may have; no option is tried yet."""
     f, group = s.f, at.group.value
     place = group * (matches + 1) + at.match
@@ -322,7 +322,7 @@ def _first_after(s: Scope, first: Value, stop: Value, moment: Value) -> None:
     s.f.give(search_place(s.f, first, stop, lambda at: s.end[s.rows[at]] <= moment))
 
 
-def _try_next(s: Scope, at: Kept, groups: int, matches: Value) -> None:
+def _try_next(s: Scope, at: KeptVariables, groups: int, matches: Value) -> None:
     """Try the next option of a group, then the group after it; without one, return to the group before it."""
     f, group = s.f, at.group.value
     stop, low = s.from_[group * (matches + 1) + at.match + 1], s.first[group]

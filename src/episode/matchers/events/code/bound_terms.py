@@ -91,7 +91,7 @@ class BoundMoment:
 
 def term_interval(s: Scope, terms: tuple[TermShape, ...], number: int, moment: BoundMoment) -> ValueInterval:
     """The interval of a term, without slack."""
-    emit = {"walking": _reached, "containing": _containing, "preceding": _preceding}[moment.kind]
+    emit = {"walking": _walking, "containing": _containing, "preceding": _preceding}[moment.kind]
     return emit(s, terms[number], number, moment)
 
 
@@ -194,7 +194,7 @@ def note_preceding(
 # ---- intervals -------------------------------------------------------------------------------------------------
 
 
-def _reached(s: Scope, term: TermShape, number: int, moment: BoundMoment) -> ValueInterval:
+def _walking(s: Scope, term: TermShape, number: int, moment: BoundMoment) -> ValueInterval:
     f = s.f
     j, left, more, depth = moment.j, moment.left, moment.more, moment.depth
     assert j is not None

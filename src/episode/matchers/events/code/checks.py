@@ -26,7 +26,7 @@ REACHES_CURRENT, REACHES_BEFORE = "current", "before"
 
 
 @dataclass(frozen=True)
-class Taking:
+class PathShape:
     """The part of an automaton that is compiled in. variables: of the plan; the number of one is its bit.
 
     arguments: (is float, row in its lane, row of validity) of the argument of each running aggregate.
@@ -49,7 +49,7 @@ def runnings_of(automaton: AutomatonPlan) -> tuple[Running, ...]:
 class Checks:
     """Emits the checks of an automaton in a program. constants: their constants in it."""
 
-    def __init__(self, shape: Taking, constants: CodeConstants | None = None) -> None:
+    def __init__(self, shape: PathShape, constants: CodeConstants | None = None) -> None:
         self.shape, self.automaton = shape, shape.automaton
         self.constants = CodeConstants() if constants is None else constants
 

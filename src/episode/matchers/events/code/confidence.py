@@ -276,7 +276,7 @@ class ConfidenceCode:
                     otherwise()
                     with f.either(entangled) as apart:
                         if self.has_sets:
-                            value.set(value * self._entangled(s, first, stop, begin, end, time))
+                            value.set(value * self._weigh_entangled(s, first, stop, begin, end, time))
                         apart()
                         with f.during(lambda: (before < end) & (s.times[f.least(before, end - 1)] < time)):
                             total.set(total + s.mass[own + before - begin])
@@ -304,7 +304,7 @@ class ConfidenceCode:
         with s.f.loop(first, stop if self.has_sets else first) as member:
             yield s.path[member]
 
-    def _entangled(self, s: Scope, first: Value, stop: Value, begin: Value, end: Value, time: Value) -> Value:
+    def _weigh_entangled(self, s: Scope, first: Value, stop: Value, begin: Value, end: Value, time: Value) -> Value:
         """The probability of a frontier and a set before a time, time by time of the frontier."""
         f = s.f
         total = f.variable("sum", 0.0)

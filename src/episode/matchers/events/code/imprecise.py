@@ -19,7 +19,7 @@ from episode.matchers.code.expressions import CodeConstants
 from episode.matchers.code.searching import search_place, window_end, window_start
 from episode.matchers.events.code.arrays import BUDGET, LIMIT, TYPES, UNTIL, WINDOW
 from episode.matchers.events.code.between import FINE, FULL, scanning
-from episode.matchers.events.code.checks import Checks, Taking, has_bit, is_one_of
+from episode.matchers.events.code.checks import Checks, PathShape, has_bit, is_one_of
 from episode.matchers.events.code.confidence import CLOCK, FRONTIERS, ConfidenceCode
 from episode.matchers.events.code.runs import BUDGET_SPENT, put_match
 from episode.matchers.times import EVER, NEVER
@@ -57,7 +57,7 @@ place on, the next one of an event that a state can take. again[depth, 4]: place
 class ImpreciseShape:
     """The parts that are compiled in. sets: by variable, is it a closure that is a set? given: are probabilities?"""
 
-    taking: Taking
+    path_shape: PathShape
     sets: tuple[bool, ...]
     given: bool
     windowed: bool
@@ -72,7 +72,7 @@ def imprecise_program(shape: ImpreciseShape) -> tuple[Program, CodeConstants]:
         widest, new_lo = _survey(s, group)
         with f.loop(f.greatest(s.resume[ORIGIN], s.from_[group]), s.from_[group + 1]) as origin:
             bits = s.bits[s.order[origin]]
-            for number, root in enumerate(shape.taking.automaton.starts):
+            for number, root in enumerate(shape.path_shape.automaton.starts):
                 mine = (bits & s.state_mask[root]).differs(0) & (s.resume[ALTERNATIVE] <= number)
                 with f.when(mine):
                     with f.when(s.resume[DEPTHS].equals(0) & (s.resume[OPTION] < 0)):
@@ -116,9 +116,9 @@ class _Walk:
     """Emits the walk through the matches of one start event in one alternative."""
 
     def __init__(self, shape: ImpreciseShape) -> None:
-        self.shape, self.automaton = shape, shape.taking.automaton
+        self.shape, self.automaton = shape, shape.path_shape.automaton
         self.has_sets = any(shape.sets)
-        self.checks, self.confidence = Checks(shape.taking), ConfidenceCode(shape.given, self.has_sets)
+        self.checks, self.confidence = Checks(shape.path_shape), ConfidenceCode(shape.given, self.has_sets)
         self.sets = [number for number, is_set in enumerate(shape.sets) if is_set]
 
     def emit(self, s: Scope, group: Value, origin: Value, root: Value, widest: Value, new_lo: Value) -> None:

@@ -14,7 +14,7 @@ from functools import partial
 from episode.matchers.code.expressions import COMPARE, CodeConstants
 from episode.matchers.code.searching import first_at_least, search_place, window_end, window_start
 from episode.matchers.events.code.arrays import LIMIT, ROWS, TYPES, WINDOW
-from episode.matchers.events.code.between import FINE, FULL, TOO_MANY, Kept, advance, scanning
+from episode.matchers.events.code.between import FINE, FULL, TOO_MANY, KeptVariables, advance, scanning
 from episode.matchers.events.code.conditions import (
     LEFT,
     RIGHT,
@@ -73,7 +73,7 @@ def _range_join(s: Scope, join: JoinShape, constants: CodeConstants) -> None:
     f = s.f
     values = compared_values(join.tests)
     tests = PairTests(s, join.tests if values is None else join.tests.without(values.condition), constants)
-    at = Kept(s, KEPT["range"])
+    at = KeptVariables(s, KEPT["range"])
     limit, window = s.settings[LIMIT], s.settings[WINDOW]
     _gather(s, join.tests, values, (at.group + at.tried + at.count).equals(0))
     groups = s.done.length
@@ -102,7 +102,7 @@ def _range_join(s: Scope, join: JoinShape, constants: CodeConstants) -> None:
     at.leave(FINE)
 
 
-def _begin_group(s: Scope, at: Kept) -> None:
+def _begin_group(s: Scope, at: KeptVariables) -> None:
     begin = s.l_lo[at.group]
     at.right.set(s.r_lo[at.group])
     for place in (at.low, at.high, at.last):
@@ -110,12 +110,12 @@ def _begin_group(s: Scope, at: Kept) -> None:
     at.before.set(NEVER)
 
 
-def _end_group(s: Scope, at: Kept, group: Value) -> None:
+def _end_group(s: Scope, at: KeptVariables, group: Value) -> None:
     s.out_from[group + 1] = at.count
     at.group.set(group + 1)
 
 
-def _first_left(s: Scope, join: JoinShape, at: Kept, stop: Value, ends: Value, oldest: Value) -> Value:
+def _first_left(s: Scope, join: JoinShape, at: KeptVariables, stop: Value, ends: Value, oldest: Value) -> Value:
     """The first left record that does not end too early; moves `low` and `high` around those in the window."""
     f = s.f
     advance(f, at.low, stop, lambda left: s.l_end[left] < oldest)
@@ -128,7 +128,7 @@ def _first_left(s: Scope, join: JoinShape, at: Kept, stop: Value, ends: Value, o
     return first.value
 
 
-def _last_left(s: Scope, join: JoinShape, at: Kept, right: Value) -> None:
+def _last_left(s: Scope, join: JoinShape, at: KeptVariables, right: Value) -> None:
     """Move `last` behind the last left record that ends early enough.
 
     Right records with one end begin one after the other: most often it is near the last one.
@@ -146,7 +146,13 @@ def _last_left(s: Scope, join: JoinShape, at: Kept, right: Value) -> None:
 
 
 def _list_fitting(
-    s: Scope, join: JoinShape, values: GatheredValues | None, at: Kept, right: Value, first: Value, oldest: Value
+    s: Scope,
+    join: JoinShape,
+    values: GatheredValues | None,
+    at: KeptVariables,
+    right: Value,
+    first: Value,
+    oldest: Value,
 ) -> Value:
     """List left records from `first` to `last` by comparisons without branches; return their end."""
     f = s.f
@@ -166,7 +172,7 @@ def _list_fitting(
     return fit.value
 
 
-def _list_tested(s: Scope, tests: PairTests, at: Kept, right: Value, fit: Value) -> None:
+def _list_tested(s: Scope, tests: PairTests, at: KeptVariables, right: Value, fit: Value) -> None:
     """Keep the listed left records for which the tests hold, with the right record of each."""
     f = s.f
     begin = at.count.value
@@ -182,7 +188,7 @@ def _list_tested(s: Scope, tests: PairTests, at: Kept, right: Value, fit: Value)
         s.rights[place] = right.to(I32)
 
 
-def _make_room(s: Scope, at: Kept, number: Value) -> None:
+def _make_room(s: Scope, at: KeptVariables, number: Value) -> None:
     """Leave if `number` more pairs do not fit; they are tried again then."""
     with s.f.when(at.count + number > s.lefts.length):
         at.leave(FULL)
@@ -222,7 +228,7 @@ def _hash_join(s: Scope, join: JoinShape, constants: CodeConstants) -> None:
     values = hashed_values(join.tests)
     assert values is not None
     tests = PairTests(s, join.tests, constants)
-    at = Kept(s, KEPT["hash"])
+    at = KeptVariables(s, KEPT["hash"])
     limit, window, mask = s.settings[LIMIT], s.settings[WINDOW], s.heads.length - 1
     _gather(s, join.tests, values, (at.group + at.tried + at.count).equals(0))
     groups = s.done.length
@@ -262,7 +268,7 @@ def _enter(s: Scope, entered: Variable, stop: Value, ends: Value, mask: Value) -
 
 
 def _follow_chain(
-    s: Scope, join: JoinShape, tests: PairTests, at: Kept, right: Value, oldest: Value, mask: Value
+    s: Scope, join: JoinShape, tests: PairTests, at: KeptVariables, right: Value, oldest: Value, mask: Value
 ) -> None:  # fmt: skip
     f = s.f
     value, before, low = s.r_values[right], s.r_start[right], oldest
@@ -292,7 +298,7 @@ def _bucket(f: Function, value: Value, mask: Value) -> Value:
     return (mixed >> f.constant(20, U64)).to(I64) & mask
 
 
-def _put_pair(s: Scope, at: Kept, left: Value, right: Value) -> None:
+def _put_pair(s: Scope, at: KeptVariables, left: Value, right: Value) -> None:
     s.lefts[at.count] = left.to(I32)
     s.rights[at.count] = right.to(I32)
     at.count.set(at.count + 1)
@@ -304,7 +310,7 @@ def _put_pair(s: Scope, at: Kept, left: Value, right: Value) -> None:
 def _join_together(s: Scope, join: JoinShape, constants: CodeConstants) -> None:
     """List pairs of left and right records in any order, within the window."""
     f = s.f
-    at = Kept(s, KEPT["together"])
+    at = KeptVariables(s, KEPT["together"])
     limit, window = s.settings[LIMIT], s.settings[WINDOW]
     groups = s.done.length
     with f.during(lambda: at.group < groups):
@@ -325,7 +331,7 @@ def _join_together(s: Scope, join: JoinShape, constants: CodeConstants) -> None:
     at.leave(FINE)
 
 
-def _is_right_next(s: Scope, at: Kept, l_stop: Value, r_stop: Value) -> Value:
+def _is_right_next(s: Scope, at: KeptVariables, l_stop: Value, r_stop: Value) -> Value:
     """Does the next right record end before the next left one?"""
     f = s.f
     is_right = f.variable("is_right", at.left.equals(l_stop))
@@ -335,7 +341,7 @@ def _is_right_next(s: Scope, at: Kept, l_stop: Value, r_stop: Value) -> Value:
 
 
 def _pair_up(
-    s: Scope, join: JoinShape, constants: CodeConstants, at: Kept, side: str, done: Value, window: Value
+    s: Scope, join: JoinShape, constants: CodeConstants, at: KeptVariables, side: str, done: Value, window: Value
 ) -> None:
     """Pair the next record of a side with those of the other side that came before it."""
     f, other = s.f, LEFT if side == RIGHT else RIGHT

@@ -52,16 +52,16 @@ class Negations:
         """Is there a negated pattern of several events, which takes steps?"""
         return any(one.start is not None for one in self.automaton.negations)
 
-    def crossed(self, s: Scope, transition: Value, depth: Value) -> Value:
+    def is_crossed(self, s: Scope, transition: Value, depth: Value) -> Value:
         """Is something forbidden between the last event, which a transition has taken, and the one before it?
 
         Only negations that are tested now. The last event is not the first one.
         """
         if not any(now for one in self.automaton.transitions for _, now in one.crosses):
             return s.f.value(False)
-        return s.call("crossed", self._crossed, transition, depth, result=BOOL)
+        return s.call("crossed", self._emit_crossed, transition, depth, result=BOOL)
 
-    def _crossed(self, s: Scope, transition: Value, depth: Value) -> None:
+    def _emit_crossed(self, s: Scope, transition: Value, depth: Value) -> None:
         f = s.f
         row, before = s.path[depth], s.path[depth - 1]
         low, high = s.end[before] + 1, s.start[row] - 1
@@ -137,10 +137,10 @@ class Negations:
     def _has_event(
         self, s: Scope, number: int, low: Operand, high: Operand, first_row: Operand, stop_row: Operand, depth: Operand
     ) -> Value:  # fmt: skip
-        build = partial(self._negated, number)
+        build = partial(self._emit_event, number)
         return s.call(f"negated_{number}", build, low, high, first_row, stop_row, depth, result=BOOL)
 
-    def _negated(
+    def _emit_event(
         self, number: int, s: Scope, low: Value, high: Value, first_row: Value, stop_row: Value, depth: Value
     ) -> None:  # fmt: skip
         """Does an event of a negation exist, apart from those of the path?"""
@@ -180,7 +180,7 @@ class Negations:
                 with f.when(fits):
                     with f.when(self._accepts(s, number, state, depth.value)):
                         given = (state, low, high, first_row, stop_row, base, depth.value)
-                        found.set(~s.call(f"lifted_{number}", partial(self._lifted, number), *given, result=BOOL))
+                        found.set(~s.call(f"lifted_{number}", partial(self._emit_lifted, number), *given, result=BOOL))
                     row.set(row + 1)
                     option.set(0)
             with f.when(~fits):
@@ -250,7 +250,7 @@ class Negations:
                     pending.append(one.target)
         return reached
 
-    def _lifted(
+    def _emit_lifted(
         self, number: int, s: Scope, state: Value, low: Value, high: Value, first_row: Value, stop_row: Value,
         base: Value, depth: Value,
     ) -> None:  # fmt: skip

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from episode.matchers.code.expressions import CodeConstants
 from episode.matchers.code.searching import window_end
 from episode.matchers.events.code.arrays import BUDGET, LIMIT, TYPES, UNTIL, WINDOW
-from episode.matchers.events.code.between import FINE, FULL, TOO_MANY, Kept, scanning
-from episode.matchers.events.code.checks import Checks, Taking, is_one_of
+from episode.matchers.events.code.between import FINE, FULL, TOO_MANY, KeptVariables, scanning
+from episode.matchers.events.code.checks import Checks, PathShape, is_one_of
 from episode.matchers.events.code.negations import DROPPED, REFUSED, Negations
 from episode.matchers.times import NEVER
 from episode.native.builder import ArrayTypes, Program, Scope, entry_scope
@@ -42,7 +42,7 @@ class RunsShape:
     """The parts that are compiled in. waits: a match is decided when its window has passed, and not with its last
     event."""
 
-    taking: Taking
+    path_shape: PathShape
     strategy: int
     waits: bool
 
@@ -55,14 +55,14 @@ def runs_program(shape: RunsShape) -> tuple[Program, CodeConstants]:
     """
     s = entry_scope("runs", _TYPES)
     f, walk = s.f, _Walk(shape)
-    kept = Kept(s, "origin matches")
+    kept = KeptVariables(s, "origin matches")
     with f.loop(0, s.from_.length - 1) as group:
         stop = s.from_[group + 1]
         kept.origin.set(f.greatest(kept.origin, s.from_[group]))
         with f.during(lambda: kept.origin < stop):
             with f.when(s.starts[kept.origin].differs(0)):
                 found = f.variable("found", kept.matches)
-                for root in shape.taking.automaton.starts:
+                for root in shape.path_shape.automaton.starts:
                     with f.when((found >= 0) & (s.bits[kept.origin] & s.state_mask[root]).differs(0)):
                         found.set(s.call("walk", walk.emit, group, kept.origin, root, found))
                 for status in (FULL, TOO_MANY, BUDGET_SPENT):
@@ -78,8 +78,8 @@ class _Walk:
     """Emits the walk through the matches of one start event: returns their number, with those before, or -status."""
 
     def __init__(self, shape: RunsShape) -> None:
-        self.shape, self.automaton = shape, shape.taking.automaton
-        self.checks = Checks(shape.taking)
+        self.shape, self.automaton = shape, shape.path_shape.automaton
+        self.checks = Checks(shape.path_shape)
         self.negations = Negations(self.checks)
 
     def emit(self, s: Scope, group: Value, origin: Value, root: Value, before: Value) -> None:
@@ -164,7 +164,7 @@ class _Walk:
             fits.set(self.checks.fit(s, pushed, depth))
         if any(now for one in self.automaton.transitions for _, now in one.crosses):
             with f.when(fits & (depth > 0)):
-                fits.set(~self.negations.crossed(s, pushed, depth))
+                fits.set(~self.negations.is_crossed(s, pushed, depth))
                 if self.negations.are_searched:
                     self._spend(s)
         with f.when(~fits):

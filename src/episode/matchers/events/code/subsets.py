@@ -16,10 +16,10 @@ from functools import partial
 from episode.matchers.code.expressions import CodeConstants
 from episode.matchers.code.searching import window_end
 from episode.matchers.events.code.arrays import BUDGET, TYPES, WINDOW
-from episode.matchers.events.code.between import FINE, FULL, Kept, scanning
+from episode.matchers.events.code.between import FINE, FULL, KeptVariables, scanning
 from episode.matchers.events.code.bounds import TYPES as BOUND_TYPES
 from episode.matchers.events.code.bounds import BoundCode, BoundsShape
-from episode.matchers.events.code.checks import Checks, Taking
+from episode.matchers.events.code.checks import Checks, PathShape
 from episode.matchers.events.code.negations import NOT_THERE, Negations
 from episode.matchers.events.code.runs import BUDGET_SPENT, put_match
 from episode.matchers.times import NEVER
@@ -46,7 +46,7 @@ rows of its partition, around it. tops: by variable, the end of its candidates t
 class SubsetsShape:
     """The parts that are compiled in. lasting: do events begin before they end?"""
 
-    taking: Taking
+    path_shape: PathShape
     bounds: BoundsShape
     lasting: bool
 
@@ -62,8 +62,8 @@ def subsets_program(shape: SubsetsShape) -> tuple[Program, CodeConstants]:
 class _BoundedChecks(Checks):
     """Checks that are not tested if they are known to hold."""
 
-    def __init__(self, taking: Taking) -> None:
-        super().__init__(taking)
+    def __init__(self, path_shape: PathShape) -> None:
+        super().__init__(path_shape)
         self.bounds: BoundCode | None = None
         self.is_taking = False
 
@@ -91,12 +91,12 @@ class _Walk:
     """Emits the walk through the choices of intermediate matches."""
 
     def __init__(self, shape: SubsetsShape, s: Scope) -> None:
-        self.shape, self.automaton, self.s = shape, shape.taking.automaton, s
-        self.checks = _BoundedChecks(shape.taking)
+        self.shape, self.automaton, self.s = shape, shape.path_shape.automaton, s
+        self.checks = _BoundedChecks(shape.path_shape)
         self.bounds = self.checks.bounds = BoundCode(shape.bounds, self.checks)
         self.negations = Negations(self.checks)
-        self.variables = len(shape.taking.variables)
-        self.kept = Kept(s, "match alternative depth steps found")
+        self.variables = len(shape.path_shape.variables)
+        self.kept = KeptVariables(s, "match alternative depth steps found")
 
     def emit(self) -> None:
         s, f, kept = self.s, self.s.f, self.kept
@@ -262,7 +262,7 @@ class _Walk:
         fits = f.variable("fits", self.checks.fit(s, transition, depth))
         if any(now for one in self.automaton.transitions for _, now in one.crosses):
             with f.when(fits & (depth > 0)):
-                fits.set(~self.negations.crossed(s, transition, depth))
+                fits.set(~self.negations.is_crossed(s, transition, depth))
         with f.either(fits) as otherwise:
             with f.when(self.checks.is_accepting(s, target)):
                 self._accept(depth, target)

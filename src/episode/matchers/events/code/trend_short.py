@@ -51,20 +51,20 @@ def short_partitions(events: Mapping[str, np.ndarray], window: int, few: int) ->
 
 def add_short(shape: TrendShape, events: Mapping[str, np.ndarray], total: TrendValues) -> None:
     """Add up in `total` the matches of partitions begins[g]:ends[g], whose rows are in order of time."""
-    compiled_for(program_of, shape).run(arrays_of(shape, events, total))
+    compiled_for(short_program, shape).run(arrays_of(shape, events, total))
 
 
 def arrays_of(shape: TrendShape, events: Mapping[str, np.ndarray], total: TrendValues) -> dict[str, np.ndarray]:
     """The arrays of the code: a cell for each place, and for each event in each place."""
     longest = int((events["ends"] - events["begins"]).max())
     room = len(shape.bits) * (longest + 1) + 1
-    cells = Cells("short", shape.lanes).given(zeros(room, *shape.lanes.counts))
+    cells = Cells("short", shape.lanes).arrays(zeros(room, *shape.lanes.counts))
     pairs = {name: np.zeros(room, np.int64) for name in PAIRS}
     settings = np.array([len(events["time"])], np.int64)
-    return {**events, **cells, **pairs, **Cells("total", shape.lanes).given(total), "settings": settings}
+    return {**events, **cells, **pairs, **Cells("total", shape.lanes).arrays(total), "settings": settings}
 
 
-def program_of(shape: TrendShape) -> Program:
+def short_program(shape: TrendShape) -> Program:
     program = Program("short_trends")
     cells, total = Cells("short", shape.lanes), Cells("total", shape.lanes)
     s = Scope(program.function("run"), {**EVENTS, **WEIGHTS, **PAIRS, **cells.types, **total.types})
@@ -172,7 +172,7 @@ class _Sum:
 
     def take(self, event: Value) -> None:
         """Continue all matches so far with the event."""
-        for kind, lanes in enumerate(self.shape.lanes.added(self.place)):
+        for kind, lanes in enumerate(self.shape.lanes.added_at(self.place)):
             for lane in lanes:
                 self._add(kind, lane, added_by(self.s, kind, lane, event, lambda kind: self.get(kind, 0)))
 

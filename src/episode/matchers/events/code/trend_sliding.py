@@ -22,7 +22,7 @@ from episode.matchers.events.code.trend_values import (
     EVENTS,
     WEIGHTS,
     Cells,
-    One,
+    MatchBeginning,
     TrendShape,
     TrendValues,
     add_product,
@@ -47,7 +47,7 @@ def slide(shape: TrendShape, events: Mapping[str, np.ndarray], window: int, tota
     slot int64[n]: the place in `total` of the matches that end with a row; negative: none. A match lasts at most
     `window`.
     """
-    compiled_for(program_of, shape, window < EVER).run(arrays_of(shape, events, window, total))
+    compiled_for(sliding_program, shape, window < EVER).run(arrays_of(shape, events, window, total))
 
 
 def arrays_of(
@@ -60,7 +60,7 @@ def arrays_of(
         most = compiled_for(most_in_window_program).run(arrays)
     layout = _Layout(shape)
     own = zeros(layout.front + (most + 1) * layout.count, *shape.lanes.counts)
-    arrays |= layout.own.given(own) | layout.total.given(total)
+    arrays |= layout.own.arrays(own) | layout.total.arrays(total)
     return {**arrays, "row_of": np.empty(2 * most + 2, np.int64)}
 
 
@@ -71,7 +71,7 @@ class _Layout:
     def __init__(self, shape: TrendShape) -> None:
         self.shape = shape
         self.own, self.total = (Cells(name, shape.lanes) for name in ("own", "total"))
-        self.one = One("one", shape.lanes)
+        self.one = MatchBeginning("one", shape.lanes)
         self.count = len(shape.bits)
         size = (self.count + 1) ** 2
         self.back, self.suffix, self.reached = 0, size, 2 * size
@@ -86,7 +86,7 @@ class _Layout:
         return {**EVENTS, **WEIGHTS, **self.own.types, **self.total.types, "row_of": (I64, True)}
 
 
-def program_of(shape: TrendShape, windowed: bool) -> Program:
+def sliding_program(shape: TrendShape, windowed: bool) -> Program:
     program = Program("trends")
     m = _Layout(shape)
     s = Scope(program.function("run"), m.types)

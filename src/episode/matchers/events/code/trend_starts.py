@@ -71,7 +71,7 @@ class StartCells(Cells):
 
 
 @dataclass(frozen=True)
-class Code:
+class StartsCode:
     """The parts that are compiled in. shared: all starts are in one lane. grouped: totals are also kept by the first
     event."""
 
@@ -132,7 +132,7 @@ def by_start(
     slot int64[n]: the total of the matches that end with a row; negative: none. group int64[n]: of first events. keys
     int64: of the totals so far, slot * groups + group. Returns the totals, and their keys.
     """
-    kind = Code(shape, starts.shared, starts.groups > 1)
+    kind = StartsCode(shape, starts.shared, starts.groups > 1)
     if kind.together:
         short = short_partitions(events, starts.window, starts.few)
         if short.any():
@@ -140,7 +140,7 @@ def by_start(
         events = {**events, **_some(events, ~short)}
     if len(events["begins"]) == 0:
         return total, keys
-    code, work = compiled_for(program_of, kind), TrendWork(kind, events, starts, total, keys)
+    code, work = compiled_for(starts_program, kind), TrendWork(kind, events, starts, total, keys)
     while True:
         status = code.run(work.arrays)
         if status == FINE:
@@ -157,7 +157,7 @@ class TrendWork:
     """The arrays that the code works on."""
 
     def __init__(
-        self, kind: Code, events: Mapping[str, np.ndarray], starts: Starts, total: TrendValues, keys: np.ndarray
+        self, kind: StartsCode, events: Mapping[str, np.ndarray], starts: Starts, total: TrendValues, keys: np.ndarray
     ) -> None:
         self.kind, self.width = kind, starts.width
         links = len(kind.shape.links)
@@ -168,7 +168,7 @@ class TrendWork:
             **events, "settings": np.array(settings, np.int64), "state": state, "bases": np.zeros(links, np.int64),
             "sizes": np.zeros(links, np.int64), "start_of": np.zeros(starts.width, np.int64),
             "scanned": np.zeros(len(kind.scanned), np.int64), "keys": keys.copy(),
-            "table": np.full(64 + 4 * len(keys), NO_KEY, np.int64), **kind.total.given(total),
+            "table": np.full(64 + 4 * len(keys), NO_KEY, np.int64), **kind.total.arrays(total),
         }  # fmt: skip
         for name in ("rank", "below", "above", "sorted", "scans"):
             self.arrays[name] = np.zeros(0, np.int64)
@@ -179,7 +179,7 @@ class TrendWork:
         self.arrays["pair_row"], self.arrays["pair_place"] = np.zeros(count, np.int64), np.zeros(count, np.int64)
 
     def _make_cells(self, count: int) -> None:
-        self.arrays |= self.kind.lanes.given(zeros(count * self.width, *self.kind.shape.lanes.counts))
+        self.arrays |= self.kind.lanes.arrays(zeros(count * self.width, *self.kind.shape.lanes.counts))
 
     def grow(self, status: int) -> None:
         """Make more room than the code needs now."""
@@ -204,7 +204,7 @@ class TrendWork:
         known = int(self.arrays["state"][KNOWN])
         lanes = self.kind.shape.lanes
         more = zeros(room, *lanes.counts)
-        for name, new in self.kind.total.given(more).items():
+        for name, new in self.kind.total.arrays(more).items():
             new[: len(self.arrays[name])] = self.arrays[name]
             self.arrays[name] = new
         keys = np.empty(room, np.int64)
@@ -224,7 +224,7 @@ class TrendWork:
 # ---- blocks ----------------------------------------------------------------------------------------------
 
 
-def program_of(kind: Code) -> Program:
+def starts_program(kind: StartsCode) -> Program:
     s = entry_scope("trends", kind.types)
     f, shape = s.f, kind.shape
     if kind.grouped:
@@ -244,7 +244,7 @@ def program_of(kind: Code) -> Program:
     return s.program
 
 
-def _take_block(kind: Code, s: Scope, start: Value, high: Value) -> None:
+def _take_block(kind: StartsCode, s: Scope, start: Value, high: Value) -> None:
     """Add up the matches of the next starts from a row on. Returns the array that is too small, if one is."""
     f = s.f
     next_start, count, last = _starts_of_block(kind, s, start, high)
@@ -272,7 +272,7 @@ def _take_block(kind: Code, s: Scope, start: Value, high: Value) -> None:
     f.give(FINE)
 
 
-def _starts_of_block(kind: Code, s: Scope, start: Value, high: Value) -> tuple[Value, Value, Value]:
+def _starts_of_block(kind: StartsCode, s: Scope, start: Value, high: Value) -> tuple[Value, Value, Value]:
     """The row after the last start, how many starts there are, and the last one."""
     f = s.f
     if kind.shared:
@@ -294,7 +294,7 @@ def _need(s: Scope, room: Value, needed: Value, status: int) -> None:
         s.f.give(status)
 
 
-def _need_pairs(kind: Code, s: Scope, begin: Value, end: Value, base: Operand) -> None:
+def _need_pairs(kind: StartsCode, s: Scope, begin: Value, end: Value, base: Operand) -> None:
     """Room for the values of events of one time, after the cells of places and links."""
     f = s.f
     most = s.call("most_at_once", _most_at_once, begin, end) * len(kind.shape.bits)
@@ -314,7 +314,7 @@ def _most_at_once(s: Scope, begin: Value, end: Value) -> None:
     f.give(most)
 
 
-def _prepare(kind: Code, s: Scope, start: Value, stop: Value, high: Value) -> None:
+def _prepare(kind: StartsCode, s: Scope, start: Value, stop: Value, high: Value) -> None:
     """Ranks and places of cells, for a block and about as many rows after it."""
     f, links = s.f, kind.shape.links
     end = f.least(high, stop + (stop - start))
@@ -340,7 +340,7 @@ def _prepare(kind: Code, s: Scope, start: Value, stop: Value, high: Value) -> No
 # ---- ranks -----------------------------------------------------------------------------------------------
 
 
-def _rank(kind: Code, number: int, s: Scope, begin: Value, end: Value) -> None:
+def _rank(kind: StartsCode, number: int, s: Scope, begin: Value, end: Value) -> None:
     """Rank the rows begin:end by the value that later events compare with; for each current row, the number of ranks
     below, and the first rank above. Negative: no event fits. Returns the number of ranks."""
     f, shape, link = s.f, kind.shape, kind.shape.links[number]
@@ -390,7 +390,7 @@ def _rank_current(s: Scope, operation: str, value: Value, count: Value, at: Valu
 
 
 @contextmanager
-def _each_lane(kind: Code, f: Function, begin: Operand, end: Operand) -> Iterator[Value]:
+def _each_lane(kind: StartsCode, f: Function, begin: Operand, end: Operand) -> Iterator[Value]:
     if kind.shared:
         yield f.value(0)
         return
@@ -398,12 +398,12 @@ def _each_lane(kind: Code, f: Function, begin: Operand, end: Operand) -> Iterato
         yield lane
 
 
-def _clear_cells(kind: Code, s: Scope, begin: Operand, end: Operand) -> None:
+def _clear_cells(kind: StartsCode, s: Scope, begin: Operand, end: Operand) -> None:
     """Clear cells: no matches."""
     s.call("clear", partial(_clear, kind), begin, end)
 
 
-def _clear(kind: Code, s: Scope, begin: Value, end: Value) -> None:
+def _clear(kind: StartsCode, s: Scope, begin: Value, end: Value) -> None:
     for which, count in enumerate(kind.shape.lanes.counts):
         if count:
             first, stop = (kind.lanes.place(s, cell, which, 0) for cell in (begin, end))
@@ -412,12 +412,12 @@ def _clear(kind: Code, s: Scope, begin: Value, end: Value) -> None:
     s.f.give(0)
 
 
-def _add_cells(kind: Code, s: Scope, at: Operand, other: Operand, begin: Value, end: Value) -> None:
+def _add_cells(kind: StartsCode, s: Scope, at: Operand, other: Operand, begin: Value, end: Value) -> None:
     """lanes[at] += lanes[other], of a range of lanes"""
     s.call("add", partial(_add, kind), at, other, begin, end)
 
 
-def _add(kind: Code, s: Scope, at: Value, other: Value, begin: Value, end: Value) -> None:
+def _add(kind: StartsCode, s: Scope, at: Value, other: Value, begin: Value, end: Value) -> None:
     f, cells = s.f, kind.lanes
     for which, count in enumerate(kind.shape.lanes.counts):
         if count:
@@ -432,11 +432,11 @@ def _unite_lane(cells: StartCells, s: Scope, kind: int, place: Value, more: Part
     cells.store(s, kind, place, unite(s.f, kind, cells.load(s, kind, place), more))
 
 
-def _take(kind: Code, place: int, s: Scope, at: Value, row: Value, begin: Value, end: Value) -> None:
+def _take(kind: StartsCode, place: int, s: Scope, at: Value, row: Value, begin: Value, end: Value) -> None:
     """lanes[at] *= the event of a row as that of a place"""
     f, cells = s.f, kind.lanes
     counts = [cells.place(s, at, which, 0) for which in (EXACT, REAL)]
-    for which, numbers in enumerate(kind.shape.lanes.added(place)):
+    for which, numbers in enumerate(kind.shape.lanes.added_at(place)):
         for number in numbers:
             own = cells.place(s, at, which, number)
             with _each_lane(kind, f, begin, end) as lane:
@@ -449,13 +449,13 @@ def _take(kind: Code, place: int, s: Scope, at: Value, row: Value, begin: Value,
     f.give(0)
 
 
-def _drop(kind: Code, s: Scope, at: Value, lane: Value) -> None:
+def _drop(kind: StartsCode, s: Scope, at: Value, lane: Value) -> None:
     """Clear a lane: no matches."""
     for which, number in kind.shape.lanes.all:
         kind.lanes.store(s, which, kind.lanes.place(s, at, which, number) + lane, NONE[which])
 
 
-def _add_total(kind: Code, s: Scope, at: Value, lane: Value, slot: Value) -> None:
+def _add_total(kind: StartsCode, s: Scope, at: Value, lane: Value, slot: Value) -> None:
     for which, number in kind.shape.lanes.all:
         place = kind.lanes.place(s, at, which, number) + lane
         kind.total.add(s, slot, which, number, kind.lanes.load(s, which, place))
@@ -464,7 +464,7 @@ def _add_total(kind: Code, s: Scope, at: Value, lane: Value, slot: Value) -> Non
 # ---- the pass --------------------------------------------------------------------------------------------
 
 
-def _sweep(kind: Code, s: Scope, start: Value, next_start: Value, stop: Value) -> None:
+def _sweep(kind: StartsCode, s: Scope, start: Value, next_start: Value, stop: Value) -> None:
     """Sweep the events of one block, in order of time. Lanes alive:begun are at work, those from begun to fresh begin
     now."""
     f = s.f
@@ -502,7 +502,15 @@ def _sweep(kind: Code, s: Scope, start: Value, next_start: Value, stop: Value) -
 
 
 def _fill(
-    kind: Code, s: Scope, place: int, at: Value, event: Value, starts: Value, alive: Value, begun: Value, fresh: Value
+    kind: StartsCode,
+    s: Scope,
+    place: int,
+    at: Value,
+    event: Value,
+    starts: Value,
+    alive: Value,
+    begun: Value,
+    fresh: Value,
 ) -> None:
     """Set the value of an event in a place, at a cell; add matches that end with it to their totals."""
     f, shape = s.f, kind.shape
@@ -520,7 +528,7 @@ def _fill(
     if place in shape.starts:
         with f.when(starts):
             s.call("begin_match", partial(_begin_match, kind), at, f.value(0) if kind.shared else fresh - 1)
-    added = shape.lanes.added(place)
+    added = shape.lanes.added_at(place)
     if any(added):
         name = "_".join("".join(f"{lane}." for lane in lanes) for lanes in added)
         s.call(f"take_{name}", partial(_take, kind, place), at, event, alive, fresh)
@@ -529,7 +537,7 @@ def _fill(
             s.call("end_matches", partial(_end_matches, kind), at, event, alive, fresh)
 
 
-def _begin_match(kind: Code, s: Scope, at: Value, lane: Value) -> None:
+def _begin_match(kind: StartsCode, s: Scope, at: Value, lane: Value) -> None:
     """Begin a match without events before this one."""
     for which in (EXACT, REAL):
         if kind.shape.lanes.counts[which]:
@@ -538,7 +546,7 @@ def _begin_match(kind: Code, s: Scope, at: Value, lane: Value) -> None:
     s.f.give(0)
 
 
-def _end_matches(kind: Code, s: Scope, at: Value, event: Value, alive: Value, fresh: Value) -> None:
+def _end_matches(kind: StartsCode, s: Scope, at: Value, event: Value, alive: Value, fresh: Value) -> None:
     f = s.f
     counts = kind.lanes.place(s, at, EXACT, 0)
     with _each_lane(kind, f, alive, fresh) as lane:
@@ -551,7 +559,7 @@ def _end_matches(kind: Code, s: Scope, at: Value, event: Value, alive: Value, fr
     f.give(0)
 
 
-def _store_pairs(kind: Code, s: Scope, pairs: Value, alive: Value, begun: Value) -> None:
+def _store_pairs(kind: StartsCode, s: Scope, pairs: Value, alive: Value, begun: Value) -> None:
     """Make the events of one time available to later ones."""
     f, links = s.f, kind.shape.links
     with f.loop(0, pairs) as pair:
@@ -569,7 +577,7 @@ def _store_pairs(kind: Code, s: Scope, pairs: Value, alive: Value, begun: Value)
 # ---- links with conditions -------------------------------------------------------------------------------
 
 
-def _add_before(kind: Code, number: int, s: Scope, at: Value, row: Value, begin: Value, end: Value) -> None:
+def _add_before(kind: StartsCode, number: int, s: Scope, at: Value, row: Value, begin: Value, end: Value) -> None:
     """lanes[at] += the events that may come before a row's, along a link with conditions"""
     f, link = s.f, kind.shape.links[number]
     base, size = s.bases[number], s.sizes[number]
@@ -597,7 +605,7 @@ def _add_before(kind: Code, number: int, s: Scope, at: Value, row: Value, begin:
     f.give(0)
 
 
-def _store(kind: Code, number: int, s: Scope, at: Value, row: Value, begin: Value, end: Value) -> None:
+def _store(kind: StartsCode, number: int, s: Scope, at: Value, row: Value, begin: Value, end: Value) -> None:
     """Make the value of a row's event available along a link with conditions."""
     f, link = s.f, kind.shape.links[number]
     base, size = s.bases[number], s.sizes[number]

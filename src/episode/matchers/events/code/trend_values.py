@@ -78,7 +78,7 @@ class TrendLanes:
         """The kind and the number of each lane."""
         return [(kind, lane) for kind, count in enumerate(self.counts) for lane in range(count)]
 
-    def added(self, place: int) -> tuple[tuple[int, ...], ...]:
+    def added_at(self, place: int) -> tuple[tuple[int, ...], ...]:
         """The exact, real and least lanes that an event of a place adds to."""
         kinds = (self.exact, self.real, self.least)
         return tuple(tuple(at for at, places in enumerate(kind) if place in places) for kind in kinds)
@@ -158,12 +158,12 @@ def _times(s: Scope, kind: int, one: Parts, other: Parts) -> Parts:
 
 def _multiply(s: Scope, low: Value, high: Value, other_low: Value, other_high: Value) -> None:
     f = s.f
-    one, other = _joined(low, high), _joined(other_low, other_high)
+    one, other = _join_words(low, high), _join_words(other_low, other_high)
     most = f.constant(_MOST, U128)
     f.give(f.select(f.binary("mul_overflows", one, other), most, f.least(one * other, most)))
 
 
-def _joined(low: Value, high: Value) -> Value:
+def _join_words(low: Value, high: Value) -> Value:
     return high.to(U128) << 64 | low.to(U128)
 
 
@@ -202,7 +202,7 @@ class Cells:
     def types(self) -> ArrayTypes:
         return {f"{self.name}_{part}": (type_, True) for parts in PARTS for part, type_ in parts.items()}
 
-    def given(self, values: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
+    def arrays(self, values: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
         """The arrays by name."""
         return dict(zip(self.types, (lane.reshape(-1) for lane in values), strict=True))
 
@@ -231,7 +231,7 @@ class Cells:
         self.put(s, at, kind, lane, values)
 
 
-class One(Cells):
+class MatchBeginning(Cells):
     """The beginning of a match, without any event."""
 
     def get(self, s: Scope, at: Operand, kind: int, lane: int) -> Parts:
@@ -271,7 +271,7 @@ def add_taken(
     place: int, row: Value,
 ) -> None:  # fmt: skip
     """cells[at + i step] += others[other + i other_step] * the event of a row as that of a place, for i < count"""
-    added = cells.lanes.added(place)
+    added = cells.lanes.added_at(place)
     name = f"add_{others.name}_to_{cells.name}_with_{'_'.join(''.join(f'{at}.' for at in kind) for kind in added)}"
 
     def build(s: Scope, at: Value, other: Value, row: Value) -> None:

@@ -8,7 +8,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from episode.matchers.events import loops as splitting
+from episode.matchers.events import compiled_loops as splitting
 from tests.unit.native.runs import in_all_ways
 
 
@@ -60,7 +60,7 @@ def test_splits(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
             from_[group, matches] = len(rows)
         counts = np.where(random.random(groups) < 0.3, random.integers(1, 3, groups), 0)
         least = random.integers(0, 2, groups)
-        which, begins, stops = splitting.part_groups(
+        which, begins, stops = splitting.split_groups(
             from_, np.array(rows, np.int32), least, counts, end, 10**6
         )  # fmt: skip
         for match in range(matches):
@@ -72,4 +72,4 @@ def test_splits(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
             assert len(found) == len(set(found))
             assert set(found) == expected(mine, least.tolist(), counts.tolist())
         if len(which) > 1:
-            assert len(splitting.part_groups(from_, np.array(rows, np.int32), least, counts, end, 0)[0]) == 1
+            assert len(splitting.split_groups(from_, np.array(rows, np.int32), least, counts, end, 0)[0]) == 1

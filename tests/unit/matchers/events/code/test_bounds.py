@@ -19,7 +19,7 @@ from episode.matchers.events.code.arrays import LEVELS, ROWS, TYPES, settings_of
 from episode.matchers.events.code.bounds import NO_DOOM, BoundCode, bound_room
 from episode.matchers.events.code.checks import Checks
 from episode.matchers.events.code.negations import transition_arrays
-from episode.matchers.events.loops import lane_arrays, taking_of
+from episode.matchers.events.compiled_loops import lane_arrays, path_shape_of
 from episode.matchers.events.prepare import EventArrays, bounds_shape
 from episode.native.builder import Program, Scope
 from episode.native.ir import I64
@@ -95,15 +95,15 @@ def batch(draw: random.Random, text: str) -> tuple[EventArrays, list[Row]]:
 def run_bounds(way: str, arrays: EventArrays, rows: list[Row], walk: list[int]) -> dict[str, np.ndarray]:
     plan, construction = arrays.plan, arrays.plan.construction
     assert construction is not None
-    taking = taking_of(plan, construction.automaton, arrays)
-    shape, factors = bounds_shape(plan, construction, arrays, taking)
+    path_shape = path_shape_of(plan, construction.automaton, arrays)
+    shape, factors = bounds_shape(plan, construction, arrays, path_shape)
     assert len(shape.bounds) == 1
-    checks = Checks(taking)
+    checks = Checks(path_shape)
     program = WAYS[way](program_of(BoundCode(shape, checks), checks, plan.variables.index("b")))
     candidates = len(rows) - 2
     spans = {"a": (0, 1), "b": (1, 1 + candidates), "c": (1 + candidates, 2 + candidates)}
     low, tops = (np.array([spans[name][edge] for name in plan.variables], np.int64) for edge in (0, 1))
-    variables, room = len(plan.variables), len(rows) * max(1, len(taking.runnings))
+    variables, room = len(plan.variables), len(rows) * max(1, len(path_shape.runnings))
     given = {
         **lane_arrays(arrays.lanes), **checks.constants.arrays(arrays.lanes),
         **bound_room(shape, candidates, len(rows)), **transition_arrays(construction.automaton, plan.variables),

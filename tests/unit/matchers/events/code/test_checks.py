@@ -15,7 +15,7 @@ from episode.matchers.code.searching import window_end
 from episode.matchers.events.code.arrays import BUDGET, ROWS, TYPES, WINDOW, settings_of
 from episode.matchers.events.code.checks import Checks
 from episode.matchers.events.code.negations import Negations, transition_arrays
-from episode.matchers.events.loops import lane_arrays, taking_of
+from episode.matchers.events.compiled_loops import lane_arrays, path_shape_of
 from episode.matchers.events.prepare import EventArrays
 from episode.matchers.times import EVER
 from episode.native.builder import Program, Scope
@@ -33,7 +33,7 @@ WITHIN = 8
 
 def path_program(arrays: EventArrays, automaton: AutomatonPlan) -> tuple[Program, Checks]:
     """Gives 1 if the path given by w_rows and w_trans is a match."""
-    checks = Checks(taking_of(arrays.plan, automaton, arrays))
+    checks = Checks(path_shape_of(arrays.plan, automaton, arrays))
     negations = Negations(checks)
     types = {**TYPES, "w_rows": (I64, False), "w_trans": (I64, False)}
     program = Program("path")
@@ -44,7 +44,7 @@ def path_program(arrays: EventArrays, automaton: AutomatonPlan) -> tuple[Program
         checks.take(s, depth, row, transition, s.t_variable[transition])
         with f.when(~checks.fit(s, transition, depth)):
             f.give(0)
-        with f.when(depth > 0), f.when(negations.crossed(s, transition, depth)):
+        with f.when(depth > 0), f.when(negations.is_crossed(s, transition, depth)):
             f.give(0)
     last = s.w_rows.length - 1
     state = s.t_target[s.w_trans[last]]

@@ -14,8 +14,8 @@ from episode.matchers.code.expressions import LanePlaces
 from episode.matchers.code.rows import compute_lane
 from episode.matchers.encoding import Lanes
 from episode.matchers.events import adapt as census
-from episode.matchers.events import loops as joining
-from episode.matchers.events import loops as looking
+from episode.matchers.events import compiled_loops as joining
+from episode.matchers.events import compiled_loops as looking
 from episode.matchers.events.code.conditions import (
     ConditionColumns,
     RecordTests,

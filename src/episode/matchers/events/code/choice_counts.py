@@ -102,7 +102,7 @@ class ClosureChoices:
     def count(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(high, low, near) per match: the number of ways to choose events."""
         arrays, matches = self.arrays(), self.from_.shape[1] - 1
-        compiled_for(program_of, self.shapes).run(arrays)
+        compiled_for(choices_program, self.shapes).run(arrays)
         return arrays["high"][:matches], arrays["low"][:matches], arrays["near"][:matches]
 
 
@@ -111,7 +111,7 @@ def _shape_of(needed: int, least: int, most: int, may_be_empty: int, relation: i
     return ClosureShape(relation, compare, bool(may_be_empty), most >= 0, needed == 0 and most < 0 and least <= 1)
 
 
-def program_of(shapes: Sequence[ClosureShape]) -> Program:
+def choices_program(shapes: Sequence[ClosureShape]) -> Program:
     s = entry_scope("choices", _TYPES)
     with s.f.loop(0, s.settings[MATCHES]) as match:
         for number in range(len(shapes)):

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from episode.matchers.codes import AT_LEAST, AT_MOST, EQUAL, GREATER, LESS
-from episode.matchers.events.code import choices
+from episode.matchers.events.code import choice_counts as choices
 from episode.matchers.events.counting import Numbers
 from tests.unit.native.runs import run_all_ways
 
@@ -45,7 +45,7 @@ def counted(groups: list[Events], closures: list[Closure], all_ways: bool = Fals
     )  # fmt: skip
     high, low, near = given.count()
     if all_ways:
-        arrays, program = given.arrays(), choices.program_of(given.shapes)
+        arrays, program = given.arrays(), choices.choices_program(given.shapes)
         names = [one.name for one in program.entry.arrays]
         after = dict(zip(names, run_all_ways(program, [arrays[name] for name in names])[1], strict=True))
         assert (after["high"][0], after["low"][0], after["near"][0]) == (high[0], low[0], near[0])

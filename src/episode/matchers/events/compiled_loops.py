@@ -19,11 +19,11 @@ from episode.matchers.events.code.between import (
     FULL,
     SPLITS,
     TOO_MANY,
-    LookShape,
-    look_program,
+    ScanShape,
+    scan_program,
     splits_program,
 )
-from episode.matchers.events.code.checks import Taking, runnings_of
+from episode.matchers.events.code.checks import PathShape, runnings_of
 from episode.matchers.events.code.conditions import NO_COLUMNS, RecordTests
 from episode.matchers.events.code.joins import COUNT, KEPT, TRIED, JoinShape, join_program, writing_program
 from episode.matchers.events.code.negations import transition_arrays
@@ -141,8 +141,8 @@ def _write(
 NO_TESTS = RecordTests(NO_COLUMNS, (), (), ())
 
 
-def _look(look: LookShape, lanes: Lanes, settings: Mapping[int, int], arrays: dict[str, np.ndarray]) -> int:
-    program, constants = compiled_with(look_program, look)
+def _scan(scan: ScanShape, lanes: Lanes, settings: Mapping[int, int], arrays: dict[str, np.ndarray]) -> int:
+    program, constants = compiled_with(scan_program, scan)
     arrays["settings"] = settings_of({ROWS: lanes.ints.shape[1], **settings})
     return program.run({**lane_arrays(lanes), **constants.arrays(lanes), **arrays})
 
@@ -153,7 +153,7 @@ def latest_before(
     """By record, the greatest start of the nth last of the others that end before it begins and pass the tests."""
     found = np.empty(len(records), np.int64)
     arrays = {**side_arrays("l", others), **side_arrays("r", records), "found": found}
-    _look(LookShape("latest", tests), lanes, {NTH: nth, WINDOW: window}, arrays)
+    _scan(ScanShape("latest", tests), lanes, {NTH: nth, WINDOW: window}, arrays)
     return found
 
 
@@ -163,7 +163,7 @@ def earliest_after(
     """By record, the least end of the nth of the others that begin after it ends and pass the tests."""
     found = np.empty(len(records), np.int64)
     arrays = {**side_arrays("l", records), **side_arrays("r", others), "found": found}
-    _look(LookShape("earliest", tests), lanes, {NTH: nth, WINDOW: window}, arrays)
+    _scan(ScanShape("earliest", tests), lanes, {NTH: nth, WINDOW: window}, arrays)
     return found
 
 
@@ -172,7 +172,7 @@ def any_between(
 ) -> np.ndarray:  # fmt: skip
     """By match, does one of the others, but its own events, lie in low .. high, both included, and pass the tests?"""
     held = np.empty(len(low), np.uint8)
-    _look(LookShape("any", tests), lanes, {}, {**_around(found, low, high), **side_arrays("r", others), "held": held})
+    _scan(ScanShape("any", tests), lanes, {}, {**_around(found, low, high), **side_arrays("r", others), "held": held})
     return held.view(np.bool_)
 
 
@@ -182,7 +182,7 @@ def all_between(
     """All records that `any_between` looks for, which are single events: (offsets, rows); None if there are over
     `limit`."""
     arrays = {**_around(found, low, high), **side_arrays("r", others)}
-    return _listed(LookShape("all", tests), lanes, {LIMIT: limit}, arrays, len(low))
+    return _list_events(ScanShape("all", tests), lanes, {LIMIT: limit}, arrays, len(low))
 
 
 def all_following(
@@ -198,13 +198,13 @@ def all_following(
     """By match, the single events that come after the row `first` in the order of rows, begin not before `start` and
     end not after `newest`, at most `most` of each; none if `first` is -1. As `all_between`."""
     arrays = {**_around(found, start, newest), **side_arrays("r", others), "first": first.astype(np.int64)}
-    return _listed(LookShape("following", NO_TESTS), lanes, {LIMIT: limit, MOST: most}, arrays, len(first))
+    return _list_events(ScanShape("following", NO_TESTS), lanes, {LIMIT: limit, MOST: most}, arrays, len(first))
 
 
 def hold(tests: RecordTests, lanes: Lanes, rows: np.ndarray) -> np.ndarray:
     """By record, do the tests, all on the left side, hold?"""
     held = np.empty(len(rows), np.uint8)
-    _look(LookShape("single", tests), lanes, {}, {"l_rows": rows.reshape(-1), "held": held})
+    _scan(ScanShape("single", tests), lanes, {}, {"l_rows": rows.reshape(-1), "held": held})
     return held.view(np.bool_)
 
 
@@ -212,15 +212,15 @@ def _around(found: FoundRecords, low: np.ndarray, high: np.ndarray) -> dict[str,
     return {"l_rows": found.rows.reshape(-1), "group": found.group, "l_low": low, "l_high": high}
 
 
-def _listed(
-    look: LookShape, lanes: Lanes, settings: Mapping[int, int], arrays: dict[str, np.ndarray], records: int
+def _list_events(
+    scan: ScanShape, lanes: Lanes, settings: Mapping[int, int], arrays: dict[str, np.ndarray], records: int
 ) -> tuple[np.ndarray, np.ndarray] | None:
     rows = np.empty(max(LEAST_ROOM, records), np.int32)
     arrays.update(kept=np.zeros(2, np.int64), out_from=np.zeros(records + 1, np.int64), out_rows=rows)
-    status = _look(look, lanes, settings, arrays)
+    status = _scan(scan, lanes, settings, arrays)
     while status == FULL:
         arrays["out_rows"] = np.concatenate([arrays["out_rows"], np.empty(len(arrays["out_rows"]), np.int32)])
-        status = _look(look, lanes, settings, arrays)
+        status = _scan(scan, lanes, settings, arrays)
     return None if status == TOO_MANY else (arrays["out_from"], arrays["out_rows"][: arrays["kept"][FOUND]])
 
 
@@ -230,7 +230,7 @@ def _listed(
 LEAST_SPLITS = 1024
 
 
-def part_groups(
+def split_groups(
     from_: np.ndarray, rows: np.ndarray, least: np.ndarray, counts: np.ndarray, end: np.ndarray, limit: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Every way to split the events of groups: (match int64[ways], from int64[ways, groups], to); one more than `limit`
@@ -264,7 +264,7 @@ FIRST_MATCHES, FIRST_EVENTS = 1 << 10, 1 << 12
 _BY_DEPTH = ("path", "trans", "earlier", "n_state", "n_row", "n_option", *runs.BY_DEPTH, *subsets.BY_DEPTH)
 
 
-def taking_of(plan: EventPlan, automaton: AutomatonPlan, arrays: EventArrays) -> Taking:
+def path_shape_of(plan: EventPlan, automaton: AutomatonPlan, arrays: EventArrays) -> PathShape:
     """The part of an automaton that is compiled in: the plan's own, or that of its construction."""
     runnings = runnings_of(automaton)
     arguments = []
@@ -273,25 +273,25 @@ def taking_of(plan: EventPlan, automaton: AutomatonPlan, arrays: EventArrays) ->
         arguments.append((bool(is_float), row, check))
     columns = arrays.columns if automaton.checks else NO_COLUMNS
     aggregates = tuple(aggregate_of(running) for running in runnings)
-    return Taking(automaton, plan.variables, columns, runnings, aggregates, tuple(arguments))
+    return PathShape(automaton, plan.variables, columns, runnings, aggregates, tuple(arguments))
 
 
-def path_arrays(taking: Taking, deepest: int) -> dict[str, np.ndarray]:
+def path_arrays(path_shape: PathShape, deepest: int) -> dict[str, np.ndarray]:
     """The transitions, and an empty path with room for `deepest` events."""
-    room, aggregates = deepest + 2, len(taking.runnings)
+    room, aggregates = deepest + 2, len(path_shape.runnings)
     return {
         **{name: np.zeros(room, np.int64) for name in _BY_DEPTH},
         **{name: np.zeros(room * aggregates, np.int64) for name in ("agg_n", "agg_i")},
         **{name: np.zeros(room * aggregates, np.float64) for name in ("agg_f", "agg_m")},
-        **no_events(taking),
+        **no_events(path_shape),
         "spent": np.zeros(1, np.int64),
-        **transition_arrays(taking.automaton, taking.variables),
+        **transition_arrays(path_shape.automaton, path_shape.variables),
     }
 
 
-def no_events(taking: Taking) -> dict[str, np.ndarray]:
+def no_events(path_shape: PathShape) -> dict[str, np.ndarray]:
     """The state of the variables of a path before its first event."""
-    count = len(taking.variables)
+    count = len(path_shape.variables)
     return {"last_depth": np.full(count, -1, np.int64), "taken": np.zeros(count, np.int64)}
 
 
@@ -321,12 +321,13 @@ def run_automaton(
         "offsets": np.zeros(FIRST_MATCHES, np.int64), "out_rows": np.empty(FIRST_EVENTS, np.int32),
         "out_variables": np.empty(FIRST_EVENTS, np.int32),
         # Every event of a path is another row of a partition, with those of negated patterns.
-        **path_arrays(shape.taking, int(np.diff(round_.from_).max(initial=0))),
+        **path_arrays(shape.path_shape, int(np.diff(round_.from_).max(initial=0))),
     }  # fmt: skip
     status = code.run(work)
     while status == FULL:
-        work.update({name: _doubled(work[name]) for name in ("offsets", "out_rows", "out_variables")})
-        work.update(no_events(shape.taking))
+        for name in ("offsets", "out_rows", "out_variables"):
+            work[name] = np.concatenate([work[name], np.empty_like(work[name])])
+        work.update(no_events(shape.path_shape))
         status = code.run(work)
     matches = int(work["kept"][MATCHES])
     offsets = work["offsets"][: matches + 1]
@@ -337,7 +338,3 @@ def run_automaton(
         work["out_rows"][: offsets[-1]],
         work["out_variables"][: offsets[-1]],
     )
-
-
-def _doubled(values: np.ndarray) -> np.ndarray:
-    return np.concatenate([values, np.empty_like(values)])
