@@ -16,7 +16,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from episode import samples
-from episode import samples as machine_samples
 from episode.errors import EpisodeAnalysisError
 from episode.lang.cursor import closest
 from episode.queries.checking import empty_tables
@@ -158,7 +157,7 @@ def _write_samples(directory: Path, names: list[str]) -> dict[str, str]:
     made: dict[str, Callable[[], samples.Sample]] = {
         "ticks": samples.stock_ticks,
         "clicks": samples.web_clicks,
-        "readings": machine_samples.machine_readings,
+        "readings": samples.machine_readings,
     }
     for name in names:
         pq.write_table(made[name]().table, directory / f"{name}.parquet")
@@ -186,7 +185,7 @@ class Example:
     language: str
     table: str
     about: str
-    folder: str = "studio/examples"
+    folder: str = "see/studio/examples"
 
     @property
     def text(self) -> str:
