@@ -29,7 +29,7 @@ from episode.matchers.protocol import OrderKey
 from episode.plan.types import is_event_time, is_integer
 from episode.queries.live import plan_live
 from episode.queries.live_plan import LivePlan
-from episode.queries.live_start import LiveOutput, described
+from episode.queries.live_start import LiveOutput, describe_tasks
 from episode.store.catalog import Catalog, declare
 from episode.store.stream import StreamStore
 from tests.conformance.cases import LANGUAGES, Case, Table, all_cases, comparable
@@ -179,7 +179,7 @@ def rows_of(live: Live, place: Path, handling: str, shuffled: bool, tasks: int) 
     output = LiveOutput(sink, plan.finish, "this process")
     options = TaskOptions(handling=handling, batch_rows=2, step_rows=5)  # type: ignore[arg-type]
     inputs = StoreInputs(plan.streams)
-    for description in described(plan, output, inputs, str(place / "checkpoint"), tasks, options):
+    for description in describe_tasks(plan, output, inputs, str(place / "checkpoint"), tasks, options):
         said = LiveTask(description).run()
         assert said["ended"]
         assert said["late"] == 0

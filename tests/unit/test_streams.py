@@ -18,7 +18,7 @@ from episode import streams
 from episode.errors import EpisodeAnalysisError, EpisodeDataError
 from episode.lang.statement import parse_statement
 from episode.lang.streams import CreateStream
-from episode.queries.streams import create, described
+from episode.queries.streams import create, describe_stream
 from episode.store.catalog import Catalog
 
 NOW = dt.datetime(2026, 1, 1, tzinfo=dt.timezone.utc)
@@ -157,7 +157,7 @@ def test_a_stream_as_the_thesis_prints_it(catalog: Path) -> None:
     assert found.time == same.time == "ts"
     assert found.columns == same.columns
     assert found.lengths == same.lengths == {"symbol": 8, "company": 3}
-    assert [row[1] for row in described(found)[:5]] == ["varchar(8)", "varchar(3)", "timestamp", "int", "bigint"]
+    assert [row[1] for row in describe_stream(found)[:5]] == ["varchar(8)", "varchar(3)", "timestamp", "int", "bigint"]
     rows = pa.table(
         {"symbol": ["ä" * 8, None], "company": ["AB", ""], "ts": [NOW, NOW], "price": [1, 2], "volume": 2 * [3]}
     )

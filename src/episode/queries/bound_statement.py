@@ -143,7 +143,7 @@ class BoundStatement:
 
     @classmethod
     def of(cls, statement: Statement, arguments: Arguments = NO_ARGUMENTS) -> BoundStatement:
-        """Find the patterns; the arguments are not checked."""
+        """Find the patterns of a statement, without a check of the arguments."""
         if statement.whole is not None:
             return cls(statement, arguments, (_own_tables(statement.whole, statement.body),))
         inputs = [_over_input(statement.source, pattern) for pattern in statement.patterns]
@@ -179,13 +179,13 @@ class BoundStatement:
     # ---- statements with one pattern -----------------------------------------------------------------
 
     def only(self, place: OnePattern) -> StatementPattern:
-        """The one pattern of the statement."""
+        """Return the one pattern of the statement."""
         if len(self.patterns) != 1 or self.statement.windowed:
             raise place.only_one(self)
         return self.patterns[0]
 
-    def selected(self, place: OnePattern) -> tuple[StatementPattern, Selection | None]:
-        """The one pattern of a statement that has nothing else but a list of columns, and this list, if any."""
+    def selected_pattern(self, place: OnePattern) -> tuple[StatementPattern, Selection | None]:
+        """Return the one pattern of a statement that is otherwise only a list of columns, and this list, if any."""
         pattern = self.only(place)
         if self.statement.whole is not None:
             return pattern, None
@@ -199,7 +199,7 @@ class BoundStatement:
         return pattern, self._selection(place, before, after, (SelectedTable(names),))
 
     def selected_pair(self, place: OnePattern) -> tuple[StatementPair, Selection]:
-        """The two correlated patterns of a statement that has nothing else but a list of columns, and this list."""
+        """Return the two correlated patterns of a statement that is otherwise only a list of columns, and this list."""
         pair = self.pairs[0]
         if len(self.patterns) != 2:
             raise place.only_one(self)
@@ -212,8 +212,8 @@ class BoundStatement:
         return pair, self._selection(place, before, after, tables, conditions=pair.recency.conditions)
 
     def selected_windows(self, place: OnePattern) -> tuple[WindowedSelect, EventsTable, Selection]:
-        """The one SELECT of a statement with row patterns in windows, its table, and its list of columns, in which
-        columns stand for the calls over windows."""
+        """Return the one SELECT of a statement with row patterns in windows, its table, and its list of columns, in
+        which columns replace the calls over windows."""
         select = self.statement.windowed[0]
         first = self.statement.tokens[0].span
         if self.patterns or len(self.statement.windowed) > 1:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def named_tables(statement: Statement, tables: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
-    """Those of the tables whose names stand in a statement; names are case-insensitive, as Spark's are."""
+    """Return the tables that a statement names; names are case-insensitive, as in Spark."""
     named = [token for token in statement.tokens if token.kind in (Kind.NAME, Kind.QUOTED) or token.is_double_quoted]
     words = {token.identifier.lower() for token in named}
     return {name: table for name, table in tables.items() if name.lower() in words}
@@ -39,7 +39,7 @@ def empty_tables(spark: SparkSession, schemas: Mapping[str, StructType]) -> dict
     return {name: empty_frame(spark, schema) for name, schema in schemas.items()}
 
 
-def checked(
+def plan_over_columns(
     statement: Statement, spark: SparkSession, tables: Mapping[str, DataFrame], arguments: Mapping[str, object]
 ) -> DataFrame:
     """The columns of a query's result over empty tables, as a DataFrame that is not to be run; mistakes are raised."""
@@ -59,7 +59,7 @@ def checked(
 
 
 QUERY_BEGINNINGS = ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "")
-"""How a query begins; the last one: with a bracket."""
+"""First words of a query; the last one: a bracket."""
 ONLY_QUERIES = "Only queries are run here, and only over the tables that were given."
 
 

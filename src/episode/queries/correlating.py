@@ -24,7 +24,7 @@ from episode.queries.match import MatchQuery
 from episode.queries.options import Options
 from episode.queries.origins import Origin, PlacedPattern, remember
 from episode.queries.planning import plan_pair
-from episode.queries.substitution import PAIRS, escaped, lateral, tables_text
+from episode.queries.substitution import PAIRS, escape_braces, lateral, tables_text
 from episode.queries.tables import text_of
 
 if TYPE_CHECKING:
@@ -103,9 +103,11 @@ class CorrelateQuery:
         pairs = origin.pattern().planned.frame()
         columns = pairs.columns
         self._check_on(columns)
-        items = [f"{PAIRS}.{escaped(quote(name))} AS {escaped(quote(new))}" for name, new in _new_names(columns)]
+        items = [
+            f"{PAIRS}.{escape_braces(quote(name))} AS {escape_braces(quote(new))}" for name, new in _new_names(columns)
+        ]
         on = [f"{LIVE}.{quote(one.left[1])} = {ARCHIVE}.{quote(one.right[1])}" for one in self._on()]
-        conditions = [escaped(condition) for condition in (*on, self._where()) if condition]
+        conditions = [escape_braces(condition) for condition in (*on, self._where()) if condition]
         sides = [lateral(columns, LIVE_PREFIX, f"AS {LIVE}"), lateral(columns, ARCHIVE_PREFIX, f"AS {ARCHIVE}")]
         text = f"SELECT {', '.join(items)} FROM {tables_text('pairs', sides[0], sides[1], conditions)}"
         copies = Copies(self._where(), {(0, len(self._where()))})

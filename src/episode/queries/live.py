@@ -45,7 +45,7 @@ HINTS = {
     NeedsSpark.ZONE: "Days are those of the session's time zone, which only Spark knows. Set "
     "spark.sql.session.timeZone to UTC, or run it in micro-batches: episode.sql on the stream.",
 }
-"""What to do about what needs Spark."""
+"""Advice about expressions that need Spark, by the reason."""
 LIVE_QUERY = OnePattern(
     "a live query",
     "needs Spark",
@@ -104,15 +104,17 @@ class Planner:
             )
         if self.bound.pairs:
             return plan_pairs(self)
-        pattern, selection = self.bound.selected(LIVE_QUERY)
+        pattern, selection = self.bound.selected_pattern(LIVE_QUERY)
         matched = self._pattern(pattern)
         names = matched.finish.schema.names
         if selection is None:
-            return self._planned(matched, {name: name for name in names})
+            return self._plan_pattern(matched, {name: name for name in names})
         lower = {name.lower(): name for name in names}
         columns = selection.values(names)
         plain = {name: lower[value.column.lower()] for name, value in columns if isinstance(value, Copied)}
-        return self._planned(replace(matched, finish=selection.after(matched.finish, self.arguments, self.utc)), plain)
+        return self._plan_pattern(
+            replace(matched, finish=selection.after(matched.finish, self.arguments, self.utc)), plain
+        )
 
     # ---- one pattern ---------------------------------------------------------------------------------
 
@@ -171,13 +173,13 @@ class Planner:
         columns: list[tuple[str, Value]] = []
         for name in bound.input_columns:
             columns.append((name, derived[name] if name in derived else Copied(name)))
-        return self._identified(tuple(columns), own)
+        return self._add_event_id(tuple(columns), own)
 
     def with_event_id(self, columns: Values, declaration: Declaration) -> Values:
-        """With the column by which repeated events are recognised."""
-        return self._identified(columns, [name for name, _ in declaration.columns])
+        """Add the column by which repeated events are recognised."""
+        return self._add_event_id(columns, [name for name, _ in declaration.columns])
 
-    def _identified(self, columns: Values, own: Sequence[str]) -> Values:
+    def _add_event_id(self, columns: Values, own: Sequence[str]) -> Values:
         event_id = self.options.event_id
         if event_id is None or event_id in dict(columns):
             return columns
@@ -190,18 +192,18 @@ class Planner:
 
     # ---- the plan ------------------------------------------------------------------------------------
 
-    def _planned(self, matched: Matched, plain: Mapping[str, str]) -> LivePlan:
+    def _plan_pattern(self, matched: Matched, plain: Mapping[str, str]) -> LivePlan:
         """plain: columns of the output that are columns of the pattern's, as they are."""
         bound: PatternPlan = matched.bound  # type: ignore[assignment]  # one pattern, not a pair
         delays = bound.delays()
         keys = partition_columns(bound)
-        return self.planned(
+        return self.plan_matched(
             matched,
             {name: delays[own] for name, own in plain.items() if own in delays},
             tuple(name for name, own in plain.items() if own in keys),
         )
 
-    def planned(self, matched: Matched, times: Mapping[str, int | None], keys: tuple[str, ...]) -> LivePlan:
+    def plan_matched(self, matched: Matched, times: Mapping[str, int | None], keys: tuple[str, ...]) -> LivePlan:
         bound, options = matched.bound, self.options
         limit = StateLimit.of(options.max_state_rows, options.when_full == "drop")
         time = bound.event_time(limit is not None)
@@ -324,7 +326,7 @@ def plan_pairs(planner: Planner) -> LivePlan:
     )
     finish = selection.after(pairs, planner.arguments, planner.utc)
     matched = Matched(bound, reads, streams, schema, finish, pair.query.source, pair.query.duration.span)
-    return _planned(planner, bound, matched, selection.values(pairs.schema.names))
+    return _pair_plan(planner, bound, matched, selection.values(pairs.schema.names))
 
 
 def _stream(planner: Planner, pattern: StatementPattern, archived: bool = False) -> Declaration:
@@ -340,10 +342,10 @@ def _stream(planner: Planner, pattern: StatementPattern, archived: bool = False)
 
 
 def _reads(planner: Planner, bound: PairPlan, live: Declaration, archive: Declaration) -> tuple[Read, ...]:
-    """The streams as one input: each row is an event of both patterns, or says of which."""
+    """The streams as one input: each row is an event of both patterns, or has a column that tells of which."""
     if bound.shared:
         columns = _values(bound.inputs.selections)
-        return (Read(live, planner.with_event_id(columns, live), _handed(columns)),)
+        return (Read(live, planner.with_event_id(columns, live), _copied_columns(columns)),)
     schemas = []
     for stream, selections in zip((live, archive), bound.selections, strict=True):
         own = _values(selections)
@@ -359,7 +361,7 @@ def _reads(planner: Planner, bound: PairPlan, live: Declaration, archive: Declar
             (name, given[name] if name in given else Same(None, type_)) for name, type_ in types.items()
         ]
         whole.append((SIDE_COLUMN, Same(side, pa.int8())))
-        reads.append(Read(stream, tuple(whole), _handed(own)))
+        reads.append(Read(stream, tuple(whole), _copied_columns(own)))
     return tuple(reads)
 
 
@@ -367,12 +369,12 @@ def _values(selections: Sequence[tuple[str, str]]) -> Values:
     return tuple((name, value_of(ScalarColumn.of(sql))) for sql, name in selections)
 
 
-def _handed(columns: tuple[tuple[str, Value], ...]) -> dict[str, str]:
+def _copied_columns(columns: tuple[tuple[str, Value], ...]) -> dict[str, str]:
     """Columns of a stream that are columns of the input as they are."""
     return {value.column: name for name, value in columns if isinstance(value, Copied)}
 
 
-def _planned(planner: Planner, bound: PairPlan, matched: Matched, columns: NamedValues) -> LivePlan:
+def _pair_plan(planner: Planner, bound: PairPlan, matched: Matched, columns: NamedValues) -> LivePlan:
     """columns: of the result, over those of the pairs."""
     delays = bound.delays()
     plain = {name: value.column for name, value in columns if isinstance(value, Copied)}
@@ -380,4 +382,4 @@ def _planned(planner: Planner, bound: PairPlan, matched: Matched, columns: Named
     live = bound.live_side.partition_columns
     own_keys = {f"{LIVE_PREFIX}{name}" for name in bound.live_side.names if name.lower() in live}
     keys = tuple(name for name, own in plain.items() if own in own_keys)
-    return planner.planned(matched, times, keys)
+    return planner.plan_matched(matched, times, keys)

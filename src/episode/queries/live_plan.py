@@ -1,4 +1,4 @@
-"""What a live query is once it is planned: streams, spec, columns, and how many tasks may share its keys."""
+"""The plan of a live query: streams, spec, columns, and the number of tasks that may share its keys."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ class LivePlan:
 
     @property
     def delay(self) -> int:
-        """How late events may come: the longest delay of the streams."""
+        """The longest delay of the streams."""
         return max(stream.declaration.delay or 0 for stream in self.streams)
 
     def check_tasks(self, tasks: int) -> None:
-        """May there be so many tasks?"""
+        """Raise an error if the query cannot have this number of tasks."""
         if isinstance(tasks, bool) or not isinstance(tasks, int) or tasks < 1:
             raise EpisodeAnalysisError(f"tasks={tasks!r}: a whole number of at least 1 is needed.")
         if tasks > self.lanes and self.reason is not None:
@@ -75,9 +75,9 @@ class LivePlan:
 
 @dataclass(frozen=True)
 class Read:
-    """A stream on its way to the matcher. columns: the input columns of the matcher; united: where there are several
-    streams, the columns in between, which are those of all streams. names: those of the stream after which columns of
-    the input they are, as they are."""
+    """A stream on its way to the matcher. columns: the input columns of the matcher. united: if there are several
+    streams, the columns in between, which are those of all streams. names: columns of the stream that are columns of
+    the input as they are, with their names there."""
 
     declaration: Declaration
     columns: Values
@@ -105,8 +105,8 @@ class Read:
 
 @dataclass(frozen=True)
 class Matched:
-    """What is matched, over streams that are prepared to input columns of a schema, and how it is finished. source,
-    span: what an error without a place shows."""
+    """A planned pattern over streams that are prepared to input columns of a schema. finish: from its matches to the
+    result. source, span: shown by an error without a place."""
 
     bound: PatternPlan | PairPlan
     reads: tuple[Read, ...]
@@ -133,7 +133,7 @@ def check_time(matched: Matched, time: EventTime) -> None:
 
 
 def lanes_of(matched: Matched, spec: MatcherSpec) -> tuple[int, EpisodeError | None]:
-    """How many tasks there may be, and why there may be no more."""
+    """Return the highest number of tasks, and why there may be no more."""
     topics = [read.declaration for read in matched.reads if read.declaration.using == "kafka"]
     if topics and len(matched.reads) > 1:
         raise matched.source.error(

@@ -42,12 +42,12 @@ if TYPE_CHECKING:
 
 
 PLACE = ".live"
-"""Where checkpoints are in a catalog, unless asked for elsewhere."""
+"""The folder of checkpoints in a catalog."""
 
 
 @dataclass(frozen=True)
 class LiveSettings:
-    """The arguments of `start` beside query and output."""
+    """The arguments of `start`, except query and output."""
 
     input: str = "adaptive"
     checkpoint: str | PathLike[str] | None = None
@@ -105,13 +105,13 @@ def start_live(
     tasks = tasks_for(plan, settings.tasks, tasks_of(checkpoint), slots(spark), running_tasks())
     how = settings.options(plan)
     output = output.prepare(catalog)  # all is checked
-    descriptions = described(plan, output, input_, checkpoint, tasks, how)
+    descriptions = describe_tasks(plan, output, input_, checkpoint, tasks, how)
     numeric = plan.time.units_per_millisecond == 1
     run = LiveRun(descriptions, settings.name, output.words, numeric, output.receiver, settings.metrics_port)
     return LiveQuery(spark, run)
 
 
-def described(
+def describe_tasks(
     plan: LivePlan,
     output: LiveOutput,
     input: InputDescription,
@@ -145,7 +145,7 @@ def described(
 def checkpoint_of(
     text: str, into: Any, arguments: Mapping[str, object], given: str | PathLike[str] | None, catalog: Catalog
 ) -> str:
-    """Where the state is kept: as asked for, or in the catalog, by what the query is and where its matches go."""
+    """Return the place of the checkpoint: as given, or in the catalog, named by the query and its output."""
     if given is not None:
         place = fspath(given).removeprefix("file://")
         if "://" in place:
@@ -178,8 +178,8 @@ def input_of(plan: LivePlan, zone: str) -> InputDescription:
 
 
 def tasks_for(plan: LivePlan, wanted: int | None, kept: int | None, slots: int, used: int = 0) -> int:
-    """How many tasks there are: as asked for, as in the checkpoint, or as many as there are lanes and slots for. used:
-    slots of other live queries."""
+    """Return the number of tasks: as given, as in the checkpoint, or one per lane if slots suffice. used: slots
+    of other live queries."""
     if wanted is None and kept is None and plan.reason is not None:
         raise plan.reason
     known = kept if wanted is None else wanted
@@ -210,7 +210,7 @@ def _check_number(name: str, value: object, least: int) -> None:
         raise EpisodeAnalysisError(f"{name}={value!r}: a whole number of at least {least} is needed.")
 
 
-# ---- where matches go: a declared stream (made if there is none), files, Kafka, or a function --------
+# ---- output: a declared stream (made if missing), files, Kafka, or a function ------------------------
 #
 # The event time of a stream that is made for matches is the column with a time of the match after which the match is
 # reported soonest: the end of a match before its start. Its key are the partition columns among its columns; its delay
@@ -245,7 +245,7 @@ class LiveOutput:
 
 
 def identity_of(into: Any) -> str:
-    """What tells an output from others, for the place of a checkpoint."""
+    """Return a text that tells an output from others, for the place of a checkpoint."""
     if callable(into):
         module, name = (getattr(into, one, "") for one in ("__module__", "__qualname__"))
         return f"{module}.{name}" if name else type(into).__qualname__

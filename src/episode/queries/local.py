@@ -72,7 +72,7 @@ def sql_local(text: str, tables: Mapping[str, Any], options: Options, arguments:
             return _run_pair(bound, tables, options)
         if bound.statement.windowed:
             return _run_windows(bound, tables, options)
-        pattern, selection = bound.selected(IN_PROCESS)
+        pattern, selection = bound.selected_pattern(IN_PROCESS)
         name = _name_of_table(bound, pattern, tables)
         check_statement_tables("sql_local", tables, bound.statement.tokens)
         table = held_table(name, tables[name])
@@ -209,15 +209,15 @@ def _run_pair(bound: BoundStatement, tables: Mapping[str, Any], options: Options
 def _joint_events(bound: PairPlan, tables: list[pa.Table], arguments: Arguments) -> pa.Table:
     """The events of both patterns as one table."""
     if bound.shared:
-        return _computed(tables[0], bound.inputs.selections, arguments)
+        return _compute(tables[0], bound.inputs.selections, arguments)
     parts = []
     for table, selections, side in zip(tables, bound.selections, (LIVE_ROW, ARCHIVE_ROW), strict=True):
-        own = _computed(table, selections, arguments)
+        own = _compute(table, selections, arguments)
         parts.append(own.append_column(SIDE_COLUMN, pa.array([side] * own.num_rows, pa.int8())))
     return pa.concat_tables(parts, promote_options="default")
 
 
-def _computed(table: pa.Table, selections: Sequence[tuple[str, str]], arguments: Arguments) -> pa.Table:
+def _compute(table: pa.Table, selections: Sequence[tuple[str, str]], arguments: Arguments) -> pa.Table:
     columns = [(name, ScalarColumn.of(sql)) for sql, name in selections]
     return Projection.compile(columns, table.schema, (), arguments)(table)
 
@@ -229,13 +229,13 @@ def pair_projection(bound: PairPlan, schema: pa.Schema, arguments: Arguments, ut
     patterns: tuple[tuple[str, PatternPlan], ...] = ((LIVE_PREFIX, bound.live), (ARCHIVE_PREFIX, bound.archive))
     for prefix, pattern in patterns:
         result = pattern.result
-        columns += [(f"{prefix}{one.name}", _prefixed(result.scalar_column(one), prefix)) for one in result.outputs]
-        conditions += [_prefixed(result.scalar_column(condition), prefix) for condition in result.conditions]
+        columns += [(f"{prefix}{one.name}", _with_prefix(result.scalar_column(one), prefix)) for one in result.outputs]
+        conditions += [_with_prefix(result.scalar_column(condition), prefix) for condition in result.conditions]
     columns += [(name, Copied(name)) for name in (MATCH_START, MATCH_END)]
     return Projection.compile(columns, schema, conditions, arguments, utc)
 
 
-def _prefixed(value: ScalarColumn, prefix: str) -> ScalarColumn:
+def _with_prefix(value: ScalarColumn, prefix: str) -> ScalarColumn:
     """An expression over the columns of one side."""
 
     def rename(node: exp.Expression) -> exp.Expression:

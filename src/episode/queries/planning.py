@@ -40,7 +40,7 @@ class PatternEvents:
     tables: Mapping[str, EventTable] = field(default_factory=dict)
 
     def input(self, spark: SparkSession, query: object, run: RunOptions) -> Input:
-        """As a pattern is bound to them."""
+        """Return the input that a pattern is bound to."""
         from episode.spark.expressions import input_schema
 
         language = language_of(query)
@@ -131,8 +131,8 @@ def _check_watermarks(query: Correlation, live: DataFrame, archive: DataFrame) -
 
 
 def _with_history(query: Correlation, bound: PairPlan, opened: Opened | str, what: str, closed: bool) -> PairPlan:
-    """With events of the archive pattern that workers read as live matches ask for them. opened: or why they cannot.
-    what: in words, for that."""
+    """Add events of the archive pattern that workers read as live matches need them. opened: or why they cannot be
+    read. what: in words, for that error."""
     from episode.matchers.correlation.spec import with_history
 
     computed = [sql for sql, _ in bound.archive.derived]

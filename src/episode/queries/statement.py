@@ -1,8 +1,8 @@
 """A statement, evaluated from the inside out.
 
 Every MATCH_RECOGNIZE, EVENTS and SITUATIONS becomes a DataFrame; in the statement's text a reference to that DataFrame
-stands in its place, and Spark does the rest. Two patterns that RECENCY correlates become one DataFrame, of pairs. Of
-row patterns in windows, the rows of the SELECT become one, with a column for each call.
+replaces it, and Spark does the rest. Two patterns that RECENCY correlates become one DataFrame, of pairs. A SELECT with
+row patterns in windows reads one DataFrame of its rows, with a column for each call.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from episode.queries.language import Given
 from episode.queries.options import Options
 from episode.queries.origins import Origin, PlacedPattern
 from episode.queries.planning import PatternEvents, events_of_classes, plan_over, plan_pair, warn_of_input
-from episode.queries.streams import insert, insertion_target, mentioned, run_stream_statement
+from episode.queries.streams import insert, insertion_target, run_stream_statement, streams_in
 from episode.queries.substitution import (
     WINDOWS,
-    escaped,
+    escape_braces,
     hidden_columns,
     lateral,
     mentioned_names,
@@ -49,12 +49,12 @@ if TYPE_CHECKING:
     from episode.spark.query import Planned
 
 _PATTERN, _PAIRS, _TABLE = "__pattern_", "__pairs_", "__table_"
-"""How references to DataFrames begin in the text for Spark: of patterns, of pairs, and of tables that are given."""
+"""Prefixes of references to DataFrames in the text for Spark: of patterns, of pairs, and of given tables."""
 
 
 @dataclass(frozen=True)
 class _Replacement:
-    """A part of the statement that another text stands for."""
+    """A part of the statement that another text replaces."""
 
     span: Span
     text: Callable[[], str]
@@ -62,16 +62,15 @@ class _Replacement:
 
 def _is_named(name: str, query: str) -> bool:
     """May a query read the table of this name? Not if the name is nowhere in its text."""
-    return re.search(rf"(?<!\w){re.escape(escaped(quote(name)[1:-1]))}(?!\w)", query, re.IGNORECASE) is not None
+    return re.search(rf"(?<!\w){re.escape(escape_braces(quote(name)[1:-1]))}(?!\w)", query, re.IGNORECASE) is not None
 
 
 @dataclass
 class StatementQuery:
     """One statement on its way to a DataFrame.
 
-    tables: those that are given to it, checked; given: the same as DataFrames. frames: what stands in the text for
-    Spark as {reference}. framed: how a planned pattern becomes a DataFrame; `checking` has another way, and does not
-    warn.
+    tables: given to it, checked. given: the same as DataFrames. frames: DataFrames that the text for Spark has as
+    {reference}. framed: makes a DataFrame of a planned pattern; `checking` has another function, and does not warn.
     """
 
     bound: BoundStatement
@@ -126,7 +125,7 @@ class StatementQuery:
 
     @property
     def origin(self) -> Origin:
-        """What the result comes from."""
+        """The origin of the result."""
         patterns = tuple(placed for _, placed in sorted(self.placed.items()))
         why = "it is about streams." if self.statement.streams is not None else "Spark evaluates all of it."
         return Origin(self.statement.source, self.spark, patterns, f"No pattern in this statement: {why}")
@@ -143,7 +142,7 @@ class StatementQuery:
     def _prepare(self) -> None:
         """Options that have no meaning are refused; streams that are named become tables."""
         self.options.check_use(self.bound.languages)
-        streams = mentioned(self.spark, self.statement, self.given)
+        streams = streams_in(self.spark, self.statement, self.given)
         first = self.statement.tokens[0]
         if streams and first.upper not in QUERY_WORDS and self.statement.creation is None:
             raise self.bound.source.error(
@@ -166,7 +165,7 @@ class StatementQuery:
         return create_view(self._run(query), view.name, view.columns, view.replaces, view.everywhere)
 
     def _check_options(self) -> None:
-        """Options of streams where there is none. Without a pattern, streams are Spark's alone."""
+        """Check that options of streams have a stream. Without a pattern, streams are Spark's alone."""
         if self.planned or not any(frame.isStreaming for frame in self.frames.values()):
             self.options.check_streams(self.planned.values())
 
@@ -183,18 +182,18 @@ class StatementQuery:
         ]
         pieces, at = [], span.start
         for replaced in outermost:
-            pieces += [self._copied(at, replaced.span.start), replaced.text()]
+            pieces += [self._copy(at, replaced.span.start), replaced.text()]
             at = replaced.span.end
-        pieces.append(self._copied(at, span.end))
+        pieces.append(self._copy(at, span.end))
         return "".join(pieces)
 
-    def _copied(self, start: int, end: int) -> str:
-        """A part of the statement for Spark, which remembers where it stood: errors show the place."""
+    def _copy(self, start: int, end: int) -> str:
+        """Copy a part of the statement for Spark, and remember its place for errors."""
         self.copied.add((start, end))
-        return escaped(self.statement.source[start:end])
+        return escape_braces(self.statement.source[start:end])
 
     def _replacements(self) -> list[_Replacement]:
-        """What stands in the text for patterns, for correlated ones, and for the `*` of the latter."""
+        """Replacements of patterns, of correlated ones and their `*`, and of calls over windows."""
         found = [_Replacement(one.span, partial(self._reference_text, one)) for one in self.bound.patterns]
         for pair in self.bound.pairs:
             found.append(_Replacement(pair.recency.span, partial(self._pairs_text, pair)))
@@ -213,7 +212,7 @@ class StatementQuery:
         return f"{{{name}}}"
 
     def _pairs_text(self, pair: StatementPair) -> str:
-        """Two correlated patterns, and the condition beside RECENCY."""
+        """Two correlated patterns, and the conditions next to RECENCY."""
         name = self._pairs(pair)
         columns = self.frames[name].columns
         first, second = (
@@ -247,12 +246,12 @@ class StatementQuery:
         if name not in self.frames:
             live, archive = self._events(pair.live), self._events(pair.archive)
             run = self._options(query.live, query.archive)
-            planned = plan_pair(self.spark, query, live, archive, run, self._mentioned(pair.recency))
+            planned = plan_pair(self.spark, query, live, archive, run, self._pair_columns(pair.recency))
             self.placed[position] = PlacedPattern(query, (live, archive), planned, run)
             self.frames[name] = self.framed(planned)
         return name
 
-    def _mentioned(self, recency: Recency) -> frozenset[str] | None:
+    def _pair_columns(self, recency: Recency) -> frozenset[str] | None:
         """The only columns of pairs that can be asked for, by name; None: it may be any, or their order counts."""
         if any(table.columns for table in recency.tables):
             return None
@@ -269,7 +268,9 @@ class StatementQuery:
         named = [(at, name) for at, name in enumerate(self.given) if _is_named(name, query)]
         if not named:
             return query
-        definitions = ", ".join(f"{escaped(quote(name))} AS (SELECT * FROM {{{_TABLE}{at}}})" for at, name in named)
+        definitions = ", ".join(
+            f"{escape_braces(quote(name))} AS (SELECT * FROM {{{_TABLE}{at}}})" for at, name in named
+        )
         whole = inserted and self.statement.first_word in CHANGES
         return f"WITH {definitions} {query}" if whole else f"WITH {definitions} ({query})"
 
@@ -308,7 +309,7 @@ class StatementQuery:
         return self.framed(planned)
 
     def _options(self, *queries: object) -> RunOptions:
-        """Those of the next pattern, or pair of patterns."""
+        """Options of the next pattern, or pair of patterns."""
         subqueries = [subquery_rows(query, self.bound.source, self._subquery) for query in queries]
         arguments = reduce(or_, subqueries, dict(self.bound.arguments))
         taken = {planned.counters for planned in self.planned.values()}
@@ -341,7 +342,7 @@ class StatementQuery:
         if given is not None:
             return given
         try:
-            return self._read(escaped(quote(name)), position)
+            return self._read(escape_braces(quote(name)), position)
         except (EpisodeAnalysisError, EpisodeUnsupportedError):
             if name in self.given or any(table.name.lower() == name.lower() for table in self.statement.common_tables):
                 raise

@@ -30,7 +30,7 @@ DESCRIBED = "col_name string, data_type string, comment string"
 # ---- names of streams as tables ----------------------------------------------------------------------
 
 
-def mentioned(spark: SparkSession, statement: Statement, given: Iterable[str]) -> dict[str, DataFrame]:
+def streams_in(spark: SparkSession, statement: Statement, given: Iterable[str]) -> dict[str, DataFrame]:
     """The streams and archives that a statement names where a table may stand, each once. given: other tables.
 
     A confined statement may not read streams, so none is opened for it.
@@ -82,9 +82,9 @@ def run_stream_statement(spark: SparkSession, statement: StreamStatement) -> Dat
         return spark.createDataFrame([], "name string")
     if isinstance(statement, DescribeStream):
         named = statement.name
-        rows = _at(statement.source, named.span, lambda: described(_found(catalog, named.text)))
+        rows = _at(statement.source, named.span, lambda: describe_stream(_find_stream(catalog, named.text)))
         return spark.createDataFrame(rows, DESCRIBED)
-    return spark.createDataFrame([shown(one) for one in catalog.declarations()], SHOWN)
+    return spark.createDataFrame([row_of_stream(one) for one in catalog.declarations()], SHOWN)
 
 
 def create(catalog: Catalog, created: CreateStream, spark: SparkSession | None = None) -> Declaration:
@@ -123,7 +123,7 @@ def create(catalog: Catalog, created: CreateStream, spark: SparkSession | None =
     return _at(created.source, created.name.span, declared)
 
 
-def shown(declaration: Declaration) -> tuple[str | None, ...]:
+def row_of_stream(declaration: Declaration) -> tuple[str | None, ...]:
     """A row of SHOW STREAMS."""
     key = ", ".join(declaration.key) or None
     return (
@@ -136,7 +136,7 @@ def shown(declaration: Declaration) -> tuple[str | None, ...]:
     )
 
 
-def described(declaration: Declaration) -> list[tuple[str, str, str]]:
+def describe_stream(declaration: Declaration) -> list[tuple[str, str, str]]:
     """The rows of DESCRIBE STREAM: the columns, then what else is declared."""
     rows = []
     for name, _ in declaration.columns:
@@ -157,12 +157,12 @@ def described(declaration: Declaration) -> list[tuple[str, str, str]]:
     return [*rows, ("", "", ""), ("# Stream", "", ""), *((name, value, "") for name, value in details.items() if value)]
 
 
-def _found(catalog: Catalog, name: str) -> Declaration:
+def _find_stream(catalog: Catalog, name: str) -> Declaration:
     return catalog.lookup(name) or catalog.find(name)
 
 
 def _at(source: Source, span: Span, done: Callable[[], Result]) -> Result:
-    """What is done for a statement; an error of it shows a place in the text."""
+    """Do something for a statement; its errors show a place in the text."""
     try:
         return done()
     except EpisodeError as error:
@@ -175,7 +175,7 @@ def _at(source: Source, span: Span, done: Callable[[], Result]) -> Result:
 
 
 def insertion_target(spark: SparkSession, statement: Statement, inserted: Insertion) -> Declaration | None:
-    """The stream that rows are inserted into; None where the table is none."""
+    """The stream that rows are inserted into; None if the table is not a stream."""
     from episode.spark.stores.catalog import catalog_of
 
     catalog = catalog_of(spark)
@@ -270,7 +270,7 @@ def archive_by_spark(declaration: Declaration, *, skip_corrupt: bool) -> int:
 
 
 def count_by_spark(declaration: Declaration, catalog: str) -> int:
-    """How many events a stream has that is not in the embedded store, archived or not."""
+    """Count the events, archived or not, of a stream that is not in the embedded store."""
     from episode.spark.startup.session import session
     from episode.spark.stores.catalog import register
     from episode.spark.stores.kafka import topic_table

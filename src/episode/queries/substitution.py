@@ -30,7 +30,7 @@ PAIRS = f"{OWN}pairs"
 def lateral(columns: Sequence[str], prefix: str, naming: str) -> str:
     """One of the two patterns: those columns of the pairs that have its prefix, without it. naming: its alias."""
     own = [name for name in columns if name.startswith(prefix)]
-    items = ", ".join(f"{_column(name)} AS {escaped(quote(name.removeprefix(prefix)))}" for name in own)
+    items = ", ".join(f"{_column(name)} AS {escape_braces(quote(name.removeprefix(prefix)))}" for name in own)
     return f"LATERAL (SELECT {items}) {naming}".rstrip()
 
 
@@ -46,7 +46,7 @@ def hidden_columns(columns: Sequence[str]) -> str:
 
 
 def mentioned_names(tokens: Sequence[Token]) -> frozenset[str] | None:
-    """The names among the tokens around the patterns, in small letters. None: some word means columns that it does not
+    """The names among the tokens around the patterns, lower-cased. None: some word means columns that it does not
     name, such as `*`."""
     if any(token.upper in _OF_ALL_COLUMNS for token in tokens):
         return None
@@ -74,13 +74,13 @@ def _is_no_star(before: Sequence[Token]) -> bool:
     return last.upper not in _LISTED
 
 
-def escaped(text: str) -> str:
-    """Braces stand for DataFrames in `spark.sql`; those of the text are doubled."""
+def escape_braces(text: str) -> str:
+    """Double the braces of a text: in `spark.sql` they enclose references to DataFrames."""
     return text.replace("{", "{{").replace("}", "}}")
 
 
 def _column(name: str) -> str:
-    return f"{PAIRS}.{escaped(quote(name))}"
+    return f"{PAIRS}.{escape_braces(quote(name))}"
 
 
 # ---- row patterns in windows -------------------------------------------------------------------------
@@ -96,7 +96,7 @@ WINDOWS = "__windows_"
 def window_replacements(
     select: WindowedSelect, rows: Callable[[], str], text: Callable[[Span], str]
 ) -> list[tuple[Span, Callable[[], str]]]:
-    """What stands in the text of a SELECT: spans, and what gives the text for them.
+    """Replacements in the text of a SELECT: spans, and functions that give the text for them.
 
     rows: gives the name of the rows with the columns of calls. text: of a part of the statement.
     """
@@ -117,7 +117,7 @@ def window_replacements(
         else:
             found.append((Span(star.excepted, star.excepted), _constant(f"{hidden}, ")))
     name = select.alias or select.name
-    alias = "" if name is None else f" AS {escaped(quote(name))}"
+    alias = "" if name is None else f" AS {escape_braces(quote(name))}"
     found.append((select.from_where, lambda: f"FROM {{{rows()}}}{alias}"))
     return found
 
@@ -127,7 +127,7 @@ def _constant(text: str) -> Callable[[], str]:
 
 
 def _naming(name: str) -> str:
-    return f" AS {escaped(quote(name))}"
+    return f" AS {escape_braces(quote(name))}"
 
 
 def _definitions(select: WindowedSelect, text: Callable[[Span], str]) -> str:

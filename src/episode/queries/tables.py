@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class ArrowStream(Protocol):
-    """A table of any library that hands out Arrow data: pyarrow, pandas, Polars."""
+    """A table of any library that exports Arrow data: pyarrow, pandas, Polars."""
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
@@ -35,7 +35,7 @@ KNOWN = (
     "A table is a Spark DataFrame, an Arrow table, a pandas or Polars frame, or the path of Parquet, CSV or JSON files."
 )
 LAKES = ("_delta_log", "metadata")
-"""Directories of table formats: what lies beside them is not to be read as loose files."""
+"""Directories of table formats: files next to them are not read by themselves."""
 
 _MAGIC = (b"PAR1", b"PARE")
 
@@ -62,7 +62,7 @@ def is_spark_frame(table: object) -> bool:
 
 
 def every_table(tables: Mapping[str, Table] | None, named: Mapping[str, Table]) -> dict[str, Table]:
-    """Those of the argument `tables` and those given by keyword."""
+    """Tables of the argument `tables` and tables given by keyword."""
     if tables is None:
         return dict(named)
     if not isinstance(tables, Mapping):
@@ -109,7 +109,7 @@ def _package_of(value: object) -> str:
 
 def _checked_path(name: str, table: str | PathLike[str]) -> str:
     """A path whose files can be read, as seen from here. What may be the name of a stream is left to `checked_path`,
-    when it is known that there is none."""
+    after the streams have been searched."""
     path = fspath(table)
     if not isinstance(path, str) or not path:
         raise EpisodeAnalysisError(f"The table {name} is at {path!r}, which is no path.", hint=KNOWN)
@@ -129,7 +129,7 @@ def checked_path(name: str, path: str) -> str:
 
 
 def is_lake(path: str) -> bool:
-    """Is it the directory of a table format, which says itself what is read?"""
+    """Is it the directory of a table format, which has its own list of files?"""
     return any(Path(local(path), folder).is_dir() for folder in LAKES)
 
 
@@ -272,7 +272,7 @@ def _library(frame: Any) -> str:
 
 
 def session_of(spark: SparkSession | None, tables: Mapping[str, Any]) -> SparkSession:
-    """The given session, that of a given DataFrame, the one that there is, or a local one."""
+    """The given session, that of a given DataFrame, the active one, or a local one."""
     from episode.spark.startup.session import session
     from episode.spark.startup.workers import warm
 
@@ -318,10 +318,10 @@ def arguments_of(args: Mapping[str, object] | None) -> Mapping[str, object]:
 
 def keyword_tables(spark: SparkSession, tables: Mapping[str, Any]) -> dict[str, DataFrame]:
     """Tables given to a query, which are checked, as DataFrames."""
-    return {name: _opened(spark, name, table) for name, table in tables.items()}
+    return {name: _open_table(spark, name, table) for name, table in tables.items()}
 
 
-def _opened(spark: SparkSession, name: str, table: Any) -> DataFrame:
+def _open_table(spark: SparkSession, name: str, table: Any) -> DataFrame:
     """A DataFrame is itself; a text is the name of a stream or an archive, or a path; all else is an Arrow table."""
     from episode.spark.tables import frame_of_value, keyword_table
 

@@ -22,7 +22,7 @@ from episode.queries.live_plan import LivePlan
 from episode.queries.live_start import (
     LiveSettings,
     checkpoint_of,
-    described,
+    describe_tasks,
     identity_of,
     made_for,
     output_of,
@@ -73,7 +73,7 @@ def run(found: LivePlan, catalog: Catalog, place: Path, events: dict[str, pa.Tab
         store.append(pa.Table.from_pylist([{**last, "ts": END + 100}], schema=table.schema))
     output = output_of(str(place / "found") + "/", found, catalog, "")
     options = TaskOptions(handling="pull", step_rows=10)
-    for one in described(found, output, StoreInputs(found.streams), str(place / "state"), tasks, options):
+    for one in describe_tasks(found, output, StoreInputs(found.streams), str(place / "state"), tasks, options):
         LiveTask(one).run()
     import pyarrow.parquet as pq
 

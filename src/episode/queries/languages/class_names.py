@@ -43,7 +43,7 @@ class Rows:
 
 
 def rows_of_table(table: pa.Table) -> Rows:
-    """Those of a table in memory."""
+    """Rows of a table in memory."""
 
     def read(names: list[str]) -> Iterator[pa.Table]:
         wanted = table.select(names)
@@ -53,7 +53,7 @@ def rows_of_table(table: pa.Table) -> Rows:
 
 
 def warn_of_class_names(query: EventQuery, given: Given, rows: Rows) -> None:
-    """Warn of classes that no event has, and of names that look like classes if there is no type column."""
+    """Warn of classes that no event has, and of names that look like classes if no column has the class."""
     names = list(dict.fromkeys(one.name for one in classes_of(query.pattern)))
     column = given.type_column or query.input.type_column
     texts = {field.name.lower(): field.name for field in rows.schema if _is_text(field.type)}
@@ -67,7 +67,7 @@ def _warn_of_absent(query: EventQuery, rows: Rows, names: list[str], column: str
     missing, known = _look_for(names, column, rows.read([column]))
     if not known:
         return
-    needed = set(_needed(query.pattern))
+    needed = set(_classes_of_every_match(query.pattern))
     for name in missing:
         same = next((one for one in known if one.strip().lower() == name.lower()), None)
         guess = same or closest(name, known)
@@ -123,13 +123,13 @@ def _look_for(names: list[str], column: str, pieces: Iterator[pa.Table]) -> tupl
     return missing, list(known)
 
 
-def _needed(pattern: EventPattern) -> Iterator[str]:
-    """Names of classes without which there is no match."""
+def _classes_of_every_match(pattern: EventPattern) -> Iterator[str]:
+    """Names of classes that every match has."""
     if isinstance(pattern, (Negation, Disjunction)) or (isinstance(pattern, Closure) and pattern.minimum == 0):
         return
     yield from (one.name for one in classes_of(pattern) if one is pattern)
     for part in children(pattern):
-        yield from _needed(part)
+        yield from _classes_of_every_match(part)
 
 
 def _is_text(kind: pa.DataType) -> bool:

@@ -1,4 +1,4 @@
-"""Rules bound to one input: each a pattern of its own, with the columns of its result and what it says of a match."""
+"""Rules bound to one input: the pattern of each, the columns of its result, and the extent of its matches."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ RULE, MATCH_START, MATCH_END, RESULT = "rule", "match_start", "match_end", "resu
 OWN_COLUMNS = (RULE, MATCH_START, MATCH_END, RESULT)
 """Columns of the result that are of no key."""
 OWN_VALUES = (ATOM_PREFIX, MATCHED_COLUMN)
-"""How the names of a matcher's own values begin."""
+"""Prefixes of the names of a matcher's own values."""
 
 
 @dataclass(frozen=True)
 class RuleSet:
-    """The rules of one call. given, options, arguments: what was said of all of them together. table: the name of their
-    input, where it has one."""
+    """The rules of one call. given, options, arguments: of all of them together. table: the name of their input, if
+    it has one."""
 
     rules: tuple[Rule, ...]
     given: Given
@@ -47,8 +47,8 @@ class RuleSet:
     arguments: Mapping[str, object]
     table: str | None = None
 
-    def parsed(self) -> list[ParsedRule]:
-        """The rules, read; all that is wrong with their texts is said at once."""
+    def parse(self) -> list[ParsedRule]:
+        """Parse the rules; raise the errors of all texts at once."""
         parsed = self.each([(rule.name, rule) for rule in self.rules], self._parse)
         self._check(parsed)
         return parsed
@@ -60,7 +60,7 @@ class RuleSet:
         return parsed
 
     def _check(self, parsed: Sequence[ParsedRule]) -> None:
-        """What is said of all rules must mean something for one of them."""
+        """Raise an error for an argument or an option that no rule uses."""
         used = {name for one in parsed for name in one.arguments}
         unused = [name for name in self.arguments if name not in used]
         if unused:
@@ -78,7 +78,7 @@ class RuleSet:
                 )
         self.options.check_use(languages)
 
-    def bound(self, parsed: Sequence[ParsedRule], schema: InputSchema) -> list[BoundRule]:
+    def bind_all(self, parsed: Sequence[ParsedRule], schema: InputSchema) -> list[BoundRule]:
         """The rules over the columns of their input."""
         shared = replace(schema, shared=True)
         return self.each([(one.rule.name, one) for one in parsed], lambda one: self.bind(one, shared))
@@ -95,7 +95,7 @@ class RuleSet:
         return BoundRule(parsed, *language.with_extent(plan))
 
     def each(self, named: Iterable[tuple[str, Any]], make: Callable[[Any], Made]) -> list[Made]:
-        """What is made of each rule; the errors of all of them together."""
+        """Apply a function to each rule; raise the errors of all of them together."""
         found: list[Made] = []
         errors: dict[str, EpisodeError] = {}
         for name, one in named:
@@ -122,18 +122,18 @@ class BoundRule:
 
     @property
     def columns(self) -> tuple[tuple[str, str], ...]:
-        """Of its result, (name, SQL over what its matcher delivers)."""
+        """Columns of its result, (name, SQL over the output of its matcher)."""
         return self.over({}).columns
 
     def over(self, names: Mapping[str, str]) -> Expressions:
-        """What is computed of what its matcher delivers, whose columns have other names."""
+        """Return its expressions over the output of its matcher, whose columns have other names."""
         result, extent = self.plan.result, self.extent
-        columns = tuple((one.name, renamed(one.sql, names)) for one in result.outputs)
+        columns = tuple((one.name, rename_values(one.sql, names)) for one in result.outputs)
         if self.parsed.selection is not None:
-            columns = selected(self.parsed.selection, columns)
-        start, end = (None if sql is None else renamed(sql, names) for sql in (extent.start, extent.end))
-        keys = {name: renamed(sql, names) for name, sql in extent.key.items()}
-        conditions = tuple(renamed(one.sql, names) for one in result.conditions)
+            columns = selected_expressions(self.parsed.selection, columns)
+        start, end = (None if sql is None else rename_values(sql, names) for sql in (extent.start, extent.end))
+        keys = {name: rename_values(sql, names) for name, sql in extent.key.items()}
+        conditions = tuple(rename_values(one.sql, names) for one in result.conditions)
         return Expressions(columns, conditions, Extent(keys, start, end, extent.time))
 
 
@@ -160,7 +160,7 @@ class RuleProjection:
 
 @dataclass(frozen=True)
 class Expressions:
-    """What is computed of a rule's values: the columns of its result (name, SQL), conditions on finished matches, and
+    """Expressions over a rule's values: the columns of its result (name, SQL), conditions on finished matches, and
     keys and times."""
 
     columns: tuple[tuple[str, str], ...]
@@ -168,7 +168,7 @@ class Expressions:
     extent: Extent
 
 
-def renamed(sql: str, names: Mapping[str, str]) -> str:
+def rename_values(sql: str, names: Mapping[str, str]) -> str:
     """An expression over other names. Those of a matcher's own values are reserved, so that nothing else has them; an
     expression that is one column may be any of them."""
     if not names:
@@ -183,8 +183,8 @@ def renamed(sql: str, names: Mapping[str, str]) -> str:
     return "".join([*pieces, sql[at:]])
 
 
-def selected(selection: Selection, columns: Sequence[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
-    """SELECT's list over the columns of a pattern, with their expressions in the place of their names."""
+def selected_expressions(selection: Selection, columns: Sequence[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+    """Return SELECT's list over the columns of a pattern, with their expressions in place of their names."""
     names = [name for name, _ in columns]
     number = {name.lower(): at for at, name in enumerate(names)}
     meant = {f"{PLACEHOLDER}{at}": f"({sql})" for at, (_, sql) in enumerate(columns)}
@@ -259,14 +259,14 @@ def parse_rule(rule: Rule, given: Given, arguments: Mapping[str, object]) -> Par
     own = {name: arguments[name] for name in {name for name, _ in parameters_in(tokens)} if name in arguments}
     if tokens[0].upper not in ("SELECT", "WITH"):
         return ParsedRule(rule, parse_pattern(rule.text, given, own), None, own)
-    pattern, selection = bind_statement(rule.text, own).selected(IN_A_RULE)
+    pattern, selection = bind_statement(rule.text, own).selected_pattern(IN_A_RULE)
     if pattern.table is not None and pattern.table.name is None and not pattern.table.has_schema:
         raise IN_A_RULE.refuse(Source(rule.text), "A pattern over a query", pattern.table.span)
     return ParsedRule(rule, pattern, selection, own)
 
 
 def check_table(parsed: ParsedRule, name: str) -> None:
-    """Where the input has a name, a rule that names a table names this one."""
+    """Raise an error if the rule names another table than the input, which has this name."""
     table = parsed.pattern.table
     if table is not None and (table.name or table.written).lower() != name.lower():
         message = f"The rule reads {table.written}, and the events of the rules are {name}."

@@ -28,7 +28,7 @@ from episode.queries.live_plan import LivePlan, Matched, Read, end_of, lanes_of
 from episode.queries.live_start import (
     LiveSettings,
     checkpoint_of,
-    described,
+    describe_tasks,
     input_of,
     output_of,
     tasks_for,
@@ -109,7 +109,7 @@ def start_rules(
     watcher.look()
     warn_of_problems(log)
     output = output.prepare(catalog)  # all is checked
-    descriptions = described(plan, output, input_, checkpoint, tasks, how, str(log.place))
+    descriptions = describe_tasks(plan, output, input_, checkpoint, tasks, how, str(log.place))
     driven = DriverRules(watcher, descriptions[0].query, tasks, every)
     agree(log, driven.query, tasks)
     numeric = plan.time.units_per_millisecond == 1
@@ -119,7 +119,7 @@ def start_rules(
 
 @dataclass(frozen=True)
 class PlannedRules:
-    """What all rules have in common, and the query that runs them."""
+    """The planner of all rules, and the query that runs them."""
 
     rules: StreamPlanner
     plan: LivePlan

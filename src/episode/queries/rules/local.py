@@ -76,7 +76,7 @@ class LocalMatches(RuleMatches):
 
 def match_all_local(events: Any, rules: RuleSet) -> LocalMatches:
     """The matches of all rules over a table."""
-    parsed = rules.parsed()
+    parsed = rules.parse()
     check_local(rules.options, [one.language for one in parsed])
     table = to_spark_types(held_table("events", events))
     query = LocalRules(rules, table)
@@ -92,9 +92,9 @@ class LocalRules:
 
     @cached_property
     def bound(self) -> list[BoundRule]:
-        parsed = self.rules.parsed()
+        parsed = self.rules.parse()
         schema = local_schema(self.table.schema, parsed[0].source, self.rules.arguments)
-        return self.rules.bound(parsed, schema)
+        return self.rules.bind_all(parsed, schema)
 
     @cached_property
     def input(self) -> pa.Table:
@@ -117,7 +117,9 @@ class LocalRules:
     def projections(self) -> dict[str, RuleProjection]:
         """By rule. What needs Spark is refused, for all rules together."""
         specs = dict(self.specs)
-        made = self.rules.each([(rule.name, rule) for rule in self.bound], lambda rule: _compiled(rule, specs))
+        made = self.rules.each(
+            [(rule.name, rule) for rule in self.bound], lambda rule: _compile_projection(rule, specs)
+        )
         return {rule.name: projection for rule, projection in zip(self.bound, made, strict=True)}
 
     def matches(self, events: Any) -> LocalMatches:
@@ -142,7 +144,7 @@ class LocalRules:
         return LocalMatches(results, RuleSetReport.summed(reports), partial(like, events), plan)
 
 
-def _compiled(rule: BoundRule, specs: Mapping[str, MatcherSpec]) -> RuleProjection:
+def _compile_projection(rule: BoundRule, specs: Mapping[str, MatcherSpec]) -> RuleProjection:
     extent = rule.extent
     around = {**extent.key, MATCH_START: extent.start, MATCH_END: extent.end}
     named = [(name, sql) for name, sql in around.items() if sql is not None]

@@ -38,8 +38,8 @@ class RulesQuery:
     spark: SparkSession | None = None
 
     def planned(self) -> TableMatches:
-        """The rules, planned over their events; what is wrong with any of them is said for all of them together."""
-        parsed = self.rules.parsed()
+        """Plan the rules over their events; the errors of all of them are raised together."""
+        parsed = self.rules.parse()
         session, frame = one_table(self.spark, self.events)
         if frame.isStreaming:
             raise EpisodeUnsupportedError(
@@ -51,7 +51,7 @@ class RulesQuery:
 
         source, called = parsed[0].source, parsed[0].language.called
         schema = input_schema(session, frame, source, called, self.rules.arguments)
-        return TableMatches(session, frame, self.rules, schema, tuple(self.rules.bound(parsed, schema)))
+        return TableMatches(session, frame, self.rules, schema, tuple(self.rules.bind_all(parsed, schema)))
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ class TableMatches(RuleMatches):
     def persist(self) -> TableMatches:
         """Keep what all rules found, from the first action on, so that `frame` and `of` match nothing again."""
         if not self._kept:
-            self._kept["pooled"] = self._matched().persist()
+            self._kept["pooled"] = self._match().persist()
             self.__dict__.pop("_pooled", None)
             self.__dict__.pop("frame", None)
         return self
@@ -120,7 +120,7 @@ class TableMatches(RuleMatches):
         return self.bound, self.groups, self._run.reasons
 
     def __getattr__(self, name: str) -> Any:
-        """What a DataFrame can do, done by `frame`."""
+        """Return an attribute of `frame`: all that a DataFrame can do."""
         if name.startswith("_"):
             raise AttributeError(name)
         return getattr(self.frame, name)
@@ -148,16 +148,16 @@ class TableMatches(RuleMatches):
         specs = [(rule.name, matcher_spec(rule.plan, schema)) for rule in self.bound]
         return rule_groups(specs, schema, {rule.name: _leading(rule) for rule in self.bound})
 
-    def _matched(self) -> DataFrame:
+    def _match(self) -> DataFrame:
         return self._run.frame()
 
     @cached_property
     def _pooled(self) -> DataFrame:
-        return self._kept.get("pooled") or self._matched()
+        return self._kept.get("pooled") or self._match()
 
     @cached_property
     def _finishes(self) -> list[Finish]:
-        """What Spark computes of each rule's values, over the columns of the pool."""
+        """Expressions that Spark computes from each rule's values, over the columns of the pool."""
         from episode.spark.batch.rules import Finish
 
         members = {member.name: member for group in self.groups for member in group.members}

@@ -1,7 +1,7 @@
 """A rule's text as a rule of a stream, planned without Spark: the same in the driver and in every worker.
 
-Rules come while a stream runs and Spark's plan stays as it is. So all that a rule computes is computed where it is
-matched; what only Spark could evaluate is refused, with the column to add to the stream as the remedy.
+Rules come while a stream runs and Spark's plan stays as it is. So a worker computes all of a rule; an
+expression that only Spark evaluates is refused, with the column to add to the stream as the remedy.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ REMEDY = "Add it to the stream as a column (df.withColumn(…)), start the strea
 
 @dataclass(frozen=True)
 class StreamPlanner:
-    """What all rules of a stream have in common, and how one is made of a text. What `RulePlanner` says.
+    """The `RulePlanner` of a stream: settings of all its rules, and the way from a text to a rule.
 
-    schema: the columns of events, as they are fed. time, keys: by which all rules order and partition them. given: what
-    is said of all rules. utc: are times of day those of UTC? Otherwise they need Spark. table: the name of the events,
+    schema: the columns of events, as they are fed. time, keys: by which all rules order and partition them. given: of
+    all rules. utc: are times of day those of UTC? Otherwise they need Spark. table: the name of the events,
     where they have one. form: of results.
     """
 
@@ -53,10 +53,10 @@ class StreamPlanner:
 
     def plan(self, name: str, text: str) -> RuleSpec:
         """The same object for the same text: what rules share is found once for them."""
-        return _planned(self, text)
+        return _plan_once(self, text)
 
     def check(self, text: str) -> tuple[RuleSpec, list[str]]:
-        """A rule, and what is to be said of it."""
+        """Plan a rule; return it with its warnings."""
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", EpisodeWarning)
             spec = self._plan(text)
@@ -133,7 +133,7 @@ class StreamPlanner:
 
 
 @lru_cache(maxsize=4096)
-def _planned(rules: StreamPlanner, text: str) -> RuleSpec:
+def _plan_once(rules: StreamPlanner, text: str) -> RuleSpec:
     return rules.check(text)[0]
 
 
@@ -143,7 +143,7 @@ def _by(columns: Sequence[str]) -> str:
 
 @contextmanager
 def _needing_spark(source: Source) -> Iterator[None]:
-    """What needs Spark is refused with a remedy that fits a stream of rules."""
+    """Refuse expressions that need Spark, with a remedy that fits a stream of rules."""
     try:
         yield
     except NeedsSpark as error:

@@ -94,7 +94,7 @@ def explain_rules(
 
 def _group(number: int, group: RuleSetSpec) -> Iterator[str]:
     shared, index = group.shared, group.shared.index
-    yield f"group {number}: {len(group.members)} rules {_ordered(group.input_order)}; packed and sorted once"
+    yield f"group {number}: {len(group.members)} rules {_order_in_words(group.input_order)}; packed and sorted once"
     yield (
         f"  conditions of single rows: {index.asked} asked, {index.conditions} different, in {len(index)} classes of "
         f"rows; each evaluated once"
@@ -134,7 +134,7 @@ def _prefixes(group: RuleSetSpec) -> Iterator[str]:
         yield f"  … and {len(common) - SHOWN} more"
 
 
-def _ordered(order: InputOrder) -> str:
+def _order_in_words(order: InputOrder) -> str:
     by = f"by {', '.join(order.keys)}" if order.keys else "in one partition"
     columns = [f"{one.column}{'' if one.ascending else ' DESC'}" for one in order.order]
     return f"{by}, in order of {', '.join(columns)}" if columns else f"{by}, in order of arrival"

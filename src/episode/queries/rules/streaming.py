@@ -116,7 +116,7 @@ def rules_table(log: RuleLog, time: pa.DataType) -> pa.Table:
     """Return what a rule log records.
 
     version: the number of the change. status: waiting (no micro-batch has taken it up), active, replaced, removed, or
-    refused (it is no rule; error says why). active_from, active_until: the first and the last event time that count for
+    refused (it is not a rule; error: why). active_from, active_until: the first and the last event time that count for
     it (null: the stream's first event; it is still active). failed_keys: the number of keys it is disabled for, because
     it failed on their data; error: what one of them raised. query: Spark's id of the query that took it up.
     """
@@ -297,6 +297,6 @@ def seconds_of(name: str, value: float | str) -> float:
 
 
 def warn_of_problems(log: RuleLog) -> None:
-    """When a stream is started: the texts that are no rules. It runs with all others."""
+    """Warn, when a stream is started, of texts that are not rules. It runs with all others."""
     for name, reason in log.problems().items():
         warn(f"The rule {name} is refused: {reason}" if name else reason)

@@ -1,6 +1,6 @@
 """The rules of a stream are looked at while it runs, and what has changed is entered into its rule log.
 
-A text that is no rule is reported, and changes nothing: where there was a rule of its name, that one goes on.
+A text that is not a rule is reported, and changes nothing: a rule of its name, if any, continues.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class RuleWatcher:
     rules: StreamPlanner
     log: RuleLog
     _refused: dict[str, str] = field(default_factory=dict)
-    """Texts that are no rules, and why."""
+    """Texts that are not rules, and why."""
 
     def look(self) -> list[RuleChange]:
         """Look at the rules; what was entered into the log."""
@@ -94,7 +94,7 @@ class RuleWatcher:
         return changes
 
     def _reason(self, name: str, text: str) -> str | None:
-        """Why a text is no rule of the stream; None: it is one."""
+        """Return why a text is not a rule of the stream; None if it is one."""
         if text in self._refused:
             return self._refused[text]
         try:

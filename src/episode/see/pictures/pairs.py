@@ -23,7 +23,7 @@ from episode.plan.output import OutputAtom
 from episode.plan.schema import OWN, quote
 from episode.queries.language import ARCHIVE, LIVE
 from episode.queries.languages import language_of
-from episode.queries.substitution import PAIRS, escaped, lateral, tables_text
+from episode.queries.substitution import PAIRS, escape_braces, lateral, tables_text
 from episode.see.inspecting import Inspected
 from episode.see.pictures.axis import Series, chosen_column, columns_in, series_of
 from episode.see.pictures.choosing import ChosenKey, KeyChoice, Wish, view_of, written_pattern
@@ -226,7 +226,7 @@ class PairLabelling(Labelling):
         frame = finished_pairs(spark, numbered, self.input.pair, arguments)
         namings = [_naming(name, columns) for name, columns in zip(query.names, query.columns, strict=True)]
         sides = [lateral(frame.columns, prefix, name) for prefix, name in zip(_PREFIXES.values(), namings, strict=True)]
-        texts = [escaped(text) for text in (*after, *(f"{_path(one.left)} = {_path(one.right)}" for one in on))]
+        texts = [escape_braces(text) for text in (*after, *(f"{_path(one.left)} = {_path(one.right)}" for one in on))]
         text = f"SELECT {PAIRS}.{at} FROM {tables_text('pairs', sides[0], sides[1], texts)}"
         held = run_sql(spark, text, {"pairs": frame}, arguments).toArrow().column(at)
         return matched.take(held.combine_chunks().sort())

@@ -18,7 +18,7 @@ from episode.plan.pattern import PatternPlan
 from episode.plan.schema import quote
 from episode.queries.origins import Origin, PlacedPattern
 from episode.queries.planning import plan_pair
-from episode.queries.substitution import PAIRS, escaped, lateral, mentioned_names, tables_text
+from episode.queries.substitution import PAIRS, escape_braces, lateral, mentioned_names, tables_text
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -85,14 +85,14 @@ def _tested(origin: Origin, placed: PlacedPattern, pairs: DataFrame, conditions:
 
     namings = []
     for name, columns in zip(placed.query.names, placed.query.columns, strict=True):
-        listed = f" ({', '.join(escaped(quote(one)) for one in columns)})" if columns else ""
-        namings.append(f"AS {escaped(quote(name))}{listed}" if name else "")
+        listed = f" ({', '.join(escape_braces(quote(one)) for one in columns)})" if columns else ""
+        namings.append(f"AS {escape_braces(quote(name))}{listed}" if name else "")
     sides = [
         lateral(pairs.columns, prefix, naming)
         for prefix, naming in zip((LIVE_PREFIX, ARCHIVE_PREFIX), namings, strict=True)
     ]
-    tables = tables_text("pairs", sides[0], sides[1], [escaped(one) for one in conditions])
-    items = ", ".join(f"{PAIRS}.{escaped(quote(name))}" for name in pairs.columns)
+    tables = tables_text("pairs", sides[0], sides[1], [escape_braces(one) for one in conditions])
+    items = ", ".join(f"{PAIRS}.{escape_braces(quote(name))}" for name in pairs.columns)
     text = f"SELECT {items} FROM {tables}"
     return run_sql(origin.spark, text, {"pairs": pairs}, placed.run.arguments, Copies("", ()))
 
