@@ -182,7 +182,7 @@ def test_days_are_those_of_the_sessions_time_zone(catalog: Catalog) -> None:
 def test_the_end_of_a_stream(catalog: Catalog, end: Any, expected: int) -> None:
     catalog.create(declare("Clock", "ts TIMESTAMP, v INT", time="ts"))
     text = "SELECT * FROM Clock MATCH_RECOGNIZE (MEASURES LAST(ts) AS t PATTERN (A B) DEFINE B AS v > PREV(v))"
-    assert plan_live(text, catalog, Options(end=end)).rules.end == expected
+    assert plan_live(text, catalog, Options(end=end)).settings.end == expected
 
 
 # ---- outputs -----------------------------------------------------------------------------------------
