@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Union
+from typing import Any, Union
 
 from episode.errors import EpisodeSyntaxError
 from episode.lang.cursor import Cursor, closest, describe
@@ -96,7 +96,7 @@ class TableLanguage:
     word: str
     begins: str
     is_pattern: Callable[[list[Token], int, int], bool]
-    parse: Callable[[str, list[Token], int, int], PatternQuery]
+    parse: Callable[[str, list[Token], int, int], Any]
 
 
 def whole_pattern(source: str, tokens: list[Token]) -> PatternQuery | None:
@@ -224,8 +224,8 @@ def _clause_words(tokens: list[Token], begin: int, end: int, *wanted: str) -> di
     return found
 
 
-TABLE_LANGUAGES = (
+TABLE_LANGUAGES = [
     TableLanguage("SITUATIONS", "DEFINE", _is_situation_pattern, parse_situation_tokens),
     TableLanguage("EVENTS", "PATTERN", _is_event_pattern, parse_event_tokens),
-)
+]
 """Languages in the order in which they are tried on a text."""

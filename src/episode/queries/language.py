@@ -18,6 +18,7 @@ from episode.plan.sections import Section
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from episode.lang.table_patterns import TableLanguage
     from episode.matchers.protocol import MatcherSpec, StateLimit
     from episode.plan.correlation.pairs import PairPlan
     from episode.plan.pattern import PatternPlan
@@ -68,6 +69,7 @@ class Language(ABC, Generic[Query]):
     message speaks of the one in the query. options: names of public options that it uses and other languages may not.
     arguments: those of `match` that it uses. times: the measures that hold the start and the end of a match that is
     correlated with others. method: of DataFrames, for patterns of it alone.
+    grammar: what reads its patterns, if `lang` does not know the language.
     """
 
     syntax: ClassVar[type]
@@ -78,6 +80,7 @@ class Language(ABC, Generic[Query]):
     arguments: ClassVar[frozenset[str]] = frozenset()
     times: ClassVar[tuple[str, str]]
     method: ClassVar[str | None] = None
+    grammar: ClassVar[TableLanguage | None] = None
 
     @property
     def one(self) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from episode.lang.table_patterns import TABLE_LANGUAGES
 from episode.matchers.engines import ENGINES
 from episode.queries.language import Language
 from episode.queries.languages.correlation import CORRELATIONS
@@ -23,6 +24,17 @@ def register(language: Language[Any]) -> None:
     """Add a language."""
     LANGUAGES[language.syntax] = language
     ENGINES.update(dict.fromkeys(language.plans, language.spec))
+    if language.grammar is not None:
+        TABLE_LANGUAGES.append(language.grammar)
+
+
+def unregister(language: Language[Any]) -> None:
+    """Remove a language that was added."""
+    del LANGUAGES[language.syntax]
+    for plan in language.plans:
+        del ENGINES[plan]
+    if language.grammar is not None:
+        TABLE_LANGUAGES.remove(language.grammar)
 
 
 def language_of(query: object) -> Language[Any]:
