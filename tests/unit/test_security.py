@@ -77,7 +77,7 @@ def test_texts_of_queries_reach_spark_in_one_place() -> None:
                 continue
             argument = ast.unparse(node.args[0])
             constant = isinstance(node.args[0], ast.Constant) or argument.startswith("f'timestamp_micros(")
-            assert constant or "permitted(" in argument, f"{name}: {ast.unparse(node)}"
+            assert constant or "check_expression(" in argument, f"{name}: {ast.unparse(node)}"
 
 
 class Hostile:

@@ -203,10 +203,10 @@ def take_with_report(result: Any, path: Path, target: Target, notes: Console) ->
     """Take the result and write its report; Spark computes it once for both."""
     from episode.queries.origins import origin_of
     from episode.see.reports.page import write_report
-    from episode.spark.inspection import kept
+    from episode.spark.inspection import cache_frame
 
     origin_of(result)  # a query without a pattern is refused before it runs
-    with kept(result):
+    with cache_frame(result):
         target.take(result, notes)
         with notes.status("Writing the report") as shown:
             write_report(result, path, begins=lambda step: shown.update(f"The report: {step}"))

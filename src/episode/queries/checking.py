@@ -43,11 +43,11 @@ def plan_over_columns(
     statement: Statement, spark: SparkSession, tables: Mapping[str, DataFrame], arguments: Mapping[str, object]
 ) -> DataFrame:
     """The columns of a query's result over empty tables, as a DataFrame that is not to be run; mistakes are raised."""
-    from episode.spark.query import rehearsed
+    from episode.spark.query import output_columns
 
     given = named_tables(statement, tables)
     bound = bind_parsed(statement, arguments)
-    query = StatementQuery(bound, spark, Options(), dict(given), framed=rehearsed, warns=False)
+    query = StatementQuery(bound, spark, Options(), dict(given), framed=output_columns, warns=False)
     return remember(query.result(), query.origin)
 
 
@@ -78,7 +78,7 @@ def confined(spark: SparkSession) -> Iterator[None]:
     """Judge every text that Spark is to parse in this thread."""
     from episode.spark import confinement
 
-    with confinement.confined(spark):
+    with confinement.confine(spark):
         yield
 
 

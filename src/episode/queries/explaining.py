@@ -29,7 +29,7 @@ class ExplainedPattern:
 def explain_pattern(placed: PlacedPattern, analyze: bool, format: str = TEXT) -> ExplainedPattern:
     """Build the section of a planned pattern. analyze: run it, or compile it for the format NATIVE."""
     planned = placed.planned
-    done = planned.analyzed() if analyze and format != NATIVE else None
+    done = planned.analyze() if analyze and format != NATIVE else None
     section = placed.language.section(planned.pattern, None if done is None else done.reports, placed.query)
     section = replace(section, blocks=(*section.blocks, *map(_reason, planned.reasons)))
     if format == NATIVE:

@@ -1,4 +1,4 @@
-"""What only a classic (not a Connect) session can tell: plans, and the cluster's parallelism.
+"""Facts that only a classic (not a Connect) session has: plans, and the cluster's parallelism.
 
 Here and in `plan_files.py` and `plan_conditions.py` episode looks beneath PySpark's public interface. Everything found
 there is a hint: if it fails, for whatever reason, the answer is "not known" and the caller goes the general way. Only
@@ -16,7 +16,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 NOT_KNOWN = (Py4JError, PySparkException, AttributeError, TypeError)
-"""What may be raised while one looks at a plan."""
+"""Exceptions that reading a plan may raise."""
 NO_PLAN = "a Spark Connect session does not show its plan"
 UNREADABLE = "the input's plan cannot be read"
 DELTA_FORMAT = "DeltaParquetFileFormat"
@@ -123,12 +123,12 @@ def class_of(java_object: Any) -> str:
 
 
 def items(sequence: Any) -> list[Any]:
-    """What is in a sequence of Scala's."""
+    """The elements of a Scala sequence."""
     return [sequence.apply(at) for at in range(sequence.size())]
 
 
 def parallelism(spark: SparkSession) -> int | None:
-    """How many tasks the session runs at once, if it says."""
+    """Number of tasks that the session runs at once, if known."""
     try:
         return max(1, spark.sparkContext.defaultParallelism)
     except NOT_KNOWN:
@@ -136,7 +136,7 @@ def parallelism(spark: SparkSession) -> int | None:
 
 
 def is_local(spark: SparkSession) -> bool:
-    """Whether the workers are processes of this machine, as far as the session says."""
+    """Whether the workers are known to be processes of this machine."""
     try:
         return str(spark.sparkContext.master).startswith("local")
     except NOT_KNOWN:
@@ -144,8 +144,7 @@ def is_local(spark: SparkSession) -> bool:
 
 
 def estimated_bytes(frame: DataFrame) -> int | None:
-    """How large Spark takes the rows of a frame to be, if it says; without statistics, too large rather than too
-    small."""
+    """Spark's estimate of the size of a frame's rows, if it has one; without statistics an overestimate."""
     try:
         return int(str(frame._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()))
     except NOT_KNOWN:

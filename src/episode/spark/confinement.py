@@ -215,12 +215,13 @@ class Confinement:
     spark: SparkSession
 
     def statement(self, text: str, tables: Collection[str]) -> Refusal | None:
-        """Why a statement is refused, if it is. tables: the names it may read, besides its own common tables."""
-        return _substituted(text) or self._judged(self._parser.parsePlan(text), tables)
+        """The reason to refuse a statement, or None. tables: names it may read, in addition to its common table
+        expressions."""
+        return _refuse_substitution(text) or self._judge(self._parser.parsePlan(text), tables)
 
     def expression(self, text: str) -> Refusal | None:
         """Why a scalar expression is refused, if it is."""
-        return _substituted(text) or self._judged(self._parser.parseExpression(text), ())
+        return _refuse_substitution(text) or self._judge(self._parser.parseExpression(text), ())
 
     def uses_variables(self, analysed: Any) -> bool:
         """Whether an analysed plan reads a variable of the session."""
@@ -228,7 +229,7 @@ class Confinement:
             return False
         return any(part.kind == "VariableReference" for part in self._parts(analysed))
 
-    def _judged(self, plan: Any, tables: Collection[str]) -> Refusal | None:
+    def _judge(self, plan: Any, tables: Collection[str]) -> Refusal | None:
         parts = self._parts(plan)
         sensitive = self.spark.conf.get("spark.sql.caseSensitive") == "true"
         return _refusal(parts, tables, self._functions(parts), sensitive)
@@ -254,14 +255,14 @@ class Confinement:
 
     @property
     def _outline(self) -> Any:
-        return _compiled(self.spark.sparkContext._gateway)
+        return _compile(self.spark.sparkContext._gateway)
 
 
 _current: ContextVar[Confinement | None] = ContextVar("confinement", default=None)
 
 
 @contextmanager
-def confined(spark: SparkSession) -> Iterator[None]:
+def confine(spark: SparkSession) -> Iterator[None]:
     """Judge every text that episode gives to Spark in this thread."""
     token = _current.set(Confinement(spark))
     try:
@@ -276,7 +277,7 @@ def current() -> Confinement | None:
 
 
 @lru_cache(maxsize=1)
-def _compiled(gateway: Any) -> Any:
+def _compile(gateway: Any) -> Any:
     """The program of `outline.py`, compiled by the compiler that Spark brings along for its own generated code."""
     java = gateway.jvm.java.lang
     compiler = gateway.jvm.org.codehaus.janino.SimpleCompiler()
@@ -302,7 +303,7 @@ class _Functions:
         return not builtin or name not in allowed or name in self.added
 
 
-def _substituted(text: str) -> Refusal | None:
+def _refuse_substitution(text: str) -> Refusal | None:
     at = text.find(SUBSTITUTION)
     return None if at < 0 else Refusal("Settings and variables of the environment are not read here.", at, at + 2)
 
@@ -314,7 +315,7 @@ def _refusal(parts: list[_Part], tables: Collection[str], functions: _Functions,
         found = _refused_part(part, parts, functions)
         if found is None and part.kind == "UnresolvedRelation":
             path = [str(one) for one in part.facts[0]]
-            if len(path) != 1 or _folded(path[0], sensitive) not in scopes[number]:
+            if len(path) != 1 or _fold_case(path[0], sensitive) not in scopes[number]:
                 name = ".".join(path)
                 found = Refusal(f"{name} is not one of the tables that were given.", table=name)
         if found is not None:
@@ -372,7 +373,7 @@ def _scopes(parts: list[_Part], tables: Collection[str], sensitive: bool) -> lis
         if part.parent >= 0 and parts[part.parent].kind == "UnresolvedWith" and part.kind == "Tuple3":
             lists.setdefault(part.parent, []).append(number)
     scopes: list[frozenset[str]] = []
-    base = frozenset(_folded(one, sensitive) for one in tables)
+    base = frozenset(_fold_case(one, sensitive) for one in tables)
     for number, part in enumerate(parts):
         around = base if part.parent < 0 else scopes[part.parent]
         above = parts[part.parent] if part.parent >= 0 else None
@@ -381,12 +382,12 @@ def _scopes(parts: list[_Part], tables: Collection[str], sensitive: bool) -> lis
         if above is not None and part.parent in lists:
             own = lists[part.parent]
             seen = own[: own.index(number) + bool(above.facts[2])] if number in own else own
-            around |= {_folded(str(parts[one].facts[0]), sensitive) for one in seen}
+            around |= {_fold_case(str(parts[one].facts[0]), sensitive) for one in seen}
         scopes.append(around)
     return scopes
 
 
-def _folded(name: str, sensitive: bool) -> str:
+def _fold_case(name: str, sensitive: bool) -> str:
     return name if sensitive else name.lower()
 
 
@@ -394,7 +395,7 @@ def _folded(name: str, sensitive: bool) -> str:
 
 
 ONLY_QUERIES = "Only queries are run here, and only over the tables that were given."
-"""What every refusal says."""
+"""The hint of every refusal."""
 
 
 class RefusedStatement(Exception):
@@ -407,10 +408,10 @@ class RefusedStatement(Exception):
 
 def expr(text: str) -> Column:
     """A scalar expression."""
-    return F.expr(permitted(text))
+    return F.expr(check_expression(text))
 
 
-def permitted(text: str) -> str:
+def check_expression(text: str) -> str:
     """The text of a scalar expression, if it may be parsed."""
     confinement = current()
     refusal = None if confinement is None else confinement.expression(text)
@@ -441,7 +442,7 @@ a temporary view look the same here: names of views that were not given are refu
 
 
 def foreign_reads(frame: DataFrame, tables: Iterable[DataFrame]) -> list[str]:
-    """What a DataFrame reads beside the tables, in words; nothing of it has run yet."""
+    """Describe what a DataFrame reads in addition to the tables; it has not run yet."""
     foreign = [leaf for plan in _plans(frame) for leaf in _leaves(plan) if class_of(leaf) not in _OF_NO_TABLE]
     if not foreign:
         return []
@@ -470,7 +471,7 @@ def _leaves(plan: Any) -> list[Any]:
 
 
 def _relation(leaf: Any) -> Any:
-    """What makes two leaves the same table."""
+    """Identity of a leaf: equal for leaves of the same table."""
     kind = class_of(leaf)
     if kind == "LogicalRelation":
         return leaf.relation()

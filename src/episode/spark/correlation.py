@@ -37,7 +37,7 @@ from episode.spark.tables import spark_error
 from episode.store.history import ParquetHistory
 
 _TIMES = {MATCH_START: HIDDEN_START, MATCH_END: HIDDEN_END}
-"""How the times of a pair are called while the columns of its matches are computed."""
+"""Names of a pair's times while the columns of its matches are computed."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class PlannedCorrelation(Planned):
         return done.select(*columns, *(self._column(F.col(quote(own)), name) for name, own in _TIMES.items()))
 
     def _whole(self, matched: DataFrame) -> DataFrame:
-        """With null in place of columns that are not built: nobody asks for them, and Spark leaves them out."""
+        """Add nulls for columns that are not built: they are unused, and Spark drops them."""
         spec = None if isinstance(self.run, Expansion) else self.run.spec
         if not isinstance(spec, CorrelationSpec) or spec.wanted is None:
             return matched
@@ -84,8 +84,8 @@ def _both_finished(matched: DataFrame, pattern: PairPlan, arguments: Arguments) 
         matched = matched.withColumnRenamed(time, hidden)
     live = [name for name in names if name.startswith(LIVE_PREFIX)]
     archive = [name for name in names if name.startswith(ARCHIVE_PREFIX)]
-    half = _finished(matched, pattern.live.result, LIVE_PREFIX, live, arguments)
-    return _finished(half, pattern.archive.result, ARCHIVE_PREFIX, archive, arguments)
+    half = _finish(matched, pattern.live.result, LIVE_PREFIX, live, arguments)
+    return _finish(half, pattern.archive.result, ARCHIVE_PREFIX, archive, arguments)
 
 
 def finished_pairs(spark: SparkSession, matched: pa.Table, pattern: PairPlan, arguments: Arguments) -> DataFrame:
@@ -93,7 +93,7 @@ def finished_pairs(spark: SparkSession, matched: pa.Table, pattern: PairPlan, ar
     return _both_finished(spark.createDataFrame(matched), pattern, arguments)
 
 
-def _finished(matched: DataFrame, result: Result, prefix: str, columns: list[str], arguments: Arguments) -> DataFrame:
+def _finish(matched: DataFrame, result: Result, prefix: str, columns: list[str], arguments: Arguments) -> DataFrame:
     """The pairs with the columns of one pattern's output in place of its matcher's columns, which have its prefix."""
     others = [(quote(name), name) for name in matched.columns if name not in columns]
     own = matched.select(
@@ -121,7 +121,7 @@ def plan_correlation(
     columns, derived = pattern.input_columns, pattern.derived
     if not live.isStreaming:
         spec = partial(_narrow_spec, pattern, wanted)
-        batch = plan_batch(spark, _united(parts), columns, derived, spec, run)
+        batch = plan_batch(spark, _unite(parts), columns, derived, spec, run)
         return PlannedCorrelation(pattern, batch, run.arguments)
     limit = StateLimit.of(run.live.max_state_rows, run.live.gives_up)
     time, watermark = counted_in(pattern.event_time(limit is not None), run.live.time_unit), None
@@ -130,12 +130,12 @@ def plan_correlation(
     elif len(parts) > 1:
         parts, watermark = own_watermarks(parts, time, run.live.watermark)
     spec_of, delays = partial(correlation_spec, pattern, limit=limit), pattern.delays()
-    stream = plan_stream(spark, _united(parts), columns, derived, spec_of, time, delays, run, watermark)
+    stream = plan_stream(spark, _unite(parts), columns, derived, spec_of, time, delays, run, watermark)
     return PlannedCorrelation(pattern, stream, run.arguments)
 
 
 def _narrow_spec(pattern: PairPlan, wanted: Collection[str] | None, schema: pa.Schema) -> CorrelationSpec:
-    """With those columns of the pairs alone that are wanted."""
+    """Restrict the spec to the wanted columns of the pairs."""
     spec = correlation_spec(pattern, schema)
     if wanted is None:
         return spec
@@ -147,7 +147,7 @@ def _narrow_spec(pattern: PairPlan, wanted: Collection[str] | None, schema: pa.S
 
 
 def _parts(live: DataFrame, archive: DataFrame, pattern: PairPlan, run: RunOptions) -> list[DataFrame]:
-    """The rows of both tables, each with whose event it is; where events are told apart by an id, with that, too."""
+    """The rows of both tables, marked by their side; with the event id, if there is one."""
     event_id = run.live.event_id
     identified = [] if event_id is None else [(quote(event_id), event_id)]
     parts = []
@@ -158,7 +158,7 @@ def _parts(live: DataFrame, archive: DataFrame, pattern: PairPlan, run: RunOptio
     return parts
 
 
-def _united(parts: list[DataFrame]) -> DataFrame:
+def _unite(parts: list[DataFrame]) -> DataFrame:
     try:
         return reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), parts)
     except AnalysisException as error:
@@ -166,7 +166,7 @@ def _united(parts: list[DataFrame]) -> DataFrame:
 
 
 def _with_columns_of(frame: DataFrame, other: DataFrame) -> DataFrame:
-    """With the columns that the other one has and it has not, null."""
+    """Add the columns that only the other one has, as nulls."""
     missing = [one for one in other.schema if one.name not in frame.columns]
     return frame.select("*", *(F.lit(None).cast(one.dataType).alias(one.name) for one in missing))
 
@@ -182,7 +182,7 @@ def one_table(live: DataFrame, archive: DataFrame) -> bool:
 
 
 def files_of(table: DataFrame) -> Callable[[str, tuple[str, ...]], ParquetHistory] | str:
-    """How the rows of a table are read from its Parquet files, given its columns of time and keys; or why not."""
+    """A direct scan of a table's Parquet files, given its columns of time and keys; or the reason why not."""
     roots = parquet_roots(table)
     if isinstance(roots, str):
         return roots

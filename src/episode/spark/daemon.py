@@ -1,8 +1,8 @@
 """Spark's daemon of Python workers, with episode loaded: workers are forked from it, and find everything there.
 
 A worker that begins with nothing loads pyarrow and episode before its first row, and a stream needs several
-workers for each core. Spark takes the daemon by its name: `spark.python.daemon.module`. Where it is not set, all is the
-same, only later.
+workers for each core. Spark takes the daemon by its name: `spark.python.daemon.module`. Without the setting everything
+works the same, only more slowly.
 
 Spark has a daemon for each kind of worker. Those that only plan (data sources: which partitions, which offset is the
 latest) match nothing, and load only what they need.
@@ -19,7 +19,7 @@ from importlib.machinery import PathFinder
 from pathlib import Path
 
 PLANNERS = ("pyspark.sql.worker.", "pyspark.sql.streaming.")
-"""How the modules of workers begin that plan, and read no rows."""
+"""Prefixes of the modules of workers that plan, and read no rows."""
 
 
 def without_archives(path: list[str]) -> list[str]:

@@ -33,7 +33,7 @@ _AFTER = re.compile(
 
 
 def translate(error: BaseException) -> EpisodeError | None:
-    """Our error after a Spark exception, with its full text as the message; None if there is none.
+    """Our error after a Spark exception, with its full text as the message; None for other exceptions.
 
     A worker's exception reaches the driver as text: a Python traceback that ends with the exception's name and message.
     """
@@ -61,7 +61,7 @@ _MISSING = re.compile(
 
 
 def missing_on_workers(text: str) -> EpisodeError | None:
-    """The error of workers that have no episode, or not what it needs, if that is what a Spark exception says."""
+    """The error of workers that lack episode or its dependencies, if a Spark exception reports that."""
     found = _MISSING.search(text)
     if found is None:
         return None
@@ -84,7 +84,7 @@ def _version() -> str:
 
 # Places in the text that Spark runs, as places in the text that the user wrote.
 #
-# A statement is handed to Spark with references to DataFrames in place of its patterns; what stands around them is
+# A statement is passed to Spark with references to DataFrames in place of its patterns; the rest is
 # copied as it is. A complaint of Spark about a copied part is about the same part of the statement.
 
 
@@ -106,7 +106,7 @@ class Copies:
     ranges: Collection[Range]
 
     def place(self, text: str, named: Iterable[str], error: PySparkException) -> Range | None:
-        """Where in the statement an error is. text: what was to be run, with the names of DataFrames in braces."""
+        """The place of an error in the statement. text: as it was run, with the names of DataFrames in braces."""
         names = set(named)
         for length in _LENGTHS if names else _LENGTHS[:1]:
             run = _as_run(text, names, length)
@@ -117,7 +117,7 @@ class Copies:
         return None
 
     def place_of(self, text: str, named: Iterable[str], begin: int, end: int) -> Range | None:
-        """Where in the statement a place is of the text that was to be run in a classic session."""
+        """The place in the statement of a place in the text that was run in a classic session."""
         return self._source_of(_as_run(text, set(named), _LENGTHS[0]), begin, end)
 
     def _source_of(self, run: str, begin: int, end: int) -> Range | None:
@@ -162,10 +162,10 @@ def _complaints(run: str, error: PySparkException) -> Iterator[Range]:
             yield begin, begin + max(1, len(word))
 
 
-# Errors of episode that come out of Spark, raised as what they are.
+# Errors of episode that arrive through Spark, raised with their own class.
 #
 # A worker's error reaches the driver as the text of some exception of Spark. Once `install` has been called, it is an
-# instance of both: of the class that Spark raises, so that handlers of Spark's exceptions go on working, and of the
+# instance of both: of the class that Spark raises, so that handlers of Spark's exceptions keep working, and of the
 # EpisodeError that was raised in the worker, with its message and no more. Spark's own exception is its `__cause__`.
 # All other exceptions stay as they are.
 
@@ -185,7 +185,7 @@ def both(ours: EpisodeError, spark: BaseException) -> EpisodeError:
     ours = _plain(ours)
     kinds = (type(ours), type(spark))
     if kinds not in _classes:
-        _classes[kinds] = _joined(*kinds)
+        _classes[kinds] = _class_of_both(*kinds)
     error = _classes[kinds].__new__(_classes[kinds], ours.message)
     error.__dict__.update(spark.__dict__)
     error.__dict__.update(ours.__dict__)
@@ -203,14 +203,14 @@ def _plain(ours: EpisodeError) -> EpisodeError:
     return rebuild(*state)
 
 
-def _joined(kind: type[EpisodeError], spark: type[BaseException]) -> type[EpisodeError]:
+def _class_of_both(kind: type[EpisodeError], spark: type[BaseException]) -> type[EpisodeError]:
     """A class of two bases, under the name of ours. Its instances are made by `both` alone.
 
     PySpark raises with `from None`, which would drop a cause: the property keeps it.
     """
     plain = kind.__reduce__
 
-    def reduced(self: EpisodeError) -> Any:
+    def reduce_to_ours(self: EpisodeError) -> Any:
         """Copies in other processes are of our class alone: Spark's is about objects of this process."""
         rebuild, (_, *state) = plain(self)
         return rebuild, (kind, *state)
@@ -222,7 +222,7 @@ def _joined(kind: type[EpisodeError], spark: type[BaseException]) -> type[Episod
         "__module__": kind.__module__,
         "__doc__": kind.__doc__,
         "__qualname__": kind.__qualname__,
-        "__reduce__": reduced,
+        "__reduce__": reduce_to_ours,
         "__cause__": property(cause, lambda self, value: None),
     }
     return type(kind.__name__, (kind, spark), own)
@@ -241,7 +241,7 @@ def install(spark: SparkSession) -> None:
 
 
 def _install_in_connect() -> None:
-    """The modules of Connect are loaded where a session is one of its own."""
+    """Do the same for Connect, if its modules are loaded."""
     client = sys.modules.get("pyspark.sql.connect.client.core")
     queries = sys.modules.get("pyspark.sql.connect.streaming.query")
     if client is not None and hasattr(client, "convert_exception"):
@@ -299,12 +299,12 @@ def _converting(original: Call) -> Call:
 
 
 CONTEXT_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
-"""They write every error of a statement with its stack as a line of JSON."""
+"""Loggers that write every error of a statement with its stack as a line of JSON."""
 
 
 @contextmanager
 def without_context_logs() -> Iterator[None]:
-    """Errors of statements that run in the body are raised, and not logged, too."""
+    """Raise errors of statements in the body without logging them."""
     loggers = [PySparkLogger.getLogger(name) for name in CONTEXT_LOGGERS]
     before = [logger.disabled for logger in loggers]
     for logger in loggers:

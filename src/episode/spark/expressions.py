@@ -31,7 +31,7 @@ def select(frame: DataFrame, named: Sequence[tuple[str, str]], arguments: Argume
     """Expressions over a frame, (SQL, name) pairs, as its columns."""
     if not uses(arguments, (text for text, _ in named)):
         return frame.select(*(expr(text).alias(name) for text, name in named))
-    columns = ", ".join(f"{_escaped(text)} AS {_escaped(quote(name))}" for text, name in named)
+    columns = ", ".join(f"{_escape(text)} AS {_escape(quote(name))}" for text, name in named)
     return _run(f"SELECT {columns} FROM {{frame}}", frame, arguments)
 
 
@@ -39,7 +39,7 @@ def where(frame: DataFrame, condition: str, arguments: Arguments) -> DataFrame:
     """The rows of a frame for which a condition holds."""
     if not uses(arguments, [condition]):
         return frame.where(expr(condition))
-    return _run(f"SELECT * FROM {{frame}} WHERE {_escaped(condition)}", frame, arguments)
+    return _run(f"SELECT * FROM {{frame}} WHERE {_escape(condition)}", frame, arguments)
 
 
 def _run(text: str, frame: DataFrame, arguments: Arguments) -> DataFrame:
@@ -62,7 +62,7 @@ def uses(arguments: Arguments, expressions: Iterable[str]) -> bool:
     return any(f":{name}" in text for name in arguments for text in texts)
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     """Braces stand for DataFrames in `spark.sql`; others are doubled."""
     return text.replace("{", "{{").replace("}", "}}")
 
@@ -127,7 +127,7 @@ def input_schema(
     )
 
 
-# Whether Spark can compute what stands around the values of a match.
+# Whether Spark can compute the expressions around the values of a match.
 
 
 def check_measures(matched: DataFrame, result: Result, arguments: Arguments) -> None:

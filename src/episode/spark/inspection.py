@@ -23,10 +23,10 @@ from episode.spark.batch.runtime import plan_batch
 from episode.spark.expressions import Arguments, where
 from episode.spark.packing import as_events, columns_of
 
-# Numbers of many matches, and of the rows that they were found in: aggregated by Spark, a few values on the driver.
+# Figures of many matches, and of the rows that they were found in: aggregated by Spark, a few values on the driver.
 #
-# Matches come as rows with their key, start, end and number of rows. Times are handled as whole microseconds, dates
-# too; numbers as doubles.
+# Matches come as rows with their key, start, end and number of rows. Times and dates are whole microseconds; numbers
+# are doubles.
 
 
 DAY = 86_400_000_000
@@ -36,7 +36,7 @@ _START, _END, _ROWS, _LENGTH = "start", "end", "rows", "length"
 
 
 @contextmanager
-def kept(frame: DataFrame) -> Iterator[DataFrame]:
+def cache_frame(frame: DataFrame) -> Iterator[DataFrame]:
     """The frame computed once for all that is asked of it in the body; one that is kept already stays so."""
     level = frame.storageLevel
     if level.useMemory or level.useDisk:
@@ -50,7 +50,7 @@ def kept(frame: DataFrame) -> Iterator[DataFrame]:
 
 
 def first_rows(frame: DataFrame, most: int) -> tuple[int, list[list[Any]]]:
-    """How many rows there are, and the first of them."""
+    """The number of rows, and the first of them."""
     rows = [list(row) for row in frame.limit(most + 1).collect()]
     return (len(rows) if len(rows) <= most else frame.count()), rows[:most]
 
@@ -70,8 +70,8 @@ class Match:
 
 @dataclass(frozen=True)
 class Totals:
-    """Of all matches. placed: those that have times. lengths: least, median, 90 and 99 of 100, greatest, and the mean.
-    examples: matches by what is special about them."""
+    """Figures of all matches. placed: those that have times. lengths: least, median, 90th and 99th percentile,
+    greatest, and the mean. examples: matches by their distinction."""
 
     matches: int
     placed: int
@@ -104,7 +104,7 @@ class MatchTable:
         return [f"k{number}" for number in range(self.keys)]
 
     def totals(self) -> Totals:
-        """All that one pass can say."""
+        """Everything that one pass computes."""
         placed = F.col(_LENGTH).isNotNull()
         whole = F.struct(_LENGTH, _START, _END, *self._tail, *self._keys)
         by_rows = F.struct(_ROWS, _LENGTH, _START, _END, *self._keys) if self.has_rows else F.lit(None)
@@ -132,7 +132,7 @@ class MatchTable:
         return Totals(row["matches"], row["placed"], row["rows"], row["first"], row["last"], lengths, examples)
 
     def by_key(self, most: int) -> tuple[int, list[KeyCount], KeyCount | None]:
-        """How many keys have matches, those with the most, and the one with the fewest."""
+        """The number of keys with matches, those with the most, and the one with the fewest."""
         if not self.keys:
             return 0, [], None
         whole = F.struct(_LENGTH, _START, _END, *self._tail, *self._keys)
@@ -141,7 +141,7 @@ class MatchTable:
             F.max(F.when(F.col(_LENGTH).isNotNull(), whole)).alias("longest"),
         )
         ordered = F.struct("matches", *self._keys)
-        with kept(counted):
+        with cache_frame(counted):
             row = counted.agg(F.count(F.lit(1)).alias("keys"), F.min_by(F.struct("*"), ordered).alias("rarest")).first()
             top = counted.orderBy(F.desc("matches"), *self._keys).limit(most).collect()
         assert row is not None
@@ -182,7 +182,7 @@ def match_table(
     frame: DataFrame, keys: Sequence[str], start: str | None, end: str | None, rows: str | None
 ) -> MatchTable:
     """Matches from the columns that hold these values; times that nothing can be reckoned with are left out."""
-    times = [None if name is None else _counted(F.col(quote(name)), _type(frame, name)) for name in (start, end)]
+    times = [None if name is None else _as_number(F.col(quote(name)), _type(frame, name)) for name in (start, end)]
     first, last = (F.lit(None).cast("double") if time is None else time for time in times)
     columns = [F.col(quote(name)).alias(f"k{number}") for number, name in enumerate(keys)]
     chosen = frame.select(
@@ -214,8 +214,8 @@ def is_clock(type_: str) -> bool:
     return type_ in ("date", "timestamp", "timestamp_ntz")
 
 
-def _counted(column: Column, type_: str) -> Column | None:
-    """A time as microseconds since 1970, or as a number; None where it is neither."""
+def _as_number(column: Column, type_: str) -> Column | None:
+    """A time as microseconds since 1970, or as a number; None for other types."""
     if type_ == "timestamp":
         return F.unix_micros(column)
     if type_ == "timestamp_ntz":
@@ -234,7 +234,7 @@ def _type(frame: DataFrame, name: str) -> str:
 
 @dataclass(frozen=True)
 class ColumnRange:
-    """What a column of the input holds. least, greatest: as Spark writes them; None where they are not compared."""
+    """Contents of an input column. least, greatest: as Spark writes them; None if values have no order."""
 
     name: str
     type: str
@@ -245,8 +245,7 @@ class ColumnRange:
 
 @dataclass(frozen=True)
 class InputNumbers:
-    """Of the rows of an input. keys: how many values the key has, and the rows of the one that has most; None: there is
-    no key."""
+    """Figures of an input. keys: the number of keys, and the rows of the largest; None without a key."""
 
     rows: int
     keys: tuple[int, int] | None
@@ -254,7 +253,7 @@ class InputNumbers:
 
 
 def input_numbers(frame: DataFrame, keys: Sequence[str], columns: Sequence[str]) -> InputNumbers:
-    """How many rows, the ranges of columns, and the keys: two passes."""
+    """Count the rows, the ranges of columns, and the keys, in two passes."""
     types = {name: _type(frame, name) for name in columns}
     wanted = [F.count(F.lit(1)).alias("rows")]
     for number, (name, type_) in enumerate(types.items()):
@@ -312,16 +311,16 @@ def rows_of_key(
 ) -> pa.Table:
     """Columns of the rows with these key values (None: null) and within bounds, as matchers take them.
 
-    columns: of the frame, and derived ones, (SQL, name) pairs, which Spark computes. most: so many rows at most.
+    columns: of the frame, and derived ones, (SQL, name) pairs, which Spark computes. most: limit of rows.
     """
-    selected = columns_of(_restricted(frame, key, bounds), tuple(columns), derived, arguments)
+    selected = columns_of(_restrict(frame, key, bounds), tuple(columns), derived, arguments)
     schema = carry.arrow_schema(selected.schema)
     taken = carry.encode(selected if most is None else selected.limit(most)).toArrow()
     batches = [as_events(batch, schema) for batch in taken.to_batches()]
     return pa.concat_tables([schema.empty_table(), *batches])
 
 
-def _restricted(frame: DataFrame, key: Mapping[str, object], bounds: Mapping[str, Bounds]) -> DataFrame:
+def _restrict(frame: DataFrame, key: Mapping[str, object], bounds: Mapping[str, Bounds]) -> DataFrame:
     conditions: list[Column] = [F.col(quote(name)).eqNullSafe(F.lit(value)) for name, value in key.items()]
     for name, (least, greatest) in bounds.items():
         if least is not None:
@@ -341,8 +340,8 @@ def _literal(value: object) -> Column:
 
 
 def count_of_key(frame: DataFrame, key: Mapping[str, object]) -> int:
-    """How many rows have these key values."""
-    return _restricted(frame, key, {}).count()
+    """The number of rows with these key values."""
+    return _restrict(frame, key, {}).count()
 
 
 def keys_by_rows(frame: DataFrame, keys: Sequence[str], most: int) -> pa.Table:
@@ -354,8 +353,8 @@ def keys_by_rows(frame: DataFrame, keys: Sequence[str], most: int) -> pa.Table:
 def rows_at_most(
     frame: DataFrame, key: Mapping[str, object], bounds: Mapping[str, Bounds], time: str, most: int
 ) -> tuple[int, object]:
-    """How many rows there are, and where there are more, the time up to which there are about so many."""
-    restricted = _restricted(frame, key, bounds)
+    """The number of rows, and if there are more than `most`, the time up to which there are about `most`."""
+    restricted = _restrict(frame, key, bounds)
     count = restricted.count()
     if count <= most:
         return count, None
@@ -365,7 +364,7 @@ def rows_at_most(
 
 
 def first_matches(frame: DataFrame, pattern: PatternPlan, run: RunOptions, most: int) -> pa.Table:
-    """The matcher's columns of so many matches, the first that are found: Spark stops when it has them."""
+    """The matcher's columns of some matches, the first that are found: Spark stops when it has them."""
     spark = frame.sparkSession
     batch = plan_batch(spark, frame, pattern.input_columns, pattern.derived, partial(matcher_spec, pattern), run)
     matched = batch.frame()

@@ -51,7 +51,7 @@ def job_group(spark: SparkSession, name: str, description: str) -> Iterator[None
 
 
 def cancel_group(spark: SparkSession, name: str) -> None:
-    """Cancel the jobs of a group; where Spark is gone, they are, too."""
+    """Cancel the jobs of a group, if Spark still runs."""
     try:
         spark.sparkContext.cancelJobGroup(name)
     except (Py4JError, AttributeError):
@@ -73,7 +73,7 @@ def count_tasks(spark: SparkSession, group: str) -> TaskCount:
 
 
 def first_rows(frame: DataFrame, most: int) -> pa.Table:
-    """So many rows of a result at most, as an Arrow table; values that Python has no type for are text."""
+    """The first rows of a result as an Arrow table; values that Python has no type for are text."""
     columns = [
         F.col(quote(field.name)).cast("string").alias(field.name)
         if isinstance(field.dataType, _AS_TEXT)

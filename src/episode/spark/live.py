@@ -29,14 +29,13 @@ from episode.live.task import LiveTask
 from episode.spark.errors import translate
 from episode.spark.startup.workers import prepare_worker
 
-# Live tasks as one Spark job: a row for each task, whose stage does not end before the query does.
-#
-# Nothing is shuffled, and nothing comes out but a beat now and then, which is dropped: so Spark sees that a worker
-# lives, and a worker that its executor is gone.
+# Live tasks are one Spark job: a row for each task, whose stage ends with the query. Nothing is shuffled. Tasks emit
+# only
+# heartbeats, which are dropped: so Spark sees that a worker lives, and a worker that its executor is gone.
 
 
-BEAT = 1.0
-"""Seconds between two beats."""
+HEARTBEAT_S = 1.0
+"""Seconds between two heartbeats."""
 _BEAT_BYTES = 1 << 16
 """A beat is larger than the buffer between a worker and Spark, and so it is sent at once."""
 _STOPPED = ("SparkContext was shut down", "Cannot call methods on a stopped SparkContext", "session is closed")
@@ -65,7 +64,7 @@ def _stage(descriptions: tuple[TaskDescription, ...]) -> Stage:
             for number in batch.column(0).to_pylist():
                 last = 0.0
                 for _ in LiveTask(descriptions[number]).work():
-                    if time.monotonic() - last >= BEAT:
+                    if time.monotonic() - last >= HEARTBEAT_S:
                         last = time.monotonic()
                         yield beat
 
@@ -73,7 +72,7 @@ def _stage(descriptions: tuple[TaskDescription, ...]) -> Stage:
 
 
 def slots(spark: SparkSession) -> int:
-    """How many tasks can run at once, as far as the session knows."""
+    """Number of tasks that can run at once, if known."""
     try:
         return int(spark.sparkContext.defaultParallelism)
     except (PySparkException, AttributeError):  # a Connect session: ask by a query
@@ -135,7 +134,7 @@ def is_lost(error: BaseException) -> bool:
 
 LOGGER = logging.getLogger("episode.live")
 RESTARTS, WITHIN = 3, 600.0
-"""After a lost worker or executor the job is run again, at most so often in so many seconds."""
+"""After a lost worker or executor the job is run again, at most RESTARTS times per WITHIN seconds."""
 PATIENCE = 30.0
 """Seconds that tasks have to end after they are asked to; then they are cancelled."""
 SAMPLED = 1.0
@@ -161,7 +160,7 @@ class DrivenRules(Protocol):
 
 @dataclass(frozen=True)
 class LiveRun:
-    """What a live query is started from.
+    """Everything needed to start a live query.
 
     into: in words. numeric_time: whether event times are numbers. receiver: where the driver hands matches over.
     rules: where the query runs rules that change, what the driver does about them.
@@ -230,7 +229,7 @@ class LiveQuery:
 
     @property
     def lastProgress(self) -> dict[str, Any] | None:
-        """How the query is doing, by what its tasks have said last; None before they have said anything."""
+        """The progress of the query, by the last progress of its tasks; None before there is any."""
         if self.isActive:
             current = self._current()
             return current if current["tasks"] else None
@@ -247,18 +246,18 @@ class LiveQuery:
         return None if self._metrics is None else self._metrics.port
 
     def rules(self) -> pa.Table:
-        """Of a query that runs rules: every version of every rule, and what became of it."""
+        """For a query that runs rules: every version of every rule, with its fate."""
         if self._run.rules is None:
             raise EpisodeAnalysisError("This live query runs one pattern, and no rules.")
         return self._run.rules.table()
 
     def exception(self) -> Exception | None:
-        """What ended the query, if that was an error."""
+        """The error that ended the query, if there was one."""
         return self._error
 
     def awaitTermination(self, timeout: float | None = None) -> bool | None:
-        """Wait for the end of the query, at most so many seconds; with a timeout, says whether it has ended. An error
-        that has ended it is raised."""
+        """Wait for the end of the query, at most `timeout` seconds; with a timeout, returns whether it has ended.
+        Raises the error that has ended it."""
         ended = self._ended.wait(timeout)
         if ended and self._error is not None:
             raise self._error
@@ -267,7 +266,7 @@ class LiveQuery:
     def stop(self, timeout: float = PATIENCE) -> None:
         """End the query with a snapshot, and wait for that; tasks that do not end in time are cancelled.
 
-        Started again with the same checkpoint it goes on from there.
+        Started again with the same checkpoint it resumes from there.
         """
         with self._stop_lock:
             if not self.isActive:
@@ -281,7 +280,7 @@ class LiveQuery:
     # ---- the job -------------------------------------------------------------------------------------
 
     def _work(self) -> None:
-        """The thread of the query: its job, again after a lost worker; beside it what watches and hands over."""
+        """Run the job, again after a lost worker, with threads that watch it and deliver matches."""
         finished = Event()
         helpers = [Thread(target=self._watch, args=(finished,), daemon=True)]
         if self._run.receiver is not None:
@@ -308,7 +307,7 @@ class LiveQuery:
         """Run the job; whether to do so again."""
         try:
             run_tasks(self._spark, self._run.descriptions, self._tag)
-        except Exception as error:  # noqa: BLE001  # whatever it is, the handle must say it
+        except Exception as error:  # noqa: BLE001  # shown by the handle
             return self._again(error)
         return False
 
@@ -323,7 +322,7 @@ class LiveQuery:
             self._restarted += 1
             LOGGER.warning("%s lost a worker and is run again: %s", self._words, _in_short(error))
             return True
-        self._fail(translate(error) or _explained(error, len(self._restarts)))
+        self._fail(translate(error) or _explain(error, len(self._restarts)))
         return False
 
     def _fail(self, error: Exception) -> None:
@@ -387,7 +386,7 @@ class LiveQuery:
 
     @property
     def _words(self) -> str:
-        """How the log speaks of it."""
+        """The name of the query in the log."""
         return f"The live query {self.name or self.id} into {self.into}"
 
     def __repr__(self) -> str:
@@ -403,17 +402,17 @@ def running_queries() -> list[LiveQuery]:
 
 
 def running_tasks() -> int:
-    """How many slots the live queries of this process have."""
+    """Number of slots that the live queries of this process use."""
     return sum(query.tasks for query in running_queries())
 
 
 def _in_short(error: Exception) -> str:
-    """The line of an error that says most: which worker was lost, else the first."""
+    """The most telling line of an error: the one of the lost worker, else the first."""
     lines = str(error).strip().splitlines() or [type(error).__name__]
     return next((line for line in lines if "exited unexpectedly" in line or "ExecutorLost" in line), lines[0]).strip()
 
 
-def _explained(error: Exception, restarts: int) -> Exception:
+def _explain(error: Exception, restarts: int) -> Exception:
     """An error of Spark, or after too many lost workers."""
     if is_stopped(error):
         return EpisodeDataError(

@@ -28,8 +28,7 @@ from episode.spark.stream.runtime import Stream, plan_stream
 
 @dataclass(frozen=True)
 class Analysis:
-    """What a run for `explain` has given: the reports of its matchers (JSON), and how long all of it took, in
-    seconds."""
+    """The result of a run for `explain`: the reports of its matchers (JSON), and its duration in seconds."""
 
     reports: tuple[str, ...]
     seconds: float
@@ -37,7 +36,7 @@ class Analysis:
 
 @dataclass(frozen=True)
 class Planned(ABC):
-    """What is matched on its input: lazily a DataFrame."""
+    """A planned pattern on its input: lazily a DataFrame."""
 
     pattern: PatternPlan | PairPlan
     run: Batch | Stream | Expansion
@@ -69,7 +68,7 @@ class Planned(ABC):
         """Why it runs as it does."""
         return self.run.reasons
 
-    def analyzed(self) -> Analysis:
+    def analyze(self) -> Analysis:
         """Run it over its table, keeping no match, and ask the matchers what they did."""
         if isinstance(self.run, Stream):
             raise EpisodeAnalysisError(
@@ -119,14 +118,13 @@ def plan_query(spark: SparkSession, frame: DataFrame, pattern: PatternPlan, run:
     return PlannedQuery(pattern, stream, run.arguments)
 
 
-# A planned pattern without its run: no rows in, no rows out, and all that Spark has to say of its columns.
-#
-# For those who check a query while it is being written: nothing is read, compiled or sent to workers.
+# A planned pattern without its run: no rows in, no rows out, only the columns. Used to check a query while it is being
+# written: nothing is read, compiled or sent to workers.
 
 
 @dataclass(frozen=True)
 class Rehearsal:
-    """In the place of a run over a table."""
+    """Replaces a run over a table."""
 
     spark: SparkSession
     spec: MatcherSpec
@@ -140,7 +138,7 @@ class Rehearsal:
         return carry.decode(empty_frame(self.spark, carry.travel_schema(schema)), schema)
 
 
-def rehearsed(planned: Planned) -> DataFrame:
+def output_columns(planned: Planned) -> DataFrame:
     """The columns of a planned pattern's output, without rows."""
     run = planned.run
     spark = getattr(run, "spark", None)

@@ -26,7 +26,7 @@ from episode.spark.scan.lakehouse import open_table
 
 
 INFERENCE = {"header": "true", "inferSchema": "true", "inferTimestamp": "true"}
-"""How CSV and JSON files are read: with a header, and types that fit the values."""
+"""Options for CSV and JSON files: with a header, and types that fit the values."""
 
 
 def keyword_table(spark: SparkSession, name: str, table: DataFrame | str) -> DataFrame:
@@ -69,7 +69,7 @@ def run_sql(
     arguments: Mapping[str, object],
     copies: Copies | None = None,
 ) -> DataFrame:
-    """`spark.sql` with DataFrames in braces; Spark's complaints come out as ours, which are Spark's, too.
+    """Run `spark.sql` with DataFrames in braces; errors of Spark are raised as EpisodeErrors that are also Spark's.
 
     copies: which parts of the text the user wrote, so that complaints show their place.
     """
@@ -161,7 +161,7 @@ def first_line(error: Exception) -> str:
 
 
 MOST_BYTES = 4 * 2**30
-"""What all files of one Spark may take, as Arrow tables."""
+"""Bytes that all files of one Spark may take, as Arrow tables."""
 
 _ROW_GROUP = 1 << 18
 _IN_FILES = (
@@ -193,7 +193,7 @@ def frame_of_value(spark: SparkSession, name: str, table: pa.Table) -> DataFrame
 
 
 def _directory(spark: SparkSession) -> str | None:
-    """Where Spark's temporary files of this process are, if its workers see them; they are gone when Spark ends."""
+    """The directory of Spark's temporary files of this process, if its workers see it; it is gone when Spark ends."""
     context = getattr(spark, "_sc", None)
     if context is None or not context.master.startswith("local"):
         return None
@@ -280,7 +280,7 @@ def _fields(schema: str) -> StructType:
 
 
 def fit_for_streams(spark: SparkSession) -> None:
-    """As many state partitions as there are cores, unless Spark was started with another number.
+    """Set one state partition per core, unless Spark was started with another number.
 
     Spark's default is made for clusters: on one machine, most of a micro-batch would be the upkeep of empty state.
     """

@@ -1,8 +1,8 @@
-"""Which Spark types events may have, as which Arrow types they travel, and how they come back.
+"""Spark types of events, the Arrow types in which they travel, and the way back.
 
-Most types cross to Python and back as they are. Year-month and calendar intervals do not: they are cast to months and
-to text before, and back after matching. The Spark type of every column is kept in the Arrow field's metadata, so that
-columns that a matcher hands through (with their fields) come out with the type they had: interval fields, collations.
+Most types cross to Python and back unchanged. Year-month and calendar intervals do not: they are cast to months and to
+text before, and back after matching. The Spark type of every column is kept in the Arrow field's metadata, so that
+columns that a matcher passes through (with their fields) keep their type: interval fields, collations.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def _travel_type(kind: DataType) -> DataType:
 
 
 def _parts(path: str, kind: DataType) -> Iterator[tuple[str, DataType]]:
-    """A type and all types inside it, with where they are."""
+    """A type and all types inside it, with their paths."""
     yield path, kind
     if isinstance(kind, StructType):
         for field in kind.fields:
@@ -103,7 +103,7 @@ def encode(frame: DataFrame) -> DataFrame:
         return frame
     return frame.select(
         *[
-            _encoded(_column(field.name), field.dataType).alias(str(place) if _is_path(field.name) else field.name)
+            _encode(_column(field.name), field.dataType).alias(str(place) if _is_path(field.name) else field.name)
             for place, field in enumerate(fields)
         ]
     )
@@ -113,7 +113,7 @@ def _is_path(name: str) -> bool:
     return "." in name or "`" in name
 
 
-def _encoded(column: Column, kind: DataType) -> Column:
+def _encode(column: Column, kind: DataType) -> Column:
     if isinstance(kind, YearMonthIntervalType):
         return column.cast("interval month").cast("int")
     return column.cast("string") if isinstance(kind, CalendarIntervalType) else column
@@ -138,10 +138,10 @@ def decode(frame: DataFrame, schema: pa.Schema) -> DataFrame:
     kinds = {field.name: spark_type(field) for field in schema}
     if not any(type(kind) in _ENCODED for kind in kinds.values()):
         return frame
-    return frame.select(*[decoded(_column(name), kind).alias(name) for name, kind in kinds.items()])
+    return frame.select(*[decode_column(_column(name), kind).alias(name) for name, kind in kinds.items()])
 
 
-def decoded(column: Column, kind: DataType) -> Column:
+def decode_column(column: Column, kind: DataType) -> Column:
     """A column of values of the given type that travelled encoded, in that type again."""
     if isinstance(kind, YearMonthIntervalType):
         return column.cast("interval month").cast(kind)

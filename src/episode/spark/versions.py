@@ -1,7 +1,7 @@
-"""What differs between the versions of Spark that episode runs on, 4.0 to 4.3; no other module asks for a version.
+"""Differences between the versions of Spark that episode runs on, 4.0 to 4.3; no other module asks for a version.
 
-A feature is looked for, not a number. Where an older version has another way to the same result, it is taken here;
-where it has none, the plan says so with an error.
+Features are tested, not numbers. If an older version has another way to the same result, it is used here; otherwise
+planning raises an error.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def by_number(frame: DataFrame, partitions: int, column: str) -> DataFrame:
 
 
 def hashed_to(partitions: int, number: Column) -> Column:
-    """What Spark's hash partitioning sends to the partition of a number."""
+    """A value that Spark's hash partitioning sends to the partition of a number."""
     keys = F.array(*map(F.lit, keys_of_partitions(partitions)))
     return F.element_at(keys, (F.pmod(number, F.lit(partitions)) + F.lit(1)).cast("int"))
 
@@ -73,11 +73,11 @@ def _murmur3(value: int) -> int:
     """MurmurHash3 of one 32-bit integer with Spark's seed, as a signed number."""
     mask = 0xFFFFFFFF
 
-    def rotated(word: int, by: int) -> int:
+    def rotate(word: int, by: int) -> int:
         return (word << by | word >> 32 - by) & mask
 
-    word = rotated(value * 0xCC9E2D51 & mask, 15) * 0x1B873593 & mask
-    hashed = (rotated(42 ^ word, 13) * 5 + 0xE6546B64 & mask) ^ 4
+    word = rotate(value * 0xCC9E2D51 & mask, 15) * 0x1B873593 & mask
+    hashed = (rotate(42 ^ word, 13) * 5 + 0xE6546B64 & mask) ^ 4
     for shift, factor in ((16, 0x85EBCA6B), (13, 0xC2B2AE35), (16, 1)):
         hashed = (hashed ^ hashed >> shift) * factor & mask
     return hashed - (1 << 32) if hashed >> 31 else hashed
@@ -96,19 +96,19 @@ except ImportError:  # before 4.2 Spark asks a stream for all that there is
     HAS_READ_LIMITS = False
 
     class ReadLimit:  # type: ignore[no-redef]
-        """How much of a stream is read at once."""
+        """A limit of the rows that a stream reads at once."""
 
     class ReadAllAvailable(ReadLimit):  # type: ignore[no-redef]
         """All that there is."""
 
     class ReadMaxRows(ReadLimit):  # type: ignore[no-redef]
-        """So many rows at most."""
+        """A limit of a number of rows."""
 
         def __init__(self, max_rows: int) -> None:
             self.max_rows = max_rows
 
     class SupportsTriggerAvailableNow:  # type: ignore[no-redef]
-        """A stream that can say at the start of a query where it is to end."""
+        """A stream whose end can be fixed at the start of a query."""
 
 
 if hasattr(_datasource, "DataSourceStreamArrowWriter"):

@@ -44,13 +44,13 @@ class Shown:
     @staticmethod
     def of(frame: DataFrame, rows: int = ROWS, plot: bool = False) -> Shown:
         """Run a query for its first rows, and for a picture of its longest match."""
-        from episode.spark.inspection import first_rows, kept
+        from episode.spark.inspection import cache_frame, first_rows
 
         if frame.isStreaming:
             raise EpisodeError(
                 "The result is a stream, which does not end.", hint="Start it: frame.writeStream … .start()."
             )
-        with kept(frame):
+        with cache_frame(frame):
             count, first = first_rows(frame, rows)
             part = ResultPart(count, tuple(frame.columns), tuple(map(tuple, first)))
             if not plot:

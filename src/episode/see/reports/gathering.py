@@ -185,12 +185,12 @@ def gather(
     """All that the report of a query says. begins: called with the name of each step."""
     from importlib.metadata import version
 
-    from episode.spark.inspection import first_rows, kept, session_line, session_zone
+    from episode.spark.inspection import cache_frame, first_rows, session_line, session_zone
 
     origin = origin_of(result)
     check_table(result, origin)
     steps = _Clockwork(begins)
-    with kept(result):
+    with cache_frame(result):
         with steps("the query and its result"):
             count, first = first_rows(result, rows)
         zone = session_zone(origin.spark)
@@ -298,12 +298,12 @@ def _input(side: Inspected, title: str, readers: tuple[Inspected, ...]) -> Input
 
 def _found(extents: Extents, zone: str, plots: int) -> tuple[MatchPart, list[TellingMatch]]:
     """The matches in numbers, and those that are worth a picture."""
-    from episode.spark.inspection import is_clock, kept, match_table
+    from episode.spark.inspection import cache_frame, is_clock, match_table
 
     table = match_table(extents.frame, list(extents.keys.values()), extents.start, extents.end, extents.rows)
     type_ = "bigint" if extents.start is None else extents.frame.schema[extents.start].dataType.simpleString()
     clock = TimeFormat(is_clock(type_), zone if type_ == "timestamp" else "UTC")
-    with kept(table.frame):
+    with cache_frame(table.frame):
         totals = table.totals()
         keys, top, rarest = table.by_key(TOP_KEYS)
         over_time, by_length = _histograms(table, totals, clock)

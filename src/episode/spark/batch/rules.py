@@ -26,7 +26,7 @@ from pyspark.sql.types import (
 
 from episode.matchers.rules.one_rule import RULE_COLUMN
 from episode.plan.schema import quote
-from episode.spark.confinement import permitted
+from episode.spark.confinement import check_expression
 from episode.spark.errors import without_context_logs
 from episode.spark.expressions import Arguments, select, uses, where
 
@@ -85,7 +85,7 @@ def _select(frame: DataFrame, named: Sequence[tuple[str, str]], arguments: Argum
     """Select many columns with one call of Spark."""
     if uses(arguments, (sql for sql, _ in named)):
         return select(frame, named, arguments)
-    return frame.selectExpr(*(permitted(f"{sql} AS {quote(name)}") for sql, name in named))
+    return frame.selectExpr(*(check_expression(f"{sql} AS {quote(name)}") for sql, name in named))
 
 
 def keep_matches(matched: DataFrame, rules: Sequence[Finish], arguments: Arguments) -> DataFrame:

@@ -366,7 +366,7 @@ def slice_words(sliced: SlicedKeys, order: OrderKey, kind: pa.DataType, seen: st
 
 
 def large_slice_words(size: float, budget: int, chained: bool) -> str:
-    """The becomes of slices that are larger than what a task holds."""
+    """Describe the treatment of slices that are larger than a task's budget."""
     large, held = f"{size / 2**20:,.3g} MiB", f"{budget / 2**20:,.3g} MiB"
     how = "cut further by its task" if chained else "matched piece by piece"
     return f"memory: a slice has up to {large} of events, a task holds {held} at once: it is spilled, and {how}"

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from functools import reduce
+from functools import cache, reduce
 from math import isnan
 from typing import Any
 
@@ -30,12 +30,11 @@ _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
 SAME = "<=>"
 OPERATORS = (*_COMPARE, SAME)
 """The comparisons there are; `<=>` also takes a null as a value, and is never null itself."""
-_UNKNOWN = pa.scalar(None, pa.bool_())
 _MOST_SHOWN = 5
 
 
 @dataclass(frozen=True)
-class Comparison:
+class ComparisonFilter:
     """A column against a value of the same type, which is not null."""
 
     column: str
@@ -68,39 +67,45 @@ class Truth:
 
 
 @dataclass(frozen=True)
-class Constant:
+class ConstantFilter:
     """True, false or unknown whatever the row."""
 
     value: bool | None
 
 
 @dataclass(frozen=True)
-class Negation:
+class NotFilter:
     part: Condition
 
 
 @dataclass(frozen=True)
-class Conjunction:
+class AndFilter:
     parts: tuple[Condition, ...]
 
 
 @dataclass(frozen=True)
-class Disjunction:
+class OrFilter:
     parts: tuple[Condition, ...]
 
 
-Condition = Comparison | Membership | Nullness | Truth | Constant | Negation | Conjunction | Disjunction
+Condition = ComparisonFilter | Membership | Nullness | Truth | ConstantFilter | NotFilter | AndFilter | OrFilter
+
+
+@cache
+def _unknown() -> pa.Scalar:
+    """Null as a truth value. Made on first use, because making a scalar imports pandas."""
+    return pa.scalar(None, pa.bool_())
 
 
 def columns_in(condition: Condition) -> Iterator[str]:
     """The columns that a condition reads."""
     match condition:
-        case Conjunction(parts) | Disjunction(parts):
+        case AndFilter(parts) | OrFilter(parts):
             for part in parts:
                 yield from columns_in(part)
-        case Negation(part):
+        case NotFilter(part):
             yield from columns_in(part)
-        case Constant():
+        case ConstantFilter():
             return
         case _:
             yield condition.column
@@ -112,13 +117,13 @@ def columns_in(condition: Condition) -> Iterator[str]:
 def evaluate(condition: Condition, columns: Mapping[str, pa.Array], rows: int) -> pa.Array:
     """bool[rows], null where the condition is unknown."""
     match condition:
-        case Conjunction(parts):
+        case AndFilter(parts):
             return reduce(pc.and_kleene, (evaluate(part, columns, rows) for part in parts))
-        case Disjunction(parts):
+        case OrFilter(parts):
             return reduce(pc.or_kleene, (evaluate(part, columns, rows) for part in parts))
-        case Negation(part):
+        case NotFilter(part):
             return pc.invert(evaluate(part, columns, rows))
-        case Constant(value):
+        case ConstantFilter(value):
             return pa.repeat(pa.scalar(value, pa.bool_()), rows)
         case Truth(column):
             return columns[column]
@@ -126,14 +131,14 @@ def evaluate(condition: Condition, columns: Mapping[str, pa.Array], rows: int) -
             return columns[column].is_null() if null else columns[column].is_valid()
         case Membership(column, values, has_null):
             return _by_value(columns[column], lambda array: _is_in(array, values, has_null))
-        case Comparison(column, operator, value):
+        case ComparisonFilter(column, operator, value):
             if operator == SAME:
                 return pc.fill_null(_by_value(columns[column], lambda array: _compare(array, "=", value)), False)
             return _by_value(columns[column], lambda array: _compare(array, operator, value))
 
 
 def _by_value(column: pa.Array, ask: Callable[[pa.Array], pa.Array]) -> pa.Array:
-    """What is asked of a column whose answer to null is unknown: of a dictionary, once for each of its values."""
+    """Test a column; null gives unknown. Dictionaries are tested once per value."""
     if not pa.types.is_dictionary(column.type):
         return ask(column)
     return pc.take(ask(column.dictionary), column.indices)
@@ -142,8 +147,8 @@ def _by_value(column: pa.Array, ask: Callable[[pa.Array], pa.Array]) -> pa.Array
 def _is_in(array: pa.Array, values: pa.Array, has_null: bool) -> pa.Array:
     found = pc.is_in(array, value_set=values.cast(array.type))
     if has_null:
-        found = pc.if_else(found, True, _UNKNOWN)
-    return pc.if_else(array.is_valid(), found, _UNKNOWN)
+        found = pc.if_else(found, True, _unknown())
+    return pc.if_else(array.is_valid(), found, _unknown())
 
 
 def _compare(array: pa.Array, operator: str, value: pa.Scalar) -> pa.Array:
@@ -161,7 +166,7 @@ def _compare_with_nan(array: pa.Array, operator: str) -> pa.Array:
         return nan
     if operator == "<":
         return pc.invert(nan)
-    return pc.if_else(array.is_valid(), operator == "<=", _UNKNOWN)
+    return pc.if_else(array.is_valid(), operator == "<=", _unknown())
 
 
 # ---- of row groups -----------------------------------------------------------------------------------------
@@ -169,8 +174,8 @@ def _compare_with_nan(array: pa.Array, operator: str) -> pa.Array:
 
 @dataclass(frozen=True)
 class Range:
-    """What the statistics of a row group say of a column: the values are low .. high (integers, days, microseconds or
-    bytes), and so many of them are null. None: not known."""
+    """Statistics of a column in a row group: the values are low .. high (integers, days, microseconds or bytes), and
+    `nulls` of them are null. None: unknown."""
 
     rows: int
     nulls: int | None = None
@@ -185,21 +190,21 @@ class Range:
 _ANYTHING = Range(0)
 
 
-def excluded(condition: Condition, ranges: Mapping[str, Range]) -> bool:
-    """Whether, by the ranges of columns (where they are known), the condition is true for no row of a row group."""
+def excludes_all(condition: Condition, ranges: Mapping[str, Range]) -> bool:
+    """Whether the condition is true for no row of a row group, by the known ranges of its columns."""
     match condition:
-        case Conjunction(parts):
-            return any(excluded(part, ranges) for part in parts)
-        case Disjunction(parts):
-            return all(excluded(part, ranges) for part in parts)
-        case Constant(value):
+        case AndFilter(parts):
+            return any(excludes_all(part, ranges) for part in parts)
+        case OrFilter(parts):
+            return all(excludes_all(part, ranges) for part in parts)
+        case ConstantFilter(value):
             return value is not True
         case Nullness(column, null):
             found = ranges.get(column, _ANYTHING)
             return found.nulls == 0 if null else found.is_null
         case Membership(column, values, _):
             return all(_is_outside(ranges.get(column, _ANYTHING), "=", value) for value in values)
-        case Comparison(column, operator, value):
+        case ComparisonFilter(column, operator, value):
             return _is_outside(ranges.get(column, _ANYTHING), operator, value)
         case _:
             return False
@@ -242,13 +247,13 @@ def place(value: pa.Scalar) -> int | bytes | None:
 def text_of(condition: Condition) -> str:
     """The condition as one would write it."""
     match condition:
-        case Conjunction(parts):
+        case AndFilter(parts):
             return " AND ".join(_in_brackets(part) for part in parts)
-        case Disjunction(parts):
+        case OrFilter(parts):
             return " OR ".join(_in_brackets(part) for part in parts)
-        case Negation(part):
+        case NotFilter(part):
             return f"NOT {_in_brackets(part)}"
-        case Constant(value):
+        case ConstantFilter(value):
             return "NULL" if value is None else str(value).upper()
         case Truth(column):
             return column
@@ -258,13 +263,13 @@ def text_of(condition: Condition) -> str:
             shown = [_literal(value) for value in values[:_MOST_SHOWN]]
             more = ["…"] if len(values) > _MOST_SHOWN else []
             return f"{column} IN ({', '.join([*shown, *more, *(['NULL'] if has_null else [])])})"
-        case Comparison(column, operator, value):
+        case ComparisonFilter(column, operator, value):
             return f"{column} {operator} {_literal(value)}"
 
 
 def _in_brackets(condition: Condition) -> str:
     text = text_of(condition)
-    return f"({text})" if isinstance(condition, (Conjunction, Disjunction)) else text
+    return f"({text})" if isinstance(condition, (AndFilter, OrFilter)) else text
 
 
 def _literal(value: pa.Scalar) -> str:
@@ -310,20 +315,20 @@ def conjuncts(expression: Any) -> list[Any]:
 
 
 def condition_of(expression: Any, names: dict[int, str]) -> Condition:
-    """A filter of the plan; refused where it is not among those whose meaning is known to be the same."""
+    """Translate a filter of the plan; refuses expressions whose meaning may differ."""
     kind = class_of(expression)
     if kind == "And":
-        return Conjunction(tuple(condition_of(part, names) for part in conjuncts(expression)))
+        return AndFilter(tuple(condition_of(part, names) for part in conjuncts(expression)))
     if kind == "Or":
-        return Disjunction((condition_of(expression.left(), names), condition_of(expression.right(), names)))
+        return OrFilter((condition_of(expression.left(), names), condition_of(expression.right(), names)))
     if kind == "Not":
-        return Negation(condition_of(expression.child(), names))
+        return NotFilter(condition_of(expression.child(), names))
     if kind in ("IsNull", "IsNotNull"):
         return Nullness(_column(expression.child(), names, expression), kind == "IsNull")
     if kind == "AttributeReference" and _type(expression) == "boolean":
         return Truth(names[expression.exprId().id()])
     if kind == "Literal" and _type(expression) == "boolean":
-        return Constant(expression.value())
+        return ConstantFilter(expression.value())
     if kind in _COMPARISONS:
         return _comparison(expression, _COMPARISONS[kind], names)
     if kind in ("In", "InSet"):
@@ -338,7 +343,7 @@ def _comparison(expression: Any, operator: str, names: dict[int, str]) -> Condit
     if class_of(right) != "Literal" or right.value() is None or _type(left) != _type(right):
         raise _only_spark(expression)
     column = _column(left, names, expression)
-    return Comparison(column, operator, _values([right.value()], left, expression)[0])
+    return ComparisonFilter(column, operator, _values([right.value()], left, expression)[0])
 
 
 def _membership(expression: Any, kind: str, names: dict[int, str]) -> Condition:

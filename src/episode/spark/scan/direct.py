@@ -15,9 +15,9 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 from episode.matchers.envelope import FLUSH_BYTES
-from episode.spark.scan.conditions import Condition, columns_in, evaluate, excluded, text_of
+from episode.spark.scan.conditions import Condition, columns_in, evaluate, excludes_all, text_of
 from episode.spark.scan.lakehouse import snapshot_files
-from episode.spark.scan.parquet import TableFiles, delivered, file_names, group_ranges, mismatch
+from episode.spark.scan.parquet import TableFiles, convert_column, file_names, group_ranges, mismatch
 from episode.spark.scan.plan_files import files_of_plan
 from episode.spark.scan.storage import LOCAL, Storage
 from episode.words import count_of
@@ -46,8 +46,8 @@ class Split:
 class ParquetScan:
     """Files to be read directly: their row groups in order, and the columns to deliver.
 
-    schema: what is delivered. inputs: what is read from the files or constant in them, in Spark's types; `columns` says
-    which of them each delivered column is. partitions: constant columns, a row for each set of values.
+    schema: of the output. inputs: columns that are read from the files or constant in them, in Spark's types; `columns`
+    maps each output column to one of them. partitions: constant columns, a row for each set of values.
     dictionaries: string columns that the files store as dictionaries, and that stay so.
     """
 
@@ -91,7 +91,7 @@ class ParquetScan:
         )
 
     def read(self, splits: tuple[Split, ...], batch_rows: int = _BATCH_ROWS) -> Iterator[pa.Table]:
-        """The rows of some splits, in order, in the schema of the scan, in tables of at most so many rows."""
+        """Read some splits in order, in the schema of the scan, in tables of at most `rows` rows."""
         storage = self.storage.open()
         for path, of_file in groupby(splits, key=lambda split: split.path):
             with pq.ParquetFile(
@@ -110,7 +110,7 @@ class ParquetScan:
         groups = list(range(split.first, split.last))
         total = sum(file.metadata.row_group(number).num_rows for number in groups)
         constants = {
-            name: _repeated(self.partitions.column(name)[split.partition], min(total, batch_rows))
+            name: _repeat(self.partitions.column(name)[split.partition], min(total, batch_rows))
             for name in self.partitions.column_names
         }
         names = [name for name in found if name is not None]
@@ -118,14 +118,16 @@ class ParquetScan:
         batches = file.iter_batches(size, groups, names, use_threads=False) if names else _without_columns(total, size)
         for batch in batches:
             rows = {
-                field.name: pa.nulls(batch.num_rows, field.type) if name is None else delivered(batch[name], field.type)
+                field.name: pa.nulls(batch.num_rows, field.type)
+                if name is None
+                else convert_column(batch[name], field.type)
                 for name, field in zip(found, of_file, strict=True)
             }
-            table = self._delivered(rows, constants, batch.num_rows)
+            table = self._output(rows, constants, batch.num_rows)
             if table.num_rows:
                 yield table
 
-    def _delivered(self, rows: dict[str, pa.Array], constants: dict[str, pa.Array], count: int) -> pa.Table:
+    def _output(self, rows: dict[str, pa.Array], constants: dict[str, pa.Array], count: int) -> pa.Table:
         constants = {name: array.slice(0, count) for name, array in constants.items()}
         if self.condition is not None:
             kept = evaluate(self.condition, rows | constants, count)
@@ -157,7 +159,7 @@ class ParquetScan:
         return "; ".join(parts)
 
 
-def _repeated(value: pa.Scalar, rows: int) -> pa.Array:
+def _repeat(value: pa.Scalar, rows: int) -> pa.Array:
     """A constant column, of which every batch takes a slice: strings as places in a dictionary of one."""
     if value.type not in (pa.string(), pa.binary()):
         return pa.repeat(value, rows)
@@ -166,13 +168,13 @@ def _repeated(value: pa.Scalar, rows: int) -> pa.Array:
 
 
 def _without_columns(rows: int, batch_rows: int) -> Iterator[pa.RecordBatch]:
-    """Batches of so many rows, of which no column is read."""
+    """Batches of `rows` rows in all, with a column of nulls only."""
     for start in range(0, rows, batch_rows):
         yield pa.RecordBatch.from_arrays([pa.nulls(min(batch_rows, rows - start))], ["nothing"])
 
 
 def in_waves(tasks: int, cores: int) -> int:
-    """As many tasks or more, so that in the last wave of them no core is without one; few stay as they are."""
+    """Round the number of tasks up so that the last wave fills all cores; a few stay as they are."""
     return tasks if tasks <= cores else -(-tasks // cores) * cores
 
 
@@ -247,11 +249,11 @@ def _groups_with_rows(table: TableFiles, footer: pq.FileMetaData, schema: pa.Sch
         return
     asked = pa.schema([schema.field(name) for name in set(columns_in(table.condition)) if name in schema.names])
     ranges = list(group_ranges(footer, asked, table.case_sensitive))
-    yield from (number for number in filled if not excluded(table.condition, ranges[number]))
+    yield from (number for number in filled if not excludes_all(table.condition, ranges[number]))
 
 
 def _batch_rows(schema: pa.Schema) -> int:
-    """As many rows as are packed at once: then packing need not put batches together, which would copy them."""
+    """Rows per batch: the number packed at once, so that packing does not copy."""
     return min(max(FLUSH_BYTES // max(1, row_bytes(schema)), _LEAST_BATCH_ROWS), _BATCH_ROWS)
 
 

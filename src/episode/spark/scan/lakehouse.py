@@ -20,10 +20,8 @@ from episode.spark.classic import NOT_KNOWN, UNREADABLE, Refused, class_of, item
 from episode.spark.scan.parquet import DataFile, TableFiles
 from episode.spark.scan.storage import LOCAL
 
-# Directories that are tables of a lakehouse: opened as what they are, never as loose Parquet files.
-#
-# The files in such a directory are not the table: some were replaced, of some a part of the rows is deleted. Only the
-# format's own log says which rows are there.
+# Directories that are tables of a lakehouse are opened as tables, never as loose Parquet files: some files were
+# replaced, of some a part of the rows is deleted. Only the format's own log lists the rows.
 
 
 DELTA, ICEBERG = "delta", "iceberg"
@@ -43,7 +41,7 @@ _SETTINGS = {
 
 
 def open_table(spark: SparkSession, path: str, *, follow: bool = False) -> DataFrame | None:
-    """The table that a path is, as of now or as a stream; None where it is none of a lakehouse."""
+    """The table at a path, as of now or as a stream; None if it is not a lakehouse table."""
     kind = format_of(spark, path)
     if kind is None:
         _refuse_parts(path)
@@ -58,7 +56,7 @@ def open_table(spark: SparkSession, path: str, *, follow: bool = False) -> DataF
 
 
 def format_of(spark: SparkSession, path: str) -> str | None:
-    """The format of the table that a path is: delta, iceberg; None where it is neither, or not known to be."""
+    """The format of the table at a path: delta, iceberg; None if unknown."""
     if path.endswith(_METADATA_FILE):
         return ICEBERG
     place = Path(path.removeprefix("file://"))
@@ -107,7 +105,7 @@ def _cannot_open(spark: SparkSession, path: str, kind: str, error: Exception) ->
 
 
 def _how(spark: SparkSession, kind: str) -> str:
-    """What a session needs to read the format."""
+    """Packages and settings that a session needs to read the format."""
     version = ".".join(spark.version.split(".")[:2])
     release = _RELEASES[kind].get(version)
     if release is None:
@@ -127,11 +125,11 @@ def _how(spark: SparkSession, kind: str) -> str:
 # names and whatever is not understood are a reason not to: then Spark reads the rows.
 #
 # Delta's snapshot is a relation of Parquet files in the plan, and `plan_files.py` lists its files with the values of
-# its partition columns as those of any other. Iceberg's is a scan of its own, whose tasks have the files.
+# its partition columns as those of any other. Iceberg's is a different scan, whose tasks have the files.
 
 
 _PLAIN_FEATURES = frozenset({"columnMapping", "deletionVectors", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"})
-"""Features of Delta that change nothing in what a file says: the first two where they are not in use."""
+"""Features of Delta that do not change the contents of files; the first two only if they are unused."""
 _TASKS = ("BaseFileScanTask", "SplitScanTask")
 _FIELD_ID = b"PARQUET:field_id"
 _MAGIC = 4
@@ -140,7 +138,7 @@ _MAGIC = 4
 
 
 def delta_reason(spark: SparkSession, relation: Any) -> str | None:
-    """Why the files of the relation of a Delta table are not its rows; None where they are."""
+    """The reason why the files of a Delta table are not its rows, or None."""
     index = relation.location()
     if class_of(index) != "PreparedDeltaFileIndex":
         return f"the Delta table is read as {class_of(index)}"
@@ -183,7 +181,7 @@ def snapshot_files(spark: SparkSession, frame: DataFrame) -> TableFiles | str | 
 
 
 def _iceberg_scan(plan: Any) -> Any:
-    """The scan of Iceberg under projections; None where there is none."""
+    """The scan of Iceberg under projections, or None."""
     computes = False
     while plan.nodeName() == "Project":
         computes |= any(class_of(column) != "AttributeReference" for column in items(plan.projectList()))

@@ -62,8 +62,8 @@ _PER_UNIT = {"ms": 1000, "us": 1}
 
 
 def file_names(columns: Sequence[str], wanted: Sequence[str], case_sensitive: bool) -> list[str | None]:
-    """The file's name of each wanted column, whatever its case if the case does not count. None: there is none;
-    AMBIGUOUS: there are several, and Spark decides (it refuses most)."""
+    """The file's name of each wanted column, in any case unless the case counts. None: missing; AMBIGUOUS: there are
+    several, and Spark decides (it refuses most)."""
     names: list[str | None] = []
     for name in wanted:
         found = [other for other in columns if other == name or (not case_sensitive and other.lower() == name.lower())]
@@ -110,7 +110,7 @@ def _reads_as(kind: pa.DataType, wanted: pa.DataType, int96: bool) -> bool:
     return kind == wanted or _WIDER.get(kind) == wanted or any(kind in f and wanted in f for f in families)
 
 
-def delivered(column: pa.Array, kind: pa.DataType) -> pa.Array:
+def convert_column(column: pa.Array, kind: pa.DataType) -> pa.Array:
     """A file's column in Spark's type; a dictionary of that type stays one."""
     if column.type == kind or column.type == pa.dictionary(pa.int32(), kind):
         return column
@@ -123,7 +123,7 @@ def delivered(column: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def group_ranges(footer: pq.FileMetaData, schema: pa.Schema, case_sensitive: bool) -> Iterator[dict[str, Range]]:
-    """For each row group, what its statistics say of the columns of a schema."""
+    """The statistics of the columns of a schema, for each row group."""
     columns = footer.schema.to_arrow_schema()
     names = file_names(columns.names, schema.names, case_sensitive)
     places = {footer.schema.column(i).path: i for i in range(len(footer.schema))}
@@ -150,7 +150,7 @@ def _range(chunk: pq.ColumnChunkMetaData, kind: pa.DataType, wanted: pa.DataType
 
 
 def _factor(physical: str, kind: pa.DataType, wanted: pa.DataType) -> int | None:
-    """How many units of Spark's type a unit of the file's is; None: the file's bounds say nothing of Spark's order.
+    """Units of Spark's type per unit of the file's; None: the file's bounds do not order Spark's values.
 
     Not of floats, where a NaN may be left out of the bounds; nor of unsigned integers and decimals.
     """

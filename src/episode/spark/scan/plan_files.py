@@ -30,8 +30,8 @@ from episode.spark.classic import (
     parquet_relation,
 )
 from episode.spark.scan.conditions import (
+    AndFilter,
     Condition,
-    Conjunction,
     array_of,
     columns_in,
     condition_of,
@@ -97,11 +97,11 @@ def _table_files(spark: SparkSession, plan: Any) -> TableFiles:
         if class_of(node) == "FilterExec":
             conditions += [condition_of(part, names) for part in conjuncts(node.condition())]
         else:
-            named = [_renamed(expression, names) for expression in items(node.projectList())]
+            named = [_rename(expression, names) for expression in items(node.projectList())]
             names, columns = dict(named), [number for number, _ in named]
-    condition = None if not conditions else conditions[0] if len(conditions) == 1 else Conjunction(tuple(conditions))
+    condition = None if not conditions else conditions[0] if len(conditions) == 1 else AndFilter(tuple(conditions))
     wanted = tuple(names[number] for number in columns)
-    return _listed(spark, plan, fields, wanted, condition)
+    return _list_files(spark, plan, fields, wanted, condition)
 
 
 def _check_relation(spark: SparkSession, relation: Any) -> None:
@@ -131,7 +131,7 @@ def _setting(spark: SparkSession, key: str) -> str:
         return ""
 
 
-def _renamed(expression: Any, names: dict[int, str]) -> tuple[int, str]:
+def _rename(expression: Any, names: dict[int, str]) -> tuple[int, str]:
     """(number of an expression that only names a column, the relation's name of that column)."""
     column = expression.child() if class_of(expression) == "Alias" else expression
     if class_of(column) != "AttributeReference":
@@ -142,7 +142,7 @@ def _renamed(expression: Any, names: dict[int, str]) -> tuple[int, str]:
 # ---- files and partitions ----------------------------------------------------------------------------------
 
 
-def _listed(
+def _list_files(
     spark: SparkSession,
     scan: Any,
     fields: StructType,
@@ -167,8 +167,8 @@ def _listed(
 
 
 def _uris(spark: SparkSession, location: Any, listed: list[Any]) -> list[list[str]]:
-    """The files of each directory as encoded URIs. A question for each file takes long where there are many; then all
-    that the index holds are asked for at once, and found by their directories."""
+    """The files of each directory as encoded URIs. One call per file is slow for many files; then all files of the
+    index are requested at once, and found by their directories."""
     sizes = [files.size() for files in listed]
     held: dict[str, list[str]] = {}
     if sum(sizes) > _FEW_FILES and class_of(location) == "InMemoryFileIndex":
@@ -215,7 +215,7 @@ def _partitions(relation: Any, directories: list[Any], schema: pa.Schema) -> pa.
 
 
 def _storage(spark: SparkSession, relation: Any, uris: list[str]) -> Storage:
-    """The one file system that all files are on."""
+    """The file system of all files."""
     roots = {(urlsplit(uri).scheme, urlsplit(uri).netloc) for uri in uris}
     if not roots or roots == {("file", "")}:
         return LOCAL

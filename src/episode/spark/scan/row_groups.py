@@ -19,15 +19,16 @@ from episode.spark.scan.direct import ParquetScan, Split, row_bytes
 from episode.spark.scan.parquet import group_ranges
 
 MOST_READ = 2.5
-"""Where slices would read more than so many times the rows there are, because files are not in order of time, rows are
-shuffled to them instead."""
+"""If slices would read more than this multiple of all rows, because files are not in order of time, rows are shuffled
+to them instead."""
 
 _AT_ONCE = 8
 
 
 @dataclass(frozen=True)
 class GroupTimes:
-    """The least and the greatest time (images, as `EventBatch.time`) of a row group. nulls: may rows be without one?"""
+    """The least and the greatest time (images, as `EventBatch.time`) of a row group. nulls: whether times may be
+    null."""
 
     first: int
     last: int
@@ -35,7 +36,7 @@ class GroupTimes:
 
 
 def times_of_groups(scan: ParquetScan, order: OrderKey, splits: Sequence[Split]) -> list[GroupTimes | None]:
-    """Of the row groups that splits are; None where the footers do not say."""
+    """Times of the row groups of splits; None if the footers lack them."""
     field = scan.schema.field(order.column)
     name = scan.columns[scan.schema.get_field_index(order.column)]
     if name in scan.partitions.column_names:
@@ -67,8 +68,8 @@ def _times(found: Range | None, kind: pa.DataType, order: OrderKey) -> GroupTime
 
 
 def reads_of_slices(scan: ParquetScan, order: OrderKey, sliced: SlicedKeys) -> tuple[tuple[Split, ...], ...] | None:
-    """For each slice of the one key there is, the row groups that have its rows and its overlap, in order; None where
-    files do not say, or are not in order of time."""
+    """For each slice of the only key, the row groups that have its rows and its overlap, in order; None if footers lack
+    times, or files are not in order of time."""
     overlap = sliced.overlap
     if scan.condition is not None and (overlap.before_rows or overlap.after_rows):
         return None  # how many rows of a group count is not known
@@ -79,7 +80,7 @@ def reads_of_slices(scan: ParquetScan, order: OrderKey, sliced: SlicedKeys) -> t
     first, last = (np.array([getattr(one, name) for one in times], np.int64) for name in ("first", "last"))
     width = row_bytes(scan.schema)
     rows = np.array([split.bytes // width for split in scan.splits], np.int64)
-    wanted = [needed(first, last, rows, bounds, overlap) for bounds in _bounds(sliced)]
+    wanted = [groups_of_slice(first, last, rows, bounds, overlap) for bounds in _bounds(sliced)]
     if sum(int(rows[groups].sum()) for groups in wanted) > MOST_READ * scan.rows:
         return None
     return tuple(tuple(scan.splits[group] for group in groups) for groups in wanted)
@@ -92,8 +93,10 @@ def _bounds(sliced: SlicedKeys) -> Iterator[SliceBounds]:
         yield part.bounds
 
 
-def needed(first: np.ndarray, last: np.ndarray, rows: np.ndarray, bounds: SliceBounds, overlap: Overlap) -> np.ndarray:
-    """The row groups (times first .. last, so many rows) that may have a row of a slice or of its overlap."""
+def groups_of_slice(
+    first: np.ndarray, last: np.ndarray, rows: np.ndarray, bounds: SliceBounds, overlap: Overlap
+) -> np.ndarray:
+    """The row groups (with times first .. last, and rows) that may have a row of a slice or of its overlap."""
     earliest = FIRST_TIME if bounds.first is None else max(FIRST_TIME, bounds.first - overlap.before_time)
     latest = LAST_TIME if bounds.last is None else min(LAST_TIME, bounds.last + overlap.after_time)
     if overlap.before_rows and bounds.first is not None:
@@ -104,7 +107,7 @@ def needed(first: np.ndarray, last: np.ndarray, rows: np.ndarray, bounds: SliceB
 
 
 def _counted_from(first: np.ndarray, last: np.ndarray, rows: np.ndarray, limit: int, wanted: int) -> int:
-    """A time before the limit from which on there are at least so many rows before the limit; or the least of all."""
+    """A time with at least `wanted` rows between it and the limit; or the least time."""
     before = np.flatnonzero(last < limit)
     order = before[np.argsort(first[before], kind="stable")[::-1]]
     enough = np.flatnonzero(np.cumsum(rows[order]) >= wanted)

@@ -36,7 +36,7 @@ MOST_ROWS = 200_000
 """Rows of a sample, about."""
 
 READ_WHOLE = 4_000_000
-"""Where the pieces that are looked at have no more rows, all of them are read, and not only the first ones."""
+"""Up to this many rows, sampled pieces are read whole, and not only their first rows."""
 
 _GROUPS, _REMOTE_GROUPS, _COMMITS = 64, 16, 16
 _AT_ONCE = 8
@@ -49,7 +49,7 @@ _NOT_READ = (OSError, ValueError, pa.ArrowException, EpisodeDataError)
 
 
 def sketch_of_scan(scan: ParquetScan, order: InputOrder) -> Sketch | str:
-    """A sample of row groups spread over all files; or why there is none."""
+    """A sample of row groups spread over all files; or the reason why it is impossible."""
     most = _GROUPS if scan.storage == LOCAL else _REMOTE_GROUPS
     splits = _spread(scan.splits, most)
     width = row_bytes(scan.schema)
@@ -92,7 +92,7 @@ def all_looked_at(scan: ParquetScan) -> bool:
 
 
 def _spread(pieces: tuple, most: int) -> tuple:
-    """So many of the pieces at most, evenly spread."""
+    """At most `most` of the pieces, evenly spread."""
     if len(pieces) <= most:
         return pieces
     return tuple(pieces[int(place)] for place in np.linspace(0, len(pieces) - 1, most))
@@ -112,8 +112,8 @@ def _sample_of_split(
     split: Split,
     times: GroupTimes | None,
 ) -> Sketch:
-    """Some rows of a row group. whole: all are read, and every so many is taken; otherwise the first ones are, and
-    their times are spread over those of the row group where they are only a part of them."""
+    """Some rows of a row group. whole: all are read, and every n-th is taken; otherwise the first ones are, and their
+    times are stretched over those of the row group."""
     rows = split.bytes // width
     if whole:
         tables = list(scan.read((split,)))
@@ -141,7 +141,7 @@ def _sketch(table: pa.Table, order: InputOrder, weight: float) -> Sketch:
 
 
 def sketch_of_store(scan: StoreScan, schema: pa.Schema, order: InputOrder) -> Sketch | str:
-    """A sample of files of the archive and of commits of the log; or why there is none."""
+    """A sample of files of the archive and of commits of the log; or the reason why it is impossible."""
     store = open_store(scan.declaration)
     snapshot = store.snapshot()
     names = {name: scan.columns[name] for name in _columns(order)}
@@ -211,7 +211,7 @@ def _sampling(schema: pa.Schema) -> Stage:
 
 
 def every_so_many(tables: Iterable[pa.Table], most: int = _TASK_ROWS) -> tuple[int, pa.Table | None]:
-    """How many rows there are, and evenly spread ones of them, so many at most."""
+    """The number of rows, and some of them, evenly spread."""
     rows, step = 0, 1
     held: pa.Table | None = None
     for table in tables:

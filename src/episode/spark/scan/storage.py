@@ -52,7 +52,7 @@ class Storage:
 
     @property
     def words(self) -> str:
-        """Where the files are, for explain."""
+        """The location of the files, for explain."""
         place = self.root or dict(self.options).get("host", "")
         return "" if self.kind == "local" else f"from {_NAMES[self.kind]} ({place})"
 
@@ -63,7 +63,7 @@ _NAMES = {"s3": "S3", "gs": "GCS", "abfs": "ABFS", "hdfs": "HDFS"}
 
 @dataclass(frozen=True)
 class Workplace:
-    """What there is besides Hadoop's settings: the user's name, the environment of this process, and of the workers."""
+    """Facts beyond Hadoop's settings: the user's name, the environments of this process and of the workers."""
 
     user: str = ""
     environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ), repr=False)
@@ -91,7 +91,7 @@ def storage_of(uri: str, setting: Setting, workplace: Workplace) -> Storage | st
             return f"pyarrow has no file system for {other}:"
 
 
-def _refused(setting: Setting, names: tuple[str, ...]) -> str | None:
+def _refusal(setting: Setting, names: tuple[str, ...]) -> str | None:
     """The first of these settings that is set, as a reason."""
     name = next((name for name in names if setting(name) not in (None, "", "false")), None)
     return None if name is None else f"{name} is set, which pyarrow has no counterpart for"
@@ -133,8 +133,8 @@ def _s3(bucket: str, hadoop: Setting) -> Storage | str:
 
     if (hadoop("fs.s3a.impl") or _S3A) != _S3A:
         return f"fs.s3a.impl is {hadoop('fs.s3a.impl')}"
-    refused = _refused(lambda name: setting(name.removeprefix("fs.s3a.")), tuple(f"fs.s3a.{n}" for n in _S3_REFUSED))
-    refused = refused or _refused(hadoop, ("hadoop.security.credential.provider.path",))
+    refused = _refusal(lambda name: setting(name.removeprefix("fs.s3a.")), tuple(f"fs.s3a.{n}" for n in _S3_REFUSED))
+    refused = refused or _refusal(hadoop, ("hadoop.security.credential.provider.path",))
     if refused is not None:
         return refused
     encryption = setting("encryption.algorithm") or setting("server-side-encryption-algorithm") or ""
@@ -147,7 +147,7 @@ def _s3(bucket: str, hadoop: Setting) -> Storage | str:
 
 
 def _s3_credentials(setting: Setting) -> dict[str, Any] | str:
-    """What the first provider that has credentials gives; "" as they are found in the environment: nothing."""
+    """Credentials of the first provider that has any; "" if they are found in the environment."""
     given = (setting("aws.credentials.provider") or "").replace("\n", ",").split(",")
     providers = [name.strip().rsplit(".", 1)[-1] for name in given if name.strip()] or list(_USUAL_PROVIDERS)
     known = (_PLAIN_KEYS, _SESSION_KEYS, *_NO_KEYS, *_FOUND_KEYS)
@@ -211,7 +211,7 @@ _GCS_REFUSED = (
 
 
 def _gcs(bucket: str, setting: Setting) -> Storage | str:
-    refused = _refused(lambda name: None if setting(name) == "DISABLED" else setting(name), _GCS_REFUSED)
+    refused = _refusal(lambda name: None if setting(name) == "DISABLED" else setting(name), _GCS_REFUSED)
     if refused is not None:
         return refused
     options: dict[str, Any] = {}
@@ -248,7 +248,7 @@ def _abfs(scheme: str, authority: str, hadoop: Setting) -> Storage | str:
     def setting(name: str) -> str | None:
         return hadoop(f"{name}.{host}") or hadoop(name)
 
-    refused = _refused(lambda name: None if setting(name) == _SIMPLE_KEY else setting(name), _ABFS_REFUSED)
+    refused = _refusal(lambda name: None if setting(name) == _SIMPLE_KEY else setting(name), _ABFS_REFUSED)
     if refused is not None:
         return refused
     options = _abfs_credentials(setting)

@@ -27,7 +27,7 @@ _PYTHON = "PYSPARK_PYTHON"
 _WORKER_PYTHON = "spark.sql.execution.pyspark.python"
 _PYTHON_SETTINGS = ("spark.pyspark.python", _WORKER_PYTHON)
 _ELSEWHERE = ("SPARK_REMOTE", "PYSPARK_GATEWAY_PORT")
-"""Variables of the environment that say where Spark is: a server, or the process that runs this program."""
+"""Environment variables that locate Spark: a server, or the process that runs this program."""
 
 _LOCAL = {
     "spark.driver.host": "127.0.0.1",
@@ -39,18 +39,18 @@ _LOCAL = {
     "spark.sql.streaming.triggerAvailableNowWrapper.enabled": "true",  # for stream stores, before 4.2
 }
 JAVA_OPTIONS = "spark.driver.defaultJavaOptions"
-"""Stands before the options that a user gives (`spark.driver.extraJavaOptions`), and leaves them as they are."""
+"""Comes before the options that a user sets (`spark.driver.extraJavaOptions`), and leaves them unchanged."""
 
 _ANYWHERE = {"spark.ui.showConsoleProgress": "false", "spark.log.level": "ERROR", STATE_STORE: ROCKSDB}
 _SETTINGS_ELSEWHERE = ("SPARK_HOME", "SPARK_CONF_DIR", *_ELSEWHERE)
-"""With these, another Spark is started than the one that comes with pyspark, or with settings that are not known."""
+"""If one is set, Spark may not be the one of pyspark, or its settings are unknown."""
 
 REMEDY = (
     "Install Java 17 or 21 (for example the package openjdk-17-jre-headless, or temurin from conda-forge), "
     "and set JAVA_HOME if it is not on the path."
 )
 _JAVA_ELSEWHERE = ("SPARK_HOME", "SPARK_CONF_DIR", "PYSPARK_GATEWAY_PORT")
-"""With these, settings of Spark's installation may say where Java is, or it runs already."""
+"""If one is set, Spark's installation may locate Java, or it runs already."""
 
 _GATEWAY = "JAVA_GATEWAY_EXITED"
 
@@ -61,7 +61,7 @@ _PARTITIONS_PER_CORE = 2
 
 
 def session(spark: SparkSession | None = None) -> SparkSession:
-    """The given session, else the one that there is, else a new local one with sensible settings."""
+    """The given session, else the active one, else a new local one with sensible settings."""
     found = spark if spark is not None else existing_session()
     if found is None:
         found = local_session("episode", own_settings())
@@ -70,7 +70,7 @@ def session(spark: SparkSession | None = None) -> SparkSession:
 
 
 def own_settings() -> dict[str, str]:
-    """Those of a session that episode starts itself."""
+    """Settings of a session that episode starts itself."""
     return {
         "spark.driver.memory": _driver_memory(),
         "spark.sql.adaptive.enabled": "true",
@@ -80,8 +80,8 @@ def own_settings() -> dict[str, str]:
 
 
 def existing_session() -> SparkSession | None:
-    """The active session of this thread, else the process's; where there is none yet, but Spark is there or the
-    environment says where, one of it. None of their settings is changed."""
+    """The active session of this thread, else the process's; if neither exists, but Spark runs or the environment
+    locates it, a session of that Spark. Their settings are not changed."""
     try:
         found = SparkSession.active()
     except PySparkRuntimeError:
@@ -111,15 +111,15 @@ def use_this_python(spark: SparkSession) -> None:
     context = getattr(spark, "_sc", None)
     try:
         if context is None:
-            if "SPARK_LOCAL_REMOTE" in os.environ and _chosen(spark) is None:
+            if "SPARK_LOCAL_REMOTE" in os.environ and _chosen_provider(spark) is None:
                 spark.conf.set(_WORKER_PYTHON, sys.executable)
-        elif context.master.startswith("local") and _chosen(spark) is None:
+        elif context.master.startswith("local") and _chosen_provider(spark) is None:
             context.pythonExec = sys.executable
     except PySparkException:
-        return  # a session that does not say, or does not let us: as it is
+        return  # the session has no such setting, or it cannot be changed
 
 
-def _chosen(spark: SparkSession) -> str | None:
+def _chosen_provider(spark: SparkSession) -> str | None:
     """The interpreter of workers that settings name."""
     return next((found for name in _PYTHON_SETTINGS if (found := spark.conf.get(name, None))), None)
 
@@ -193,9 +193,9 @@ def start_session(settings: Mapping[str, str], master: str | None) -> SparkSessi
 
 
 def _load_matchers() -> None:
-    """What planning needs beside Spark, loaded while Java starts. Nothing of pyspark: that is loaded by the thread that
-    starts it, at the same time, and two threads in a cycle of modules would see half of one."""
-    with suppress(ImportError):  # the query says it
+    """Load the modules for planning while Java starts. Nothing of pyspark: the thread that starts Java loads that at
+    the same time, and two threads in a cycle of modules would see half of one."""
+    with suppress(ImportError):  # raised again by the query
         from episode.matchers import running  # noqa: F401
         from episode.matchers.engines import load_matchers
 

@@ -60,19 +60,19 @@ def _keep_memory() -> None:
 
 
 def spill_directory() -> str | None:
-    """Where Spark tells its executors to put temporary files; None: the system's place."""
+    """The directory that Spark sets for temporary files of its executors; None: the system's."""
     places = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")
     return next((place for place in places if place and os.path.isdir(place)), None)
 
 
-# While the driver plans the first query of a session, a worker loads what it will need.
+# While the driver plans the first query of a session, a worker loads the modules it will need.
 #
-# A Python worker that begins takes a second to load pyarrow and the matchers, and the driver's first plan takes as
-# long: so both go on at the same time. Spark keeps the worker, and gives it the first task of the query: a query that
-# is planned earlier waits for it, rather than have a second worker load the same. This is done where workers are on
-# this machine; and whatever goes wrong here is the query's to report.
+# A new Python worker takes a second to load pyarrow and the matchers, and the driver's first plan takes as long: so
+# both happen at the same time. Spark keeps the worker, and gives it the first task of the query: a query that is
+# planned earlier waits for it, so that a second worker does not load the same. This is done if workers are on this
+# machine; errors are left for the query to report.
 #
-# This module is loaded before everything else that a first query needs, and so it loads little itself.
+# This module is loaded before everything else that a first query needs, so it imports little.
 
 
 _FAILURES = (PySparkException, OSError, RuntimeError, *classic.NOT_KNOWN)
@@ -83,14 +83,14 @@ _GRACE = 1.0
 """Seconds that a session or a process which ends waits for it, before the job is cancelled."""
 
 _GROUP = "episode-warming"
-"""Of the job: it is cancelled by this name."""
+"""The group of the job, by which it is cancelled."""
 
 _warmed: WeakKeyDictionary[SparkContext, Thread | None] = WeakKeyDictionary()
-"""Contexts whose workers have been asked to load, and who waits for that; None: a query has waited."""
+"""Contexts whose workers were asked to load, with the waiting thread; None: a query has waited."""
 
 
 def warm(spark: SparkSession) -> None:
-    """Have a worker of a session load the matchers, once, beside everything else."""
+    """Have a worker of a session load the matchers, once, in the background."""
     if not classic.is_local(spark) or spark.sparkContext in _warmed:
         return
     context = spark.sparkContext

@@ -12,19 +12,19 @@ import pytest
 
 from episode.spark.scan.conditions import (
     OPERATORS,
-    Comparison,
+    AndFilter,
+    ComparisonFilter,
     Condition,
-    Conjunction,
-    Constant,
-    Disjunction,
+    ConstantFilter,
     Membership,
-    Negation,
+    NotFilter,
     Nullness,
+    OrFilter,
     Range,
     Truth,
     columns_in,
     evaluate,
-    excluded,
+    excludes_all,
     place,
     text_of,
 )
@@ -89,16 +89,16 @@ BY_OPERATOR: dict[str, Callable[[Any, Any], bool]] = {
 
 def expected(condition: Condition, row: dict[str, Any]) -> bool | None:
     match condition:
-        case Conjunction(parts):
+        case AndFilter(parts):
             answers = [expected(part, row) for part in parts]
             return False if False in answers else None if None in answers else True
-        case Disjunction(parts):
+        case OrFilter(parts):
             answers = [expected(part, row) for part in parts]
             return True if True in answers else None if None in answers else False
-        case Negation(part):
+        case NotFilter(part):
             answer = expected(part, row)
             return None if answer is None else not answer
-        case Constant(value):
+        case ConstantFilter(value):
             return value
         case Truth(name):
             return row[name]
@@ -108,7 +108,7 @@ def expected(condition: Condition, row: dict[str, Any]) -> bool | None:
             if row[name] is None:
                 return None
             return True if row[name] in values.to_pylist() else None if has_null else False
-        case Comparison(name, operator, value):
+        case ComparisonFilter(name, operator, value):
             if row[name] is None:
                 return False if operator == "<=>" else None
             return BY_OPERATOR[operator](rank(row[name]), rank(value.as_py()))
@@ -119,7 +119,7 @@ def rows() -> list[dict[str, Any]]:
 
 
 COMPARISONS = [
-    Comparison(name, operator, scalar(name, value))
+    ComparisonFilter(name, operator, scalar(name, value))
     for name, values in VALUES.items()
     for operator in OPERATORS
     for value in values
@@ -131,8 +131,8 @@ OTHERS = [
     Nullness("x", null=True),
     Nullness("d", null=False),
     Truth("b"),
-    Constant(None),
-    Constant(True),
+    ConstantFilter(None),
+    ConstantFilter(True),
 ]
 
 
@@ -147,7 +147,7 @@ def random_condition(depth: int) -> Condition:
     if depth == 0:
         return parts[RNG.integers(len(parts))]
     inner = tuple(random_condition(depth - 1) for _ in range(RNG.integers(2, 4)))
-    return [Conjunction(inner), Disjunction(inner), Negation(inner[0])][RNG.integers(3)]
+    return [AndFilter(inner), OrFilter(inner), NotFilter(inner[0])][RNG.integers(3)]
 
 
 def test_logic_has_three_values() -> None:
@@ -175,14 +175,12 @@ def test_only_row_groups_without_a_row_that_passes_are_left_out() -> None:
     left_out = 0
     for number in range(400):
         first, second, third = (atoms[i] for i in RNG.integers(0, len(atoms), 3))
-        condition = (first, Conjunction((first, second)), Disjunction((Conjunction((first, second)), third)))[
-            number % 3
-        ]
+        condition = (first, AndFilter((first, second)), OrFilter((AndFilter((first, second)), third)))[number % 3]
         group = table.slice(RNG.integers(0, N), RNG.integers(1, 8)).combine_chunks()
         arrays = {name: group.column(name).combine_chunks() for name in columns}
         passing = evaluate(condition, arrays, group.num_rows).true_count
         ranges = {name: range_of(array) for name, array in arrays.items() if name != "b"}
-        if excluded(condition, ranges):
+        if excludes_all(condition, ranges):
             assert passing == 0, text_of(condition)
             left_out += 1
     assert left_out > 50
@@ -191,33 +189,33 @@ def test_only_row_groups_without_a_row_that_passes_are_left_out() -> None:
 @pytest.mark.parametrize(
     ("condition", "known", "answer"),
     [
-        (Comparison("i", "<", pa.scalar(3)), Range(9, 0, 3, 5), True),
-        (Comparison("i", "<=", pa.scalar(3)), Range(9, 0, 3, 5), False),
-        (Comparison("i", ">", pa.scalar(5)), Range(9, 0, 3, 5), True),
-        (Comparison("i", ">=", pa.scalar(6)), Range(9, 0, 3, 5), True),
-        (Comparison("i", "<=>", pa.scalar(6)), Range(9, 0, 3, 5), True),
-        (Comparison("i", "=", pa.scalar(4)), Range(9), False),
-        (Comparison("i", "=", pa.scalar(4)), Range(9, 9), True),
+        (ComparisonFilter("i", "<", pa.scalar(3)), Range(9, 0, 3, 5), True),
+        (ComparisonFilter("i", "<=", pa.scalar(3)), Range(9, 0, 3, 5), False),
+        (ComparisonFilter("i", ">", pa.scalar(5)), Range(9, 0, 3, 5), True),
+        (ComparisonFilter("i", ">=", pa.scalar(6)), Range(9, 0, 3, 5), True),
+        (ComparisonFilter("i", "<=>", pa.scalar(6)), Range(9, 0, 3, 5), True),
+        (ComparisonFilter("i", "=", pa.scalar(4)), Range(9), False),
+        (ComparisonFilter("i", "=", pa.scalar(4)), Range(9, 9), True),
         (Membership("i", pa.array([1, 9])), Range(9, 0, 3, 5), True),
         (Membership("i", pa.array([1, 4])), Range(9, 0, 3, 5), False),
         (Nullness("i", null=True), Range(9, 0), True),
         (Nullness("i", null=True), Range(9), False),
         (Nullness("i", null=False), Range(9, 9), True),
-        (Negation(Comparison("i", "<", pa.scalar(3))), Range(9, 0, 3, 5), False),
-        (Comparison("x", "=", pa.scalar(4.0)), Range(9, 0), False),
-        (Constant(None), Range(9), True),
+        (NotFilter(ComparisonFilter("i", "<", pa.scalar(3))), Range(9, 0, 3, 5), False),
+        (ComparisonFilter("x", "=", pa.scalar(4.0)), Range(9, 0), False),
+        (ConstantFilter(None), Range(9), True),
     ],
 )
 def test_ranges(condition: Condition, known: Range, answer: bool) -> None:
-    assert excluded(condition, {"i": known}) == answer
+    assert excludes_all(condition, {"i": known}) == answer
 
 
 def test_in_words() -> None:
-    condition = Conjunction(
+    condition = AndFilter(
         (
-            Disjunction((Comparison("x", ">", pa.scalar(1.5)), Negation(Nullness("s", null=True)))),
+            OrFilter((ComparisonFilter("x", ">", pa.scalar(1.5)), NotFilter(Nullness("s", null=True)))),
             Membership("s", pa.array(list("abcdef")), has_null=True),
-            Comparison("t", ">=", scalar("t", 0)),
+            ComparisonFilter("t", ">=", scalar("t", 0)),
             Truth("b"),
         )
     )

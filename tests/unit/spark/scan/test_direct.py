@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from episode.spark.scan.conditions import Comparison, Condition, Conjunction, Disjunction, Membership, Nullness
+from episode.spark.scan.conditions import AndFilter, ComparisonFilter, Condition, Membership, Nullness, OrFilter
 from episode.spark.scan.direct import ParquetScan, scan_of_files
 from episode.spark.scan.parquet import DataFile, TableFiles
 from episode.spark.scan.storage import LOCAL, Storage
@@ -98,9 +98,9 @@ def test_constant_columns_alone(files: tuple[DataFile, ...]) -> None:
 
 
 def test_conditions_of_columns_that_are_not_delivered(files: tuple[DataFile, ...]) -> None:
-    condition = Conjunction(
+    condition = AndFilter(
         (
-            Disjunction((Comparison("x", ">", pa.scalar(2.0)), Comparison("kind", "=", pa.scalar("c")))),
+            OrFilter((ComparisonFilter("x", ">", pa.scalar(2.0)), ComparisonFilter("kind", "=", pa.scalar("c")))),
             Membership("s", pa.array(["a", "b"])),
         )
     )
@@ -118,7 +118,7 @@ def test_conditions_of_columns_that_are_not_delivered(files: tuple[DataFile, ...
 
 
 def test_row_groups_are_left_out_by_statistics(files: tuple[DataFile, ...]) -> None:
-    condition = Conjunction((Comparison("id", ">=", pa.scalar(950)), Comparison("id", "<", pa.scalar(1110))))
+    condition = AndFilter((ComparisonFilter("id", ">=", pa.scalar(950)), ComparisonFilter("id", "<", pa.scalar(1110))))
     found = scan(files, {"id": "id"}, condition)
     assert [(split.path[-9:], split.first) for split in found.splits] == [
         ("0.parquet", 9), ("1.parquet", 0), ("1.parquet", 1),
@@ -126,7 +126,7 @@ def test_row_groups_are_left_out_by_statistics(files: tuple[DataFile, ...]) -> N
     assert (found.rows, found.groups_left_out) == (300, 27)
     assert [row["id"] for row in rows(found)] == list(range(950, 1110))
     assert "27 row groups left out by statistics" in found.words
-    nothing = scan(files, {"id": "id"}, Comparison("missing", "=", pa.scalar(1, pa.int32())))
+    nothing = scan(files, {"id": "id"}, ComparisonFilter("missing", "=", pa.scalar(1, pa.int32())))
     assert (nothing.splits, rows(nothing)) == ((), [])
     nulls = scan(files, {"id": "id"}, Nullness("id", null=True))
     assert nulls.splits == ()
@@ -138,10 +138,10 @@ def test_random_conditions(files: tuple[DataFile, ...]) -> None:
     for _ in range(30):
         low, high = sorted(rng.integers(0, 3000, 2).tolist())
         number = int(rng.integers(1, 3))
-        condition = Disjunction(
+        condition = OrFilter(
             (
-                Conjunction((Comparison("id", ">", pa.scalar(low)), Comparison("id", "<=", pa.scalar(high)))),
-                Conjunction((Comparison("n", "=", pa.scalar(number, pa.int32())), Nullness("x", null=True))),
+                AndFilter((ComparisonFilter("id", ">", pa.scalar(low)), ComparisonFilter("id", "<=", pa.scalar(high)))),
+                AndFilter((ComparisonFilter("n", "=", pa.scalar(number, pa.int32())), Nullness("x", null=True))),
             )
         )
         ids, n = whole["id"], whole["n"]
