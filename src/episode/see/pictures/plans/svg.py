@@ -131,7 +131,7 @@ def _draw_block(block: PictureBlock, width: float) -> Drawing:
 
 
 def _caption(drawing: Drawing, block: Diagram | Table, width: float) -> None:
-    for line in wrap(caption_of(block), width):
+    for line in wrap(caption_of(block), width / _BOLD):
         drawing.text(0.0, drawing.height + 14.0, line, "caption")
         drawing.height += 20.0
 
