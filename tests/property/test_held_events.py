@@ -78,7 +78,7 @@ def fed_in_pieces(spec: EventPatternSpec, pieces: list[list[Event]], moves: list
             running.move()
         events = running.events(table_of(piece))
         outputs += running.matcher.feed(as_in_a_set(spec, events) if known else events, piece[-1].te)
-    return bound(spec, running.joined([*outputs, *running.matcher.finish()]))
+    return bound(spec, running.concat([*outputs, *running.matcher.finish()]))
 
 
 @st.composite

@@ -1,4 +1,4 @@
-"""Output of the row pattern matcher: from matches to an Arrow table of output columns and atoms."""
+"""Output of matchers: from matches to an Arrow table of output columns and atoms."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ OVERFLOW = np.iinfo(np.int64).min
 MOST_VALUES = 1 << 20
 """Output rows of one table, elements of their arrays included; a single row may have more."""
 ROW_COLUMN = "__episode_row"
-"""Stands for a row of the output where no column does: all measures are constants."""
+"""A column for outputs without any other: all measures are constants."""
 
 ARROW = {
     "boolean": pa.bool_(), "tinyint": pa.int8(), "smallint": pa.int16(), "int": pa.int32(), "bigint": pa.int64(),
@@ -57,7 +57,7 @@ ARROW = {
 
 
 def arrow_type(type_: str) -> pa.DataType:
-    """Arrow type of a value that the machine computed."""
+    """Return the Arrow type of a value that the machine computed."""
     decimal = decimal_of(type_)
     if decimal is not None:
         return pa.decimal128(*decimal)
@@ -74,7 +74,7 @@ class PathLabels(NamedTuple):
 
 
 def output_schema(plan: PatternPlan, input_schema: pa.Schema) -> pa.Schema:
-    """Columns that come out: input columns, the matched flag where needed, atoms."""
+    """Return the schema of the output: input columns, the matched flag if needed, atoms."""
     fields = [input_schema.field(name).with_nullable(True) for name in plan.output.columns]
     if plan.output.rows is RowMode.ALL_WITH_UNMATCHED:
         fields.append(pa.field(MATCHED_COLUMN, pa.bool_()))
@@ -86,7 +86,7 @@ def output_schema(plan: PatternPlan, input_schema: pa.Schema) -> pa.Schema:
 
 
 def atom_field(atom: OutputAtom, input_schema: pa.Schema) -> pa.Field:
-    """Type of an atom, with the metadata of the column it hands through."""
+    """Return the type of an atom, with the metadata of the column it copies."""
 
     def of(expression: Expression) -> pa.Field:
         if isinstance(expression, Load):
@@ -120,10 +120,10 @@ def atom_field(atom: OutputAtom, input_schema: pa.Schema) -> pa.Field:
 
 @dataclass(frozen=True)
 class MatchRows:
-    """The matches that were found, in output order; see `measure_code`. part_lo, part_hi: partition bounds by match.
-    final: of collapsed matches, how many matches each stands for. confidence: how probable each match is, where time is
-    imprecise. key: codes of their keys, where the output is keyed. member: the rows of matches whose rows do not
-    follow each other. alike: have all matches the same path, and one output row each?"""
+    """Matches in output order; see `code.measures`. part_lo, part_hi: partition bounds by match. final: of collapsed
+    matches, how many matches each represents. confidence: the probability of each match, if time is imprecise. key:
+    codes of their keys, if the output is keyed. member: the rows of matches whose rows do not follow each other. alike:
+    whether all matches have the same path, and one output row each."""
 
     kind: np.ndarray
     start: np.ndarray
@@ -143,7 +143,7 @@ class MatchRows:
 def output_tables(
     plan: PatternPlan, schema: pa.Schema, program: PathLabels, table: pa.Table, prepared: Prepared, matches: MatchRows
 ) -> Iterator[pa.Table]:
-    """The output rows of matches in the rows of `table`, in tables of bounded size."""
+    """Yield the output rows of matches in the rows of `table`, in tables of bounded size."""
     rows = plan.output.rows
     out_match, out_position = measure_code.output_rows(
         matches.kind,
@@ -154,17 +154,17 @@ def output_tables(
         rows is not RowMode.ALL_OMIT_EMPTY,
         rows is RowMode.ONE_ROW,
     )
-    for at, end in slices_of(plan, matches, out_match, out_position):
+    for at, end in output_ranges(plan, matches, out_match, out_position):
         found = OutputAssembler(
             plan, schema, program, table, prepared, matches, out_match[at:end], out_position[at:end]
         ).table_of_matches()
         yield found if matches.key is None else with_keys(found, matches.key[out_match[at:end]])
 
 
-def slices_of(
+def output_ranges(
     plan: PatternPlan, matches: MatchRows, out_match: np.ndarray, out_position: np.ndarray
 ) -> Iterator[tuple[int, int]]:
-    """The output rows in pieces of bounded size, each from one row on up to another."""
+    """Yield ranges of output rows of bounded size."""
     values = np.ones(len(out_match), np.int64)
     for atom in plan.measures.atoms:
         if isinstance(atom, RowArray):
@@ -179,12 +179,12 @@ def slices_of(
 
 
 def with_keys(matches: pa.Table, key: np.ndarray) -> pa.Table:
-    """The matches of a keyed matcher."""
+    """Add the key codes of a keyed matcher to its matches."""
     return matches.append_column(KEY_COLUMN, pa.array(key, pa.int64()))
 
 
 class OutputAssembler:
-    """Builds the table of some output rows of the matches of one feed: see `measure_code`."""
+    """Builds the table of some output rows of the matches of one feed: see `code.measures`."""
 
     def __init__(
         self,
@@ -223,7 +223,8 @@ class OutputAssembler:
         return self.table_with(columns, ~self.unmatched)
 
     def table_with(self, columns: list[pa.Array], matched: np.ndarray) -> pa.Table:
-        """These columns of the input, and what the matches give. matched: have the output rows a match?"""
+        """Return a table of these input columns and the matches' values. matched: whether the output rows have a
+        match."""
         arrays = list(columns)
         if self.plan.output.rows is RowMode.ALL_WITH_UNMATCHED:
             arrays.append(pa.array(matched))
@@ -261,21 +262,21 @@ class OutputAssembler:
             return self._decimal_average(atom)
         if isinstance(atom, Extreme):
             return self._extreme(atom)
-        return self._gathered(atom)
+        return self._gather(atom)
 
     def _place(self, place: RowPlace) -> np.ndarray:
-        """The row of a place for every output row; -1 if there is none."""
+        """Return the row of a place for every output row; -1 without one."""
         if place not in self._places:
-            chosen = self._chosen(place.labels, place.final)
+            chosen = self._chosen_rows(place.labels, place.final)
             self._places[place] = measure_code.navigate(self.output, place.first, place.offset, place.shift, chosen)
         return self._places[place]
 
-    def _chosen(self, labels: frozenset[str] | None, final: bool, valid: np.ndarray | None = None) -> ChosenRows:
+    def _chosen_rows(self, labels: frozenset[str] | None, final: bool, valid: np.ndarray | None = None) -> ChosenRows:
         members = None if labels is None else membership([labels], self.plan.labels)[0]
         return ChosenRows(final, members, valid)
 
     def _values(self, argument: Expression | None) -> tuple[bool, np.ndarray, np.ndarray | None]:
-        """(is float, values, validity) of what is aggregated."""
+        """Return (is float, values, validity) of the aggregated values."""
         if argument is None:
             return False, NO_INTS, None
         floating, row, check = self.prepared.column(argument)
@@ -289,7 +290,7 @@ class OutputAssembler:
             function = AggregateShape(FUNCTIONS[atom.function], floating)
         else:
             function = AggregateShape(oc.COUNT, floating, user=cast(UserFunctions, atom.user.functions))
-        chosen = self._chosen(atom.labels, atom.final, valid)
+        chosen = self._chosen_rows(atom.labels, atom.final, valid)
         found, is_null = measure_code.aggregate(self.output, function, values, atom.type == "double", chosen)
         if atom.user is None and function.function in (oc.COUNT, oc.COUNT_IF):
             return pa.array(found, mask=self.unmatched)
@@ -300,11 +301,11 @@ class OutputAssembler:
         return array if array.type == kind else array.view(kind) if kind.bit_width == 64 else array.cast(kind)
 
     def _sum_decimals(self, atom: DecimalSum | DecimalAverage) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(low words, high words, counts) of sums of a decimal column."""
+        """Return (low words, high words, counts) of sums of a decimal column."""
         array = one_chunk(self.table.column(atom.column))
         array = array.cast(pa.decimal128(array.type.precision, array.type.scale))
         valid = valid_mask(array)
-        chosen = self._chosen(atom.labels, atom.final, None if valid is ALL_VALID else valid.view(np.uint8))
+        chosen = self._chosen_rows(atom.labels, atom.final, None if valid is ALL_VALID else valid.view(np.uint8))
         return measure_code.sum_decimals(self.output, raw_values(array, np.int64), chosen)
 
     def _decimal_average(self, atom: DecimalAverage) -> pa.Array:
@@ -316,12 +317,12 @@ class OutputAssembler:
     def _extreme(self, atom: Extreme) -> pa.Array:
         floating, values, valid = self._values(atom.by)
         function = AggregateShape(oc.MIN_BY if atom.function in ("min", "min_by") else oc.MAX_BY, floating)
-        chosen = self._chosen(atom.labels, atom.final, valid)
+        chosen = self._chosen_rows(atom.labels, atom.final, valid)
         rows, is_null = measure_code.aggregate(self.output, function, values, False, chosen)
         return self._take_value(atom.value, np.where(is_null, -1, rows))
 
     def _take_value(self, value: Expression, rows: np.ndarray) -> pa.Array:
-        """A row-local value at rows (-1: null)."""
+        """Return a row-local value at rows (-1: null)."""
         if isinstance(value, Load) and value not in self.prepared.computed:
             return gather(self.table.column(value.column), rows)
         floating, row, check = self.prepared.computed[value]
@@ -331,15 +332,15 @@ class OutputAssembler:
         empty = len(source) == 0
         values = np.zeros(len(rows), source.dtype) if empty else source[inside]
         missing = (rows < 0) | (True if empty else lanes.valid[check][inside] == 0)
-        return typed(values, missing, value.type)
+        return to_arrow(values, missing, value.type)
 
-    def _gathered(self, atom: RowArray) -> pa.Array:
+    def _gather(self, atom: RowArray) -> pa.Array:
         valid = None
         if atom.value is not None and atom.drop_nulls:
             check = self.prepared.column(atom.value)[2]
             if check >= 0:
                 valid = self.prepared.lanes.valid[check]
-        offsets, rows, labels = measure_code.collect(self.output, self._chosen(atom.labels, atom.final, valid))
+        offsets, rows, labels = measure_code.collect(self.output, self._chosen_rows(atom.labels, atom.final, valid))
         values = gather(self._label_names, labels) if atom.value is None else self._take_value(atom.value, rows)
         if offsets[-1] > np.iinfo(np.int32).max:
             raise EpisodeDataError("The arrays of a batch of matches hold more than 2 billion values.")
@@ -352,14 +353,14 @@ def average_type(atom: DecimalAverage) -> pa.DataType:
 
 
 def decimals(low: np.ndarray, high: np.ndarray, counts: np.ndarray, kind: pa.DataType) -> pa.Array:
-    """Decimals of 128-bit words; null where nothing was counted, or where it has too many digits."""
+    """Return decimals of 128-bit words; null if nothing was counted, or with too many digits."""
     words = np.empty((len(low), 2), np.int64)
     words[:, 0], words[:, 1] = low.view(np.int64), high
     array = pa.Array.from_buffers(kind, len(low), [None, pa.py_buffer(words)])
     return pc.if_else(pa.array((counts > 0) & (high != OVERFLOW)), array, pa.scalar(None, kind))
 
 
-def typed(values: np.ndarray, missing: np.ndarray, type_: str) -> pa.Array:
+def to_arrow(values: np.ndarray, missing: np.ndarray, type_: str) -> pa.Array:
     kind = arrow_type(type_)
     if type_ == "boolean":
         return pa.array(values != 0, mask=missing)
@@ -378,7 +379,7 @@ def typed(values: np.ndarray, missing: np.ndarray, type_: str) -> pa.Array:
 
 
 def gather(column: pa.ChunkedArray | pa.Array, rows: np.ndarray) -> pa.Array:
-    """Values at rows; null where the row is negative."""
+    """Return the values at rows; null if the row is negative."""
     array = one_chunk(column) if isinstance(column, pa.ChunkedArray) else column
     if len(array) == 0:
         return pa.nulls(len(rows), array.type)

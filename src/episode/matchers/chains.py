@@ -22,11 +22,11 @@ _TYPES: ArrayTypes = {
 def viable(
     bits: np.ndarray, masks: np.ndarray, from_: np.ndarray, start: np.ndarray, end: np.ndarray, window: int, whole: bool
 ) -> np.ndarray:  # fmt: skip
-    """The bits without those of events that no match can hold, by time alone.
+    """Clear the bits of events that cannot be in a match, by time alone.
 
     masks: the variables of each place that every match must fill, in order. An event stays in a place if events of all
     earlier places come before it and of all later places after it, and the tightest such chain fits the window. (Ties
-    are let through; the joins are exact.) Unless `whole`, later places are not asked for: their events may still come.
+    pass; the joins are exact.) Unless `whole`, later places are not required: their events may still come.
     """
     out = np.empty(len(bits), np.uint64)
     room = (np.zeros(len(masks), np.int64), np.zeros(len(masks), np.uint8))
@@ -37,8 +37,8 @@ def viable(
 def near_chains(
     bits: np.ndarray, in_chain: int, others: int, from_: np.ndarray, time: np.ndarray, window: int
 ) -> np.ndarray:
-    """bool[rows]: rows that may matter to matches: those of a chain, and those of other classes within the window of
-    one.
+    """Return the rows (bool[rows]) that may matter to matches: those of a chain, and those of other classes within the
+    window of one.
 
     in_chain, others: bits of the chain's classes, and of the others.
     """
@@ -79,7 +79,7 @@ def _emit_forget(s: Scope) -> None:
 
 
 def _emit_follow(s: Scope, row: Value, window: Value) -> None:
-    """Take from a row the places that nothing precedes in time. best: the latest start of a chain up to each place."""
+    """Clear the places of a row that no earlier event precedes. best: the latest start of a chain up to each place."""
     f = s.f
     oldest = window_start(f, s.end[row], window)
     gone, own = f.variable("gone", f.constant(0, U64)), s.bits[row]
@@ -101,7 +101,7 @@ def _emit_follow(s: Scope, row: Value, window: Value) -> None:
 
 
 def _emit_precede(s: Scope, row: Value, window: Value) -> None:
-    """Take from a row the places that nothing follows in time. best: the earliest end of a chain from each place on."""
+    """Clear the places of a row that no later event follows. best: the earliest end of a chain from each place on."""
     f = s.f
     newest = window_end(f, s.start[row], window)
     gone, own = f.variable("gone", f.constant(0, U64)), s.out[row]

@@ -1,8 +1,8 @@
-"""Numbers by which plans, emitters and callers of compiled code understand each other."""
+"""Numbers shared by plans, emitters and callers of compiled code."""
 
 from __future__ import annotations
 
-# Codes of the steps of a row pattern's program, and of aggregate functions.
+# Steps of a row pattern's program, and aggregate functions.
 
 
 MATCH, SPLIT, JUMP, START, END, ENTER, CHECK, ACCEPT = range(8)
@@ -15,31 +15,30 @@ MATCH, SPLIT, JUMP, START, END, ENTER, CHECK, ACCEPT = range(8)
 LAST_WIDE = AVG_WIDE + 4
 
 
-# What a match can be, in the output of every matcher that gives rows or paths: codes of `kind` and `number`.
+# Matches in the output of every matcher that returns rows or paths: codes of `kind` and `number`.
 
 
 MATCHED, EMPTY, UNMATCHED = range(3)
-"""Kinds: a match with rows; a match without; a row of no match, where such rows are asked for."""
+"""Kinds: a match with rows; a match without; a row without a match, if such rows are requested."""
 
 TIMED_OUT = 0
 """The number of a match that was cut off by its window; real ones count from 1."""
 
 
-# Comparisons: their codes, and the order of two values as Spark has it.
-#
-# An order is -1, 0 or 1: less, equal, greater. A comparison accepts some orders.
+# Comparisons, and the order of two values as Spark has it: -1, 0 or 1 for less, equal, greater. A comparison accepts
+# some orders.
 
 
 EQUAL, UNEQUAL, LESS, AT_MOST, GREATER, AT_LEAST = range(6)
 BY_OPERATION = {"eq": EQUAL, "ne": UNEQUAL, "lt": LESS, "le": AT_MOST, "gt": GREATER, "ge": AT_LEAST}
-"""By the name of the operation in an expression."""
+"""Comparisons by the name of the operation in an expression."""
 
 _ORDERS = (0b010, 0b101, 0b001, 0b011, 0b100, 0b110)
-"""By comparison: the orders that it accepts; bit 0 less, bit 1 equal, bit 2 greater."""
+"""The orders that each comparison accepts: bit 0 less, bit 1 equal, bit 2 greater."""
 
 
 def compare_floats(a: float, b: float) -> int:
-    """NaN equals NaN and is greater than everything else."""
+    """Compare as Spark does: NaN equals NaN and is greater than everything else."""
     if a != a or b != b:
         return int(a != a) - int(b != b)
     return int(a > b) - int(a < b)
@@ -50,15 +49,15 @@ def compare_ints(a: int, b: int) -> int:
 
 
 def accepts(comparison: int, order: int) -> bool:
-    """Does a comparison hold for values of this order?"""
+    """Whether a comparison holds for values of this order."""
     return _ORDERS[comparison] >> (order + 1) & 1 != 0
 
 
 def orders_of(comparison: int) -> int:
-    """The orders that a comparison accepts: bit 0 less, bit 1 equal, bit 2 greater."""
+    """Return the orders that a comparison accepts: bit 0 less, bit 1 equal, bit 2 greater."""
     return _ORDERS[comparison]
 
 
-def turned(comparison: int) -> int:
-    """The comparison with its sides exchanged: b > a for a < b."""
+def swap_sides(comparison: int) -> int:
+    """Return the comparison with its sides exchanged: b > a for a < b."""
     return comparison if comparison < LESS else LESS + comparison % 4

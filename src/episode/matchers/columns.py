@@ -22,17 +22,17 @@ ALL_VALID = np.empty(0, np.bool_)
 _INT32_LIMIT = 2**31 - 1
 _SMALL = 1 << 15
 FEW = 1 << 12
-"""So many rows are gathered by one call for all columns: what a call costs is more than what their values cost."""
+"""Up to this many rows are gathered by one call for all columns: the call costs more than their values."""
 _COMPRESSED = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
 _PLAIN = pa.ipc.IpcWriteOptions(use_threads=False)
 _READ = pa.ipc.IpcReadOptions(use_threads=False)
 """Buffers are compressed one after the other: Arrow's threads would cost more than they save, most of all on a busy
-machine. What is small is not compressed."""
+machine. Small tables are not compressed."""
 _LARGE = {pa.string(): pa.large_string(), pa.binary(): pa.large_binary()}
 
 
 def one_chunk(column: pa.ChunkedArray | pa.Array) -> pa.Array:
-    """The column as one array; strings past 2 GB become large strings."""
+    """Return the column as one array; strings past 2 GB become large strings."""
     if isinstance(column, pa.Array):
         return column
     if column.num_chunks == 1:
@@ -48,27 +48,27 @@ def one_chunk(column: pa.ChunkedArray | pa.Array) -> pa.Array:
 
 
 def one_chunk_each(table: pa.Table) -> pa.Table:
-    """The table with every column in one chunk."""
+    """Return the table with every column in one chunk."""
     if all(column.num_chunks == 1 for column in table.columns):
         return table
     return like(table, [one_chunk(column) for column in table.columns])
 
 
 def like(table: pa.Table, arrays: Sequence[pa.Array | pa.ChunkedArray]) -> pa.Table:
-    """A table of other rows with the same fields; only a type may have become large."""
+    """Return a table of other rows with the same fields; only a type may have become large."""
     fields = [field.with_type(array.type) for field, array in zip(table.schema, arrays, strict=True)]
     return pa.Table.from_arrays(arrays, schema=pa.schema(fields, metadata=table.schema.metadata))
 
 
 def valid_mask(array: pa.Array) -> np.ndarray:
-    """bool[n]: which values are not null; ALL_VALID where all are."""
+    """Return which values (bool[n]) are not null; ALL_VALID without nulls."""
     if array.null_count == 0:
         return ALL_VALID
     return array.is_valid().to_numpy(zero_copy_only=False)
 
 
 def value_range(values: np.ndarray, valid: np.ndarray) -> tuple[int, int]:
-    """The smallest and the largest of the valid whole numbers; (0, -1) if there is none."""
+    """Return the smallest and the largest of the valid whole numbers; (0, -1) without any."""
     if len(valid):
         first = int(np.argmax(valid))
         if not valid[first]:
@@ -78,7 +78,7 @@ def value_range(values: np.ndarray, valid: np.ndarray) -> tuple[int, int]:
 
 
 def raw_values(array: pa.Array, dtype: type) -> np.ndarray:
-    """The values buffer of a fixed-width array as it lies; whatever stands under nulls is left there."""
+    """Return the values buffer of a fixed-width array unchanged; values under nulls are arbitrary."""
     if len(array) == 0:
         return np.empty(0, dtype)
     width = array.type.bit_width // (8 * np.dtype(dtype).itemsize)
@@ -87,7 +87,7 @@ def raw_values(array: pa.Array, dtype: type) -> np.ndarray:
 
 
 def int64_values(array: pa.Array) -> np.ndarray:
-    """An integer, boolean or temporal column as int64 in its own unit; zero-copy where it has 64 bits."""
+    """Return an integer, boolean or temporal column as int64 in its own unit; zero-copy if it has 64 bits."""
     kind = array.type
     if pa.types.is_boolean(kind):
         array = array.cast(pa.int8())
@@ -105,7 +105,7 @@ def is_integral(kind: pa.DataType) -> bool:
 
 
 def decimal_low_words(array: pa.Array) -> np.ndarray:
-    """Unscaled values of a decimal column of at most 18 digits."""
+    """Return the unscaled values of a decimal column of at most 18 digits."""
     return np.ascontiguousarray(raw_values(array, np.int64)[:: array.type.bit_width // 64])
 
 
@@ -115,24 +115,24 @@ def is_narrow_decimal(kind: pa.DataType) -> bool:
 
 
 def concat(tables: list[pa.Table]) -> pa.Table:
-    """Tables of the same rows' type as one; where only some have a dictionary for a column, it becomes plain."""
+    """Concatenate tables of the same row type; a column that only some have a dictionary for becomes plain."""
     if any(table.schema != tables[0].schema for table in tables):
         tables = [plain(table) for table in tables]
     return pa.concat_tables(tables).unify_dictionaries()
 
 
 def plain(table: pa.Table, only_with_nulls: bool = False) -> pa.Table:
-    """The table without dictionaries. only_with_nulls: without those that have a null among their values."""
+    """Return the table without dictionaries. only_with_nulls: only those with a null among their values are removed."""
     for i, field in enumerate(table.schema):
         if not pa.types.is_dictionary(field.type):
             continue
         column = table.column(i)
         if not only_with_nulls or any(chunk.dictionary.null_count for chunk in column.chunks):
-            table = table.set_column(i, field.with_type(field.type.value_type), _decoded(column))
+            table = table.set_column(i, field.with_type(field.type.value_type), _decode(column))
     return table
 
 
-def _decoded(column: pa.ChunkedArray) -> pa.ChunkedArray:
+def _decode(column: pa.ChunkedArray) -> pa.ChunkedArray:
     kind = column.type.value_type
     return pa.chunked_array([chunk.dictionary_decode() for chunk in column.chunks], kind)
 
@@ -151,7 +151,8 @@ class KeyAtom:
 
 
 def atoms(array: pa.Array, name: str) -> list[KeyAtom]:
-    """A key column as atoms whose equality is the column's; structs give a presence atom and those of their fields."""
+    """Split a key column into atoms whose equality is the column's; structs give a presence atom and those of their
+    fields."""
     kind = array.type
     if pa.types.is_dictionary(kind):
         return [_coded_atom(array)] if _is_dictionary_of_strings(array) else atoms(array.dictionary_decode(), name)
@@ -202,12 +203,12 @@ _LARGE_BYTES = (
 
 
 def float_bits(array: pa.Array) -> np.ndarray:
-    """A floating column as the bits of float64 (int64), with one zero and one NaN."""
+    """Return a floating-point column as the bits of float64 (int64), with one zero and one NaN."""
     return hashing.normalize_floats(raw_values(array.cast(pa.float64()), np.int64))
 
 
 def key_hashes(table: pa.Table, keys: tuple[str, ...], salt: int = 0) -> np.ndarray:
-    """Stable 64-bit hashes of the rows' keys (uint64[n])."""
+    """Return stable 64-bit hashes of the rows' keys (uint64[n])."""
     hashes = hashing.start(table.num_rows, salt)
     for name in keys:
         for atom in atoms(one_chunk(table.column(name)), name):
@@ -233,7 +234,7 @@ def _string_buffers(array: pa.Array) -> tuple[np.ndarray, np.ndarray]:
 
 
 def take(table: pa.Table, order: np.ndarray) -> pa.Table:
-    """The rows of the table in the given order, one chunk for each column."""
+    """Return the rows of the table in the given order, one chunk for each column."""
     coded = any(pa.types.is_dictionary(kind) for kind in table.schema.types)
     if len(order) <= FEW and table.num_columns and not coded:
         try:
@@ -244,7 +245,7 @@ def take(table: pa.Table, order: np.ndarray) -> pa.Table:
 
 
 def fixed_values(array: pa.Array) -> np.ndarray | None:
-    """The values as integers of the same width; None if some are null, or have no or another width."""
+    """Return the values as integers of the same width; None if some are null, or have no or another width."""
     kind = array.type
     fixed = pa.types.is_primitive(kind) and kind.bit_width in (8, 16, 32, 64)
     if not fixed or array.null_count or not len(array):
@@ -253,12 +254,12 @@ def fixed_values(array: pa.Array) -> np.ndarray | None:
 
 
 def from_values(kind: pa.DataType, values: np.ndarray) -> pa.Array:
-    """The array with these values, which are not null and of the width of its type."""
+    """Return the array with these values, which are not null and of the width of its type."""
     return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(values)], 0)
 
 
 def take_array(array: pa.Array, order: np.ndarray) -> pa.Array:
-    """The values at the given rows."""
+    """Return the values at the given rows."""
     kind = array.type
     if pa.types.is_dictionary(kind):
         return pa.DictionaryArray.from_arrays(take_array(array.indices, order), array.dictionary, safe=False)
@@ -271,7 +272,7 @@ def take_array(array: pa.Array, order: np.ndarray) -> pa.Array:
 
 
 def to_bytes(table: pa.Table) -> bytes:
-    """A table as an Arrow IPC stream."""
+    """Encode a table as an Arrow IPC stream."""
     sink = pa.BufferOutputStream()
     options = _PLAIN if table.nbytes < _SMALL else _COMPRESSED
     with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
@@ -280,5 +281,5 @@ def to_bytes(table: pa.Table) -> bytes:
 
 
 def from_bytes(data: bytes) -> pa.Table:
-    """The table in an Arrow IPC stream."""
+    """Read the table in an Arrow IPC stream."""
     return pa.ipc.open_stream(data, options=_READ).read_all()

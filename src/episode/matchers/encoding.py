@@ -36,28 +36,28 @@ class Lanes:
 
     @property
     def layout(self) -> tuple[object, ...]:
-        """Where everything is: programs over lanes are the same for lanes with the same layout."""
+        """The place of everything: programs are the same for lanes with the same layout."""
         places = (tuple(one.items()) for one in (self.at, self.valid_at, self.words_at, self.ranks))
         return *places, self.int_rows, self.float_rows, self.valid_rows
 
     def next_int(self) -> int:
-        """The next free row of `ints`."""
+        """Take the next free row of `ints`."""
         self.int_rows += 1
         return self.int_rows - 1
 
     def next_valid(self) -> int:
-        """The next free row of `valid`."""
+        """Take the next free row of `valid`."""
         self.valid_rows += 1
         return self.valid_rows - 1
 
     def next_float(self) -> int:
-        """The next free row of `floats`."""
+        """Take the next free row of `floats`."""
         self.float_rows += 1
         return self.float_rows - 1
 
 
 def is_float_lane(type_: str) -> bool:
-    """Are values of a type held in the lane of floats?"""
+    """Whether values of a type are held in the lane of floats."""
     return lane_of(type_) == "float"
 
 
@@ -69,10 +69,10 @@ def encode(
     computed: tuple[int, int],
     words: Collection[str] = (),
 ) -> Lanes:
-    """Lanes for `columns` (name → Spark type). null_tests: columns of which only validity is needed.
+    """Encode `columns` (name → Spark type) into lanes. null_tests: columns of which only validity is needed.
 
-    constants: (type, value) of the code lane. computed: how many int and float columns to leave room for.
-    words: columns of wide decimals to hold in words.
+    constants: (type, value) of the code lane. computed: how many int and float columns to leave room for. words:
+    columns of wide decimals to hold in words.
     """
     n = table.num_rows
     by_lane: dict[str, list[str]] = {"int": [], "float": [], "code": []}
@@ -137,27 +137,27 @@ def as_int64(array: pa.Array) -> np.ndarray:
 
 
 def decimal_words(array: pa.Array) -> tuple[np.ndarray, np.ndarray]:
-    """(low words, high words) of decimals, both as int64."""
+    """Return (low words, high words) of decimals, both as int64."""
     values = raw_values(array.cast(pa.decimal128(array.type.precision, array.type.scale)), np.int64)
     return np.ascontiguousarray(values[0::2]), np.ascontiguousarray(values[1::2])
 
 
 def _floats(values: pa.Array) -> np.ndarray:
-    """Values as they lie; under nulls stands whatever stands there."""
+    """Return floats; values under nulls are arbitrary."""
     if values.null_count == 0:
         return values.to_numpy(zero_copy_only=False)
     return pc.fill_null(values, 0.0).to_numpy(zero_copy_only=False)
 
 
 def _bytes(values: pa.Array) -> pa.Array:
-    """Strings as bytes, which compare as Spark compares strings."""
+    """Return strings as bytes, which compare as Spark compares strings."""
     if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
         return values.cast(pa.large_string()).view(pa.large_binary())
     return values
 
 
 def _encode_group(table, names, constants, lanes, note_nulls) -> None:  # type: ignore[no-untyped-def]
-    """Ranks in byte order over the values of all columns and constants of one type."""
+    """Encode ranks in byte order over the values of all columns and constants of one type."""
     encoded = []
     for name in names:
         array = one_chunk(table.column(name))

@@ -1,9 +1,8 @@
 """Records of JSON as columns of a stream, with the types and the leniency of Spark's from_json.
 
-A record that is no JSON object has no values at all, a value that does not fit its column's type is null, and fields
-that no column has are left out. All of a batch is read at once by compiled loops; single values are looked at in Python
-only where they are written in an uncommon way (escaped strings, times without seconds, fractions of more digits than a
-decimal has).
+A record that is not a JSON object has no values at all, a value that does not fit its column's type is null, and fields
+that no column has are left out. A whole batch is read by compiled loops; Python handles only values in uncommon forms
+(escaped strings, times without seconds, fractions of more digits than a decimal has).
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ _DATE = re.compile(r"(?P<year>[+-]?\d{4,7})(?:-(?P<month>\d{1,2})(?:-(?P<day>\d{
 
 @dataclass(frozen=True)
 class JsonColumns:
-    """Reads the columns of a schema out of records. zone: of times that name none, as Spark's session has it."""
+    """Reads the columns of a schema from records. zone: of times that name none, as Spark's session has it."""
 
     schema: pa.Schema
     zone: str = "UTC"
@@ -48,7 +47,7 @@ class JsonColumns:
                 )
 
     def read(self, records: Sequence[bytes | None]) -> pa.Table:
-        """One row for each record."""
+        """Return one row for each record."""
         values = pa.array(records, pa.large_binary())
         offsets = np.frombuffer(values.buffers()[1], np.int64)[: len(values) + 1]
         buffer = values.buffers()[2]
@@ -68,7 +67,7 @@ class JsonColumns:
 
 @dataclass(frozen=True)
 class _Field:
-    """The values of one field: where they are, and what kind each is."""
+    """The values of one field: their places and kinds."""
 
     data: np.ndarray
     kinds: np.ndarray
@@ -79,23 +78,23 @@ class _Field:
         return np.isin(self.kinds, kinds) if len(kinds) > 1 else self.kinds == kinds[0]
 
     def texts(self, chosen: np.ndarray) -> pa.Array:
-        """The values that are chosen as they are written; others are null."""
+        """Return the chosen values as they are written; others are null."""
         copied, offsets = json_records.copy_spans(self.data, self.begins, self.ends, chosen)
         valid = None if chosen.all() else pa.array(chosen).buffers()[1]
         buffers = [valid, pa.py_buffer(offsets), pa.py_buffer(copied)]
         found = pa.Array.from_buffers(pa.large_binary(), len(chosen), buffers)
         try:
             return found.cast(pa.string())
-        except pa.ArrowInvalid:  # bytes that are no text
+        except pa.ArrowInvalid:  # bytes that are not UTF-8
             wrong = [None if value is None else value.decode(errors="replace") for value in found.to_pylist()]
             return pa.array(wrong, pa.string())
 
-    def written(self, row: int) -> str:
+    def raw_text(self, row: int) -> str:
         return bytes(self.data[self.begins[row] : self.ends[row]]).decode(errors="replace")
 
     def text(self, row: int) -> str:
-        """A string as it is meant."""
-        written = self.written(row)
+        """Return a string without its escapes."""
+        written = self.raw_text(row)
         if self.kinds[row] != json_records.ESCAPED:
             return written
         # within single quotation marks, double ones need no backslash
@@ -107,7 +106,7 @@ class _Field:
 
 
 class _Unfit(ValueError):
-    """A value that its column cannot have."""
+    """Raised for a value that its column cannot have."""
 
 
 def _column(field: _Field, wanted: pa.DataType, zone: str) -> pa.Array:
@@ -126,8 +125,8 @@ def _column(field: _Field, wanted: pa.DataType, zone: str) -> pa.Array:
     return _times(field, wanted, lambda row: _instant(field.text(row), wanted, zone), zone)
 
 
-def _patched(column: pa.Array, rows: np.ndarray, value: Callable[[int], Any]) -> pa.Array:
-    """A column with some values anew, one by one; those that do not fit are null."""
+def _patch(column: pa.Array, rows: np.ndarray, value: Callable[[int], Any]) -> pa.Array:
+    """Replace some values of a column, one by one; those that do not fit are null."""
     if not rows.any():
         return column
     values = []
@@ -143,11 +142,11 @@ def _patched(column: pa.Array, rows: np.ndarray, value: Callable[[int], Any]) ->
 
 
 def _strings(field: _Field) -> pa.Array:
-    """Whatever it is has a text; that of strings is their content."""
+    """Return any value as text; of strings, their content."""
     found = field.texts(field.are(json_records.TEXT, json_records.TRUE, json_records.FALSE, json_records.INTEGER))
-    found = _patched(found, field.are(json_records.ESCAPED), field.text)
-    found = _patched(found, field.are(json_records.FRACTION), lambda row: java_double(field.written(row)))
-    return _patched(found, field.are(json_records.NESTED), lambda row: _without_spaces(field.written(row)))
+    found = _patch(found, field.are(json_records.ESCAPED), field.text)
+    found = _patch(found, field.are(json_records.FRACTION), lambda row: java_double(field.raw_text(row)))
+    return _patch(found, field.are(json_records.NESTED), lambda row: _without_spaces(field.raw_text(row)))
 
 
 def _integers(field: _Field, wanted: pa.DataType) -> pa.Array:
@@ -158,14 +157,14 @@ def _integers(field: _Field, wanted: pa.DataType) -> pa.Array:
         limits = np.iinfo(wanted.to_pandas_dtype())
 
         def value(row: int) -> int:
-            number = int(field.written(row))
+            number = int(field.raw_text(row))
             if pa.types.is_int8(wanted) and 128 <= number <= 255:
                 return number - 256  # a byte without a sign is taken as well
             if not limits.min <= number <= limits.max:
                 raise _Unfit
             return number
 
-        return _patched(pa.nulls(len(texts), wanted), field.are(json_records.INTEGER), value)
+        return _patch(pa.nulls(len(texts), wanted), field.are(json_records.INTEGER), value)
 
 
 def _floats(field: _Field, wanted: pa.DataType) -> pa.Array:
@@ -174,8 +173,8 @@ def _floats(field: _Field, wanted: pa.DataType) -> pa.Array:
         found = field.texts(numbers).cast(wanted)
     except pa.ArrowInvalid:  # a number that is too large, or none
         found = pa.nulls(len(numbers), wanted)
-        found = _patched(found, numbers, lambda row: float(_SPECIAL.get(field.written(row), field.written(row))))
-    return _patched(found, field.are(json_records.TEXT), lambda row: _special(field.written(row)))
+        found = _patch(found, numbers, lambda row: float(_SPECIAL.get(field.raw_text(row), field.raw_text(row))))
+    return _patch(found, field.are(json_records.TEXT), lambda row: _special(field.raw_text(row)))
 
 
 def _special(text: str) -> float:
@@ -189,9 +188,9 @@ def _decimals(field: _Field, wanted: pa.DataType) -> pa.Array:
     try:
         found = field.texts(numbers).cast(wanted)
     except pa.ArrowInvalid:  # a fraction that is too long is rounded, a number that is too large is null
-        found = _patched(pa.nulls(len(numbers), wanted), numbers, lambda row: _decimal(field.written(row), wanted))
+        found = _patch(pa.nulls(len(numbers), wanted), numbers, lambda row: _decimal(field.raw_text(row), wanted))
     texts = field.are(json_records.TEXT, json_records.ESCAPED)
-    return _patched(found, texts, lambda row: _decimal(field.text(row).replace(",", ""), wanted))
+    return _patch(found, texts, lambda row: _decimal(field.text(row).replace(",", ""), wanted))
 
 
 def _decimal(text: str, wanted: pa.DataType) -> Decimal:
@@ -212,9 +211,9 @@ def _times(field: _Field, wanted: pa.DataType, value: Callable[[int], Any], zone
     odd = field.are(json_records.TEXT, json_records.ESCAPED) & (known == json_records.UNREAD)
     if pa.types.is_date(wanted):
         days = np.floor_divide(micros, 86_400_000_000).astype(np.int32)
-        return _patched(pa.array(days, mask=known == json_records.UNREAD), odd, value).cast(wanted)
+        return _patch(pa.array(days, mask=known == json_records.UNREAD), odd, value).cast(wanted)
     if wanted.tz is None:
-        return _patched(pa.array(micros, mask=~local), odd, value).cast(wanted)
+        return _patch(pa.array(micros, mask=~local), odd, value).cast(wanted)
     seconds = field.are(json_records.INTEGER)
     if seconds.any():
         counted = _integers(field, pa.int64())
@@ -225,11 +224,11 @@ def _times(field: _Field, wanted: pa.DataType, value: Callable[[int], Any], zone
         naive = pa.array(micros, mask=~local).cast(pa.timestamp("us"))
         zoned = pc.assume_timezone(naive, zone, ambiguous="earliest", nonexistent="latest").cast(pa.int64())
         micros = np.where(local, zoned.fill_null(0).to_numpy(), micros)
-    return _patched(pa.array(micros, mask=known == json_records.UNREAD), odd, value).cast(wanted)
+    return _patch(pa.array(micros, mask=known == json_records.UNREAD), odd, value).cast(wanted)
 
 
 def _day(text: str) -> int:
-    """Days since 1970: of a date that is written in an uncommon way, or their number itself."""
+    """Return the days since 1970 of a date in an uncommon form, or of their number itself."""
     found = _DATE.fullmatch(text.strip())
     try:
         if found is not None:
@@ -242,7 +241,7 @@ def _day(text: str) -> int:
 
 
 def _instant(text: str, wanted: pa.DataType, zone: str) -> int:
-    """Microseconds of a time that is written in an uncommon way."""
+    """Return the microseconds of a time in an uncommon form."""
     found = read_time(text)
     if found is None or (found[1] and wanted.tz is None):
         raise _Unfit
@@ -256,7 +255,7 @@ def _instant(text: str, wanted: pa.DataType, zone: str) -> int:
 
 
 def java_double(written: str) -> str:
-    """A number with a fraction as Java writes it."""
+    """Format a number with a fraction as Java does."""
     value = float(_SPECIAL.get(written, written))
     if value != value or value in (float("inf"), float("-inf")):
         return '"NaN"' if value != value else '"Infinity"' if value > 0 else '"-Infinity"'
@@ -269,5 +268,5 @@ def java_double(written: str) -> str:
 
 
 def _without_spaces(written: str) -> str:
-    """An object or array without the spaces between its parts."""
+    """Remove the spaces between the parts of an object or array."""
     return re.sub(r'("(?:[^"\\]|\\.)*")|\s+', lambda found: found.group(1) or "", written, flags=re.S)

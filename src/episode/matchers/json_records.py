@@ -1,4 +1,4 @@
-"""JSON objects, one for each record, read into columns: where the value of each field is, then times.
+"""JSON objects, one for each record, read into columns: first the place of each field's value, then times.
 
 A record that is not a JSON object is broken: it has no values at all. Of a field that a record has twice the last one
 counts. Names are compared as they are written.
@@ -22,14 +22,14 @@ MISSING, NULL, TRUE, FALSE, INTEGER, FRACTION, TEXT, ESCAPED, NESTED = range(9)
 """Kinds of values. ESCAPED: a string with backslashes."""
 
 UNREAD, ZONED, LOCAL = range(3)
-"""What is known of the text of a time: it is not in the common form; it names its zone; it names none."""
+"""Knowledge of the text of a time: it is not in the common form; it names its zone; it names none."""
 
 DEPTH = 512
-"""How deep objects and arrays may be nested."""
+"""Greatest depth of nested objects and arrays."""
 
 _DAY = 86_400_000_000
 _KINDS = 16
-"""Where a value ends and its kind are one number: end * 16 + kind."""
+"""The end of a value and its kind are one number: end * 16 + kind."""
 
 _WORDS = b"nulltruefalseInfinityINFNaN"
 
@@ -49,7 +49,7 @@ def find_fields(
     begins: np.ndarray,
     ends: np.ndarray,
 ) -> None:
-    """Fill in kinds (all MISSING before), begins and ends. What follows the object of a record is not looked at."""
+    """Fill in kinds (all MISSING before), begins and ends. Anything after the object of a record is ignored."""
     flat = [array.reshape(-1) for array in (kinds, begins, ends)]
     room, words = np.zeros(DEPTH, np.uint8), np.frombuffer(_WORDS, np.uint8)
     compiled_for(fields_program)([data, offsets, names, name_offsets, *flat, room, words])
@@ -58,7 +58,8 @@ def find_fields(
 def copy_spans(
     data: np.ndarray, begins: np.ndarray, ends: np.ndarray, chosen: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Values of one field one after the other, and their offsets (int64[records + 1]); those not chosen are empty."""
+    """Return the values of one field one after the other, and their offsets (int64[records + 1]); values not chosen are
+    empty."""
     offsets = np.zeros(len(begins) + 1, np.int64)
     np.cumsum(np.where(chosen, ends - begins, 0), out=offsets[1:])
     copied = np.empty(offsets[-1], np.uint8)
@@ -69,7 +70,7 @@ def copy_spans(
 def read_times(
     data: np.ndarray, kinds: np.ndarray, begins: np.ndarray, ends: np.ndarray, known: np.ndarray, values: np.ndarray
 ) -> None:
-    """Times in the common ISO form, of one field: known uint8[records] (UNREAD before), values int64[records]."""
+    """Read times in the common ISO form, of one field: known uint8[records] (UNREAD before), values int64[records]."""
     compiled_for(times_program)([data, kinds, begins, ends, known, values])
 
 
@@ -84,7 +85,7 @@ def _is_digit(sign: Value) -> Value:
 
 
 def _is(sign: Value, *characters: str) -> Value:
-    """Is a byte one of some characters?"""
+    """Whether a byte is one of some characters."""
     found = sign.equals(ord(characters[0]))
     for character in characters[1:]:
         found = found | sign.equals(ord(character))
@@ -110,11 +111,11 @@ def fields_program() -> Program:
 
 
 _STATES = ("name", "name_or_end", "colon", "value", "value_or_end", "comma_or_end")
-"""What may come next."""
+"""States of the parser: what may come next."""
 
 
 def _emit_record(s: Scope, record: Value, begin: Value, stop: Value) -> None:
-    """1 for a complete object: a block for each thing that may come next, and one that looks for it."""
+    """Return 1 for a complete object. Each state is a block, and one block finds the next byte."""
     f = s.f
     at, depth, sign = f.variable("at", begin), f.variable("depth", 1), f.variable("sign", f.constant(0, U8))
     field, nested_at, state = f.variable("field", -1), f.variable("nested_at", 0), f.variable("state", 0)
@@ -127,7 +128,7 @@ def _emit_record(s: Scope, record: Value, begin: Value, stop: Value) -> None:
         f.jump(blocks["next"])
 
     def store(kind: Value, first: Value, last: Value) -> None:
-        """Of a field of the outermost object."""
+        """Store the value of a field of the outermost object."""
         with f.when(depth.equals(1) & (field >= 0)):
             place = field * (s.offsets.length - 1) + record
             s.kinds[place], s.begins[place], s.ends[place] = kind.to(U8), first, last
@@ -205,12 +206,12 @@ def _emit_record(s: Scope, record: Value, begin: Value, stop: Value) -> None:
 
 
 def _emit_skip_spaces(s: Scope, begin: Value, stop: Value) -> None:
-    """Spaces as JSON has them."""
+    """Skip spaces as JSON has them."""
     _emit_skip(s, begin, stop, lambda sign: _is(sign, " ", "\t", "\n", "\r"))
 
 
 def _emit_skip_blanks(s: Scope, begin: Value, stop: Value) -> None:
-    """Before an object also vertical tabs and form feeds."""
+    """Skip spaces before an object, also vertical tabs and form feeds."""
     _emit_skip(s, begin, stop, lambda sign: _is(sign, " ") | (sign >= 9) & (sign <= 13))
 
 
@@ -228,7 +229,7 @@ def _emit_skip(s: Scope, begin: Value, stop: Value, passes: Callable[[Value], Va
 
 
 def _emit_field_of(s: Scope, begin: Value, end: Value) -> None:
-    """The number of the field with a name; -1: none has it."""
+    """Return the number of the field with a name; -1 without one."""
     f = s.f
     with f.loop(0, s.name_offsets.length - 1) as field:
         low = s.name_offsets[field]
@@ -245,7 +246,7 @@ def _emit_field_of(s: Scope, begin: Value, end: Value) -> None:
 
 
 def _emit_text_end(s: Scope, opening: Value, stop: Value) -> None:
-    """The closing mark of a string * 2, and 1 more if it has backslashes; -1: there is none."""
+    """Return the closing mark of a string * 2, plus 1 if it has backslashes; -1 if the string does not end."""
     f = s.f
     mark = s.data[opening]
     at, escaped = f.variable("at", opening + 1), f.variable("escaped", 0)
@@ -266,7 +267,7 @@ def _is_word(s: Scope, word: bytes, at: Value, stop: Value) -> Value:
 
 
 def _emit_is_word(s: Scope, at: Value, stop: Value, place: Value, length: Value) -> None:
-    """Is one of `words`, which begins at a place among them, at a place of the data?"""
+    """Whether the data at `at` is one of `words`, which begins at `place` among them."""
     f = s.f
     f.give_if(at + length > stop, 0)
     with f.loop(0, length) as letter:
@@ -322,7 +323,7 @@ def _digits_end(s: Scope, at: Value, stop: Value) -> Value:
 
 
 def _is_at(s: Scope, at: Value, stop: Value, *characters: str) -> Value:
-    """Is one of some characters at a place, which may be the end?"""
+    """Whether one of some characters is at a place, which may be the end."""
     f = s.f
     found = f.variable("found", False)
     with f.when(at < stop):
@@ -390,7 +391,7 @@ def _emit_time(s: Scope, record: Value, begin: Value, end: Value) -> None:
             sign = s.data[at]
             f.jump_unless(_is_digit(sign), done)
             value.set(value + (sign - ord("0")).to(I64) * weight)
-            weight.set(weight.divide(10))  # what is finer than microseconds is cut off
+            weight.set(weight.divide(10))  # digits beyond microseconds are cut off
             at.set(at + 1)
     with f.when(at.equals(end)):
         give(LOCAL, value.value)
@@ -406,7 +407,7 @@ def _emit_time(s: Scope, record: Value, begin: Value, end: Value) -> None:
 
 
 def _emit_digits(s: Scope, at: Value, digits: int) -> None:
-    """A number of so many digits; -1: there are others than digits."""
+    """Return a number of `digits` digits; -1 if other characters are among them."""
     f = s.f
     value = f.value(0)
     for place in range(digits):
@@ -417,7 +418,7 @@ def _emit_digits(s: Scope, at: Value, digits: int) -> None:
 
 
 def _days(f: Function, year: Value, month: Value, day: Value) -> Value:
-    """Days since 1970 of a date of the Gregorian calendar, from the year 1 on."""
+    """Return the days since 1970 of a date of the Gregorian calendar, from the year 1 on."""
     is_early = month <= 2
     shifted = year - is_early.to(I64)
     era = shifted.divide(400)

@@ -1,9 +1,9 @@
 """Exact codes for partition keys: equal keys have equal codes, in every batch of a coder's life.
 
-A key is taken apart into atoms (see `columns.atoms`). Each atom column, and each pair of a prefix code and the next
-atom's code, has a `_Stage`: a dictionary of the values seen so far and their codes. Within a batch, codes are first
-made local and dense (by a table where integers span a small range, else by hashing), so that only the batch's distinct
-values are looked up.
+A key is split into atoms (see `columns.atoms`). Each atom column, and each pair of a prefix code and the next atom's
+code, has a `_Stage`: a dictionary of the values seen so far and their codes. Within a batch, codes are first made local
+and dense (by a table if integers span a small range, else by hashing), so that only the batch's distinct values are
+looked up.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ class KeyCodes:
 
     @property
     def count(self) -> int:
-        """How many different keys the batch has."""
+        """The number of different keys in the batch."""
         return len(self.code)
 
 
 class KeyCoder:
-    """Gives keys their codes; remembers them for as long as it lives, and across snapshots."""
+    """Gives keys their codes, and remembers them, also across snapshots."""
 
     def __init__(self, keys: tuple[str, ...]) -> None:
         self.keys = keys
         self._stages: list[_Stage] = []
 
     def encode(self, table: pa.Table) -> KeyCodes:
-        """The key codes of the rows of a table."""
+        """Return the key codes of the rows of a table."""
         if not self.keys:
             return KeyCodes(np.zeros(table.num_rows, np.int32), np.zeros(1, np.int64))
         parts = [atom for name in self.keys for atom in atoms(one_chunk(table.column(name)), name)]
@@ -75,18 +75,18 @@ class KeyCoder:
 
     @property
     def size(self) -> int:
-        """How many keys are remembered."""
+        """The number of remembered keys."""
         return len(self._stages[-1].codes) if self._stages else 0
 
     def snapshot(self) -> Snapshot:
-        """The dictionaries that have changed, one chunk for each stage."""
+        """Return the dictionaries that have changed, one chunk for each stage."""
         changed = [(i, stage) for i, stage in enumerate(self._stages) if stage.changed]
         for _, stage in changed:
             stage.changed = False
         return Snapshot(tuple(StateChunk(f"keys.{i}", _SNAPSHOT_VERSION, stage.dump()) for i, stage in changed))
 
     def restore(self, chunks: Sequence[StateChunk]) -> None:
-        """Continue with the codes of a snapshot; chunks of other names are passed over."""
+        """Continue with the codes of a snapshot; chunks of other names are ignored."""
         mine = {chunk.name: chunk.data for chunk in chunks if chunk.name.startswith("keys.")}
         self._stages = [_Stage.load(mine[f"keys.{i}"]) for i in range(len(mine))]
 
@@ -100,7 +100,7 @@ class _Stage:
     changed: bool = False
 
     def lookup(self, distinct: pa.Array) -> np.ndarray:
-        """Codes of distinct values (int64), new ones for values not seen before."""
+        """Return codes of distinct values (int64), new ones for values not seen before."""
         if self.values is None:
             self.values, self.codes = distinct, np.arange(len(distinct))
             self.changed = True
@@ -119,7 +119,7 @@ class _Stage:
         return result
 
     def _free_codes(self, n: int) -> np.ndarray:
-        """The n smallest codes that are not in use."""
+        """Return the n smallest codes that are not in use."""
         size = len(self.codes) + n
         used = np.zeros(size, np.bool_)
         used[self.codes[self.codes < size]] = True
@@ -133,7 +133,7 @@ class _Stage:
             self.values, self.codes = self.values.filter(pa.array(wanted)), self.codes[wanted]
 
     def pairs(self) -> np.ndarray:
-        """The values of a stage of pairs: left code << 32 | right code."""
+        """Return the values of a stage of pairs: left code << 32 | right code."""
         return np.empty(0, np.int64) if self.values is None else self.values.to_numpy()
 
     def dump(self) -> bytes:
@@ -154,7 +154,8 @@ class _Stage:
 
 
 def _encode_atom(atom: KeyAtom) -> tuple[np.ndarray, pa.Array]:
-    """Dense codes of one atom column, and its distinct values (int64 or large_binary; null last or among them)."""
+    """Return dense codes of one atom column, and its distinct values (int64 or large_binary; null last or among
+    them)."""
     if atom.strings is None:
         return _encode_ints(atom.values, atom.valid)
     if atom.coded:
@@ -174,7 +175,7 @@ def _encode_ints(values: np.ndarray, valid: np.ndarray) -> tuple[np.ndarray, pa.
 
 
 def _encode_small(values: np.ndarray, valid: np.ndarray) -> tuple[np.ndarray, pa.Array] | None:
-    """Codes through a table, where the values span a range that is small for their number."""
+    """Encode through a table, if the values span a range that is small for their number."""
     smallest, largest = value_range(values, valid)
     size = largest - smallest + 1
     if size > max(4096, 2 * len(values)):
@@ -186,7 +187,8 @@ def _encode_small(values: np.ndarray, valid: np.ndarray) -> tuple[np.ndarray, pa
 
 
 def encode_range(values: np.ndarray, valid: np.ndarray, smallest: int, size: int) -> tuple[np.ndarray, np.ndarray]:
-    """Dense codes of int64 values that lie in smallest .. smallest + size - 1: (codes int32[n], distinct int64[m]).
+    """Return dense codes of int64 values that lie in smallest .. smallest + size - 1: (codes int32[n], distinct
+    int64[m]).
 
     Codes follow the order of the values; a null's code is m, one past the last value.
     """
@@ -202,7 +204,7 @@ def encode_range(values: np.ndarray, valid: np.ndarray, smallest: int, size: int
 
 
 def _encode_pairs(left: np.ndarray, right: np.ndarray, n_left: int, n_right: int) -> tuple[np.ndarray, np.ndarray]:
-    """Dense codes of pairs of codes, and the distinct pairs as left * n_right + right."""
+    """Return dense codes of pairs of codes, and the distinct pairs as left * n_right + right."""
     if n_right == 1:
         return left, np.arange(n_left)
     pairs = left.astype(np.int64) * n_right + right

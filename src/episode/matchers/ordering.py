@@ -53,25 +53,25 @@ class OrderImage:
     is_column: bool
 
     def rows(self) -> list[np.ndarray]:
-        """The image as sort columns: the values, and before them the place of nulls where there are any."""
+        """Return the image as sort columns: the values, and before them the place of nulls if there are any."""
         if self.valid is ALL_VALID:
             return [self.values]
         place = self.valid if self.nulls_first else ~self.valid
         return [place.astype(np.int64), np.where(self.valid, self.values, 0)]
 
     def time(self) -> np.ndarray:
-        """One integer for each row; nulls are the smallest or the largest of all."""
+        """Return one integer for each row; nulls are the smallest or the largest of all."""
         if self.valid is ALL_VALID:
             return self.values
         return np.where(self.valid, self.values, _FIRST if self.nulls_first else _LAST)
 
 
 def order_image(table: pa.Table, order: OrderKey) -> OrderImage:
-    """The image of one order column."""
+    """Return the image of one order column."""
     array = one_chunk(table.column(order.column))
     values = _ascending(array, order.column)
     valid = valid_mask(array)
-    is_column = order.ascending and valid is ALL_VALID and not values.flags.owndata  # a view: nothing was computed
+    is_column = order.ascending and valid is ALL_VALID and not values.flags.owndata  # a view of the column
     return OrderImage(values if order.ascending else ~values, valid, order.nulls_first, is_column)
 
 
@@ -90,7 +90,7 @@ def _ascending(array: pa.Array, name: str) -> np.ndarray:
         return np.clip(int64_values(array), -_LAST_DAY, _LAST_DAY) * _DAY
     if pa.types.is_timestamp(kind) or pa.types.is_duration(kind):
         values = int64_values(array)
-        return values // 1000 if kind.unit == "ns" else _scaled(values, _PER_MICROSECOND[kind.unit])
+        return values // 1000 if kind.unit == "ns" else _scale(values, _PER_MICROSECOND[kind.unit])
     if pa.types.is_floating(kind):
         bits = float_bits(array)
         return bits ^ ((bits >> 63) & _LAST)
@@ -115,12 +115,12 @@ _BYTES = (
 )
 
 
-def _scaled(values: np.ndarray, factor: int) -> np.ndarray:
+def _scale(values: np.ndarray, factor: int) -> np.ndarray:
     return values if factor == 1 else values * factor
 
 
 def _ranks(array: pa.Array) -> np.ndarray:
-    """Dense ranks within the batch; any number under nulls."""
+    """Return dense ranks within the batch; any number under nulls."""
     encoded = array.dictionary_encode()
     rank = np.empty(len(encoded.dictionary) + 1, np.int64)
     rank[pc.sort_indices(encoded.dictionary).to_numpy()] = np.arange(len(encoded.dictionary))
@@ -131,7 +131,7 @@ def _ranks(array: pa.Array) -> np.ndarray:
 def events_of(
     table: pa.Table, input_order: InputOrder, coder: KeyCoder, dictionaries: bool = False
 ) -> EventBatch:  # fmt: skip
-    """Group and order the rows of one batch, which come in order of arrival. dictionaries: do columns keep theirs?
+    """Group and order the rows of one batch, which come in order of arrival. dictionaries: whether columns keep theirs.
 
     Time never decreases within a key: under DESC it is the complement (~value) of the column's image.
     """
@@ -142,7 +142,7 @@ def events_of(
 def event_batches(
     table: pa.Table, input_order: InputOrder, coder: KeyCoder, dictionaries: bool = False, rows: int = BATCH_ROWS
 ) -> Iterator[EventBatch]:  # fmt: skip
-    """Group and order rows as `events_of` does, in batches of whole keys: about so many rows each, at least one batch.
+    """Group and order rows as `events_of` does, in batches of whole keys: about `rows` rows each, at least one batch.
 
     The arrays of a small batch stay in the processor's caches, and their memory is used again for the next one.
     """
@@ -170,7 +170,7 @@ def event_batches(
 
 
 class _Gathering:
-    """Rows of a table by key: columns that can be spread at once, others as they are asked for."""
+    """Rows of a table by key: columns that can be spread are gathered at once, others when read."""
 
     def __init__(self, table: pa.Table, codes: np.ndarray, grouped: Grouped) -> None:
         self.table, self.order = table, grouped.order
@@ -194,7 +194,7 @@ class _Gathering:
 
 
 def _ranges_of_keys(starts: np.ndarray, rows: int) -> Iterator[tuple[int, int]]:
-    """Ranges of keys with about so many rows each; at least one range."""
+    """Yield ranges of keys with about `rows` rows each; at least one range."""
     first, keys = 0, len(starts) - 1
     while True:
         last = max(first + 1, int(np.searchsorted(starts, starts[first] + rows, "right")) - 1)
@@ -205,14 +205,14 @@ def _ranges_of_keys(starts: np.ndarray, rows: int) -> Iterator[tuple[int, int]]:
 
 
 def _stack(rows: list[np.ndarray], n: int) -> np.ndarray:
-    """int64[k, n], without copying a single row."""
+    """Return int64[k, n], without copying a single row."""
     if len(rows) == 1:
         return np.ascontiguousarray(rows[0])[np.newaxis, :]
     return np.stack(rows) if rows else np.empty((0, n), np.int64)
 
 
 def times_of(table: pa.Table, input_order: InputOrder) -> np.ndarray:
-    """The rows' times (int64), in order of arrival."""
+    """Return the rows' times (int64), in order of arrival."""
     return _times(order_image(table, input_order.order[0]), input_order)
 
 
@@ -228,7 +228,7 @@ def _times(image: OrderImage, input_order: InputOrder) -> np.ndarray:
 
 
 def start_image(table: pa.Table, input_order: InputOrder) -> OrderImage | None:
-    """The starts of events that last; None where events have one time."""
+    """Return the starts of events that last; None if events have one time."""
     return None if input_order.start is None else order_image(table, OrderKey(input_order.start))
 
 
@@ -274,5 +274,5 @@ def _check_starts(table: pa.Table, time: np.ndarray, input_order: InputOrder) ->
 
 
 def is_too_wide(start: np.ndarray, end: np.ndarray, width: int) -> np.ndarray:
-    """Are an event's times, which are in order, further apart than this?"""
+    """Whether an event's times, which are in order, are further apart than this."""
     return end.view(np.uint64) - start.view(np.uint64) > np.uint64(width)

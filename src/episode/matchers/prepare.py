@@ -1,4 +1,4 @@
-"""From a plan and a batch to lanes of values, what can be computed row by row, and the bits of row-local conditions."""
+"""From a plan and a batch to lanes of values, values computed row by row, and the bits of row-local conditions."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ FLOAT_FUNCTIONS = ("avg", "var_samp", "var_pop", "stddev_samp", "stddev_pop")
 
 
 def running_argument(running: Running) -> Expression | None:
-    """The argument in the lane that the aggregate adds up."""
+    """Return the argument in the lane that the aggregate adds up."""
     if running.argument is not None and running.function in FLOAT_FUNCTIONS and not has_words(running):
         return to_float(running.argument)
     return running.argument
 
 
 def function_code(running: Running) -> int:
-    """The opcode of an aggregate, by what its values are held in."""
+    """Return the opcode of an aggregate, by the lane of its values."""
     if not has_words(running) or running.argument is None:
         return FUNCTIONS[running.function]
     if not is_wide(running.argument):
@@ -64,7 +64,7 @@ def function_code(running: Running) -> int:
 
 
 def aggregate_of(running: Running) -> AggregateShape:
-    """A running aggregate as code."""
+    """Return a running aggregate as code."""
     argument = running_argument(running)
     floating = argument is not None and is_float_lane(argument.type)
     if running.user is not None:
@@ -74,8 +74,8 @@ def aggregate_of(running: Running) -> AggregateShape:
 
 @dataclass(frozen=True)
 class Needs:
-    """What a plan needs of a batch: columns in lanes, columns of which only nulls matter, constants, computed; and
-    columns in words."""
+    """Needs of a plan: columns in lanes, columns of which only nulls matter, constants, computed values; and columns in
+    words."""
 
     columns: dict[str, str]
     null_tests: tuple[str, ...]
@@ -85,13 +85,13 @@ class Needs:
 
     @property
     def room(self) -> tuple[int, int]:
-        """How many rows of ints and floats the computed values take."""
+        """Rows of ints and of floats that the computed values take."""
         floats = sum(is_float_lane(expression.type) for expression in self.computed)
         return len(self.computed) - floats + sum(map(is_wide, self.computed)), floats
 
 
 def loads_in(expression: Expression, columns: dict[str, str], words: dict[str, None]) -> Iterator[Expression]:
-    """Note the columns that an expression reads, in lanes or in words; gives all other parts of it."""
+    """Record the columns that an expression reads, in lanes or in words; yield all other parts of it."""
     pending = [expression]
     while pending:
         node = pending.pop()
@@ -107,7 +107,7 @@ def loads_in(expression: Expression, columns: dict[str, str], words: dict[str, N
 
 
 def needs_of(plan: PatternPlan) -> Needs:
-    """Computed once per plan."""
+    """Return what a plan needs of a batch; computed once per plan."""
     columns: dict[str, str] = {}
     null_tests: dict[str, None] = {}
     constants: dict[tuple[str, object], None] = {}
@@ -177,7 +177,8 @@ class Prepared:
     computed: dict[Expression, tuple[bool, int, int]]
 
     def column(self, argument: Expression) -> tuple[bool, int, int]:
-        """(is float, row in its lane, row in validity) of an argument; the lane row is -1 if only nulls are known."""
+        """Return (is float, row in its lane, row in validity) of an argument; the lane row is -1 if only nulls are
+        known."""
         if argument in self.computed:
             return self.computed[argument]
         if is_words(argument):
@@ -193,11 +194,11 @@ class Prepared:
 
 
 @dataclass(frozen=True)
-class Known:
-    """What is known of the rows of a batch before a pattern has looked at them, because others have.
+class Precomputed:
+    """Values of a batch's rows that were computed before a pattern is fed them, shared with other patterns.
 
-    bits uint64: which of the pattern's labels, variables or symbols a row qualifies for. lanes, computed: the columns
-    that it reads, and what it computes of single rows, where these are in lanes already. Nothing here is written to.
+    bits uint64: the pattern's labels, variables or symbols that a row qualifies for. lanes, computed: the columns that
+    it reads, and what it computes of single rows, if these are in lanes already. Nothing here is written to.
     """
 
     bits: np.ndarray
@@ -206,9 +207,9 @@ class Known:
 
 
 def prepare(
-    plan: PatternPlan, needs: Needs, table: pa.Table, key: np.ndarray, known: Known | None = None
+    plan: PatternPlan, needs: Needs, table: pa.Table, key: np.ndarray, known: Precomputed | None = None
 ) -> Prepared:  # fmt: skip
-    """Encode the columns, and evaluate the row-local parts; as far as they are not known."""
+    """Encode the columns, and evaluate the row-local parts that are not precomputed."""
     if known is not None and known.lanes is not None:
         return Prepared(known.lanes, known.bits, known.computed)
     lanes = encode(table, needs.columns, needs.null_tests, needs.constants, needs.room, needs.words)
@@ -218,7 +219,7 @@ def prepare(
 def evaluate(
     plan: PatternPlan, needs: Needs, lanes: Lanes, key: np.ndarray, bits: np.ndarray | None = None
 ) -> Prepared:  # fmt: skip
-    """Evaluate the row-local parts over columns that are in lanes. bits: those of conditions, if they are known."""
+    """Evaluate the row-local parts over columns in lanes. bits: those of conditions, if known."""
     prepared = Prepared(lanes, np.full(len(key), np.uint64(2**64 - 1), np.uint64) if bits is None else bits, {})
     for expression in needs.computed:
         prepared.computed[expression] = compute_lane(lanes, key, expression)
@@ -234,7 +235,7 @@ def evaluate(
 
 
 def membership(sets: list[frozenset[str] | None], labels: Labels) -> np.ndarray:
-    """uint8[sets, labels]: is the label in the set?"""
+    """Return whether the label is in the set (uint8[sets, labels])."""
     return np.array(
         [[members is None or label in members for label in labels.names] or [True] for members in sets], np.uint8
     )

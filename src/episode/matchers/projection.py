@@ -1,7 +1,8 @@
 """From matched values to the rows of a result: columns computed from columns, compiled once when a query is planned.
 
 A `Projection` has a schema, can be pickled, and runs wherever matches are found without Spark: in process, in live
-tasks, in rules over streams. What only Spark evaluates is refused when it is compiled, as `NeedsSpark` with a place.
+tasks, in rules over streams. Expressions that only Spark evaluates are refused when compiled, as `NeedsSpark` with a
+place.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ Kind = TypeVar("Kind", bound=EpisodeError)
 
 
 @dataclass(frozen=True)
-class Copied:
+class CopiedColumn:
     """A column as it is, or of a wider type."""
 
     column: str
@@ -35,22 +36,22 @@ class Copied:
 
 
 @dataclass(frozen=True)
-class Same:
+class ConstantColumn:
     """One value in every row."""
 
     value: object
     type: pa.DataType
 
 
-Value = Union[Copied, Same, ScalarColumn]
+Value = Union[CopiedColumn, ConstantColumn, ScalarColumn]
 NamedValues = Sequence[tuple[str, Value]]
 
 
 def value_of(computed: ScalarColumn) -> Value:
-    """A plain column is copied."""
+    """Return a computed value, or the column that it only copies."""
     tree = computed.tree
     if isinstance(tree, exp.Column) and len(tree.parts) == 1 and not isinstance(tree.this, exp.Star):
-        return Copied(tree.name)
+        return CopiedColumn(tree.name)
     return computed
 
 
@@ -63,7 +64,7 @@ class Projection:
     """
 
     schema: pa.Schema
-    values: tuple[Expression | Same, ...]
+    values: tuple[Expression | ConstantColumn, ...]
     conditions: tuple[Expression, ...]
     calls: Mapping[str, ArrowCall]
     types: Mapping[str, pa.DataType]
@@ -79,18 +80,18 @@ class Projection:
     ) -> Projection:
         """Compile values over the columns of a table. Raises NeedsSpark at the first that only Spark evaluates.
 
-        arguments: the values of parameters. utc: are times of day those of UTC? Otherwise only Spark knows them.
+        arguments: the values of parameters. utc: whether times of day are those of UTC; if not, only Spark knows them.
         """
         compiler = ScalarCompiler(held_schema(schema), utc, arguments)
         kept = tuple(_condition(compiler, condition) for condition in conditions)
-        values = tuple(_compiled(compiler, value) for _, value in columns)
-        types = [one.type if isinstance(one, Same) else compiler.type_of(one) for one in values]
+        values = tuple(_compile(compiler, value) for _, value in columns)
+        types = [one.type if isinstance(one, ConstantColumn) else compiler.type_of(one) for one in values]
         output = pa.schema([(name, kind) for (name, _), kind in zip(columns, types, strict=True)])
         return cls(output, values, kept, compiler.calls, compiler.read)
 
     @classmethod
     def of(cls, result: Result, schema: pa.Schema, arguments: Arguments = NO_ARGUMENTS, utc: bool = True) -> Projection:
-        """Compile the columns of a result. schema: of what its matcher delivers."""
+        """Compile the columns of a result. schema: of the matcher's output."""
         columns = [(one.name, result.scalar_column(one)) for one in result.outputs]
         return cls.compile(columns, schema, list(map(result.scalar_column, result.conditions)), arguments, utc)
 
@@ -98,19 +99,19 @@ class Projection:
         scalars = Scalars(table, self.calls, self.types)
         columns = [_column(scalars, value) for value in self.values]
         result = pa.Table.from_arrays(columns, names=self.schema.names)
-        return result.filter(self._kept(scalars)) if self.conditions and self.values else result
+        return result.filter(self._mask(scalars)) if self.conditions and self.values else result
 
     def holds(self, table: pa.Table) -> pa.Array:
-        """Where all conditions hold."""
-        return self._kept(Scalars(table, self.calls, self.types))
+        """Return, for each row, whether all conditions hold."""
+        return self._mask(Scalars(table, self.calls, self.types))
 
-    def _kept(self, scalars: Scalars) -> pa.Array:
+    def _mask(self, scalars: Scalars) -> pa.Array:
         return reduce(pc.and_, [scalars.run(one).cast(pa.bool_()).fill_null(False) for one in self.conditions])
 
 
 @dataclass(frozen=True)
 class Derivation:
-    """A table with further columns, which a pattern has computed before it is matched. schema: of the whole table."""
+    """A table with further columns, which a pattern computes before matching. schema: of the whole table."""
 
     projection: Projection
     schema: pa.Schema
@@ -148,25 +149,25 @@ class Projections:
         return reduce(lambda before, step: step(before), self.steps, table)
 
     def then(self, columns: NamedValues, arguments: Arguments = NO_ARGUMENTS, utc: bool = True) -> Projections:
-        """With a further step over the columns of the last one."""
+        """Return these projections and a further step over the columns of the last one."""
         return Projections((*self.steps, Projection.compile(columns, self.schema, (), arguments, utc)))
 
 
 def held_schema(schema: pa.Schema) -> pa.Schema:
-    """The types in which columns are computed with."""
+    """Return the types in which columns are computed."""
     return pa.schema([(one.name, held_as(one.type)) for one in schema])
 
 
-def _column(scalars: Scalars, value: Expression | Same) -> pa.Array | pa.ChunkedArray:
-    if isinstance(value, Same):
+def _column(scalars: Scalars, value: Expression | ConstantColumn) -> pa.Array | pa.ChunkedArray:
+    if isinstance(value, ConstantColumn):
         return pa.repeat(pa.scalar(value.value, value.type), scalars.rows)
-    return scalars.given(value.column) if isinstance(value, Load) else scalars.run(value)
+    return scalars.input_column(value.column) if isinstance(value, Load) else scalars.run(value)
 
 
-def _compiled(compiler: ScalarCompiler, value: Value) -> Expression | Same:
+def _compile(compiler: ScalarCompiler, value: Value) -> Expression | ConstantColumn:
     if isinstance(value, ScalarColumn):
         return _expression(compiler, value)
-    if isinstance(value, Same):
+    if isinstance(value, ConstantColumn):
         return value
     column = compiler.column(value.column)
     assert column is not None, f"there is no column {value.column}"
@@ -177,16 +178,16 @@ def _compiled(compiler: ScalarCompiler, value: Value) -> Expression | Same:
 
 def _expression(compiler: ScalarCompiler, value: ScalarColumn) -> Expression:
     if value.tree is None:
-        raise _placed(NeedsSpark(value.original), value)
+        raise _locate(NeedsSpark(value.original), value)
     try:
         return compiler.compile(value.tree)
     except NotCompilable as error:
         if not compiler.utc:
-            _expression(compiler.in_utc(), value)  # it may need Spark in UTC, too
+            _expression(compiler.in_utc(), value)  # in UTC it may also need Spark
         why = NeedsSpark.EXPRESSION if compiler.utc else NeedsSpark.ZONE
-        raise _placed(NeedsSpark(value.original or error.node.sql("spark"), why), value) from None
+        raise _locate(NeedsSpark(value.original or error.node.sql("spark"), why), value) from None
     except Mistake as error:
-        raise _placed(EpisodeAnalysisError(error.message, hint=error.hint), value) from None
+        raise _locate(EpisodeAnalysisError(error.message, hint=error.hint), value) from None
 
 
 def _condition(compiler: ScalarCompiler, value: ScalarColumn) -> Expression:
@@ -194,11 +195,11 @@ def _condition(compiler: ScalarCompiler, value: ScalarColumn) -> Expression:
     kind = compiler.type_of(expression)
     if not pa.types.is_boolean(kind) and not pa.types.is_null(kind):
         message = f"A condition must be true or false, but this is of type {spark_name(kind)}."
-        raise _placed(EpisodeAnalysisError(message, hint="Compare it with something: x > 0."), value)
+        raise _locate(EpisodeAnalysisError(message, hint="Compare it with something: x > 0."), value)
     return expression
 
 
-def _placed(error: Kind, value: ScalarColumn) -> Kind:
+def _locate(error: Kind, value: ScalarColumn) -> Kind:
     if value.source is None or value.span is None:
         return error
     return value.source.locate(error, value.span)

@@ -17,7 +17,7 @@ import pyarrow as pa
 from episode.matchers.columns import plain, take
 
 if TYPE_CHECKING:
-    from episode.matchers.prepare import Known
+    from episode.matchers.prepare import Precomputed
     from episode.matchers.screening import ClassDemand, Screen
     from episode.matchers.stage_clock import StageClock
 
@@ -91,7 +91,7 @@ class EventBatch:
     table: pa.Table
     key: np.ndarray
     time: np.ndarray
-    known: Known | None = field(default=None, compare=False, repr=False)
+    known: Precomputed | None = field(default=None, compare=False, repr=False)
 
     @staticmethod
     def empty(schema: pa.Schema, columns: Iterable[str]) -> EventBatch:
@@ -109,7 +109,7 @@ class EventBatch:
             return np.zeros(1, np.int64)
         return np.concatenate([[0], np.flatnonzero(np.diff(self.key)) + 1, [len(self.key)]]).astype(np.int64)
 
-    def with_known(self, known: Known | None, columns: pa.Table) -> EventBatch:
+    def with_known(self, known: Precomputed | None, columns: pa.Table) -> EventBatch:
         """Return the same rows, with some of their columns and precomputed values."""
         batch = EventBatch(columns, self.key, self.time, known)
         batch.__dict__["bounds"] = self.bounds
@@ -138,8 +138,13 @@ class ChosenBatch(EventBatch):
     rows: np.ndarray
 
     def __init__(
-        self, source: Callable[[], pa.Table], rows: np.ndarray, key: np.ndarray, time: np.ndarray, known: Known | None
-    ) -> None:  # fmt: skip
+        self,
+        source: Callable[[], pa.Table],
+        rows: np.ndarray,
+        key: np.ndarray,
+        time: np.ndarray,
+        known: Precomputed | None,
+    ) -> None:
         self.__dict__.update(source=source, rows=rows, key=key, time=time, known=known)
 
     @cached_property

@@ -1,6 +1,6 @@
-"""The in-process runtime: tables of events pushed into one matcher, whole or in pieces, without Spark.
+"""The in-process runtime: tables of events fed to one matcher, whole or in pieces, without Spark.
 
-Memory is the caller's: all matches of a feed are in it at once. `shard` runs what may be larger.
+All matches of a feed are in memory at once. `shard` runs inputs that may be larger.
 """
 
 from __future__ import annotations
@@ -28,31 +28,32 @@ class LocalRun:
         self._state: dict[str, StateChunk] = {}
 
     def events(self, table: pa.Table) -> EventBatch:
-        """The rows of a table (in order of arrival) as the matcher takes them: by key, and in the query's order."""
+        """Return the rows of a table (in order of arrival) as the matcher takes them: by key, and in the query's
+        order."""
         read = columns_read(self.spec, table)
         return events_of(read, self.spec.input_order, self._coder, keeps_dictionaries(self.spec))
 
     def feed(self, table: pa.Table, until: int = END_OF_TIME) -> pa.Table:
-        """Matches that are certain with these rows; all rows with time <= until are in."""
-        return self.joined(self.matcher.feed(self.events(table), until))
+        """Return the matches that are certain with these rows; all rows with time <= until are in."""
+        return self.concat(self.matcher.feed(self.events(table), until))
 
     def finish(self) -> pa.Table:
-        """The remaining matches."""
-        return self.joined(self.matcher.finish())
+        """Return the remaining matches."""
+        return self.concat(self.matcher.finish())
 
-    def joined(self, tables: Iterable[pa.Table]) -> pa.Table:
-        """Matches that came in several tables, as one."""
+    def concat(self, tables: Iterable[pa.Table]) -> pa.Table:
+        """Join tables of matches to one."""
         return pa.concat_tables([self.spec.output_schema.empty_table(), *tables])
 
     def move(self) -> None:
-        """Write the state, and go on from it in a new matcher."""
+        """Write the state and resume from it in a new matcher."""
         self.matcher.snapshot().apply(self._state)
         self.matcher = self.spec.open()
         self.matcher.restore(list(self._state.values()))
 
 
 def matches_of(spec: MatcherSpec, table: pa.Table) -> Iterator[pa.Table]:
-    """All matches of the columns that a matcher reads (rows in order of arrival), some keys after the others."""
+    """Yield all matches of the columns that a matcher reads (rows in order of arrival), some keys after the others."""
     coder = KeyCoder(spec.input_order.keys)
     for events in event_batches(table, spec.input_order, coder, keeps_dictionaries(spec)):
         matcher = spec.open()
@@ -61,7 +62,7 @@ def matches_of(spec: MatcherSpec, table: pa.Table) -> Iterator[pa.Table]:
 
 
 def columns_read(spec: MatcherSpec, table: pa.Table) -> pa.Table:
-    """The columns that a matcher reads; one if it reads none, because a table without columns has no rows."""
+    """Return the columns that a matcher reads; one if it reads none, because a table without columns has no rows."""
     return table.select(list(spec.input_columns) or table.column_names[:1])
 
 
@@ -72,10 +73,10 @@ def run(
     until: Sequence[int] | None = None,
     restore: bool = False,
 ) -> pa.Table:
-    """All matches of a table, or of pieces of it that follow each other in time.
+    """Return all matches of a table, or of pieces of it that follow each other in time.
 
     until: for each piece, the time up to which the input is complete with it (else, that of its last row).
-    restore: the state is written and read before every piece, as if each went to a process of its own.
+    restore: the state is written and read before every piece, as if each piece went to another process.
     """
     if isinstance(tables, pa.Table) and until is None:
         return pa.concat_tables([spec.output_schema.empty_table(), *matches_of(spec, columns_read(spec, tables))])
@@ -88,46 +89,46 @@ def run(
         events = running.events(piece)
         complete = completed_by(events, number == len(pieces) - 1) if until is None else until[number]
         outputs += running.matcher.feed(events, complete)
-    return running.joined([*outputs, *running.matcher.finish()])
+    return running.concat([*outputs, *running.matcher.finish()])
 
 
 def completed_by(events: EventBatch, last: bool) -> int:
-    """The time up to which the input is complete with a piece that ends where a time ends; last: with all of it."""
+    """Return the time up to which the input is complete after a piece that ends at the end of a time; last: after all
+    of it."""
     if last:
         return END_OF_TIME
     return int(events.time.max()) if len(events) else BEFORE_ALL_TIME
 
 
-# Rows that come partition by partition, matched as they come: nothing is shuffled, sorted by key or held for long.
-#
-# The first row of every partition has position 0 in PARTITION_COLUMN: so partitions are told apart. For the matcher the
-# number of the partition takes its place.
+# Rows that come partition by partition are matched as they come: nothing is shuffled, sorted by key or held for long.
+# The first row of every partition has position 0 in PARTITION_COLUMN, which separates partitions; for the matcher the
+# number of the partition replaces it.
 
 
 ROWS_AT_ONCE = 1 << 16
 
 
 def match_partitions(spec: MatcherSpec, tables: Iterable[pa.Table], rows: int = ROWS_AT_ONCE) -> Iterator[pa.Table]:
-    """The matches of partitions whose rows follow one another. rows: of partitions that are matched together."""
+    """Yield the matches of partitions whose rows follow one another. rows: of partitions that are matched together."""
     waiting: list[pa.Table] = []
     for table in tables:
         waiting.append(table)
         if sum(len(one) for one in waiting) < rows:
             continue
         joined = pa.concat_tables(waiting)
-        last = int(np.flatnonzero(_positions(joined) == 0)[-1])  # the last partition may go on
+        last = int(np.flatnonzero(_positions(joined) == 0)[-1])  # the last partition may continue
         waiting = [joined.slice(last)]
         if last > 0:
-            yield from _matched(spec, joined.slice(0, last))
+            yield from _match_numbered(spec, joined.slice(0, last))
     if waiting:
-        yield from _matched(spec, pa.concat_tables(waiting))
+        yield from _match_numbered(spec, pa.concat_tables(waiting))
 
 
 def _positions(table: pa.Table) -> np.ndarray:
     return table.column(PARTITION_COLUMN).to_numpy()
 
 
-def _matched(spec: MatcherSpec, table: pa.Table) -> Iterator[pa.Table]:
+def _match_numbered(spec: MatcherSpec, table: pa.Table) -> Iterator[pa.Table]:
     if len(table) == 0:
         return
     at = table.column_names.index(PARTITION_COLUMN)

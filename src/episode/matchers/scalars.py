@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
-from episode.matchers.assembly import arrow_type, decimals, typed
+from episode.matchers.assembly import arrow_type, decimals, to_arrow
 from episode.matchers.code.rows import compute
 from episode.matchers.columns import one_chunk
 from episode.matchers.encoding import encode, is_float_lane
@@ -28,10 +28,9 @@ from episode.plan.expressions import Apply, Constant, Current, Expression, Load
 from episode.plan.parameters import Arguments
 from episode.plan.types import VOID, is_ranked, is_ranked_constant, is_wide
 
-# What Arrow evaluates of an expression where the machine cannot: fields, structs, arrays, choices between them, casts.
-#
-# Only functions whose results are Spark's to the last bit are here. A node is compiled to a function of arrays and the
-# expressions whose values it takes; None if it is not for Arrow.
+# Arrow evaluates what the machine cannot: fields, structs, arrays, choices between them, casts; only functions whose
+# results are Spark's to the last bit. A node is compiled to a function of arrays and the expressions whose values it
+# takes; None if it is not for Arrow.
 
 
 _NAMES_OF_TYPES = {"integer": "int", "long": "bigint", "short": "smallint", "byte": "tinyint"}
@@ -39,7 +38,7 @@ Compiled = Union[tuple[Callable[..., pa.Array], tuple[Expression, ...]], None]
 
 
 class Compiler(Protocol):
-    """See `matchers.scalars`."""
+    """The part of `ScalarCompiler` that nodes use."""
 
     def compile(self, tree: exp.Expression) -> Expression: ...
 
@@ -49,7 +48,7 @@ class Compiler(Protocol):
 
 
 def compile_node(compiler: Compiler, node: exp.Expression) -> Compiled:
-    """A node as a function of arrays."""
+    """Compile a node to a function of arrays."""
     if isinstance(node, (exp.Column, exp.Dot)):
         return _field(compiler, node)
     if isinstance(node, exp.Anonymous):
@@ -63,7 +62,7 @@ def compile_node(compiler: Compiler, node: exp.Expression) -> Compiled:
 
 
 def _field(compiler: Compiler, node: exp.Expression) -> Compiled:
-    """A field of a struct, of a field of it …"""
+    """Compile a field of a struct, of a field of it …"""
     if isinstance(node, exp.Dot):
         names = [node.expression.name]
         value: Expression | None = compiler.compile(node.this)
@@ -117,7 +116,7 @@ def _lengths(array: pa.Array) -> pa.Array:
 
 
 def _element(compiler: Compiler, arguments: list[exp.Expression]) -> Compiled:
-    """try_element_at(array, n) of a written n."""
+    """Compile try_element_at(array, n) for a literal n."""
     if len(arguments) != 2:
         return None
     place = _written_integer(arguments[1])
@@ -128,7 +127,7 @@ def _element(compiler: Compiler, arguments: list[exp.Expression]) -> Compiled:
 
 
 def _element_at(value: pa.Array, place: int) -> pa.Array:
-    """The element at a place of each array, from 1 on or from its end; null where there is no such element."""
+    """Return the element at a place of each array, counted from 1 or from its end; null if the array is shorter."""
     lengths = pc.list_value_length(value)
     within = pc.fill_null(pc.greater_equal(lengths, abs(place)), False)
     first = value.value_lengths().cast(pa.int64())
@@ -145,8 +144,8 @@ def _written_integer(node: exp.Expression) -> int | None:
     return -int(literal.this) if negative else int(literal.this)
 
 
-def _zipped(compiler: Compiler, node: exp.Cast) -> Compiled:
-    """CAST(arrays_zip(a, b …) AS ARRAY<STRUCT<…>>) of arrays of the same lengths: the events of a closure."""
+def _zip(compiler: Compiler, node: exp.Cast) -> Compiled:
+    """Compile CAST(arrays_zip(a, b …) AS ARRAY<STRUCT<…>>) of arrays of the same lengths: the events of a closure."""
     inner = node.to.expressions[0] if node.to.expressions else None
     if not isinstance(inner, exp.DataType) or inner.this is not exp.DataType.Type.STRUCT:
         return None
@@ -170,7 +169,7 @@ def _structs(*arrays: pa.Array, names: list[str]) -> pa.Array:
 
 
 def _case(compiler: Compiler, node: exp.Case) -> Compiled:
-    """CASE WHEN over values that are not the machine's, all of one type."""
+    """Compile CASE WHEN over values that are not the machine's, all of one type."""
     if node.this is not None:
         return None
     branches = node.args["ifs"]
@@ -181,11 +180,12 @@ def _case(compiler: Compiler, node: exp.Case) -> Compiled:
     conditions = [compiler.compile(branch.this) for branch in branches]
     if len(kinds) != 1 or not all(pa.types.is_boolean(compiler.type_of(condition)) for condition in conditions):
         return None
-    return partial(_chosen, kind=kinds.pop()), (*conditions, *values)
+    return partial(_choose, kind=kinds.pop()), (*conditions, *values)
 
 
-def _chosen(*arrays: pa.Array, kind: pa.DataType) -> pa.Array:
-    """The value of the first condition that holds, else the last one. arrays: the conditions, then the values."""
+def _choose(*arrays: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Return the value of the first condition that holds, else the last one. arrays: the conditions, then the
+    values."""
     branches = len(arrays) // 2
     *values, result = (_as(value, kind) for value in arrays[branches:])
     for condition, value in zip(reversed(arrays[:branches]), reversed(values), strict=True):
@@ -214,7 +214,7 @@ def _missing(array: pa.Array, negated: bool) -> pa.Array:
 
 def _cast(compiler: Compiler, node: exp.Cast) -> Compiled:
     if isinstance(node.this, exp.Anonymous) and node.this.name.lower() == "arrays_zip":
-        return _zipped(compiler, node)
+        return _zip(compiler, node)
     value = compiler.compile(node.this)
     kind, target = compiler.type_of(value), node.to
     if target.this is exp.DataType.Type.DECIMAL and len(target.expressions) == 2:
@@ -233,7 +233,7 @@ def _as_string(array: pa.Array) -> pa.Array:
 
 
 def _as_decimal(value: pa.Array, precision: int, scale: int) -> pa.Array:
-    """An exact number as a decimal; null where it has too many digits."""
+    """Cast an exact number to a decimal; null if it has too many digits."""
     if pa.types.is_integer(value.type):
         value = value.cast(pa.decimal128(19, 0))
     if scale < value.type.scale:
@@ -289,15 +289,15 @@ class ScalarCompiler:
         self._names = {name.lower(): name for name in reversed(schema.names)}
 
     def in_utc(self) -> ScalarCompiler:
-        """The same with times of day in UTC."""
+        """Return the same compiler with times of day in UTC."""
         return ScalarCompiler(self.schema, True, self.arguments)
 
     def compile(self, tree: exp.Expression) -> Expression:
-        """The expression of a tree. Raises NotCompilable if only Spark evaluates it, and Mistake if nobody does."""
+        """Compile a tree. Raises NotCompilable if only Spark evaluates it, and Mistake if it is wrong."""
         return NativeCompiler(self._load, self._by_arrow, self.utc, arguments=self.arguments).compile(tree)
 
     def column(self, name: str) -> Load | None:
-        """A column by its name, in any case."""
+        """Return a column by its name, in any case."""
         own = name if name in self._types else self._names.get(name.lower())
         if own is None:
             return None
@@ -305,7 +305,7 @@ class ScalarCompiler:
         return Load(own, Current(0), spark_name(self._types[own]))
 
     def call(self, call: ArrowCall) -> Load:
-        """A further column, that Arrow computes."""
+        """Add a column that Arrow computes."""
         name = f"{COMPUTED}{len(self.calls)}"
         nothing = [pa.array([], self.type_of(operand)) for operand in call.operands]
         self.calls[name] = call
@@ -313,7 +313,7 @@ class ScalarCompiler:
         return Load(name, Current(0), spark_name(self._types[name]))
 
     def type_of(self, expression: Expression) -> pa.DataType:
-        """The type of an expression's values."""
+        """Return the type of an expression's values."""
         if isinstance(expression, Load):
             return self._types[expression.column]
         if isinstance(expression, Apply) and is_ranked(expression):
@@ -327,7 +327,7 @@ class ScalarCompiler:
         return column
 
     def _by_arrow(self, node: exp.Expression) -> Expression | None:
-        """A subtree that Arrow evaluates, as a further column; None where it does not."""
+        """Compile a subtree that Arrow evaluates, as a further column; None if it does not."""
         try:
             found = compile_node(self, node)
         except NotCompilable:
@@ -348,8 +348,8 @@ class Scalars:
         self.types = types
         self._held: dict[str, pa.Array] = {}
 
-    def given(self, name: str) -> pa.Array | pa.ChunkedArray:
-        """A column, in as many chunks as it has."""
+    def input_column(self, name: str) -> pa.Array | pa.ChunkedArray:
+        """Return a column, in its chunks."""
         if name in self.calls:
             return self._column(name)
         at = self.table.schema.get_all_field_indices(name)[-1]
@@ -362,19 +362,19 @@ class Scalars:
         if name not in self._held:
             call = self.calls.get(name)
             if call is None:
-                self._held[name] = one_chunk(self.given(name))
+                self._held[name] = one_chunk(self.input_column(name))
             else:
                 self._held[name] = call.function(*(self.run(operand) for operand in call.operands))
         return self._held[name]
 
     def run(self, expression: Expression) -> pa.Array:
-        """The value of a compiled expression for every row."""
+        """Return the value of a compiled expression for every row."""
         if isinstance(expression, Load):
             return self._column(expression.column)
         if isinstance(expression, Constant):
             return self._constant(expression)
         assert isinstance(expression, Apply)
-        return self._chosen(expression) if is_ranked(expression) else self._computed(expression)
+        return self._choose(expression) if is_ranked(expression) else self._compute(expression)
 
     def _constant(self, constant: Constant) -> pa.Array:
         if constant.type == VOID:
@@ -387,10 +387,10 @@ class Scalars:
             return decimals(low, high, np.ones(self.rows, np.int64), arrow_type(constant.type))
         floating = is_float_lane(constant.type)
         values = np.full(self.rows, constant.value or 0, np.float64 if floating else np.int64)
-        return typed(values, np.full(self.rows, constant.value is None), constant.type)
+        return to_arrow(values, np.full(self.rows, constant.value is None), constant.type)
 
-    def _chosen(self, apply: Apply) -> pa.Array:
-        """A choice between values that the machine can only compare."""
+    def _choose(self, apply: Apply) -> pa.Array:
+        """Compute a choice between values that the machine can only compare."""
         if apply.operation == "if":
             condition, one, other = (self.run(operand) for operand in apply.operands)
             return pc.if_else(condition.fill_null(False), one, _like(other, one))
@@ -399,10 +399,10 @@ class Scalars:
             return pc.coalesce(first, _like(second, first))
         order = "le" if apply.operation == "least" else "ge"
         best = self.run(Apply(order, apply.operands, "boolean"))
-        either = pc.coalesce(first, _like(second, first))  # where one is null, the other
+        either = pc.coalesce(first, _like(second, first))  # if one is null, the other
         return pc.if_else(best.is_null(), either, pc.if_else(best, first, _like(second, first)))
 
-    def _computed(self, apply: Apply) -> pa.Array:
+    def _compute(self, apply: Apply) -> pa.Array:
         columns: dict[str, str] = {}
         words: dict[str, Any] = {}
         constants = dict.fromkeys(
@@ -415,7 +415,7 @@ class Scalars:
         values, high, valid = compute(lanes, np.zeros(self.rows, np.int64), apply)
         if is_wide(apply):
             return decimals(values, high, valid.astype(np.int64), arrow_type(apply.type))
-        return typed(values, valid == 0, apply.type)
+        return to_arrow(values, valid == 0, apply.type)
 
 
 def _table(columns: Mapping[str, pa.Array]) -> pa.Table:
@@ -427,6 +427,6 @@ def _like(array: pa.Array, other: pa.Array) -> pa.Array:
 
 
 def _words_of(value: int) -> tuple[int, int]:
-    """The words of a number of 128 bits, with signs."""
+    """Return the words of a number of 128 bits, with signs."""
     low = value & (2**64 - 1)
     return low - 2**64 if low >= 2**63 else low, value >> 64

@@ -1,4 +1,4 @@
-"""What a pattern asks of single rows, in the same terms for every language, and rows that no match can have."""
+"""Conditions of a pattern on single rows, in the same terms for every language, and rows that cannot be in a match."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ if TYPE_CHECKING:
 
 
 ROW_NANOSECONDS = 150.0
-"""What it costs a pattern to be given one more row: gathering, encoding and looking at it (measured: 110 – 400)."""
+"""Cost of feeding a pattern one more row: gathering, encoding and testing it (measured: 110 – 400)."""
 
 RowClass = tuple[Expression, ...]
-"""Row-local conditions that a row must all satisfy; none: every row is of the class."""
+"""Row-local conditions that a row must all satisfy; without conditions every row is of the class."""
 
 
 @dataclass(frozen=True)
 class ClassDemand:
-    """classes: of the pattern's labels, variables or symbols; a row's bit i says that it is of class i.
+    """Classes of rows of a pattern: of its labels, variables or symbols; bit i of a row is set if it is of class i.
 
     required: every match has, within its partition, a row of one of these classes, for each of the sets. sparse: rows
-    of no class are in no match and prevent none, so that they may be left out. followed: but for the row after one of
+    of no class are in no match and prevent none, so that they may be left out. followed: except the row after one of
     some class, which may end what that one began. chain: every match has, in this order, an event of one of the classes
     of each set (bits of classes), all within `within`, in units of event time; what else matters to it lies within that
     time of one of them.
@@ -59,7 +59,7 @@ def demand_of(
     sparse: bool = False,
     followed: bool = False,
 ) -> ClassDemand:
-    """The demand of labels, variables or symbols with these conditions, in the order of their bits."""
+    """Return the demand of labels, variables or symbols with these conditions, in the order of their bits."""
     number = {name: at for at, name in enumerate(names)}
     chosen = tuple(conditions)
     sets = {tuple(sorted(number[name] for name in one)) for one in map(tuple, required) if number.keys() >= set(one)}
@@ -68,10 +68,10 @@ def demand_of(
 
 
 class Prefix(Protocol):
-    """The first places of a pattern, whose classes and conditions others may have in common with it.
+    """The first places of a pattern, whose classes and conditions other patterns may share.
 
     same: equal for prefixes of the same places and conditions. at: the demand's class of each place. within: the time
-    that all places have. columns: what is read of events of which it is known for which places they qualify.
+    that all places have. columns: those read of events whose places are known.
     """
 
     @property
@@ -88,47 +88,46 @@ class Prefix(Protocol):
 
     @property
     def words(self) -> str:
-        """For explain."""
+        """The prefix in words, for explain."""
         ...
 
     def gain(self, sample: EventBatch, counts: Sequence[int], windows: float, rules: float) -> float:
-        """Nanoseconds that are saved, less what it costs to find the events of the prefix once, for so many rules.
+        """Return the nanoseconds saved by finding the events of the prefix once for `rules` rules.
 
-        sample: some of the events. counts: how many events there are for each place. windows: how many windows there
-        are, of all partitions together.
+        sample: some of the events. counts: the number of events for each place. windows: the number of windows of all
+        partitions together.
         """
         ...
 
     def left(self, events: EventBatch) -> np.ndarray:
-        """uint64: for which places events are in some match of the prefix, as bits; all events are there."""
+        """Return for which places (uint64, bits) events are in some match of the prefix; all events must be given."""
         ...
 
 
 @runtime_checkable
 class Prefixed(Protocol):
-    """A MatcherSpec that can say how its pattern begins."""
+    """A MatcherSpec that knows how its pattern begins."""
 
     @property
     def prefixes(self) -> tuple[Prefix, ...]:
-        """The shortest first."""
+        """The prefixes, the shortest first."""
         ...
 
 
-# Rows that no match can have are left out before they are packed: fewer rows to move, to order and to match.
-#
-# A row that satisfies the row-local conditions of no variable is passed over by patterns that may skip events. Its
-# class alone mostly decides, and class columns come as dictionaries from Parquet: what is asked of one such column is
-# answered once for each value of the dictionary, and all else only for the rows that are then left.
+# Rows that cannot be in a match are left out before they are packed: fewer rows to move, to order and to match.
+# Patterns that may skip events pass over a row that satisfies the row-local conditions of no variable. Its class alone
+# mostly decides, and class columns come as dictionaries from Parquet: conditions on one such column are evaluated once
+# for each value of the dictionary, all others only for the remaining rows.
 
 
 MOST_KEPT = 0.9
-"""Where more of the rows pass, all are kept: leaving a few out takes longer than moving them."""
+"""If more of the rows pass, all are kept: leaving a few out takes longer than moving them."""
 _EARLIEST = np.iinfo(np.int64).min
 
 
 @dataclass(frozen=True)
 class ScreenPart:
-    """A condition on single rows: of which variable (as a bit), and the columns that it reads."""
+    """A condition on single rows: its variable (as a bit), and the columns that it reads."""
 
     bit: int
     expression: Expression
@@ -137,8 +136,8 @@ class ScreenPart:
 
 @dataclass(frozen=True)
 class Screen:
-    """Keeps the rows that satisfy all conditions of some variable; and those whose times are wrong, for the matcher to
-    say so. conditions: by variable. width: an event whose start and end are further apart is wrong, too."""
+    """Keeps the rows that satisfy all conditions of some variable, and those with wrong times, for which the matcher
+    raises an error. conditions: by variable. width: the greatest distance of an event's start and end."""
 
     conditions: tuple[tuple[Expression, ...], ...]
     order: InputOrder
@@ -153,19 +152,19 @@ class Screen:
         )
 
     def passing(self, table: pa.Table) -> pa.Table:
-        """The rows of a table that a match may have, in their order."""
+        """Return the rows of a table that may be in a match, in their order."""
         table = one_chunk_each(table)
         rest, bits = self._by_dictionaries(table)
         wrong = self._wrong_times(table)
         if wrong is None and bits is not None:
-            table, bits = _kept(table, bits)
+            table, bits = _keep_rows(table, bits)
         bits = _bits(rest, table, bits, len(self.conditions))
         if wrong is not None:
             bits[wrong] = 1
-        return _kept(table, bits)[0]
+        return _keep_rows(table, bits)[0]
 
     def _by_dictionaries(self, table: pa.Table) -> tuple[tuple[ScreenPart, ...], np.ndarray | None]:
-        """(conditions that are left, bits of the variables that rows may be of by the others; None: of any)."""
+        """Return (conditions that are left, bits of the variables that rows may be of by the others; None: of any)."""
         bits: np.ndarray | None = None
         rest = self.parts
         for name in sorted({name for part in rest if len(part.columns) == 1 for name in part.columns}):
@@ -185,7 +184,7 @@ class Screen:
         return rest, bits
 
     def _wrong_times(self, table: pa.Table) -> np.ndarray | None:
-        """Which rows have times that the matcher refuses; None where none has."""
+        """Return the rows with times that the matcher refuses, or None."""
         end = order_image(table, self.order.order[0])
         wrong = None if end.valid is ALL_VALID else ~end.valid
         start = start_image(table, self.order)
@@ -202,7 +201,7 @@ class Screen:
 def screen_of(
     conditions: Iterable[tuple[Expression, ...]], order: InputOrder, width: int | None = None
 ) -> Screen | None:
-    """The screen of the variables' row-local conditions; None where some variable takes every row."""
+    """Return the screen of the variables' row-local conditions; None if some variable takes every row."""
     chosen = tuple(conditions)
     return Screen(chosen, order, width) if chosen and all(chosen) else None
 
@@ -215,8 +214,8 @@ def _columns_of(expression: Expression) -> frozenset[str]:
     return frozenset((*columns, *words))
 
 
-def _kept(table: pa.Table, bits: np.ndarray) -> tuple[pa.Table, np.ndarray]:
-    """The rows with a bit, if leaving the others out is worth it; and the bits of all rows that are kept."""
+def _keep_rows(table: pa.Table, bits: np.ndarray) -> tuple[pa.Table, np.ndarray]:
+    """Return the rows with a bit, if leaving the others out is worth it; and the bits of all rows that are kept."""
     rows = np.flatnonzero(bits)
     if len(rows) > MOST_KEPT * len(bits):
         return table, bits
@@ -224,7 +223,7 @@ def _kept(table: pa.Table, bits: np.ndarray) -> tuple[pa.Table, np.ndarray]:
 
 
 def _bits(parts: tuple[ScreenPart, ...], table: pa.Table, bits: np.ndarray | None, variables: int) -> np.ndarray:
-    """uint64[rows]: which variables' conditions hold, of those with a bit in `bits` (None: of all of them)."""
+    """Return which variables' conditions hold (uint64[rows]), of those with a bit in `bits` (None: of all of them)."""
     count = table.num_rows
     found = np.full(count, (1 << variables) - 1, np.uint64) if bits is None else bits.copy()
     if not parts or not count:

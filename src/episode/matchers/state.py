@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from episode.errors import EpisodeDataError
 from episode.matchers.columns import from_bytes, one_chunk_each, take, to_bytes
-from episode.matchers.prepare import Known
+from episode.matchers.prepare import Precomputed
 from episode.matchers.protocol import END_OF_TIME, ChosenBatch, EventBatch, MatcherSpec, Snapshot, StateChunk
 
 # Fingerprints tie a state to its query. They may never change for a query: checkpoints keep them.
@@ -218,7 +218,7 @@ class _ActiveKeys:
     def events(self) -> EventBatch:
         """The events of the keys that have new rows."""
         known = _join_known(self.held, self.new)
-        known = None if known is None else Known(known.bits[self.order])
+        known = None if known is None else Precomputed(known.bits[self.order])
         return ChosenBatch(lambda: self.table, self.order, self.key[self.order], self.time[self.order], known)
 
 
@@ -365,7 +365,7 @@ class HeldRows:
     def keep(self, events: EventBatch, rows: np.ndarray, bits: np.ndarray | None = None) -> None:
         """Hold these rows of the events from now on. bits: precomputed, of all events."""
         self.kept.select(rows)
-        known = None if bits is None else Known(bits)
+        known = None if bits is None else Precomputed(bits)
         self.rows = _at(EventBatch(events.table.select(self.columns), events.key, events.time, known), rows)
 
     def keep_active(self, rows: np.ndarray, bits: np.ndarray, others: np.ndarray) -> None:
@@ -381,7 +381,7 @@ class HeldRows:
         self.kept.select(chosen)
         if len(chosen) == len(self) and (chosen == np.arange(len(chosen))).all():
             return
-        known = Known(np.concatenate([bits[rows], self.rows.known.bits[others]])[by_key])
+        known = Precomputed(np.concatenate([bits[rows], self.rows.known.bits[others]])[by_key])
         self.rows = EventBatch(take(apart.table, chosen), apart.key[chosen], apart.time[chosen], known)
 
     def rename(self, old: np.ndarray, new: np.ndarray) -> None:
@@ -418,11 +418,11 @@ def _stack(columns: list[str], held: EventBatch, new: EventBatch) -> pa.Table:
     return pa.concat_tables([one.table.select(columns) for one in (held, new)])
 
 
-def _join_known(held: EventBatch, new: EventBatch) -> Known | None:
+def _join_known(held: EventBatch, new: EventBatch) -> Precomputed | None:
     """Return the precomputed values of held rows and new ones, if both have them."""
     if held.known is None or new.known is None:
         return None
-    return Known(np.concatenate([held.known.bits, new.known.bits]))
+    return Precomputed(np.concatenate([held.known.bits, new.known.bits]))
 
 
 def _owning(events: EventBatch) -> EventBatch:
@@ -435,7 +435,7 @@ def _owning(events: EventBatch) -> EventBatch:
 
 def _at(events: EventBatch, rows: np.ndarray) -> EventBatch:
     """Return some rows, with their precomputed values."""
-    known = None if events.known is None else Known(events.known.bits[rows])
+    known = None if events.known is None else Precomputed(events.known.bits[rows])
     return EventBatch(take(events.table, rows), events.key[rows], events.time[rows], known)
 
 

@@ -17,7 +17,15 @@ from episode.lang.syntax import Source, Span
 from episode.live.inputs import StreamRead
 from episode.matchers.correlation.spec import ARCHIVE_ROW, LIVE_ROW, SIDE_COLUMN
 from episode.matchers.engines import matcher_spec
-from episode.matchers.projection import Copied, NamedValues, Projection, Projections, Same, Value, value_of
+from episode.matchers.projection import (
+    ConstantColumn,
+    CopiedColumn,
+    NamedValues,
+    Projection,
+    Projections,
+    Value,
+    value_of,
+)
 from episode.matchers.protocol import StateLimit
 from episode.matchers.quarantine import check_skips_keys
 from episode.matchers.state import fingerprint, one_line
@@ -111,7 +119,7 @@ class Planner:
             return self._plan_pattern(matched, {name: name for name in names})
         lower = {name.lower(): name for name in names}
         columns = selection.values(names)
-        plain = {name: lower[value.column.lower()] for name, value in columns if isinstance(value, Copied)}
+        plain = {name: lower[value.column.lower()] for name, value in columns if isinstance(value, CopiedColumn)}
         return self._plan_pattern(
             replace(matched, finish=selection.after(matched.finish, self.arguments, self.utc)), plain
         )
@@ -155,13 +163,13 @@ class Planner:
         reads = []
         for name, stream in streams.items():
             own = {united: column for column, united in tables[name].columns.items()}
-            values: dict[str, Value] = {CLASS_COLUMN: Same(tables[name].number, pa.int32())}
+            values: dict[str, Value] = {CLASS_COLUMN: ConstantColumn(tables[name].number, pa.int32())}
             for column, type_ in types.items():
                 if column in own:
                     widened = own[column] in tables[name].widened
-                    values[column] = Copied(own[column], arrow_type(type_) if widened else None)
+                    values[column] = CopiedColumn(own[column], arrow_type(type_) if widened else None)
                 elif column != CLASS_COLUMN:
-                    values[column] = Same(None, arrow_type(type_))
+                    values[column] = ConstantColumn(None, arrow_type(type_))
             reads.append(
                 Read(stream, self._input(bound, list(types)), dict(tables[name].columns), tuple(values.items()))
             )
@@ -172,7 +180,7 @@ class Planner:
         derived = {name: ScalarColumn.of(sql) for sql, name in bound.derived}
         columns: list[tuple[str, Value]] = []
         for name in bound.input_columns:
-            columns.append((name, derived[name] if name in derived else Copied(name)))
+            columns.append((name, derived[name] if name in derived else CopiedColumn(name)))
         return self._add_event_id(tuple(columns), own)
 
     def with_event_id(self, columns: Values, declaration: Declaration) -> Values:
@@ -188,7 +196,7 @@ class Planner:
                 f"Options(event_id={event_id!r}): the stream has no such column.",
                 hint=f"Its columns: {', '.join(own)}.",
             )
-        return (*columns, (event_id, Copied(event_id)))
+        return (*columns, (event_id, CopiedColumn(event_id)))
 
     # ---- the plan ------------------------------------------------------------------------------------
 
@@ -358,9 +366,9 @@ def _reads(planner: Planner, bound: PairPlan, live: Declaration, archive: Declar
     for stream, (own, _), side in zip((live, archive), schemas, (LIVE_ROW, ARCHIVE_ROW), strict=True):
         given: dict[str, Value] = dict(own)
         whole: list[tuple[str, Value]] = [
-            (name, given[name] if name in given else Same(None, type_)) for name, type_ in types.items()
+            (name, given[name] if name in given else ConstantColumn(None, type_)) for name, type_ in types.items()
         ]
-        whole.append((SIDE_COLUMN, Same(side, pa.int8())))
+        whole.append((SIDE_COLUMN, ConstantColumn(side, pa.int8())))
         reads.append(Read(stream, tuple(whole), _copied_columns(own)))
     return tuple(reads)
 
@@ -371,13 +379,13 @@ def _values(selections: Sequence[tuple[str, str]]) -> Values:
 
 def _copied_columns(columns: tuple[tuple[str, Value], ...]) -> dict[str, str]:
     """Columns of a stream that are columns of the input as they are."""
-    return {value.column: name for name, value in columns if isinstance(value, Copied)}
+    return {value.column: name for name, value in columns if isinstance(value, CopiedColumn)}
 
 
 def _pair_plan(planner: Planner, bound: PairPlan, matched: Matched, columns: NamedValues) -> LivePlan:
     """columns: of the result, over those of the pairs."""
     delays = bound.delays()
-    plain = {name: value.column for name, value in columns if isinstance(value, Copied)}
+    plain = {name: value.column for name, value in columns if isinstance(value, CopiedColumn)}
     times = {name: delays[own] for name, own in plain.items() if own in delays}
     live = bound.live_side.partition_columns
     own_keys = {f"{LIVE_PREFIX}{name}" for name in bound.live_side.names if name.lower() in live}

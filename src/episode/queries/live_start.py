@@ -21,7 +21,7 @@ from episode.live.kafka_input import KafkaInputs
 from episode.live.kafka_sink import KafkaOutput
 from episode.live.protocol import InputDescription, SinkDescription, TaskDescription, TaskOptions
 from episode.live.sinks import Delivery, FilesOutput, Receiver, StreamOutput
-from episode.matchers.projection import Copied, Projections, Same
+from episode.matchers.projection import ConstantColumn, CopiedColumn, Projections
 from episode.matchers.spark_types import spark_name
 from episode.matchers.state import fingerprint
 from episode.plan.event_time import EventTime, duration_in_units
@@ -361,8 +361,8 @@ def _function(function: Receiver, plan: LivePlan, checkpoint: str) -> LiveOutput
     inner = Declaration(
         "matches", (*columns, (REPORTED, "bigint")), REPORTED, location=location, lanes=1, managed=False
     )
-    kept = tuple((one.name, Copied(one.name)) for one in plan.output)
-    finish = plan.finish.then((*kept, (REPORTED, Same(0, pa.int64()))))
+    kept = tuple((one.name, CopiedColumn(one.name)) for one in plan.output)
+    finish = plan.finish.then((*kept, (REPORTED, ConstantColumn(0, pa.int64()))))
     names = tuple(one.name for one in plan.output)
     delivery = Delivery(inner, str(Path(checkpoint) / "delivered"), names, function)
     return LiveOutput(StreamOutput(inner), finish, f"the function {identity_of(function)}", receiver=delivery)

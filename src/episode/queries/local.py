@@ -19,7 +19,7 @@ from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
 from episode.lang.syntax import Source
 from episode.matchers.correlation.spec import ARCHIVE_ROW, LIVE_ROW, SIDE_COLUMN
 from episode.matchers.engines import matcher_spec
-from episode.matchers.projection import Copied, Derivation, Projection, Projections, Value
+from episode.matchers.projection import CopiedColumn, Derivation, Projection, Projections, Value
 from episode.matchers.running import run
 from episode.matchers.spark_types import spark_name, to_spark_types
 from episode.plan.compilable import NO_ARGUMENTS, NeedsSpark
@@ -231,7 +231,7 @@ def pair_projection(bound: PairPlan, schema: pa.Schema, arguments: Arguments, ut
         result = pattern.result
         columns += [(f"{prefix}{one.name}", _with_prefix(result.scalar_column(one), prefix)) for one in result.outputs]
         conditions += [_with_prefix(result.scalar_column(condition), prefix) for condition in result.conditions]
-    columns += [(name, Copied(name)) for name in (MATCH_START, MATCH_END)]
+    columns += [(name, CopiedColumn(name)) for name in (MATCH_START, MATCH_END)]
     return Projection.compile(columns, schema, conditions, arguments, utc)
 
 

@@ -13,7 +13,7 @@ from sqlglot.errors import SqlglotError
 from episode.errors import EpisodeAnalysisError
 from episode.lang.spark_dialect import SparkExpressions
 from episode.lang.syntax import Source, Span
-from episode.matchers.projection import Copied, NamedValues, Projection, Projections, Value, value_of
+from episode.matchers.projection import CopiedColumn, NamedValues, Projection, Projections, Value, value_of
 from episode.plan.output import MATCH_END, MATCH_START, ScalarColumn
 from episode.plan.parameters import Arguments
 
@@ -66,7 +66,9 @@ class Selection:
         for item in self.items:
             star = isinstance(item, exp.Column) and isinstance(item.this, exp.Star)
             if isinstance(item, exp.Star) or star:
-                found += [(name, Copied(column)) for name, column in self._star(names, item.table if star else "")]
+                found += [
+                    (name, CopiedColumn(column)) for name, column in self._star(names, item.table if star else "")
+                ]
                 continue
             tree = item.this if isinstance(item, exp.Alias) else item
             value = self._resolve(tree, names, self.span)

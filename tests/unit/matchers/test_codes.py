@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from episode.matchers.codes import accepts, compare_floats, compare_ints, orders_of, turned
+from episode.matchers.codes import accepts, compare_floats, compare_ints, orders_of, swap_sides
 
 
 @pytest.mark.parametrize(("left", "right", "order"), [(1, 2, -1), (2, 2, 0), (3, 2, 1), (-(2**63), 2**63 - 1, -1)])
@@ -27,4 +27,4 @@ def test_comparisons_accept_orders_and_can_be_turned(order: int) -> None:
     for comparison, holds in enumerate(compare):
         assert accepts(comparison, order) == holds
         assert orders_of(comparison) >> (order + 1) & 1 == holds
-        assert accepts(turned(comparison), -order) == holds
+        assert accepts(swap_sides(comparison), -order) == holds

@@ -12,7 +12,7 @@ import pytest
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
 from episode.lang.syntax import Source, Span
 from episode.matchers import projection as projections
-from episode.matchers.projection import Copied, Derivation, Projection, Projections, Same
+from episode.matchers.projection import ConstantColumn, CopiedColumn, Derivation, Projection, Projections
 from episode.plan.compilable import NeedsSpark
 from episode.plan.output import ScalarColumn
 
@@ -71,7 +71,11 @@ def test_values_and_their_types(sql: str, expected: list[Any], kind: pa.DataType
 
 
 def test_columns_are_copied_widened_and_the_same_in_every_row() -> None:
-    columns = [("s", Copied("S")), ("wide", Copied("a", pa.int64())), ("no", Same(None, pa.string()))]
+    columns = [
+        ("s", CopiedColumn("S")),
+        ("wide", CopiedColumn("a", pa.int64())),
+        ("no", ConstantColumn(None, pa.string())),
+    ]
     made = Projection.compile(columns, SCHEMA, [ScalarColumn.of("a > 0"), ScalarColumn.of("s = 'x' OR NULL")])
     assert made.schema == pa.schema([("s", pa.string()), ("wide", pa.int64()), ("no", pa.string())])
     assert made(TABLE).to_pylist() == [{"s": "x", "wide": 1, "no": None}]

@@ -2,7 +2,7 @@
 
 A state is up to four numbers: `count` of values; `whole`, of the int lane: a sum or an extreme; `real`, of the float
 lane: a sum, an extreme or a mean; and `more`: the overflow of a whole sum, the squared distances of a variance, the row
-of MIN_BY and MAX_BY. All are 0 at first. A function uses some of these fields; the others are None.
+of MIN_BY and MAX_BY. All are 0 at first. A function uses some of these fields.
 
 Sums are exact: a whole sum is whole + more * 2**64, however its values come and go, and it is null if that is not a
 bigint. `more` counts rows at most, so that it is exact as a float. Sums of floats and averages add up doubles in the
@@ -84,12 +84,12 @@ class AggregateShape:
 
     @property
     def takes_words(self) -> bool:
-        """Are the values decimals of two words (I128)?"""
+        """Whether the values are decimals of two words (I128)."""
         return self.user is None and oc.SUM_WIDE <= self.function <= oc.LAST_WIDE
 
     @property
     def keeps_row(self) -> bool:
-        """Is the row of the extreme kept, in `more`?"""
+        """Whether the row of the extreme is kept, in `more`."""
         return self.user is None and self.function in _ROWS
 
     @property
@@ -110,13 +110,13 @@ class AggregateShape:
         return "count", "whole"
 
     def empty(self, f: Function) -> AggregateState:
-        """The state before the first value."""
+        """Return the state before the first value."""
         return AggregateState(**{name: f.constant(0, FIELDS[name]) for name in self.fields})
 
     # ---- one more value ----------------------------------------------------------------------------------
 
     def fold(self, f: Function, state: AggregateState, value: Value | None, row: Operand = 0) -> AggregateState:
-        """The state with one more value, of a row. COUNT needs no value."""
+        """Return the state with one more value, of a row. COUNT needs no value."""
         count = state.count + 1
         if self.user is not None:
             assert value is not None
@@ -171,7 +171,7 @@ class AggregateShape:
     # ---- results -----------------------------------------------------------------------------------------
 
     def finish(self, f: Function, state: AggregateState) -> Emitted:
-        """The value of a state, and whether it is null."""
+        """Return the value of a state, and whether it is null."""
         if self.user is None and self.function in _COUNTS:
             return state.count, None
         is_empty = state.count.equals(0)
@@ -214,7 +214,7 @@ class AggregateShape:
 
 
 def choose_state(f: Function, condition: Value, yes: AggregateState, no: AggregateState) -> AggregateState:
-    """One of two states of an aggregate."""
+    """Select one of two states of an aggregate."""
 
     def choose(one: Value | None, other: Value | None) -> Value | None:
         return None if one is None or other is None else f.select(condition, one, other)
@@ -224,26 +224,27 @@ def choose_state(f: Function, condition: Value, yes: AggregateState, no: Aggrega
 
 
 def add_whole(f: Function, whole: Value, more: Value, value: Value) -> tuple[Value, Value]:
-    """A whole sum (whole, more) and one more value."""
+    """Add a value to a whole sum (whole, more)."""
     total = whole + value
     carry = f.select(value < 0, -1.0, 1.0)
     return total, f.select(f.binary("add_overflows", whole, value), more + carry, more)
 
 
 def add_squares(count: Value, mean: Value, squares: Value, value: Value) -> tuple[Value, Value]:
-    """Mean and sum of squared distances with one more value, the count-th, by Welford's method."""
+    """Update mean and sum of squared distances with one more value, the count-th, by Welford's method."""
     delta = value - mean
     next_mean = mean + delta.divide(count.to(F64))
     return next_mean, squares + delta * (value - next_mean)
 
 
 def replaces(function: int, count: Value, before: Value, value: Value) -> Value:
-    """Is a value the new extreme of MIN, MAX, MIN_BY or MAX_BY? Of equal ones the later. count: of values before."""
+    """Whether a value is the new extreme of MIN, MAX, MIN_BY or MAX_BY. Of equal ones the later. count: of values
+    before."""
     return count.equals(0) | COMPARE["le" if function in _LEAST else "ge"](value, before)
 
 
 def divide_sum(f: Function, total: Value, count: Value, digits: int) -> Value:
-    """A sum of decimals (I128) by a count, with `digits` (at most 4) more digits, rounded half away from zero.
+    """Divide a sum of decimals (I128) by a count, with `digits` (at most 4) more digits, rounded half away from zero.
 
     OVERFLOW for a sum or an average of more than 38 digits. A count of 0 does no harm.
     """
@@ -274,7 +275,7 @@ def divide_sum(f: Function, total: Value, count: Value, digits: int) -> Value:
 
 
 def _words_of(f: Function, state: AggregateState) -> Value:
-    """The number of two words that a state holds."""
+    """Return the number of two words that a state holds."""
     assert state.whole is not None
     assert state.real is not None
     assert state.more is not None

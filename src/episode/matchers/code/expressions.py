@@ -1,7 +1,7 @@
 """Emits machine expressions: values with Spark's nulls, NaN order, overflow and decimals.
 
-An expression becomes a value and whether it is null (None: it never is). Both are computed without branches; what a
-null leaves in the value does not matter, but must do no harm: divisors are never zero.
+An expression becomes a value and whether it is null (None: it never is). Both are computed without branches; the value
+beneath a null is arbitrary, but must do no harm: divisors are never zero.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MOST_WIDE = 10**38 - 1
 
 @dataclass(frozen=True)
 class LanePlaces:
-    """Where columns are in lanes: rows of the matrices, as in `Lanes`."""
+    """The places of columns in lanes: rows of the matrices, as in `Lanes`."""
 
     at: tuple[tuple[str, int], ...]
     valid_at: tuple[tuple[str, int], ...]
@@ -62,7 +62,7 @@ class CodeConstants:
     floats: list[float] = field(default_factory=list)
 
     def arrays(self, lanes: Lanes) -> dict[str, np.ndarray]:
-        """const_i and const_f for these rows."""
+        """Return const_i and const_f for these rows."""
         numbers = [one if isinstance(one, int) else lanes.ranks[one] for one in self.ints]
         return {"const_i": np.array(numbers, np.int64), "const_f": np.array(self.floats, np.float64)}
 
@@ -82,13 +82,13 @@ class Emitter:
         self.words_at = dict(self.places.words_at)
 
     def begin_row(self, row: Value, guarded: bool) -> None:
-        """What follows is of this row. guarded: whether rows beside it may be outside the table."""
+        """Begin the expressions of a row. guarded: whether neighbouring rows may be outside the table."""
         self.row, self.guarded = row, guarded
         self._known: dict[Expression, Emitted] = {}
         self._rows: dict[RowRef, tuple[Value, Value | None]] = {Current(0): (row, None)}
 
     def holds(self, condition: Expression) -> Value:
-        """Is the condition true (and not null)?"""
+        """Whether the condition is true (and not null)."""
         value, null = self.emit(condition)
         true = value.differs(0)
         return true if null is None else true & ~null
@@ -113,25 +113,25 @@ class Emitter:
             value = value.to(I64)
         return value, null
 
-    # ---- what depends on a match; languages have their own ---------------------------------------------------
+    # ---- parts that depend on a match; languages have their own ----------------------------------------------
 
     def find_row(self, at: RowRef) -> tuple[Value, Value | None]:
-        """A row that can be read, and whether it exists (None: it does). It is asked for once for each row tried."""
-        raise NotImplementedError(at)  # asked only of emitters of matches
+        """Return a row that can be read, and whether it exists (None: it does). Called once for each row tried."""
+        raise NotImplementedError(at)  # called only of emitters of matches
 
     def emit_value(self, expression: Expression) -> Emitted:
-        """Labels, running aggregates, arrays and the like."""
-        raise NotImplementedError(expression)  # asked only of emitters of matches
+        """Emit labels, running aggregates, arrays and the like."""
+        raise NotImplementedError(expression)  # called only of emitters of matches
 
     # ---- rows and constants ----------------------------------------------------------------------------------
 
     def _row_at(self, at: RowRef) -> tuple[Value, Value | None]:
         if at not in self._rows:
-            self._rows[at] = self._beside(at.offset) if isinstance(at, Current) else self.find_row(at)
+            self._rows[at] = self._neighbour(at.offset) if isinstance(at, Current) else self.find_row(at)
         return self._rows[at]
 
-    def _beside(self, offset: int) -> tuple[Value, Value | None]:
-        """The row beside this one (this one, if it does not exist), and whether it exists."""
+    def _neighbour(self, offset: int) -> tuple[Value, Value | None]:
+        """Return the row at an offset from this one (this one, if it does not exist), and whether it exists."""
         f, key = self.f, self.arrays.key
         other = self.row + offset
         if not self.guarded:
@@ -148,7 +148,7 @@ class Emitter:
         return self._read(load, lambda column, row: self._cell(lanes, self.at[column], row))
 
     def _words(self, load: Load) -> Emitted:
-        """A decimal of two words."""
+        """Emit a decimal of two words."""
 
         def read(column: str, row: Value) -> Value:
             place = self.words_at[column]
@@ -190,7 +190,7 @@ class Emitter:
         number = int(constant.value)
         if not wide:
             return self._whole(number), None
-        low = self._whole(_signed(number & 2**64 - 1)).bits_as(U64).to(I128)
+        low = self._whole(_to_signed(number & 2**64 - 1)).bits_as(U64).to(I128)
         return self._whole(number >> 64).to(I128) << 64 | low, None
 
     def _whole(self, number: int | tuple[str, object]) -> Value:
@@ -209,10 +209,10 @@ class Emitter:
             return self._logic(operation, (self.emit(one) for one in apply.operands))
         if operation == "scale":
             number, digits = apply.operands
-            return self._scaled(self.emit(number), _written(digits))
+            return self._scale(self.emit(number), _literal(digits))
         if operation == "divide" and wide:
             one, other, digits, further = apply.operands
-            return self._wide_quotient(self.emit(one), self.emit(other), _written(digits), _written(further))
+            return self._wide_quotient(self.emit(one), self.emit(other), _literal(digits), _literal(further))
         operands = [self.emit(one) for one in apply.operands]
         if wide and operation in _CHOICES:
             operands[-2:] = [self._wide(one) for one in operands[-2:]]
@@ -226,12 +226,12 @@ class Emitter:
         is_float = values[0].type is F64
         if operation in _LIMITED and not is_float:
             limit = INTEGER_LIMITS.get(apply.type, 2**63) - 1
-            value, excess = self._limited(operation, values, limit)
+            value, excess = self._whole_result(operation, values, limit)
             return value, _either(nulls, excess)
         return self._plain(operation, values, operands, nulls)
 
     def _logic(self, operation: str, operands: Iterable[Emitted]) -> Emitted:
-        """Three-valued AND and OR of any number of conditions, each of which is emitted where it is used."""
+        """Emit three-valued AND and OR of any number of conditions, each emitted when used."""
         decides = 0 if operation == "and" else 1
         decided, unknown = None, None
         for number, (value, null) in enumerate(operands, 1):
@@ -304,8 +304,8 @@ class Emitter:
         one, other = (never if null is None else null for null in (one, other))
         return (f.select(one | other, one & other, equal)).to(I64), None
 
-    def _limited(self, operation: str, values: list[Value], limit: int) -> Emitted:
-        """Whole numbers: null beyond the limits of the type, and for a divisor of zero."""
+    def _whole_result(self, operation: str, values: list[Value], limit: int) -> Emitted:
+        """Emit an operation of whole numbers: null beyond the limits of the type, and for a divisor of zero."""
         f = self.f
         excess: Value | None = None
         if operation in ("negate", "abs"):
@@ -334,8 +334,8 @@ class Emitter:
 
     # ---- decimals of two words -------------------------------------------------------------------------------
 
-    def _scaled(self, emitted: Emitted, digits: int) -> Emitted:
-        """Times 10 to the power of `digits`; if that is negative, rounded half away from zero."""
+    def _scale(self, emitted: Emitted, digits: int) -> Emitted:
+        """Multiply by 10 to the power of `digits`; if that is negative, round half away from zero."""
         f = self.f
         value, null = emitted
         if digits >= 0:
@@ -347,7 +347,7 @@ class Emitter:
         return with_sign(f, rounded, value < 0), null
 
     def _wide_quotient(self, one: Emitted, other: Emitted, digits: int, further: int) -> Emitted:
-        """With `digits` digits after the point, rounded half up after it was rounded with `further` digits more."""
+        """Divide to `digits` digits after the point, rounded half up after rounding to `further` digits more."""
         f = self.f
         (dividend, null), (divisor, its_null) = one, other
         is_zero = divisor.equals(0)
@@ -381,7 +381,7 @@ class Emitter:
         return with_sign(f, rounded, (dividend < 0) ^ (divisor < 0)), _either(null, its_null, too_large)
 
     def _next_digit(self, rest: Value, divisor: Value) -> tuple[Value, Value]:
-        """(digit, remainder) of ten times a remainder by its divisor, which is below 10**38."""
+        """Return (digit, remainder) of ten times a remainder by its divisor, which is below 10**38."""
         f = self.f
         left, digit = rest, f.value(0)
         for adds in (False, True, False):  # 10 is 0b1010
@@ -394,14 +394,14 @@ class Emitter:
         return digit, left
 
 
-def _written(operand: Expression) -> int:
-    """A number that is a part of an operation."""
+def _literal(operand: Expression) -> int:
+    """Return a number that is a part of an operation."""
     assert isinstance(operand, Constant)
     assert isinstance(operand.value, int)
     return operand.value
 
 
-def _signed(word: int) -> int:
+def _to_signed(word: int) -> int:
     return word - 2**64 if word >= 2**63 else word
 
 
@@ -464,7 +464,8 @@ def _logarithm(f: Function, value: Value) -> Emitted:
 
 
 def _power(f: Function, base: Value, exponent: Value) -> Emitted:
-    """As in Java: NaN for an exponent that is NaN, and for 1 (or -1) with an infinite one, for which C has 1."""
+    """Compute powers as Java does: NaN for an exponent that is NaN, and for 1 (or -1) with an infinite one, for which C
+    has 1."""
     infinite = f.unary("abs", exponent).equals(float("inf"))
     odd = _nan(exponent) | (f.unary("abs", base).equals(1.0) & infinite)
     return f.select(odd, float("nan"), f.power(base, exponent)), None
@@ -502,7 +503,7 @@ def with_sign(f: Function, magnitude: Value, is_negative: Value) -> Value:
 
 
 def divide_magnitudes(f: Function, dividend: Value, divisor: Value) -> tuple[Value, Value]:
-    """Quotient and remainder of magnitudes, bit by bit. The divisor is not zero, and below 2**127."""
+    """Return quotient and remainder of magnitudes, bit by bit. The divisor is not zero, and below 2**127."""
     one, last = f.constant(1, U128), f.constant(127, U128)
     quotient, rest = f.variable("quotient", dividend), f.variable("rest", f.constant(0, U128))
     with f.loop(0, 128):

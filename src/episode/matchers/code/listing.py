@@ -1,6 +1,6 @@
 """The code that a pattern is compiled to, as `explain(format="native")` shows it.
 
-What is compiled depends on the input: columns without nulls need no code for nulls. Here the input has none.
+The code depends on the input: columns without nulls need no code for nulls. Here the input has none.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ _VALUES: tuple[object, ...] = (0, Decimal(0), False, "", b"", [], {})
 
 
 def code_lines(spec: MatcherSpec, analyze: bool) -> Iterator[str]:
-    """The programs that two events without nulls run through. analyze: how long it takes to compile them, with care."""
+    """Yield the programs that two events without nulls run through. analyze: also the time to compile them with
+    optimization."""
     with record_calls() as calls:
         LocalRun(spec).feed(_sample(spec.input_schema))
     for program in dict.fromkeys(calls):
@@ -41,7 +42,7 @@ def _sample(schema: pa.Schema) -> pa.Table:
 
 
 def _column(type_: pa.DataType) -> pa.Array:
-    """Two values of the type: the first that it can hold; nulls if it holds none of them."""
+    """Return two values of the type: the first that it can hold; nulls if it holds none of them."""
     for value in _VALUES:
         try:
             return pa.array([value, value], type_)

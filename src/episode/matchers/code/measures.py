@@ -36,7 +36,8 @@ _TYPES: ArrayTypes = {
 @dataclass(frozen=True)
 class OutputRows:
     """The output rows of some matches: see above for the arrays. part_lo, part_hi: partition bounds by match. member:
-    None if the rows of a match follow each other. alike: have all matches the same path, and one output row each?"""
+    None if the rows of a match follow each other. alike: whether all matches have the same path, and one output row
+    each."""
 
     out_match: np.ndarray
     out_position: np.ndarray
@@ -51,13 +52,13 @@ class OutputRows:
     alike: bool = False
 
     def run(self, program: Compiled, more: dict[str, np.ndarray], *scalars: int) -> int:
-        """Call a program with those of the arrays that it takes."""
+        """Call a program with the arrays that it takes."""
         given = vars(self) | more
         return program([given[name] for name, _, _ in program.arrays], *scalars)
 
 
 class MeasureShape(NamedTuple):
-    """What code depends on: final, and whether labels, nulls and members are looked at; see `ChosenRows`."""
+    """Inputs that the code depends on: final, and whether labels, nulls and members matter; see `ChosenRows`."""
 
     final: bool
     of_labels: bool
@@ -67,8 +68,8 @@ class MeasureShape(NamedTuple):
 
 @dataclass(frozen=True)
 class ChosenRows:
-    """The rows of a match that count. final: up to its last row, or up to the output row. members: uint8[labels], those
-    of some labels. valid: uint8[rows], those whose value is not null."""
+    """The rows of a match that count. final: up to its last row, or up to the output row. members: uint8[labels], only
+    rows of some labels. valid: uint8[rows], only rows whose value is not null."""
 
     final: bool
     members: np.ndarray | None
@@ -92,7 +93,7 @@ def output_rows(
     show_empty: bool,
     one_row: bool,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(out_match, out_position): the rows to output; position is the last one in ONE ROW mode."""
+    """Return (out_match, out_position): the rows to output; position is the last one in ONE ROW mode."""
     is_matched = kind == MATCHED
     is_shown = np.ones(len(kind), np.bool_) if show_empty else is_matched | (kind == UNMATCHED)
     if one_row:
@@ -114,7 +115,7 @@ def output_rows(
 
 
 def navigate(output: OutputRows, first: bool, offset: int, shift: int, chosen: ChosenRows) -> np.ndarray:
-    """The row of a navigation for every output row; -1 if there is none."""
+    """Return the row of a navigation for every output row; -1 without one."""
     match, position = output.out_match, output.out_position
     if chosen.members is None:
         limit = np.where(position < 0, -1, output.length[match] - 1) if chosen.final else position
@@ -140,7 +141,7 @@ def navigate(output: OutputRows, first: bool, offset: int, shift: int, chosen: C
 
 
 def labels_at(output: OutputRows, rows: np.ndarray) -> np.ndarray:
-    """The label of a row for every output row (int64); -1 if it is not a row of the match."""
+    """Return the label of a row for every output row (int64); -1 if it is not a row of the match."""
     assert output.member is None
     match = output.out_match
     inside = rows - output.start[match]
@@ -151,7 +152,7 @@ def labels_at(output: OutputRows, rows: np.ndarray) -> np.ndarray:
 
 
 def places_program(first: bool, final: bool) -> Program:
-    """The place in the match of the row that is the offset-th first or last of some labels."""
+    """Find the place in the match of the row that is the offset-th first or last of some labels."""
     s = _scope("places")
     f, offset = s.f, s.f.scalar("offset")
     count, found = f.variable("count", 0), f.variable("found", -1)
@@ -191,9 +192,9 @@ def places_program(first: bool, final: bool) -> Program:
 def aggregate(
     output: OutputRows, function: AggregateShape, values: np.ndarray, real: bool, chosen: ChosenRows
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(value, is it null?) of an aggregate for every output row. real: is the value a double?
+    """Return (value, is null) of an aggregate for every output row. real: whether the value is a double.
 
-    MIN_BY and MAX_BY give the row of the extreme value (the last of equal ones), -1 if there is none.
+    MIN_BY and MAX_BY give the row of the extreme value (the last of equal ones), -1 without values.
     """
     out = np.zeros(len(output.out_match), np.float64 if real else np.int64)
     null = np.ones(len(output.out_match), np.uint8)
@@ -232,7 +233,7 @@ def aggregate_program(function: AggregateShape, real: bool, shape: MeasureShape)
 def sum_decimals(
     output: OutputRows, words: np.ndarray, chosen: ChosenRows
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(low words, high words, counts) of sums of decimals for every output row. words: int64[2 * rows]."""
+    """Return (low words, high words, counts) of sums of decimals for every output row. words: int64[2 * rows]."""
     total = len(output.out_match)
     low, high, counts = np.zeros(total, np.uint64), np.zeros(total, np.int64), np.zeros(total, np.int64)
     program = compiled_for(decimals_program, chosen.shape(output))
@@ -267,7 +268,7 @@ def decimals_program(shape: MeasureShape) -> Program:
 def divide_decimals(
     low: np.ndarray, high: np.ndarray, counts: np.ndarray, digits: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(low words, high words) of averages: sums by counts, with so many digits more. Counts of 0 give 0."""
+    """Return (low words, high words) of averages: sums by counts, with `digits` more digits. Counts of 0 give 0."""
     out_low, out_high = np.zeros(len(low), np.uint64), np.zeros(len(low), np.int64)
     compiled_for(division_program, digits)([low, high, counts, out_low, out_high])
     return out_low, out_high
@@ -299,7 +300,7 @@ def _write_words(s: Scope, at: Value, number: Value) -> None:
 
 
 def collect(output: OutputRows, chosen: ChosenRows) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(offsets, rows, labels): the rows that an array aggregate gathers for every output row."""
+    """Return (offsets, rows, labels): the rows that an array aggregate gathers for every output row."""
     counts = np.zeros(len(output.out_match), np.int64)
     output.run(compiled_for(counts_program, chosen.shape(output)), {**chosen.arrays, "counts": counts})
     offsets = np.zeros(len(counts) + 1, np.int64)
@@ -349,7 +350,8 @@ def _scope(name: str, more: ArrayTypes | None = None) -> Scope:
 
 @contextmanager
 def _each_match(s: Scope) -> Iterator[tuple[Value, Value, Value, Value]]:
-    """Every output row that has a match: (its number, the match, the position in it, is it the first of its match?)."""
+    """Loop over output rows that have a match: (its number, the match, the position in it, is it the first of its
+    match?)."""
     f = s.f
     current = f.variable("current", -1)
     with f.loop(0, s.out_match.length) as at:
@@ -364,8 +366,8 @@ def _each_match(s: Scope) -> Iterator[tuple[Value, Value, Value, Value]]:
 def _each_place(
     s: Scope, shape: MeasureShape, begin: Callable[[], None], write: Callable[[Value], None]
 ) -> Iterator[tuple[Value, Value]]:
-    """Every row of a match that counts, once: (place in the match, row). begin: with each match. write: once all rows
-    of an output row were taken, which is also one of the match's earlier ones."""
+    """Loop over the rows of a match that count, each once: (place in the match, row). begin: called for each match.
+    write: called once all rows of an output row were taken."""
     f = s.f
     upto = f.variable("upto", 0)
     with _each_match(s) as (at, match, position, is_new):
@@ -386,7 +388,7 @@ def _each_place(
 
 
 def _counts(s: Scope, shape: MeasureShape, taken: Value | None, row: Value) -> Value | bool:
-    """Does a row count? taken: where its instruction is in `path`."""
+    """Whether a row counts. taken: the place of its instruction in `path`."""
     chosen: Value | bool = True
     if shape.of_labels:
         assert taken is not None

@@ -27,7 +27,7 @@ def set_bits(lanes: Lanes, key: np.ndarray, conditions: Sequence[tuple[Expressio
 
 
 def compute(lanes: Lanes, key: np.ndarray, expression: Expression) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(values, high words, validity uint8) of a row-local expression; high words are empty unless it is wide."""
+    """Return (values, high words, validity uint8) of a row-local expression; high words are empty unless it is wide."""
     rows = len(key)
     values = np.empty(rows, np.float64 if lane_of(expression.type) == "float" else np.int64)
     high = np.empty(rows if is_wide(expression) else 0, np.int64)
@@ -62,7 +62,7 @@ def _run(
 def program_of(
     places: LanePlaces, conditions: Sequence[tuple[Expression, int]], computed: Expression | None
 ) -> tuple[Program, CodeConstants]:
-    """The program of conditions, or of a computed expression, with the constants that it reads."""
+    """Return the program of conditions, or of a computed expression, with the constants that it reads."""
     program = Program("rows")
     f = program.function("run")
     arrays = LaneArrays(
@@ -95,7 +95,7 @@ def _outputs(f: Function, computed: Expression | None) -> list[Array]:
 
 
 def _each_row(f: Function, rows: Value, before: int, after: int, one_row: Any) -> None:
-    """Every row; `before` and `after`: how many rows at the edges look beyond the first or the last one."""
+    """Loop over every row; `before` and `after`: how many rows at the edges look beyond the first or the last one."""
     first = f.least(before, rows) if before else f.value(0)
     last = f.greatest(rows - after, first) if after else rows
     with f.loop(first, last) as row:

@@ -11,28 +11,27 @@ from episode.native.builder import ArrayTypes, Function, Program, Scope, entry_s
 from episode.native.ir import I64, Array, Operand, Value
 from episode.native.running import compiled_for
 
-# Emits arithmetic with times, which are int64 of any value and never wrap around, and searches in ascending times.
-#
-# Windows and durations are not negative; see also `times`.
+# Times are int64 of any value and never wrap around; windows and durations are not negative. See also `times`.
 
 
 def window_start(f: Function, end: Value, window: Value) -> Value:
-    """The earliest time in a window that ends at `end`."""
+    """Return the earliest time in a window that ends at `end`."""
     return f.select((window < EVER) & (end >= window + NEVER), end - window, NEVER)
 
 
 def window_end(f: Function, start: Value, window: Value) -> Value:
-    """The latest time in a window that begins at `start`."""
+    """Return the latest time in a window that begins at `start`."""
     return f.select((window < EVER) & (start <= EVER - window), start + window, EVER)
 
 
 def is_as_long_as(start: Value, end: Value, duration: Value) -> Value:
-    """Is the time from start to end at least the duration?"""
+    """Whether the time from start to end is at least the duration."""
     return (end >= duration + NEVER) & (start <= end - duration)
 
 
 def first_at_least(s: Scope, array: str, first: Operand, stop: Operand, bound: Operand) -> Value:
-    """The first place in first:stop, where the values of an array ascend, that holds at least `bound`; else stop."""
+    """Return the first place in first:stop, in which the values of an array ascend, with at least `bound`; else
+    stop."""
 
     def build(s: Scope, first: Value, stop: Value, bound: Value) -> None:
         s.f.give(search_place(s.f, first, stop, lambda at: s.array(array)[at] < bound))
@@ -41,7 +40,8 @@ def first_at_least(s: Scope, array: str, first: Operand, stop: Operand, bound: O
 
 
 def first_after(s: Scope, array: str, first: Operand, stop: Operand, bound: Operand) -> Value:
-    """The first place in first:stop, where the values of an array ascend, that holds more than `bound`; else stop."""
+    """Return the first place in first:stop, in which the values of an array ascend, with more than `bound`; else
+    stop."""
 
     def build(s: Scope, first: Value, stop: Value, bound: Value) -> None:
         s.f.give(search_place(s.f, first, stop, lambda at: s.array(array)[at] <= bound))
@@ -50,7 +50,8 @@ def first_after(s: Scope, array: str, first: Operand, stop: Operand, bound: Oper
 
 
 def search_place(f: Function, first: Operand, stop: Operand, is_before: Callable[[Value], Value]) -> Value:
-    """The first place in first:stop for which `is_before` does not hold, else stop; it holds for all before it."""
+    """Return the first place in first:stop for which `is_before` does not hold, else stop; it holds for all before
+    it."""
     low, high = f.variable("low", first), f.variable("high", stop)
     with f.during(lambda: low < high):
         middle = (low + high) >> 1
@@ -69,7 +70,7 @@ _TYPES: ArrayTypes = {
 
 
 def first_rows(row_from: np.ndarray, row_to: np.ndarray, time: np.ndarray, bound: np.ndarray) -> np.ndarray:
-    """In each range of rows, the first that is not earlier than its bound; row_to if there is none. All are int64."""
+    """Return in each range of rows the first that is not earlier than its bound, else row_to. All are int64."""
     out = np.empty(len(row_from), np.int64)
     arrays = {"row_from": row_from, "row_to": row_to, "time": time, "bound": bound, "out": out}
     compiled_for(first_rows_program).run(arrays)
@@ -91,7 +92,7 @@ def first_rows_program() -> Program:
 def merge_sort(
     f: Function, values: Array, count: Value, begin: Operand, spare: Operand, is_less: Callable[[Value, Value], Value]
 ) -> Value:
-    """Sort the values of an array from `begin` on, equal ones in their order: where they begin then.
+    """Sort the values of an array from `begin` on, stably; return their new beginning.
 
     That is `begin` or `spare`, the place of as much room in the array.
     """

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from episode.errors import EpisodeDataError
-from episode.matchers.assembly import arrow_type, gather, typed, with_keys
+from episode.matchers.assembly import arrow_type, gather, to_arrow, with_keys
 from episode.matchers.encoding import is_float_lane
 from episode.matchers.events.aggregated_search import (
     FEW,
@@ -143,7 +143,7 @@ class AggregatedOutput:
         values = np.where(missing, 0, values)
         if is_float_lane(argument.type):
             return pa.array(floats_of(values), mask=missing)
-        return typed(values, missing, argument.type)
+        return to_arrow(values, missing, argument.type)
 
 
 def _too_many(plan: AggregatedPlan, value: OverMatches, events: EventBatch, row: int) -> EpisodeDataError:

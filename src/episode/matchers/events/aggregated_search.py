@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from episode.matchers.events.code import trend_sliding, trend_starts
 from episode.matchers.events.code.trend_values import NOTHING, TrendLanes, TrendLink, TrendShape, TrendValues, zeros
-from episode.matchers.prepare import Known, Needs, Prepared, prepare
+from episode.matchers.prepare import Needs, Precomputed, Prepared, prepare
 from episode.matchers.protocol import EventBatch
 from episode.matchers.times import EVER, is_after, window_ends
 from episode.plan.events.aggregated import AggregatedPlan, Alternative, GroupedBy, OverMatches
@@ -58,7 +58,7 @@ def aggregated_needs(plan: AggregatedPlan) -> Needs:
 
 
 def prepare_aggregated(
-    plan: AggregatedPlan, needs: Needs, table: pa.Table, key: np.ndarray, known: Known | None = None
+    plan: AggregatedPlan, needs: Needs, table: pa.Table, key: np.ndarray, known: Precomputed | None = None
 ) -> Prepared:
     """Encode the columns, and evaluate the conditions on single rows that are not known."""
     prepared = prepare(plan, needs, table, key, known)

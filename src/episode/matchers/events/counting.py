@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from episode.matchers.assembly import decimals
-from episode.matchers.codes import UNEQUAL, turned
+from episode.matchers.codes import UNEQUAL, swap_sides
 from episode.matchers.events.code import choice_counts as choices
 from episode.matchers.events.code.conditions import comparison_of
 from episode.matchers.events.compiled_loops import hold
@@ -298,7 +298,7 @@ class _Gap:
         pair = {closure.variable, closure.variable + BEFORE}
         if {left, right} != pair or comparison.compare == UNEQUAL:
             return choices.PAIRS, 0
-        return choices.TREE, comparison.compare if left == closure.variable else turned(comparison.compare)
+        return choices.TREE, comparison.compare if left == closure.variable else swap_sides(comparison.compare)
 
     def _ranks(self, test: JoinTest, match: np.ndarray, events: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Ranks within a match of the values that the event compares, and of those it is compared by; -1: null."""

@@ -18,7 +18,7 @@ from episode.matchers.events.code.bounds import MOST_MARKS, BoundShape, BoundsSh
 from episode.matchers.events.code.checks import PathShape
 from episode.matchers.events.code.conditions import NO_COLUMNS, ConditionColumns, RecordTests, comparison_of
 from episode.matchers.events.gaps import optional_variables
-from episode.matchers.prepare import Known, Needs, function_code, loads_in, running_argument
+from episode.matchers.prepare import Needs, Precomputed, function_code, loads_in, running_argument
 from episode.plan.events.bounds import ClosureBound, ClosureValue, Sum
 from episode.plan.events.conditions import JoinTest
 from episode.plan.events.engines import evaluated_expressions
@@ -215,7 +215,7 @@ class EventArrays:
 
 
 def prepare_events(
-    plan: EventPlan, needs: Needs, table: pa.Table, key: np.ndarray, known: Known | None = None
+    plan: EventPlan, needs: Needs, table: pa.Table, key: np.ndarray, known: Precomputed | None = None
 ) -> EventArrays:  # fmt: skip
     """Encode the columns, and evaluate the conditions on single rows that are not known."""
     lanes = encode(table, needs.columns, needs.null_tests, needs.constants, needs.room, needs.words)

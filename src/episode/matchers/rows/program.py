@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from episode.matchers import codes as oc
-from episode.matchers.codes import BY_OPERATION, orders_of, turned
+from episode.matchers.codes import BY_OPERATION, orders_of, swap_sides
 from episode.matchers.encoding import is_float_lane
 from episode.matchers.prepare import Needs, Prepared
 from episode.matchers.rows.arrays import (
@@ -271,7 +271,7 @@ def _sieve(label: str, first: str, part: Expression, order: OrderColumn | None) 
     if left.type != right.type or lane_of(left.type) not in ("int", "float"):
         return None
     compare = BY_OPERATION[part.operation]
-    for own, other, code in ((left, right, compare), (right, left, turned(compare))):
+    for own, other, code in ((left, right, compare), (right, left, swap_sides(compare))):
         at_start = _read_at_start(other, first)
         if at_start is not None and _reads_own_row(own):
             orders = orders_of(code)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from episode.matchers.assembly import MatchRows, OutputAssembler, slices_of, with_keys
+from episode.matchers.assembly import MatchRows, OutputAssembler, output_ranges, with_keys
 from episode.matchers.codes import EMPTY, MATCHED
 from episode.matchers.columns import one_chunk
 from episode.matchers.prepare import Prepared, prepare
@@ -96,7 +96,7 @@ class WindowMatcher(RowPatternMatcher):
     ) -> Iterator[pa.Table]:
         """Yield the rows from `begin` to before `end`, with their matches."""
         matches, out_match, out_position = self._matches_of(events, work, begin, end)
-        for at, stop in slices_of(self.plan, matches, out_match, out_position):
+        for at, stop in output_ranges(self.plan, matches, out_match, out_position):
             assembler = OutputAssembler(
                 self.plan, self.output.schema, self.output.path, events.table, prepared, matches, out_match[at:stop],
                 out_position[at:stop],

@@ -19,7 +19,7 @@ from episode.matchers.chains import near_chains, viable
 from episode.matchers.code.rows import compute_lane
 from episode.matchers.columns import plain
 from episode.matchers.encoding import Lanes, encode
-from episode.matchers.prepare import Known, Needs
+from episode.matchers.prepare import Needs, Precomputed
 from episode.matchers.protocol import ChosenBatch, EventBatch
 from episode.matchers.rules.classes import ClassRows, join_classes, with_next
 from episode.matchers.screening import ClassDemand
@@ -111,7 +111,7 @@ class RuleBatches:
         events = self.events
         if chosen is None:
             lanes, computed = self._shared() if shares else (None, {})
-            return events.with_known(Known(self._bits(asked), lanes, computed), self._columns(asked.columns))
+            return events.with_known(Precomputed(self._bits(asked), lanes, computed), self._columns(asked.columns))
         rows, bits = chosen
         if len(rows) == 0:
             return None
@@ -179,7 +179,7 @@ class RuleBatches:
     def _part(self, columns: Sequence[str], rows: np.ndarray, bits: np.ndarray) -> EventBatch:
         """Some rows, of which the classes are known."""
         table, names, events = self.events.table, list(columns), self.events
-        return ChosenBatch(lambda: table.select(names), rows, events.key[rows], events.time[rows], Known(bits))
+        return ChosenBatch(lambda: table.select(names), rows, events.key[rows], events.time[rows], Precomputed(bits))
 
     def _in_chains(self, asked: Asked, rows: np.ndarray, bits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Leave out rows that are in no chain of the demand, nor near one."""

@@ -198,7 +198,7 @@ class ClassRows:
         self._codes: dict[str, tuple[np.ndarray, pa.Table]] = {}
         self._by_code: dict[str, tuple[np.ndarray, np.ndarray]] = {}
         self._rows: dict[int, np.ndarray] = {}
-        self._beside = self._bits(index.beside, events.table, events.key)
+        self._neighbour = self._bits(index.beside, events.table, events.key)
         for family in index.families if len(events) else ():
             self._evaluate(family)
 
@@ -222,7 +222,7 @@ class ClassRows:
             words = self._bits(family.conditions, table, key)
         for number, own, beside in family.classes:
             held = _all_hold(words, own)
-            others = _all_hold(self._beside, beside)
+            others = _all_hold(self._neighbour, beside)
             if others is not None:
                 others = others if rows is None else others[rows]
                 held = others if held is None else held & others

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from episode.matchers import codes as oc
-from episode.matchers.assembly import arrow_type, average_type, decimals, gather, typed, with_keys
+from episode.matchers.assembly import arrow_type, average_type, decimals, gather, to_arrow, with_keys
 from episode.matchers.code.aggregates import AggregateShape
 from episode.matchers.code.measures import divide_decimals
 from episode.matchers.columns import one_chunk, raw_values, valid_mask
@@ -211,7 +211,7 @@ def typed_lane(prepared: Prepared, expression: Expression) -> pa.Array:
     floating, row, check = prepared.computed[expression]
     lanes = prepared.lanes
     values = lanes.floats[row] if floating else lanes.ints[row]
-    return typed(values, lanes.valid[check] == 0, expression.type)
+    return to_arrow(values, lanes.valid[check] == 0, expression.type)
 
 
 def result(atom: OutputAtom, columns: list[pa.Array], kind: pa.DataType) -> pa.Array:

@@ -14,7 +14,7 @@ from episode.lang.lexer import Kind, parameters_in, tokenize
 from episode.lang.lifting import PLACEHOLDER
 from episode.lang.spark_expression import write_expression
 from episode.lang.syntax import Source
-from episode.matchers.projection import Copied, Projection, Projections, Same, Value
+from episode.matchers.projection import ConstantColumn, CopiedColumn, Projection, Projections, Value
 from episode.plan.output import ATOM_PREFIX, MATCHED_COLUMN, Extent, ScalarColumn
 from episode.plan.places import substitute
 from episode.plan.schema import InputSchema, quote
@@ -199,8 +199,8 @@ def selected_expressions(selection: Selection, columns: Sequence[tuple[str, str]
         return found
 
     def text(value: Value) -> str:
-        assert not isinstance(value, Same)
-        tree = exp.column(value.column) if isinstance(value, Copied) else value.tree
+        assert not isinstance(value, ConstantColumn)
+        tree = exp.column(value.column) if isinstance(value, CopiedColumn) else value.tree
         assert tree is not None
         return substitute(write_expression(tree.transform(placed)), meant)
 

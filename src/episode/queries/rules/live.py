@@ -16,7 +16,7 @@ from episode.errors import EpisodeAnalysisError
 from episode.lang.syntax import Source
 from episode.live.checkpoint import tasks_of
 from episode.live.rule_changes import agree
-from episode.matchers.projection import Copied, Projection, Projections
+from episode.matchers.projection import CopiedColumn, Projection, Projections
 from episode.matchers.protocol import StateLimit
 from episode.matchers.rules.one_rule import MATCH_END, MATCH_START
 from episode.matchers.state import fingerprint
@@ -152,9 +152,9 @@ def plan_rules(
     rules = StreamPlanner(schema, declaration.time, keys, said, run, limit, utc)
     spec = spec_of(rules)
     own = {name: name for name in schema.names}
-    reading = Read(declaration, tuple((name, Copied(name)) for name in own), own)
+    reading = Read(declaration, tuple((name, CopiedColumn(name)) for name in own), own)
     streams = (reading.stream(reading.prepare(utc, arguments)),)
-    output = [(name, Copied(name)) for name in spec.output_schema.names]
+    output = [(name, CopiedColumn(name)) for name in spec.output_schema.names]
     finish = Projections((Projection.compile(output, spec.output_schema),))
     matched = Matched(None, (reading,), streams, schema, finish, source, source.span)  # type: ignore[arg-type]
     lanes, reason = lanes_of(matched, spec)

@@ -195,7 +195,7 @@ class RowConditions(ArrayEmitter):
 
     # ---- rows and values of the match --------------------------------------------------------------------------------
 
-    def _beside(self, offset: int) -> tuple[Value, Value | None]:
+    def _neighbour(self, offset: int) -> tuple[Value, Value | None]:
         return self._present(self._shift_row(self.row, None, offset))
 
     def find_row(self, at: RowRef) -> tuple[Value, Value | None]:
