@@ -1,28 +1,66 @@
-"""Where a DataFrame of matches comes from: the patterns of its query, each with the events that it was planned over.
+"""Where matches come from: the patterns of a query, each with the events that it was planned over.
 
-`sql`, `match` and `correlate` note it on the DataFrame that they return, so that plots, reports and explanations need
-no second copy of the query. What Spark derives from such a DataFrame (`filter`, `select`) has no note of its own.
+On Spark, it is noted on the DataFrame that a query returns, so that plots, reports and explanations need no second copy
+of the query. What Spark derives from such a DataFrame (`filter`, `select`) has no note of its own.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from episode.errors import EpisodeAnalysisError
 from episode.lang.syntax import Source
-from episode.queries.language import Language
+from episode.queries.language import Given, Input, Language
 from episode.queries.languages import language_of
 from episode.queries.planning import PatternEvents
-from episode.words import plural
+from episode.words import count_of, plural
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-    from episode.plan.pattern import RunOptions
+    from episode.matchers.protocol import MatcherSpec
+    from episode.plan.correlation.pairs import PairPlan
+    from episode.plan.pattern import PatternPlan, RunOptions
+    from episode.plan.schema import EventTable, InputSchema
     from episode.spark.query import Planned
 
 _NOTE = "_episode_origin"
+
+
+@dataclass(frozen=True)
+class LocalEvents:
+    """The events of one pattern in this process. schema: as the pattern is bound to it. names: of their table."""
+
+    table: pa.Table
+    schema: InputSchema
+    given: Given = field(default_factory=Given)
+    names: tuple[str, ...] = ()
+    tables: ClassVar[Mapping[str, EventTable]] = {}
+
+    def input(self, query: object, run: RunOptions) -> Input:
+        """The events as a pattern is bound to them."""
+        return Input(self.schema, self.names)
+
+
+@dataclass(frozen=True)
+class InProcessRun:
+    """A pattern planned for this process. spec: of its matcher. rows: of its input."""
+
+    pattern: PatternPlan | PairPlan
+    spec: MatcherSpec
+    rows: int
+
+    @property
+    def run(self) -> InProcessRun:
+        return self
+
+    @property
+    def reasons(self) -> list[str]:
+        """How it runs."""
+        return [f"in process: {count_of(self.rows, 'row')} of a table in memory, matched in one pass"]
 
 
 @dataclass(frozen=True)
@@ -44,12 +82,20 @@ class PlacedPattern:
 
 
 @dataclass(frozen=True)
+class LocalPattern(PlacedPattern):
+    """One pattern of a query in this process."""
+
+    events: tuple[LocalEvents, ...]  # type: ignore[assignment]  # what is only for Spark does not look here
+    planned: InProcessRun  # type: ignore[assignment]
+
+
+@dataclass(frozen=True)
 class Origin:
-    """A query that was planned. text: as it was written. patterns: those in it, in the order of their places.
-    no_patterns: why there are none, if there are none."""
+    """A query that was planned. text: as it was written. spark: None, if it was planned in this process. patterns:
+    those in it, in the order of their places. no_patterns: why there are none, if there are none."""
 
     text: str
-    spark: SparkSession
+    spark: SparkSession | None
     patterns: tuple[PlacedPattern, ...]
     no_patterns: str = ""
 

@@ -39,12 +39,14 @@ class PatternEvents:
     names: tuple[str, ...] = ()
     tables: Mapping[str, EventTable] = field(default_factory=dict)
 
-    def input(self, spark: SparkSession, query: object, run: RunOptions) -> Input:
+    def input(self, query: object, run: RunOptions) -> Input:
         """Return the input that a pattern is bound to."""
         from episode.spark.expressions import input_schema
 
         language = language_of(query)
-        schema = input_schema(spark, self.frame, language.source(query), language.called, run.arguments)
+        schema = input_schema(
+            self.frame.sparkSession, self.frame, language.source(query), language.called, run.arguments
+        )
         return Input(schema, self.names, self.tables)
 
 
@@ -52,7 +54,7 @@ def plan_over(spark: SparkSession, query: object, events: PatternEvents, run: Ru
     """One pattern over its events."""
     from episode.spark.query import plan_query
 
-    plan = language_of(query).bind(query, events.input(spark, query, run), events.given, run)
+    plan = language_of(query).bind(query, events.input(query, run), events.given, run)
     return plan_query(spark, events.frame, plan, run)
 
 
@@ -105,7 +107,7 @@ def plan_pair(
         archive = archive if stored is None else replace(archive, frame=stored.frame)
     _check_watermarks(query, live.frame, archive.frame)
     same = one_table(live.frame, archive.frame)
-    inputs = (live.input(spark, query.live, run), archive.input(spark, query.archive, run))
+    inputs = (live.input(query.live, run), archive.input(query.archive, run))
     bound = CORRELATIONS.correlate(query, inputs, (live.given, archive.given), run, same)
     if live.frame.isStreaming and not archive.frame.isStreaming:
         files = files_of(archive.frame)

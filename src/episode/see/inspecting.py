@@ -11,8 +11,10 @@ import pyarrow as pa
 
 from episode.errors import EpisodeAnalysisError
 from episode.lang.cursor import closest
-from episode.queries.origins import PlacedPattern
+from episode.matchers.projection import Derivation
+from episode.queries.origins import LocalEvents, PlacedPattern
 from episode.queries.planning import PatternEvents
+from episode.see.input_rows import InputRows, LocalRows, SparkRows
 
 if TYPE_CHECKING:
     from episode.plan.pattern import PatternPlan
@@ -22,14 +24,20 @@ if TYPE_CHECKING:
 class Inspected:
     """A pattern that is bound to its input.
 
-    events: as it was planned over, or where that is a declared stream, all that it has had so far, as a table; live: is
-    it? plan: of the pattern over them.
+    events: as it was planned over. source: their rows; of a declared stream, all that it has had so far; live: is it
+    one? plan: of the pattern over them.
     """
 
     placed: PlacedPattern
-    events: PatternEvents
+    events: PatternEvents | LocalEvents
     plan: PatternPlan
+    source: InputRows
     live: bool = field(default=False, kw_only=True)
+
+    @property
+    def arguments(self) -> Mapping[str, object]:
+        """The values of parameters."""
+        return self.placed.run.arguments
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -49,36 +57,24 @@ class Inspected:
         further: Sequence[str] = (),
         most: int | None = None,
     ) -> pa.Table:
-        """The rows of a key in no order: the columns that the pattern reads (those that Spark computes for it, too) and
+        """The rows of a key in no order: the columns that the pattern reads (also those that are computed for it) and
         further ones of the input. between: the least and the greatest value of the time column; None: no bound."""
-        from episode.spark.inspection import rows_of_key
-
-        self._check_table()
         read = self.plan.input_columns
         columns = [*read, *(name for name in further if name not in read)]
         bounds = {} if self.time is None else {self.time: between}
-        arguments = self.placed.run.arguments
-        return rows_of_key(self.events.frame, columns, self.plan.derived, arguments, key, bounds, most)
+        return self.source.rows(columns, self.plan.derived, self.arguments, key, bounds, most)
 
     def keep(self, matched: pa.Table, conditions: Sequence[str]) -> np.ndarray:
-        """Tell for which rows of a matcher's output conditions hold that only Spark evaluates."""
-        from episode.spark.expressions import kept_matches
-
-        return kept_matches(self.events.frame.sparkSession, matched, conditions, self.placed.run.arguments)
+        """Tell for which rows of a matcher's output conditions hold that the matcher does not evaluate."""
+        return self.source.keep(matched, conditions, self.arguments)
 
     def count(self, key: Mapping[str, object]) -> int:
-        """How many rows a key has."""
-        from episode.spark.inspection import count_of_key
-
-        self._check_table()
-        return count_of_key(self.events.frame, key)
+        """The number of rows of a key."""
+        return self.source.count(key)
 
     def keys_by_rows(self, most: int) -> pa.Table:
         """The values of the key columns with the number of their rows (column `rows`), the greatest numbers first."""
-        from episode.spark.inspection import keys_by_rows
-
-        self._check_table()
-        return keys_by_rows(self.events.frame, self.keys, most)
+        return self.source.keys_by_rows(self.keys, most)
 
     def key_of(self, given: object) -> dict[str, object]:
         """The values of the key columns from what a caller gives: one value, several in order, or a mapping by name."""
@@ -109,13 +105,6 @@ class Inspected:
             hint=f"{guess}Write of={{{names}}}.",
         )
 
-    def _check_table(self) -> None:
-        if self.events.frame.isStreaming:
-            raise EpisodeAnalysisError(
-                "The events of this pattern are a stream, which cannot be looked at twice.",
-                hint="Run the query over a table of its past events, or over a declared stream (CREATE STREAM).",
-            )
-
 
 def inspected(placed: PlacedPattern) -> tuple[Inspected, ...]:
     """The pattern, or the live and the archive pattern of a correlation."""
@@ -124,15 +113,18 @@ def inspected(placed: PlacedPattern) -> tuple[Inspected, ...]:
     return tuple(_inspected(placed, events, plan) for events, plan in zip(placed.events, plans, strict=True))
 
 
-def _inspected(placed: PlacedPattern, events: PatternEvents, plan: PatternPlan) -> Inspected:
+def _inspected(placed: PlacedPattern, events: PatternEvents | LocalEvents, plan: PatternPlan) -> Inspected:
+    ordering = {*plan.keys, *(one.column for one in plan.order)}
+    computed = tuple((sql, name) for sql, name in plan.derived if name in ordering)
+    arguments = placed.run.arguments
+    if isinstance(events, LocalEvents):
+        table = Derivation.compile(computed, events.table.schema, arguments)(events.table)
+        return Inspected(placed, events, plan, LocalRows(table))
     from episode.spark.packing import columns_of
     from episode.spark.stores.catalog import past_of
 
     past = past_of(events.frame) if events.frame.isStreaming else None
     frame = events.frame if past is None else past
-    ordering = {*plan.keys, *(one.column for one in plan.order)}
-    computed = tuple((sql, name) for sql, name in plan.derived if name in ordering)
     if computed:
-        names = (*frame.columns, *(name for _, name in computed))
-        frame = columns_of(frame, names, computed, placed.run.arguments)
-    return Inspected(placed, replace(events, frame=frame), plan, live=past is not None)
+        frame = columns_of(frame, (*frame.columns, *(name for _, name in computed)), computed, arguments)
+    return Inspected(placed, replace(events, frame=frame), plan, SparkRows(frame), live=past is not None)

@@ -98,7 +98,7 @@ class KeyChoice:
         inspected = self.labelling.inspected
         if self.wish.of is not None or not inspected.keys:
             return self._in_key(inspected.key_of(self.wish.of))
-        if inspected.events.frame.isStreaming or inspected.events.frame.count() <= ALL_KEYS:
+        if inspected.source.is_here or inspected.source.count({}) <= ALL_KEYS:
             return self._in_all_keys()
         key = self._key_by_spark()
         return self._in_key(self._largest_key() if key is None else key)
@@ -123,14 +123,12 @@ class KeyChoice:
 
     def _first_rows(self, inspected: Inspected, key: Mapping[str, object], axis: Axis) -> pa.Table:
         """Read the rows of a large key between the bounds that were asked for, or its first ones."""
-        from episode.spark.inspection import rows_at_most
-
         between = self._bounds(axis)
         if axis.name is None:
             raise EpisodeAnalysisError(
                 f"More than {MOST_ROWS:,} rows without an order cannot be drawn.", hint="Add ORDER BY to the pattern."
             )
-        count, until = rows_at_most(inspected.events.frame, key, {axis.name: between}, axis.name, MOST_ROWS)
+        count, until = inspected.source.rows_at_most(key, {axis.name: between}, axis.name, MOST_ROWS)
         if until is not None:
             self.notes.append(f"Only the first {MOST_ROWS:,} of {count:,} rows are looked at; between=… shows others.")
             between = between[0], until

@@ -169,14 +169,11 @@ class Labelling:
         return atoms
 
     def first_matches(self, most: int) -> pa.Table:
-        """Keys and times of so many matches of the whole input, the first that Spark finds."""
-        from episode.spark.inspection import first_matches
-
+        """Keys and times of matches of the whole input, the first that Spark finds."""
         atoms = self.keys_and_times()
         plan = self.with_output(atoms)
-        return rename_atoms(
-            first_matches(self.inspected.events.frame, plan, self.inspected.placed.run, most), plan, atoms
-        )
+        found = self.inspected.source.first_matches(plan, self.inspected.placed.run, most)
+        return rename_atoms(found, plan, atoms)
 
     def with_output(self, atoms: dict[OutputAtom, str], further: tuple[str, ...] = ()) -> PatternPlan:
         """The pattern with these values as its output, and what its conditions on whole matches need. further: columns

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from episode.errors import EpisodeAnalysisError
+from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
 from episode.lang.correlation.syntax import Correlation
 from episode.matchers.correlation.spec import ARCHIVE_ROW, LIVE_ROW, SIDE_COLUMN
 from episode.matchers.engines import matcher_spec
@@ -24,6 +24,7 @@ from episode.plan.schema import OWN, quote
 from episode.queries.language import ARCHIVE, LIVE
 from episode.queries.languages import language_of
 from episode.queries.substitution import PAIRS, escape_braces, lateral, tables_text
+from episode.see.input_rows import SparkRows
 from episode.see.inspecting import Inspected
 from episode.see.pictures.axis import Series, chosen_column, columns_in, series_of
 from episode.see.pictures.choosing import ChosenKey, KeyChoice, Wish, view_of, written_pattern
@@ -70,16 +71,13 @@ class PairInput(Inspected):
         further: Sequence[str] = (),
         most: int | None = None,
     ) -> pa.Table:
-        from episode.spark.inspection import rows_of_key
-
-        self._check_table()
-        inputs, arguments = self.pair.inputs, self.placed.run.arguments
+        inputs = self.pair.inputs
         parts = []
         for role, inspected, side in ((LIVE, self, inputs.live), (ARCHIVE, self.archive, inputs.archive)):
             if role == ARCHIVE and inputs.shared:
                 break
             selections = inputs.selections if inputs.shared else side.selections
-            there = [name for name in further if name in inspected.events.frame.columns]
+            there = [name for name in further if name in inspected.source.columns]
             columns = [
                 *(outer for _, outer in selections),
                 *(name for name in there if name not in dict(selections).values()),
@@ -88,7 +86,7 @@ class PairInput(Inspected):
             own = {outer: name for name, outer in side.columns}
             bounds = {own[inputs.time]: between}
             restricted = {own[name]: value for name, value in key.items()}
-            part = rows_of_key(inspected.events.frame, columns, derived, arguments, restricted, bounds, most)
+            part = inspected.source.rows(columns, derived, self.arguments, restricted, bounds, most)
             if not inputs.shared:
                 number = LIVE_ROW if role == LIVE else ARCHIVE_ROW
                 part = part.append_column(SIDE_COLUMN, pa.array([number] * part.num_rows, pa.int8()))
@@ -96,21 +94,17 @@ class PairInput(Inspected):
         return pa.concat_tables(parts, promote_options="default") if len(parts) > 1 else parts[0]
 
     def count(self, key: Mapping[str, object]) -> int:
-        from episode.spark.inspection import count_of_key
-
         inputs = self.pair.inputs
         sides = [(self, inputs.live), *([] if inputs.shared else [(self.archive, inputs.archive)])]
         total = 0
         for inspected, side in sides:
             own = {outer: name for name, outer in side.columns}
-            total += count_of_key(inspected.events.frame, {own[name]: value for name, value in key.items()})
+            total += inspected.source.count({own[name]: value for name, value in key.items()})
         return total
 
     def keys_by_rows(self, most: int) -> pa.Table:
         own = {outer: name for name, outer in self.pair.inputs.live.columns}
-        from episode.spark.inspection import keys_by_rows
-
-        found = keys_by_rows(self.events.frame, [own[name] for name in self.keys], most)
+        found = self.source.keys_by_rows([own[name] for name in self.keys], most)
         return found.rename_columns([*self.keys, "rows"])
 
 
@@ -166,7 +160,7 @@ class PairLabelling(Labelling):
         some = self.inspected.keys_by_rows(5).select(list(self.inspected.keys)).to_pylist()
         raise EpisodeAnalysisError(
             "The input is too large to choose a key of a correlation by its pairs.",
-            hint=f"Say which: key=…, for example one of {'; '.join(named_key(one) for one in some)}.",
+            hint=f"Choose one: of=…, for example one of {'; '.join(named_key(one) for one in some)}.",
         )
 
     # ---- matching --------------------------------------------------------------------------------------------------
@@ -217,11 +211,16 @@ class PairLabelling(Labelling):
         on = [one for one in query.equalities if (one.left, one.right) not in tested]
         if matched.num_rows == 0 or (not after and len(on) <= len(pair.inputs.keys)):
             return matched
+        source, arguments = self.inspected.source, self.inspected.arguments
+        if not isinstance(source, SparkRows):
+            raise EpisodeUnsupportedError(
+                "Pairs with a condition on both matches are drawn with Spark.", hint="Give the query a session: spark=…"
+            )
         from episode.spark.correlation import finished_pairs
         from episode.spark.tables import run_sql
 
         at = f"{OWN}at"
-        spark, arguments = self.inspected.events.frame.sparkSession, self.inspected.placed.run.arguments
+        spark = source.frame.sparkSession
         numbered = matched.append_column(at, pa.array(range(matched.num_rows), pa.int64()))
         frame = finished_pairs(spark, numbered, self.input.pair, arguments)
         namings = [_naming(name, columns) for name, columns in zip(query.names, query.columns, strict=True)]
@@ -265,9 +264,7 @@ def _naming(name: str | None, columns: tuple[str, ...]) -> str:
 def look_at_pairs(live: Inspected, archive: Inspected, wish: Wish, zone: str) -> Look:
     """The key and the pair that are asked for: the live match, the archive matches that it has, and the recency."""
     pair: Any = live.placed.planned.pattern
-    given = PairInput(
-        placed=live.placed, events=live.events, plan=live.plan, live=live.live, pair=pair, archive=archive
-    )
+    given = PairInput(live.placed, live.events, live.plan, live.source, live=live.live, pair=pair, archive=archive)
     labelling = PairLabelling(given)
     column = _column(live, wish)
     found = KeyChoice(labelling, wish, zone, () if column is None else (column,)).choose()
@@ -310,7 +307,7 @@ def _column(live: Inspected, wish: Wish) -> str | None:
     for one in (query.live, query.archive):
         scalars += language_of(one).conditions(one)
     plan = live.plan
-    types = {name: type_ for name, type_ in plan.types.items() if name in live.events.frame.columns}
+    types = {name: type_ for name, type_ in plan.types.items() if name in live.source.columns}
     return chosen_column(types, wish.series, columns_in(scalars), [*plan.keys, *(one.column for one in plan.order)])
 
 

@@ -69,13 +69,13 @@ def look(
     """
     origin = origin_of(result)
     wish = Wish(of, between, match, choose, series, most, width)
-    zone = origin.spark.conf.get("spark.sql.session.timeZone") or "UTC"
-    return look_at(origin.pattern(pattern), wish, zone)
+    return look_at(origin.pattern(pattern), wish)
 
 
-def look_at(placed: PlacedPattern, wish: Wish, zone: str) -> Look:
-    """Look at a planned pattern. zone: the clock that times are shown by."""
-    return placed.language.look(inspected(placed), wish, zone)
+def look_at(placed: PlacedPattern, wish: Wish) -> Look:
+    """Look at a planned pattern."""
+    given = inspected(placed)
+    return placed.language.look(given, wish, given[0].source.zone)
 
 
 def chart_of(shown: Look, width: int = WIDTH, height: int | None = None) -> Picture:

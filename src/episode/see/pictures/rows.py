@@ -62,7 +62,7 @@ def series_column(inspected: Inspected, query: MatchRecognize, wish: Wish) -> st
     measured = columns_in(measure.expression for measure in query.measures)
     plan = inspected.plan
     never = [*plan.keys, *(one.column for one in plan.order)]
-    types = {name: type_ for name, type_ in plan.types.items() if name in inspected.events.frame.columns}
+    types = {name: type_ for name, type_ in plan.types.items() if name in inspected.source.columns}
     return chosen_column(types, wish.series, [*defined, *measured], never)
 
 

@@ -114,7 +114,7 @@ def look_at_situations(inspected: Inspected, wish: Wish, zone: str) -> Look:
     query: SituationQuery = inspected.placed.query
     labelling = SituationLabelling.of(inspected)
     plan = labelling.situation_plan
-    types = {name: type_ for name, type_ in plan.types.items() if name in inspected.events.frame.columns}
+    types = {name: type_ for name, type_ in plan.types.items() if name in inspected.source.columns}
     mentioned = columns_in(definition.condition for definition in query.definitions)
     column = chosen_column(types, wish.series, mentioned, [*plan.keys, plan.time])
     found = KeyChoice(labelling, wish, zone, () if column is None else (column,)).choose()

@@ -182,13 +182,11 @@ def reasons(inspected: Inspected, asked: Expectation) -> tuple[Finding, ...]:
     """Find out how far the attempts that begin at the asked place came, and what ended them."""
     plan: Any = inspected.plan
     clause, events = inspected.placed.query, inspected.events
-    spark = events.frame.sparkSession
-    schema = replace(events.input(spark, clause, inspected.placed.run).schema, names=events.names)
+    schema = replace(events.input(clause, inspected.placed.run).schema, names=events.names)
     conjuncts = plan_conjuncts(clause, schema, plan)
     between = (None, _read_until(plan, asked))
     table = inspected.rows(asked.key, between, reported_columns(conjuncts, schema.columns))
-    zone = spark.conf.get("spark.sql.session.timeZone")
-    return reasons_over(clause, plan, conjuncts, table, asked, zone, live=inspected.live)
+    return reasons_over(clause, plan, conjuncts, table, asked, inspected.source.zone, live=inspected.live)
 
 
 def reported_columns(conjuncts: dict[str, tuple[LabelConjunct, ...]], columns: Collection[str]) -> list[str]:

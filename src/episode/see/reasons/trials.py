@@ -297,9 +297,9 @@ Ask = Callable[[Any, Input, Given, RunOptions], Question[Any, Any]]
 
 
 def ask(question_of: Ask, inspected: Inspected, asked: Expectation) -> tuple[Finding, ...]:
-    """Read the rows of a key with Spark, and answer over them."""
+    """Read the rows of a key, and answer over them."""
     placed, given = inspected.placed, inspected.events
-    events = given.input(given.frame.sparkSession, placed.query, placed.run)
+    events = given.input(placed.query, placed.run)
     question = question_of(placed.query, events, given.given, placed.run)
     table = inspected.rows(asked.key, question.times_read(asked))
     return question.findings(table, dict(inspected.plan.derived), asked, inspected.keep)

@@ -86,10 +86,9 @@ def why_not(origin: Origin, of: object, at: object, between: object, number: int
     """Ask one pattern of a query, or both patterns of a correlation."""
     placed = origin.pattern(number)
     sides = _sides(placed)
-    zone = origin.spark.conf.get("spark.sql.session.timeZone")
     answers = []
     for role, one in sides:
-        asked = _expectation(one, _of_role(of, role), at, between, zone)
+        asked = _expectation(one, _of_role(of, role), at, between)
         if role == ARCHIVE and asked.first is not None:
             asked = replace(asked, first=earlier(asked.first, placed.query.duration.amount))
         language = one.placed.language
@@ -99,11 +98,11 @@ def why_not(origin: Origin, of: object, at: object, between: object, number: int
 
 def _sides(placed: PlacedPattern) -> list[tuple[str | None, Inspected]]:
     """Return the pattern; or both patterns of a correlation, each as if it were alone, and their roles."""
-    sides = placed.language.sides(placed.query)
-    return [
-        (role, replace(one, placed=replace(placed, query=query, events=(one.events,))))
-        for (role, query), one in zip(sides, inspected(placed), strict=True)
-    ]
+    sides: list[tuple[str | None, Inspected]] = []
+    for (role, query), one in zip(placed.language.sides(placed.query), inspected(placed), strict=True):
+        events: Any = (one.events,)
+        sides.append((role, replace(one, placed=replace(placed, query=query, events=events))))
+    return sides
 
 
 def _of_role(key: object, role: str | None) -> object:
@@ -113,7 +112,7 @@ def _of_role(key: object, role: str | None) -> object:
     return key
 
 
-def _expectation(one: Inspected, key: object, at: object, between: object, zone: str | None) -> Expectation:
+def _expectation(one: Inspected, key: object, at: object, between: object) -> Expectation:
     if key is None and one.keys:
         names = ", ".join(f"{name!r}: …" for name in one.keys)
         raise EpisodeAnalysisError(
@@ -133,7 +132,9 @@ def _expectation(one: Inspected, key: object, at: object, between: object, zone:
             raise EpisodeAnalysisError(f"{name}={bounds[0]!r}: the events of this pattern have no order of time.")
         return Expectation(one.key_of(key), None, None)
     type_ = one.plan.types[one.time]
-    first, last = (None if value is None else time_value(name, value, one.time, type_, zone) for value in bounds)
+    first, last = (
+        None if value is None else time_value(name, value, one.time, type_, one.source.zone) for value in bounds
+    )
     if first is not None and last is not None and last < first:
         raise EpisodeAnalysisError(f"between={between!r}: the last time comes before the first.")
     return Expectation(one.key_of(key), first, last)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from episode.errors import EpisodeError, EpisodeUnsupportedError, install
 from episode.queries.explaining import explain_pattern
 from episode.queries.origins import Origin, PlacedPattern, origin_of
+from episode.see.input_rows import SparkRows
 from episode.see.inspecting import Inspected, inspected
 from episode.see.reports.charts import length_bins, time_bins
 from episode.see.reports.data import (
@@ -283,7 +284,8 @@ def _input(side: Inspected, title: str, readers: tuple[Inspected, ...]) -> Input
     """readers: all whose columns are looked at."""
     from episode.spark.inspection import input_numbers
 
-    frame = side.events.frame
+    assert isinstance(side.source, SparkRows)  # a report is made by Spark
+    frame = side.source.frame
     derived = {name for reader in readers for _, name in reader.plan.derived}
     read = dict.fromkeys(name for reader in readers for name in reader.plan.input_columns)
     columns = [name for name in read if name not in derived and name in frame.columns]
