@@ -8,7 +8,7 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from episode.errors import EpisodeAnalysisError
+from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
 from episode.queries.calls import QueryCall, ResultCall, StatementCall
 from episode.queries.correlating import CorrelateQuery, On
 from episode.queries.events import EVENT_COLUMNS, EventColumns, Events, events_of, keys_of
@@ -17,6 +17,7 @@ from episode.queries.explaining import check_format, explain_pattern
 from episode.queries.language import Given, Length
 from episode.queries.match import MatchQuery
 from episode.queries.options import Options, options_of
+from episode.queries.origins import Origin
 from episode.queries.tables import Table, arguments_of, every_table, session_of, text_of
 from episode.queries.user_aggregates import register_aggregate
 
@@ -55,10 +56,23 @@ __all__ = [
 
 
 class Query:
-    """A query with its input, made by `query`. Nothing is planned or run before one of its methods is called."""
+    """A query with its input, made by `query`. Nothing is planned or run before one of its methods is called.
+
+    `plot`, `why_not` and `explain` need no Spark if the tables are in this process (Arrow, pandas, Polars), no session
+    is given, and the patterns can run here.
+    """
 
     def __init__(self, call: QueryCall) -> None:
         self._call = call
+
+    def _origin(self) -> Origin:
+        """Its patterns, planned in this process if the tables are here and Spark is not needed."""
+        if self._call.is_local:
+            try:
+                return self._call.local_origin()
+            except EpisodeUnsupportedError:  # Spark may know it
+                pass
+        return self._call.origin()
 
     def run(self) -> DataFrame:
         """Run it on Spark; returns a lazy DataFrame.
@@ -118,16 +132,16 @@ class Query:
     def explain(self, *, analyze: bool = False, format: str = "text") -> str:
         """Show how it would be evaluated: for each pattern the program, predicate split, scan, shards, state.
 
+        A query over tables of this process, with no session given, is explained as `local` runs it; with analyze, as
+        Spark does.
+
         analyze: run the patterns, and show what the plans of all shards did.
         format: 'text'; 'svg', a picture; 'html', a page with pictures, tables and the text. All are strings; a notebook
             shows them as pictures. 'native': the code that each pattern is compiled to, for people who work on episode;
             with analyze, how long compiling it takes and how large it is.
         """
-        from episode.see.pictures.plans.formats import render
-
         wanted = check_format(format)
-        origin = self._call.origin()
-        return render([explain_pattern(one, analyze, wanted) for one in origin.patterns], origin.no_patterns, wanted)
+        return _explained(self._call.origin() if analyze else self._origin(), analyze, wanted)
 
     def why_not(
         self,
@@ -148,7 +162,7 @@ class Query:
         """
         from episode.see.reasons.why_not import why_not
 
-        return why_not(self._call.origin(), of, at, between, pattern)
+        return why_not(self._origin(), of, at, between, pattern)
 
     def plot(
         self,
@@ -181,7 +195,7 @@ class Query:
         from episode.see.pictures.plotting import plot
 
         wish = {"pattern": pattern, "of": of, "between": between, "match": match, "choose": choose}
-        return plot(self._call.origin(), **wish, series=series, most=most, width=width, height=height)
+        return plot(self._origin(), **wish, series=series, most=most, width=width, height=height)
 
     def report(self, path: str | PathLike[str], *, title: str | None = None, plots: int = 10, rows: int = 50) -> Path:
         """Write its matches over tables to one HTML file, which opens anywhere, without the network; returns the path.
@@ -301,9 +315,15 @@ def explain(
     tables: Mapping[str, Table] | None = None,
     **named: Table,
 ) -> str:
-    """Show how `sql` would evaluate a statement. Short for `query(text, …).explain()`, which describes the formats."""
-    asked = _statement("explain", text, args, spark, options, tables, named)
-    return asked.explain(analyze=analyze, format=format)
+    """Show how `sql` would evaluate a statement on Spark; see `Query.explain` for the arguments."""
+    wanted = check_format(format)
+    return _explained(_statement("explain", text, args, spark, options, tables, named)._call.origin(), analyze, wanted)
+
+
+def _explained(origin: Origin, analyze: bool, format: str) -> str:
+    from episode.see.pictures.plans.formats import render
+
+    return render([explain_pattern(one, analyze, format) for one in origin.patterns], origin.no_patterns, format)
 
 
 def start(

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from episode.errors import EpisodeAnalysisError
-from episode.queries.bound_statement import bind_statement
+from episode.queries.bound_statement import BoundStatement, bind_statement
 from episode.queries.keywords import check_statement_tables
 from episode.queries.options import Options
 from episode.queries.origins import Origin, origin_of, remember
 from episode.queries.statement import StatementQuery
-from episode.queries.tables import Table, checked_tables, session_of, text_of
+from episode.queries.tables import Table, checked_tables, is_value, session_of, text_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -36,6 +36,15 @@ class QueryCall(Protocol):
         """The result in this process."""
         ...
 
+    @property
+    def is_local(self) -> bool:
+        """Are its tables in this process, and is no session given?"""
+        ...
+
+    def local_origin(self) -> Origin:
+        """Its patterns, planned in this process."""
+        ...
+
     def start(self, into: Into, settings: LiveSettings) -> LiveQuery:
         """The query in live tasks."""
         ...
@@ -52,9 +61,13 @@ class StatementCall:
     arguments: Mapping[str, object]
     function: str = "sql"
 
-    def _query(self) -> StatementQuery:
+    def _bound(self) -> BoundStatement:
         bound = bind_statement(text_of(self.text), self.arguments)
         check_statement_tables(self.function, self.tables, bound.statement.tokens)
+        return bound
+
+    def _query(self) -> StatementQuery:
+        bound = self._bound()
         given = checked_tables(self.tables)
         return StatementQuery(bound, session_of(self.spark, given), self.options, given)
 
@@ -70,7 +83,18 @@ class StatementCall:
     def local(self) -> Any:
         from episode.queries.local import sql_local
 
-        return sql_local(text_of(self.text), self.tables, self.options, self.arguments)
+        bound = bind_statement(text_of(self.text), self.arguments)
+        return sql_local(bound, self.tables, self.options, self.function)
+
+    @property
+    def is_local(self) -> bool:
+        return self.spark is None and bool(self.tables) and all(map(is_value, self.tables.values()))
+
+    def local_origin(self) -> Origin:
+        from episode.queries.local import statement_patterns
+
+        patterns = statement_patterns(self._bound(), self.tables, self.options)
+        return Origin(self.text, None, patterns, "No pattern in this statement.")
 
     def start(self, into: Into, settings: LiveSettings) -> LiveQuery:
         from episode.queries.live_start import start_live
@@ -97,8 +121,13 @@ class ResultCall:
     def origin(self) -> Origin:
         return origin_of(self.result)
 
+    is_local = False
+
     def local(self) -> Any:
         raise NotImplementedError  # not reached: such a query is not handed to users
+
+    def local_origin(self) -> Origin:
+        raise NotImplementedError
 
     def start(self, into: Into, settings: LiveSettings) -> LiveQuery:
         raise NotImplementedError

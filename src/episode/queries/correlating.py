@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Union
 
-from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
+from episode.errors import EpisodeAnalysisError
 from episode.lang.correlation.parser import comparisons, equalities
 from episode.lang.correlation.syntax import ColumnComparison, Correlation, Equality
 from episode.lang.cursor import Cursor, closest, top_words
 from episode.lang.lexer import tokenize
-from episode.lang.syntax import NOWHERE, Source
+from episode.lang.syntax import NOWHERE, Source, Span
+from episode.matchers.projection import Copied, Projection, Projections
 from episode.plan.correlation.plan import ARCHIVE_PREFIX, LIVE_PREFIX
 from episode.plan.events.imprecise import duration_of
 from episode.plan.output import MATCH_END, MATCH_START
 from episode.plan.parameters import check_arguments
 from episode.plan.schema import quote
+from episode.queries.bound_statement import StatementPattern
 from episode.queries.language import ARCHIVE, LIVE, Length
 from episode.queries.languages import language_of
 from episode.queries.languages.correlation import CORRELATIONS
@@ -24,13 +26,15 @@ from episode.queries.match import MatchQuery
 from episode.queries.options import Options
 from episode.queries.origins import Origin, PlacedPattern, remember
 from episode.queries.planning import plan_pair
+from episode.queries.selection import SelectedTable, Selection
 from episode.queries.substitution import PAIRS, escape_braces, lateral, tables_text
-from episode.queries.tables import text_of
+from episode.queries.tables import held_table, like, text_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from episode.queries.live_start import Into, LiveSettings
+    from episode.queries.local import LocalPlan
     from episode.spark.live import LiveQuery
 
 On = Union[str, Sequence[str], Mapping[str, str]]
@@ -91,8 +95,7 @@ class CorrelateQuery:
         run = self.options.run(1, self._all_arguments())
         planned = plan_pair(session, query, live, archive, run)
         self.options.check_streams([planned])
-        text = "\n\n".join(language_of(one).source(one).text for one in (query.live, query.archive))
-        return Origin(text, session, (PlacedPattern(query, (live, archive), planned, run),))
+        return Origin(self._text(query), session, (PlacedPattern(query, (live, archive), planned, run),))
 
     def frame(self) -> DataFrame:
         """The pairs: columns of the live match, of the archive match, and when the pair begins and ends."""
@@ -106,8 +109,7 @@ class CorrelateQuery:
         items = [
             f"{PAIRS}.{escape_braces(quote(name))} AS {escape_braces(quote(new))}" for name, new in _new_names(columns)
         ]
-        on = [f"{LIVE}.{quote(one.left[1])} = {ARCHIVE}.{quote(one.right[1])}" for one in self._on()]
-        conditions = [escape_braces(condition) for condition in (*on, self._where()) if condition]
+        conditions = [escape_braces(condition) for condition in (*self._on_texts(), self._where()) if condition]
         sides = [lateral(columns, LIVE_PREFIX, f"AS {LIVE}"), lateral(columns, ARCHIVE_PREFIX, f"AS {ARCHIVE}")]
         text = f"SELECT {', '.join(items)} FROM {tables_text('pairs', sides[0], sides[1], conditions)}"
         copies = Copies(self._where(), {(0, len(self._where()))})
@@ -116,7 +118,53 @@ class CorrelateQuery:
         return remember(found, origin)
 
     def local(self) -> Any:
-        raise EpisodeUnsupportedError("TODO")
+        """The pairs in this process."""
+        from episode.queries.local import refusing
+
+        plan = self._plan_local()
+        schema, arguments = plan.rows.schema, plan.placed.run.arguments
+        self._check_on(schema.names)
+        tables = (SelectedTable((LIVE,), LIVE_PREFIX), SelectedTable((ARCHIVE,), ARCHIVE_PREFIX))
+        conditions = [
+            Selection(Source(text), (), NOWHERE, tables).condition(Span(0, len(text)), schema.names)
+            for text in (*self._on_texts(), self._where())
+            if text
+        ]
+        columns = [(new, Copied(name)) for name, new in _new_names(schema.names)]
+        with refusing():
+            rows = Projections((*plan.rows.steps, Projection.compile(columns, schema, conditions, arguments)))
+        return like(self.live.events, replace(plan, rows=rows).run())
+
+    @property
+    def is_local(self) -> bool:
+        return self.live.is_local and self.archive.is_local
+
+    def local_origin(self) -> Origin:
+        placed = self._plan_local().placed
+        return Origin(self._text(placed.query), None, (placed,))
+
+    def _plan_local(self) -> LocalPlan:
+        from episode.queries.local import plan_pair_local, refusing
+
+        query = self.query()
+        live, archive = (
+            StatementPattern(one, Span(0, len(language_of(one).source(one).text)))
+            for one in (query.live, query.archive)
+        )
+        tables = [held_table("events", one.events) for one in (self.live, self.archive)]
+        if self.live.events is self.archive.events:
+            tables[1] = tables[0]
+        given = (self.live.given, self.archive.given)
+        with refusing():
+            return plan_pair_local(
+                query, (live, archive), (tables[0], tables[1]), given, self.options, self._all_arguments()
+            )
+
+    def _text(self, query: Correlation) -> str:
+        return "\n\n".join(language_of(one).source(one).text for one in (query.live, query.archive))
+
+    def _on_texts(self) -> list[str]:
+        return [f"{LIVE}.{quote(one.left[1])} = {ARCHIVE}.{quote(one.right[1])}" for one in self._on()]
 
     def start(self, into: Into, settings: LiveSettings) -> LiveQuery:
         """Refuse: live tasks read a declared stream, which a statement names."""

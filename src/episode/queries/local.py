@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
 from sqlglot import exp
 
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
+from episode.lang.correlation.syntax import Correlation
 from episode.lang.syntax import Source
 from episode.matchers.correlation.spec import ARCHIVE_ROW, LIVE_ROW, SIDE_COLUMN
 from episode.matchers.engines import matcher_spec
@@ -33,15 +34,16 @@ from episode.queries.bound_statement import (
     BoundStatement,
     EventsTable,
     OnePattern,
+    StatementPair,
     StatementPattern,
-    bind_statement,
     parse_pattern,
 )
 from episode.queries.keywords import check_statement_tables
-from episode.queries.language import Given, Input, Language
+from episode.queries.language import Given, Language
 from episode.queries.languages.class_names import rows_of_table
 from episode.queries.languages.correlation import CORRELATIONS
 from episode.queries.options import Options
+from episode.queries.origins import InProcessRun, LocalEvents, LocalPattern
 from episode.queries.selection import Selection
 from episode.queries.tables import held_table, like
 
@@ -64,30 +66,53 @@ def refusing(hints: Mapping[str, str] = NeedsSpark.HINTS) -> Iterator[None]:
 # ---- statements --------------------------------------------------------------------------------------
 
 
-def sql_local(text: str, tables: Mapping[str, Any], options: Options, arguments: Arguments = NO_ARGUMENTS) -> Any:
+def sql_local(bound: BoundStatement, tables: Mapping[str, Any], options: Options, function: str = "sql_local") -> Any:
     """Run a statement over the tables."""
-    bound = bind_statement(text, arguments)
     with refusing():
         if bound.pairs:
-            return _run_pair(bound, tables, options)
+            return _run_pair(bound, tables, options, function)
         if bound.statement.windowed:
             return _run_windows(bound, tables, options)
         pattern, selection = bound.selected_pattern(IN_PROCESS)
         name = _name_of_table(bound, pattern, tables)
-        check_statement_tables("sql_local", tables, bound.statement.tokens)
+        check_statement_tables(function, tables, bound.statement.tokens)
         table = held_table(name, tables[name])
-        return like(tables[name], run_local(pattern, table, Given(), options, arguments, selection))
+        return like(tables[name], run_local(pattern, table, Given(), options, bound.arguments, selection))
 
 
 def match_local(events: Any, text: str, given: Given, options: Options, arguments: Arguments = NO_ARGUMENTS) -> Any:
-    """Find an event pattern or a situation pattern in a table."""
+    """Find a pattern in a table."""
+    return like(events, plan_match(events, text, given, options, arguments).run())
+
+
+def plan_match(
+    events: Any, text: str, given: Given, options: Options, arguments: Arguments = NO_ARGUMENTS
+) -> LocalPlan:
+    """Plan a pattern over a table that is given with it."""
     pattern = parse_pattern(text, given, arguments)
     pattern.language.check_arguments(given)
     pattern.language.check_given_events(pattern.query)
     if given.detect is not None:
         options = replace(options, detect=given.detect)
     with refusing():
-        return like(events, run_local(pattern, held_table("events", events), given, options, arguments))
+        return plan_local(pattern, held_table("events", events), given, options, arguments)
+
+
+def statement_patterns(bound: BoundStatement, tables: Mapping[str, Any], options: Options) -> tuple[LocalPattern, ...]:
+    """Plan all patterns of a statement over the tables, whatever is around them."""
+    correlated = {one.span for pair in bound.pairs for one in (pair.live, pair.archive)}
+    plans: list[tuple[int, LocalPattern]] = []
+    with refusing():
+        for pair in bound.pairs:
+            plans.append((pair.recency.span.start, _plan_pair(bound, pair, tables, options).placed))
+        for pattern in bound.patterns:
+            if pattern.span not in correlated:
+                name = _name_of_table(bound, pattern, tables)
+                table = held_table(name, tables[name])
+                plans.append((pattern.span.start, plan_local(pattern, table, Given(), options, bound.arguments).placed))
+        for select in bound.statement.windowed:
+            raise IN_PROCESS.refuse(bound.source, "A look at row patterns in windows", select.items)
+    return tuple(placed for _, placed in sorted(plans, key=lambda plan: plan[0]))
 
 
 def _name_of_table(bound: BoundStatement, pattern: StatementPattern, tables: Mapping[str, Any]) -> str:
@@ -113,6 +138,20 @@ def _given_name(bound: BoundStatement, table: EventsTable, tables: Mapping[str, 
 # ---- one pattern -------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class LocalPlan:
+    """A pattern, or two that are correlated, planned over tables. table: the matcher's input. rows: of the output."""
+
+    placed: LocalPattern
+    table: pa.Table
+    rows: Projections
+
+    def run(self, selection: Selection | None = None) -> pa.Table:
+        """The output, or what is selected of it."""
+        rows = self.rows if selection is None else selection.after(self.rows, self.placed.run.arguments)
+        return rows(run(self.placed.planned.spec, self.table))
+
+
 def run_local(
     pattern: StatementPattern,
     table: pa.Table,
@@ -122,18 +161,31 @@ def run_local(
     selection: Selection | None = None,
 ) -> pa.Table:
     """The output of a pattern over a table. arguments: the values of parameters. selection: of the output."""
+    return plan_local(pattern, table, given, options, arguments).run(selection)
+
+
+def plan_local(
+    pattern: StatementPattern,
+    table: pa.Table,
+    given: Given,
+    options: Options,
+    arguments: Arguments = NO_ARGUMENTS,
+) -> LocalPlan:
+    """Plan a pattern over a table. arguments: the values of parameters."""
     query, language = pattern.query, pattern.language
     check_local(options, [language])
-    table = to_spark_types(table)
-    schema = local_schema(table.schema, pattern.source, arguments)
-    plan = language.bind(query, Input(schema, pattern.names), given, options.run(1, arguments))
-    language.warn_of_rows(query, given, rows_of_table(table))
-    table = Derivation.compile(plan.derived, table.schema, arguments)(table)
+    events = _events(pattern, to_spark_types(table), given, arguments)
+    how = options.run(1, arguments)
+    plan = language.bind(query, events.input(query, how), given, how)
+    language.warn_of_rows(query, given, rows_of_table(events.table))
+    table = Derivation.compile(plan.derived, events.table.schema, arguments)(events.table)
     spec = matcher_spec(plan, table.schema)
-    finish = Projections((Projection.of(plan.result, spec.output_schema, arguments),))
-    if selection is not None:
-        finish = selection.after(finish, arguments)
-    return finish(run(spec, table))
+    rows = Projections((Projection.of(plan.result, spec.output_schema, arguments),))
+    return LocalPlan(LocalPattern(query, (events,), InProcessRun(plan, spec, table.num_rows), how), table, rows)
+
+
+def _events(pattern: StatementPattern, table: pa.Table, given: Given, arguments: Arguments) -> LocalEvents:
+    return LocalEvents(table, local_schema(table.schema, pattern.source, arguments), given, pattern.names)
 
 
 def check_local(options: Options, languages: Collection[Language[Any]]) -> None:
@@ -179,31 +231,46 @@ def _run_windows(bound: BoundStatement, tables: Mapping[str, Any], options: Opti
 # ---- two patterns that RECENCY correlates ------------------------------------------------------------
 
 
-def _run_pair(bound: BoundStatement, tables: Mapping[str, Any], options: Options) -> Any:
+def _run_pair(bound: BoundStatement, tables: Mapping[str, Any], options: Options, function: str) -> Any:
     pair, selection = bound.selected_pair(IN_PROCESS)
-    names = [_name_of_table(bound, pattern, tables) for _, pattern in pair.in_order]
-    check_statement_tables("sql_local", tables, bound.statement.tokens)
-    live, archive = names if pair.live_first else names[::-1]
+    first = _name_of_table(bound, pair.in_order[0][1], tables)
+    check_statement_tables(function, tables, bound.statement.tokens)
+    return like(tables[first], _plan_pair(bound, pair, tables, options).run(selection))
+
+
+def _plan_pair(bound: BoundStatement, pair: StatementPair, tables: Mapping[str, Any], options: Options) -> LocalPlan:
     patterns = (pair.live, pair.archive)
-    check_local(options, [pair.live.language, pair.archive.language, CORRELATIONS])
-    one_table = tables[live] is tables[archive]
-    events = [to_spark_types(held_table(live, tables[live]))]
-    events.append(events[0] if one_table else to_spark_types(held_table(archive, tables[archive])))
-    arguments = bound.arguments
-    inputs = [
-        Input(local_schema(table.schema, pattern.source, arguments), pattern.names)
-        for pattern, table in zip(patterns, events, strict=True)
-    ]
-    plan = CORRELATIONS.correlate(
-        pair.query, (inputs[0], inputs[1]), (Given(), Given()), options.run(1, arguments), one_table
-    )
+    names = [_name_of_table(bound, pattern, tables) for pattern in patterns]
+    held = {id(tables[name]): held_table(name, tables[name]) for name in names}
+    live, archive = (held[id(tables[name])] for name in names)
+    return plan_pair_local(pair.query, patterns, (live, archive), (Given(), Given()), options, bound.arguments)
+
+
+def plan_pair_local(
+    query: Correlation,
+    patterns: tuple[StatementPattern, StatementPattern],
+    tables: tuple[pa.Table, pa.Table],
+    given: tuple[Given, Given],
+    options: Options,
+    arguments: Arguments,
+) -> LocalPlan:
+    """Plan a correlation of two patterns, first the live one, each over its table."""
+    check_local(options, [*(pattern.language for pattern in patterns), CORRELATIONS])
+    one_table = tables[0] is tables[1]
+    live_table = to_spark_types(tables[0])
+    live = _events(patterns[0], live_table, given[0], arguments)
+    archive = _events(patterns[1], live_table if one_table else to_spark_types(tables[1]), given[1], arguments)
+    how = options.run(1, arguments)
+    inputs = (live.input(query.live, how), archive.input(query.archive, how))
+    plan = CORRELATIONS.correlate(query, inputs, given, how, one_table)
     plan.check_buffer()
-    for pattern, table in zip(patterns, events, strict=True):
-        pattern.language.warn_of_rows(pattern.query, Given(), rows_of_table(table))
-    together = _joint_events(plan, events, arguments)
+    for pattern, events in zip(patterns, (live, archive), strict=True):
+        pattern.language.warn_of_rows(pattern.query, events.given, rows_of_table(events.table))
+    together = _joint_events(plan, [live.table, archive.table], arguments)
     spec = matcher_spec(plan, together.schema)
-    pairs = Projections((pair_projection(plan, spec.output_schema, arguments),))
-    return like(tables[names[0]], selection.after(pairs, arguments)(run(spec, together)))
+    rows = Projections((pair_projection(plan, spec.output_schema, arguments),))
+    placed = LocalPattern(query, (live, archive), InProcessRun(plan, spec, together.num_rows), how)
+    return LocalPlan(placed, together, rows)
 
 
 def _joint_events(bound: PairPlan, tables: list[pa.Table], arguments: Arguments) -> pa.Table:

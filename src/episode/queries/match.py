@@ -17,7 +17,7 @@ from episode.queries.languages.events import strategy_of
 from episode.queries.options import Options
 from episode.queries.origins import Origin, PlacedPattern, remember
 from episode.queries.planning import PatternEvents, events_of_classes, plan_over, warn_of_input
-from episode.queries.tables import Table, checked_tables, keyword_tables, one_table, session_of, text_of
+from episode.queries.tables import Table, checked_tables, is_value, keyword_tables, like, one_table, session_of, text_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from episode.lang.table_patterns import PatternQuery
     from episode.plan.pattern import RunOptions
     from episode.queries.live_start import Into, LiveSettings
+    from episode.queries.local import LocalPlan
     from episode.spark.live import LiveQuery
     from episode.spark.query import PlannedQuery
 
@@ -89,7 +90,17 @@ class MatchQuery:
 
     def local(self) -> Any:
         """The matches in this process."""
-        from episode.queries.local import match_local
+        return like(self.events, self._plan_local().run())
+
+    @property
+    def is_local(self) -> bool:
+        return self.spark is None and self.events is not None and is_value(self.events)
+
+    def local_origin(self) -> Origin:
+        return Origin(text_of(self.text), None, (self._plan_local().placed,))
+
+    def _plan_local(self) -> LocalPlan:
+        from episode.queries.local import plan_match
 
         self.query()
         if self.events is None:
@@ -97,7 +108,7 @@ class MatchQuery:
                 "In process, a pattern is over one table of all events.",
                 hint="Put the events into one table with a type column: Events(table, type_column=…), or use Spark.",
             )
-        return match_local(self.events, text_of(self.text), self.given, self.options, self.arguments)
+        return plan_match(self.events, text_of(self.text), self.given, self.options, self.arguments)
 
     def start(self, into: Into, settings: LiveSettings) -> LiveQuery:
         """Refuse: live tasks read a declared stream, which a statement names."""

@@ -57,7 +57,7 @@ class Selection:
 
     def projection(self, schema: pa.Schema, arguments: Arguments, utc: bool = True) -> Projection:
         """The selection over rows with these columns."""
-        kept = [self._condition(span, schema.names) for span in self.conditions]
+        kept = [self.condition(span, schema.names) for span in self.conditions]
         return Projection.compile(self.values(schema.names), schema, kept, arguments, utc)
 
     def values(self, names: Sequence[str]) -> NamedValues:
@@ -81,7 +81,8 @@ class Selection:
         meant = [one for one in self.tables if not table or len(self.tables) == 1 or one.is_called(table)]
         return [pair for one in meant for pair in one.columns(names) if pair[1] not in one.hidden]
 
-    def _condition(self, span: Span, names: Sequence[str]) -> ScalarColumn:
+    def condition(self, span: Span, names: Sequence[str]) -> ScalarColumn:
+        """A condition over columns of these names."""
         written = ScalarColumn.of(self.source.text_at(span), "", self.source, span)
         return written if written.tree is None else self._resolve(written.tree, names, span)
 

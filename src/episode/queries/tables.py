@@ -61,6 +61,11 @@ def is_spark_frame(table: object) -> bool:
     return hasattr(table, "sparkSession") and hasattr(table, "mapInArrow")
 
 
+def is_value(table: object) -> bool:
+    """Is it a table of this process, and not a DataFrame of Spark, a path or a name?"""
+    return not is_spark_frame(table) and not isinstance(table, (str, PathLike))
+
+
 def every_table(tables: Mapping[str, Table] | None, named: Mapping[str, Table]) -> dict[str, Table]:
     """Tables of the argument `tables` and tables given by keyword."""
     if tables is None:

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from episode.errors import EpisodeAnalysisError
 from episode.matchers.projection import Derivation, Projection
-from episode.plan.output import Computed
+from episode.plan.output import ScalarColumn
 from episode.plan.parameters import Arguments
 
 if TYPE_CHECKING:
@@ -180,7 +180,7 @@ class LocalRows(InputRows):
         raise NotImplementedError  # not asked: all rows are here
 
     def keep(self, matched: pa.Table, conditions: Sequence[str], arguments: Arguments) -> np.ndarray:
-        tests = Projection.compile((), matched.schema, [Computed.of(one) for one in conditions], arguments)
+        tests = Projection.compile((), matched.schema, [ScalarColumn.of(one) for one in conditions], arguments)
         return np.asarray(tests.holds(matched))
 
     def _restricted(self, key: Mapping[str, object], bounds: Mapping[str, Bounds]) -> pa.Table:
