@@ -177,7 +177,7 @@ def test_correlate(spark: SparkSession) -> None:
     ]  # fmt: skip
     times = [(int(row.match_start.timestamp()), int(row.match_end.timestamp())) for row in found.collect()]
     assert sorted(times) == [(2, 5), (2, 7), (4, 7)]
-    assert live.matches().count() == 5
+    assert live.run().count() == 5
 
 
 def test_patterns_of_other_languages(spark: SparkSession) -> None:

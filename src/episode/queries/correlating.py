@@ -12,7 +12,7 @@ from episode.lang.correlation.syntax import ColumnComparison, Correlation, Equal
 from episode.lang.cursor import Cursor, closest, top_words
 from episode.lang.lexer import tokenize
 from episode.lang.syntax import NOWHERE, Source, Span
-from episode.matchers.projection import Copied, Projection, Projections
+from episode.matchers.projection import CopiedColumn, Projection, Projections
 from episode.plan.correlation.plan import ARCHIVE_PREFIX, LIVE_PREFIX
 from episode.plan.events.imprecise import duration_of
 from episode.plan.output import MATCH_END, MATCH_START
@@ -130,7 +130,7 @@ class CorrelateQuery:
             for text in (*self._on_texts(), self._where())
             if text
         ]
-        columns = [(new, Copied(name)) for name, new in _new_names(schema.names)]
+        columns = [(new, CopiedColumn(name)) for name, new in _new_names(schema.names)]
         with refusing():
             rows = Projections((*plan.rows.steps, Projection.compile(columns, schema, conditions, arguments)))
         return like(self.live.events, replace(plan, rows=rows).run())
