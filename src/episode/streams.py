@@ -199,12 +199,12 @@ def compact(name: str, *, catalog: Place = None) -> int:
 
 
 def expire(name: str, *, catalog: Place = None) -> int:
-    """Let go events that are older than RETAIN says; how many."""
+    """Delete events that are older than RETAIN allows, and return their number."""
     return store_of(name, catalog).expire()
 
 
 def count(name: str, *, catalog: Place = None) -> int:
-    """How many events a stream holds."""
+    """Return the number of events in a stream."""
     declaration = _declaration(name, catalog)
     if declaration.using != "episode":
         return count_by_spark(declaration, str(_catalog(catalog).directory))

@@ -111,7 +111,7 @@ def show(result: Any, given: FollowArguments, checkpoint: str, notes: Console, *
 
 
 def _is_numeric(text: str, watermark: str | None) -> bool:
-    """Is event time a number? The watermark says so, or else the streams that a query names."""
+    """Is event time a number? The watermark decides, or else the streams that a query names."""
     if watermark is not None:
         return watermark.strip().isdigit()
     import episode
@@ -136,7 +136,7 @@ def checkpoint_place(path: str | None, notes: Console) -> Iterator[str]:
 
 
 def _lines_of(result: Any, chosen: Format) -> Lines | None:
-    """What prints the matches of a micro-batch as CSV or JSON lines; None for a table on the screen."""
+    """Return a writer of the matches of a micro-batch as CSV or JSON lines; None for a table on the screen."""
     if chosen is Format.table:
         return None
     print_header(result.columns, chosen)
@@ -198,7 +198,7 @@ def _watch(query: Any, view: LiveView, interrupted: Event, numeric_time: bool, n
 
 
 def _take(query: Any, view: LiveView, numeric_time: bool, notes: Console | None) -> None:
-    """Add the micro-batches that are new to the view; a line for each if there is no picture."""
+    """Add new micro-batches to the view. notes: prints a line for each, in place of a picture."""
     for batch in new_batches(query.recentProgress, view.last, numeric_time):
         view.add(batch)
         if notes is not None:

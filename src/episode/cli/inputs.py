@@ -23,7 +23,7 @@ _DELTA = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
 }
-"""What Delta Lake needs besides its package."""
+"""Settings of Spark that Delta Lake needs in addition to its package."""
 
 
 def read_query(argument: str) -> str:
@@ -162,9 +162,9 @@ def _topic(url: str, *, follow: bool) -> Any:
 def check_follow_options(
     follow: bool, only_then: Mapping[str, object], never_then: Mapping[str, object], tables: bool = True
 ) -> None:
-    """Refuse options that make no sense with --follow, or without it; those that are not given are None or False.
+    """Refuse options that make no sense with --follow, or without it. An option that is not given has None or False.
 
-    tables: tables are followed, and not only declared streams, which say themselves how late events may come.
+    tables: tables are followed, and not only streams, whose declarations set how late events may come.
     """
     wrong = never_then if follow else only_then
     for option, value in wrong.items():
@@ -191,7 +191,7 @@ def check_live_options(live: bool, only_then: Mapping[str, object], never_then: 
 
 
 def check_followed(tables: Iterable[str]) -> None:
-    """What is followed is a topic or a directory with files in it: their columns are those of the stream."""
+    """Refuse to follow anything but a topic or a directory with files, which have the columns of the stream."""
     for path in tables:
         if path.startswith(KAFKA) or not is_local(path):
             continue
@@ -202,7 +202,7 @@ def check_followed(tables: Iterable[str]) -> None:
 
 
 def check_output(output: str, tables: Iterable[str], overwrite: bool) -> None:
-    """Refuse an output that would destroy something: what is there already, or an input of the query."""
+    """Refuse an output that would overwrite existing data or an input of the query."""
     if not is_local(output):
         return
     check_overlap(output, tables)

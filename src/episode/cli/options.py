@@ -68,7 +68,7 @@ def complete_streams(incomplete: str) -> list[str]:
 
 
 def complete_masters(incomplete: str) -> list[str]:
-    """How masters begin."""
+    """Return the beginnings of masters that complete a text."""
     return [one for one in ("local[*]", "spark://", "sc://", "yarn", "k8s://") if one.startswith(incomplete)]
 
 
@@ -89,7 +89,7 @@ def _paths(incomplete: str) -> list[str]:
 
 
 class Handling(str, Enum):
-    """How events come to the matching loop of a live task."""
+    """Ways in which events reach the matching loop of a live task."""
 
     adaptive = "adaptive"
     push = "push"
@@ -97,7 +97,7 @@ class Handling(str, Enum):
 
 
 class EventFormat(str, Enum):
-    """How events are written in a file."""
+    """Formats of files with events."""
 
     json = "json"
     csv = "csv"
@@ -204,7 +204,7 @@ class SparkOptions:
 
 @dataclass(frozen=True)
 class OutputOptions:
-    """Where a result goes, and how much of it."""
+    """Destination of a result, and how much of it is written."""
 
     output: Annotated[
         str | None,

@@ -18,11 +18,11 @@ SCREEN_ROWS = 50
 DELTA = "delta:"
 """Before the path of an output that is a Delta table."""
 NO_LIMIT = 1_000_000
-"""Columns of a screen that is none: a file or a pipe takes lines of any length."""
+"""Width of a file or a pipe, which take lines of any length."""
 
 
 class Format(str, Enum):
-    """Where a result goes: the screen, or files."""
+    """Destinations of a result: the screen, or kinds of files."""
 
     table = "table"
     parquet = "parquet"
@@ -54,7 +54,7 @@ def choose_output(wanted: Format | None, output: str | None) -> tuple[str | None
 
 @dataclass(frozen=True)
 class Target:
-    """Where a result goes. output: a path; None: the screen, or standard output. limit: at most so many rows."""
+    """Destination of a result. output: a path; None: the screen, or standard output. limit: the most rows."""
 
     output: str | None
     format: Format
@@ -95,7 +95,7 @@ def write(result: Any, path: str, chosen: Format, overwrite: bool) -> None:
 
 
 def without_delta() -> EpisodeError:
-    """Delta is a package of its own."""
+    """Return the error for a missing package of Delta Lake."""
     return EpisodeError(
         "Delta Lake is not on Spark's class path.",
         hint="Add it: --package io.delta:delta-spark_2.13:VERSION, with the version that is made for this Spark.",
@@ -103,7 +103,7 @@ def without_delta() -> EpisodeError:
 
 
 def screen_of_results() -> Console:
-    """The terminal; or where there is none, a screen as wide as its tables, so that no cell is folded."""
+    """Return the terminal; without one, a screen as wide as its tables, so that no cell is folded."""
     screen = Console()
     return screen if screen.is_terminal else Console(width=NO_LIMIT)
 
@@ -136,10 +136,10 @@ def print_lines(result: Any, chosen: Format) -> None:
 def print_header(columns: list[str], chosen: Format) -> None:
     """The names of the columns, where lines do not have them."""
     if chosen is Format.csv:
-        typer.echo(",".join(map(_quoted, columns)))
+        typer.echo(",".join(map(_quote, columns)))
 
 
-def _quoted(name: str) -> str:
+def _quote(name: str) -> str:
     return '"' + name.replace('"', '\\"') + '"' if any(sign in name for sign in ',"\n\\') else name
 
 
@@ -147,7 +147,7 @@ def _quoted(name: str) -> str:
 
 
 class PlanFormat(str, Enum):
-    """How a plan is shown."""
+    """Formats of a plan."""
 
     text = "text"
     html = "html"

@@ -110,7 +110,7 @@ class RuleArguments:
 
 
 def _check(arguments: RuleArguments, tables: dict[str, str], output: str | None, follows: bool) -> None:
-    """One table, and an output only where there is a result."""
+    """Refuse more than one table, and an output without a result."""
     if len(tables) != 1:
         given = ", ".join(tables) or "none"
         raise typer.BadParameter(

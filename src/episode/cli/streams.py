@@ -60,7 +60,7 @@ def push(
 
 
 def _kind_of(path: str, wanted: str | None) -> str:
-    """How a file is read: as asked for, or by its suffix; a pipe has JSON lines."""
+    """Return the format of a file: the wanted one, or that of its suffix; a pipe has JSON lines."""
     if wanted is not None:
         return wanted
     if path == "-":
@@ -155,7 +155,7 @@ def _tail(
     skip_corrupt: bool,
     catalog: Path | None,
 ) -> None:
-    """Print the last events, and go on with those that come."""
+    """Print the last events, and then new ones as they arrive."""
     store = streams.store_of(name, catalog)
     head = store.head()
     begin = store.back(lines) if after is None else after
@@ -301,7 +301,7 @@ def _describe(name: str, catalog: Path | None, screen: Console) -> None:
 
 
 def _details(name: str, catalog: Path | None) -> list[tuple[str, str]]:
-    """What there is to say of a stream."""
+    """Return the properties of a stream, as names and values."""
     one = streams.describe(name, catalog=catalog)
     found = [
         ("stream", one.name),

@@ -19,7 +19,7 @@ from episode.terminal.errors import report_errors
 from episode.terminal.quiet import quiet_spark
 
 CONFINED = {"spark.sql.runSQLOnFiles": "false"}
-"""Files are no tables in the text of a query: what was given can be read, and nothing else."""
+"""A query cannot name files as tables: it reads the given tables and nothing else."""
 
 
 def size(
@@ -83,7 +83,7 @@ def size(
     ] = False,
     json: Annotated[bool, typer.Option("--json", help="All figures as JSON.")] = False,
 ) -> None:
-    """Say how many cores, how much memory, network and state a query needs at a rate. Spark is not started."""
+    """Estimate how many cores, how much memory, network and state a query needs at a rate. Spark is not started."""
     notes = Console(stderr=True)
     with report_errors(notes):
         from episode.queries.language import Given
@@ -173,7 +173,7 @@ def demo(
         bool, typer.Option("--live", help="Instead: price falls reported by a live query while a market runs.")
     ] = False,
 ) -> None:
-    """Run seven pattern queries over sample data and say what their results mean."""
+    """Run seven pattern queries over sample data and explain their results."""
     notes = Console(stderr=True)
     if live and data is not None:
         raise typer.BadParameter("The ticks of a running market are not kept.", param_hint="--data")

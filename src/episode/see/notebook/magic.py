@@ -36,7 +36,7 @@ _BAR = "display:block;height:9px;background:#2f5fb3;border-radius:4px"
 @contextmanager
 def notebook_progress(spark: Any, patience: float = PATIENCE) -> Iterator[None]:
     """Show how many tasks are done while the body runs Spark actions. patience: seconds of work before a bar appears:
-    what is faster shows nothing. Where the session has no status tracker (Spark Connect), there is no bar."""
+    faster work shows nothing. A session without a status tracker (Spark Connect) shows no bar."""
     context = getattr(spark, "sparkContext", None)
     publish = _publisher()
     if context is None or publish is None:
@@ -55,7 +55,7 @@ def notebook_progress(spark: Any, patience: float = PATIENCE) -> Iterator[None]:
 
 
 def _publisher() -> Callable[[], Any] | None:
-    """What makes a place in the output of a cell; None where nobody sees it."""
+    """Return a function that makes a place in the output of a cell; None if nobody sees it."""
     from IPython.core.getipython import get_ipython
     from IPython.display import DisplayHandle
 
@@ -130,7 +130,7 @@ class EpisodeMagics(Magics):
     @argument("--plots", choices=("on", "off"), help="Whether DataFrames of matches show themselves with a plot.")
     @line_magic("episode")
     def settings(self, line: str) -> None:
-        """How results are shown."""
+        """Set how results are shown."""
         given = parse_argstring(self.settings, line)
         if given.plots is not None:
             showing.SETTINGS.plots = given.plots == "on"

@@ -1,4 +1,4 @@
-"""How a result shows itself: how many rows, the first of them, and a plot."""
+"""Results in a notebook: the number of rows, the first of them, and a plot."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ SETTINGS = Settings()
 
 @dataclass(frozen=True)
 class Shown:
-    """A result, computed once. plot: as SVG, or None; note: why there is none though one was asked for."""
+    """A result, computed once. plot: as SVG, or None; note: why a plot that was asked for is missing."""
 
     result: ResultPart
     plot: str | None

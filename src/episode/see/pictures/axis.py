@@ -202,7 +202,7 @@ def series_of(table: pa.Table, name: str) -> Series:
 
 
 def columns_in(scalars: Iterable[Scalar]) -> Iterator[str]:
-    """The columns that scalars of a query mention, in order, those inside of calls too."""
+    """Yield the columns that scalars of a query mention, in order, also those inside of calls."""
     for scalar in scalars:
         for _, atom in scalar.atoms:
             if isinstance(atom, ColumnRef) or hasattr(atom, "path"):
@@ -220,7 +220,7 @@ def line_rows(x: np.ndarray, y: np.ndarray, view: tuple[float, float], buckets: 
     """Return the places (int64) of the rows that a line through all rows of the view needs, in the order of x.
 
     All of them where these are no more than four for each bucket. Rows without a value are left out, the neighbours of
-    the view are in, so that the line goes on to its edges.
+    the view are in, so that the line continues to its edges.
     """
     order = ascending(x)
     low, high = np.searchsorted(x[order], view[0], "left"), np.searchsorted(x[order], view[1], "right")

@@ -36,9 +36,9 @@ from episode.see.pictures.rows import match_table, overview_tables
 from episode.words import count_of
 
 MOST_EVENTS = 1_500
-"""So many events that no match takes are drawn one by one; of more, the first of each class in a column."""
+"""Events outside of matches that are drawn one by one; of more, the first of each class in a column is drawn."""
 MOST_VALUES = 4
-"""So many values of an event are shown with it."""
+"""Values of an event that are shown with it, at most."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ def look_at_events(inspected: Inspected, wish: Wish, zone: str) -> Look:
 
 
 def _starts(found: ChosenKey, plan: EventPlan) -> np.ndarray | None:
-    """Where events last, or where their time is imprecise, the other end of them."""
+    """Return the starts of events that last, or whose time is imprecise; None for other events."""
     return None if plan.times.start is None else found.axis.positions(found.rows.table, plan.times.start)
 
 
@@ -162,7 +162,7 @@ class Drawing:
         return tuple(rows)
 
     def _masks(self, scalars: Scalars, lane: Lane, typed: bool) -> tuple[np.ndarray, np.ndarray]:
-        """Which rows qualify for a variable of the lane, and which are of its class."""
+        """Return masks of the rows that qualify for a variable of the lane, and of those of its class."""
         none = np.zeros(len(self.found.rows), np.bool_)
         qualifies, member = none.copy(), none.copy()
         for name, parts in self.plan.local.items():
@@ -232,7 +232,7 @@ class Drawing:
     def stretches(
         self, matches: Sequence[LabelledMatch], marks: Sequence[MatchMark], pattern: EventPattern, within: float | None
     ) -> Table:
-        """Where the chosen match allows no event of a negated class."""
+        """Return the spans in which the chosen match allows no event of a negated class."""
         rows = []
         for match, mark in zip(matches, marks):
             if not mark.chosen:

@@ -37,7 +37,7 @@ class Look:
     kind: 'rows', 'events', 'situations' or 'correlation'. key: its values, by column. view: positions between which
     things are drawn. matches: those that are drawn; total: how many the key has. names: labels, variables or symbols in
     the order of the pattern, of which colours and shapes are. lanes: names on the vertical axis, where it has names.
-    series: the column that is drawn as a line; categories: its values, where they are no numbers. notes: what the
+    series: the column that is drawn as a line; categories: its values, if they are not numbers. notes: what the
     picture does not show, in sentences. tables: what is drawn, by name.
     """
 
@@ -87,7 +87,7 @@ class Look:
 
 
 def named_key(key: Mapping[str, object]) -> str:
-    """A key in words: the value where it is one text, else the columns with their values."""
+    """Return a key in words: the value of a single text column, else the columns with their values."""
     if len(key) == 1:
         (value,) = key.values()
         if isinstance(value, str):

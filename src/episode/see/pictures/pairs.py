@@ -176,7 +176,7 @@ class PairLabelling(Labelling):
         matcher = spec.open()
         for found in (matcher.feed(events, END_OF_TIME), matcher.finish()):
             for one in found:
-                yield self._held(pair, one)
+                yield self._filter(pair, one)
 
     def _with_output(self, atoms: dict[OutputAtom, str]) -> PairPlan:
         """The correlation with further values of either match, and a number for each row."""
@@ -203,8 +203,8 @@ class PairLabelling(Labelling):
             pair, live_side=sides[0], archive_side=sides[1], inputs=replace(inputs, live=live, archive=archive)
         )
 
-    def _held(self, pair: PairPlan, matched: pa.Table) -> pa.Table:
-        """The pairs for which the parts of the condition hold that the join does not test."""
+    def _filter(self, pair: PairPlan, matched: pa.Table) -> pa.Table:
+        """Return the pairs for which the parts of the condition hold that the join does not test."""
         query: Correlation = self.inspected.placed.query
         after = [one for one in pair.conditions if isinstance(one, str)]
         tested = {(one.left, one.right) for one in query.comparisons if one.sign == "="}
@@ -312,7 +312,7 @@ def _column(live: Inspected, wish: Wish) -> str | None:
 
 
 def _view(found: ChosenKey, wish: Wish, recency: int) -> tuple[float, float]:
-    """With all of the recency in it, where nothing else was asked for."""
+    """Return the view; it includes all of the recency unless something else was asked for."""
     low, high = view_of(found, wish)
     if found.chosen is None or wish.between is not None:
         return low, high

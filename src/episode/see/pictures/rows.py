@@ -17,7 +17,7 @@ from episode.see.pictures.look import Look, MatchMark, Table
 from episode.words import count_of
 
 MOST_POINTS = 1_500
-"""So many rows of matches are drawn one by one; of more, a few for each column of the screen."""
+"""Rows of matches that are drawn one by one; of more, a few are drawn for each column of the screen."""
 
 
 def look_at_rows(inspected: Inspected, wish: Wish, zone: str) -> Look:
@@ -67,7 +67,7 @@ def series_column(inspected: Inspected, query: MatchRecognize, wish: Wish) -> st
 
 
 def _of_labels(found: ChosenKey, labels: tuple[str, ...]) -> Series:
-    """Where no column can be drawn: a lane for all rows."""
+    """Return a single lane with all rows, for a query without a column that can be drawn."""
     return Series("rows", np.zeros(len(found.rows)), ("rows",))
 
 

@@ -34,7 +34,7 @@ MOST_BARS = 600
 class Situations:
     """All situations of one symbol among rows: they begin with a row, and end with the first that does not hold.
 
-    end: of a situation that lasts to the last row of its key, the number of that row; open says that it does.
+    end: of a situation that lasts to the last row of its key, the number of that row; open is then true.
     """
 
     first: np.ndarray
@@ -42,7 +42,7 @@ class Situations:
     open: np.ndarray
 
     def at(self, places: np.ndarray) -> np.ndarray:
-        """Which of them have these rows."""
+        """Return the numbers of the situations that have these rows."""
         return np.searchsorted(self.first, places, "right") - 1
 
 
@@ -78,7 +78,7 @@ class SituationLabelling(Labelling):
         return found
 
     def moments(self, rows: OrderedRows) -> tuple[dict[str, np.ndarray], pa.Array]:
-        """Of each match, the first row of the situation of each symbol, and when it was certain."""
+        """Return, for each match, the first row of the situation of each symbol, and when it was certain."""
         symbols = self.situation_plan.symbols
         atoms: dict[Any, str] = {
             ColumnAtPlace(PLACE, RowPlace(frozenset((symbol,)), True, 0, 0, True)): f"{OWN}{number}"
@@ -216,7 +216,7 @@ class Drawing:
         return found
 
     def relations(self, query: SituationQuery, drawn: Sequence[int], marks: Sequence[MatchMark]) -> Table:
-        """Of each pair that a constraint of the pattern is about, the relation that held in the chosen match."""
+        """Return the relation in the chosen match of each pair that the pattern constrains."""
         rows = []
         for at, mark in zip(drawn, marks):
             if not mark.chosen:

@@ -137,7 +137,7 @@ class EventFailures(Failures[EventTrials, EventWords]):
     def _not_next(self, step: EventStep, before: EventCandidates, part: EventPattern) -> Finding:
         """Report under the contiguities that the next event is another one."""
         ends = np.maximum.reduceat(before.rows, before.offsets[:-1])
-        written = self.words.written(part)
+        written = self.words.text_of(part)
         total, span = len(before), self._strategy_span(step)
         data: dict[str, object] = {"strategy": self.strategy.value, "part": written}
         followed = np.flatnonzero(ends + 1 < len(self.trials.events.end))
@@ -236,7 +236,7 @@ class EventFailures(Failures[EventTrials, EventWords]):
         reasons = [one for one in missing if one is not None]
         if reasons and len(reasons) == len(missing):
             return reasons
-        written = self.words.written(step.part)
+        written = self.words.text_of(step.part)
         message = (
             f"None of {before.count('candidate')} has {count_of(needed, 'event')} for {written} in its place, for "
             f"example {self.words.candidate(before.events(0))}."
@@ -246,7 +246,7 @@ class EventFailures(Failures[EventTrials, EventWords]):
     def negation(self, step: EventStep, before: EventCandidates) -> list[Finding]:
         """Report that every candidate has an event that a negation forbids."""
         assert isinstance(step.part, Negation)
-        written = self.words.written(step.part)
+        written = self.words.text_of(step.part)
         number = int(np.argmin(before.end - before.start))
         all_ = "the only candidate" if len(before) == 1 else f"all {before.count('candidate')}"
         base = f"{written} forbids {all_}"

@@ -1,7 +1,7 @@
 """An event pattern built up again step by step, from its first event to the whole query.
 
 Each step is a query that asks for more than the one before it, and that every match of the whole query satisfies in
-part. So the first step without a candidate is the reason that there is no match. The order:
+part. So the first step without a candidate is the reason that nothing matches. The order:
 
 1. the components one after the other, each with the conditions on it alone, then the conditions that relate it to those
    before it; under the contiguities and skip-till-next-match by that strategy from the beginning;

@@ -74,7 +74,7 @@ class EventTrials(Trials[EventQuery, EventPlan]):
 
     @property
     def in_range(self) -> np.ndarray:
-        """Which events begin in the range."""
+        """Mask of the events that begin in the range."""
         return self.range.holds(self.events.start, self.events.start)
 
     def at(self, first: int | None, last: int | None) -> EventTrials:
@@ -271,9 +271,9 @@ class EventWords(Words):
         if step.condition is not None:
             return step.condition.original
         assert step.part is not None
-        return self.written(step.part)
+        return self.text_of(step.part)
 
-    def written(self, pattern: EventPattern) -> str:
+    def text_of(self, pattern: EventPattern) -> str:
         """Return a part of the pattern as the query writes it."""
         text = self.query.source.text_at(pattern.span)
         if text:

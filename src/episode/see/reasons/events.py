@@ -51,7 +51,7 @@ from episode.see.reasons.trials import (
 )
 
 FURTHER = 20_000
-"""Events of the range with which a match may begin, if there is no match: reasons are sought for these."""
+"""Events of the range with which a match may begin, if nothing matches: reasons are sought for these."""
 
 EventAttempt = Attempt[EventStep, EventCandidates]
 

@@ -202,7 +202,7 @@ def earlier(time: Any, amount: int) -> Any:
 
 
 def later(time: Any, amount: int) -> Any:
-    """Return a time that is an amount after another; None if there is no such time."""
+    """Return a time that is an amount after another; None if no value can represent it."""
     try:
         return earlier(time, -amount)
     except OverflowError:

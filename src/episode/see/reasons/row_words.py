@@ -49,7 +49,7 @@ class RowWords:
     # ---- rows ----------------------------------------------------------------------------------------
 
     def time(self, row: int) -> Any:
-        """Return the time of a row; its number from 1 on if there is no order."""
+        """Return the time of a row; its number from 1 on in a query without an order."""
         if not self.plan.order:
             return row + 1
         value = self.events.table.column(self.plan.order[0].column)[row].as_py()
@@ -279,13 +279,13 @@ class RowWords:
         texts = [f"{self._with_values(one)} is {'null' if one.holds is None else 'false'}" for one in failed]
         values: dict[str, object] = {}
         for one in failed:
-            values.update({self._written(span): value for span, value in one.values if value is not UNKNOWN})
+            values.update({self._text_at(span): value for span, value in one.values if value is not UNKNOWN})
         message = f"{label} failed at {self.row(failure.row)}: {' and '.join(texts)}.{context}"
         data = self._end_data(attempt, failure)
         data["label"] = label
         data["conjuncts"] = [
             {
-                "text": self._written(one.conjunct.span),
+                "text": self._text_at(one.conjunct.span),
                 "value": one.holds,
                 "span": [one.conjunct.span.start, one.conjunct.span.end],
             }
@@ -294,7 +294,7 @@ class RowWords:
         span = failed[0].conjunct.span if failed else None
         return Finding(CONDITION, message, span, self.time(failure.row), values, count, data)
 
-    def _written(self, span: Span) -> str:
+    def _text_at(self, span: Span) -> str:
         return " ".join(self.clause.source.text_at(span).split())
 
     def _with_values(self, reading: ConjunctReading) -> str:

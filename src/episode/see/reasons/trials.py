@@ -1,7 +1,7 @@
 """Reasons found by trial: the harness of event and situation patterns.
 
 The engine searches the events of a key for candidates of a first part of the query, then of a larger part, and so on.
-The first step without a candidate is the reason that there is no match, so that an answer is what the engine does,
+The first step without a candidate is the reason that nothing matches, so that an answer is what the engine does,
 whatever the pattern is made of. A language adds its steps, its search, and what a step without candidates lacks.
 """
 
@@ -31,11 +31,11 @@ from episode.see.reasons.finding import Expectation, Finding, Words, at_least, n
 from episode.words import plural
 
 MOST = 10_000
-"""Candidates that are counted; if there are more, an answer says 'at least'."""
+"""Candidates that are counted; an answer with more begins with 'at least'."""
 FOUND = 100
 """Matches that are counted, if there are some."""
 WIDER = 4
-"""How many times longer than WITHIN a match may take to be reported as one outside it."""
+"""Multiple of WITHIN that a match may take to be reported as one outside it."""
 COMPARISONS = (exp.LT, exp.LTE, exp.GT, exp.GTE, exp.EQ, exp.NEQ)
 
 Keep = Callable[[pa.Table, Sequence[str]], np.ndarray]
@@ -126,7 +126,7 @@ class Candidates:
 
     @property
     def in_all(self) -> str:
-        """How many matches there are, in brackets; nothing for a single one."""
+        """Number of matches, in brackets; nothing for a single one."""
         return "" if len(self) == 1 and not self.more else f" ({self.count('match')} in all)"
 
 
@@ -139,7 +139,7 @@ class Trials(Generic[Query, Plan]):
     arguments: Mapping[str, object]
 
     def columns(self, derived: Iterable[tuple[str, str]], rows: slice) -> pa.Table:
-        """Return the columns of some rows. derived: (SQL, name) of those that a plan reads beside them."""
+        """Return the columns of some rows. derived: (SQL, name) of those that a plan computes."""
         size = rows.stop - rows.start
         table = self.events.table.slice(rows.start, size)
         for sql, name in derived:

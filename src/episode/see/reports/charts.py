@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from episode.see.reports.tables import TimeFormat
 
 
-# Bins of histograms: of round widths, as many as a picture shows.
+# Bins of histograms: of round widths, and few enough for a picture.
 
 
 _STEPS = (
@@ -27,7 +27,7 @@ _STEPS = (
     *(step * DAY for step in (1, 2, 7, 14, 28, 91, 182, 364)),
 )
 LOGARITHMIC_FROM = 50
-"""Lengths are shown on a logarithmic scale where the 99 of 100 are so many times the median."""
+"""Lengths are shown on a logarithmic scale if the 99th percentile is more than this multiple of the median."""
 PER_DECADE = 6
 
 
@@ -109,7 +109,7 @@ def over_time(histogram: Histogram, clock: TimeFormat, pattern: PatternPart) -> 
 
 
 def by_length(histogram: Histogram, clock: TimeFormat, pattern: PatternPart) -> str:
-    """How long matches last."""
+    """Draw a histogram of the lengths of matches."""
     label = f"{pattern.many.capitalize()} by their length" + (
         ", on a logarithmic scale" if histogram.bins.logarithmic else ""
     )
@@ -176,7 +176,7 @@ def _tick(x: float, text: str) -> str:
 def _ticks(
     bins: Bins, numbers: list[int], step: float, tick: Callable[[float], str], origin: float, clock: bool
 ) -> list[tuple[int, str]]:
-    """Places and texts of ticks, at edges of bins, as many as there is room for."""
+    """Places and texts of ticks, at edges of bins, up to the number that fits."""
     if bins.logarithmic:
         edges = [place for place, number in enumerate(numbers) if number >= 0 and number % bins.width == 0]
         every = max(1, round(_TICK_SPACE / (step * bins.width)))
@@ -187,7 +187,7 @@ def _ticks(
 
 
 def _bins_per_tick(bins: Bins, room: float, clock: bool) -> int:
-    """How many bins there are from a tick to the next, so that there is room for the texts and ticks are round."""
+    """Return the number of bins from a tick to the next, so that the texts fit and ticks are round."""
     wanted = bins.width * max(1.0, room)
     for _ in range(12):
         found = round_step(wanted, clock)
@@ -198,7 +198,7 @@ def _bins_per_tick(bins: Bins, room: float, clock: bool) -> int:
 
 
 def _tick_of_clock(value: float, bins: Bins, clock: TimeFormat) -> str:
-    """As much of a time as tells one bin from the next."""
+    """Return the parts of a time that tell one bin from the next."""
     try:
         moment = clock.at(value)
     except OverflowError:

@@ -1,4 +1,4 @@
-"""What is in a report, gathered: plain values, from which the page is written."""
+"""Contents of a report: plain values, from which the page is written."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Picture:
 
 @dataclass(frozen=True)
 class ColumnRow:
-    """What a column of the input holds."""
+    """Values of a column of the input, in numbers."""
 
     name: str
     role: str
@@ -96,7 +96,7 @@ class PatternPart:
 
     @property
     def one(self) -> str:
-        """What is counted."""
+        """Name of one result of the pattern."""
         return "pair" if self.kind == "pattern correlation" else "match"
 
     @property

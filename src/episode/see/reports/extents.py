@@ -42,7 +42,7 @@ class Extents:
 
 @dataclass(frozen=True)
 class NoExtents:
-    """Why there are none."""
+    """Reason why extents are missing."""
 
     reason: str
 
@@ -59,7 +59,7 @@ def extents_of(origin: Origin, placed: PlacedPattern) -> Extents | NoExtents:
         return NoExtents(reason)
     measured = _with_extents(placed, plan)
     frame = plan_query(origin.spark, placed.events[0].frame, measured, placed.run).frame()
-    return _named(frame, plan)
+    return _extents_in(frame, plan)
 
 
 def _of_pairs(origin: Origin, placed: PlacedPattern) -> Extents:
@@ -73,13 +73,13 @@ def _of_pairs(origin: Origin, placed: PlacedPattern) -> Extents:
     names = (*(name.lower() for name in before), MATCH_START, MATCH_END)
     wanted = None if mentioned is None else mentioned | frozenset(names)
     pairs = plan_pair(origin.spark, placed.query, placed.events[0], placed.events[1], placed.run, wanted).frame()
-    frame = _tested(origin, placed, pairs, later) if later else pairs
+    frame = _apply_conditions(origin, placed, pairs, later) if later else pairs
     time = live.order[0].column
     return Extents(frame, {name: f"{LIVE_PREFIX}{name}" for name in before}, MATCH_START, MATCH_END, None, time)
 
 
-def _tested(origin: Origin, placed: PlacedPattern, pairs: DataFrame, conditions: list[str]) -> DataFrame:
-    """The pairs for which conditions beside RECENCY hold that are tested after the join."""
+def _apply_conditions(origin: Origin, placed: PlacedPattern, pairs: DataFrame, conditions: list[str]) -> DataFrame:
+    """Return the pairs for which the conditions hold that are tested after the join, other than RECENCY."""
     from episode.spark.errors import Copies
     from episode.spark.tables import run_sql
 
@@ -97,7 +97,7 @@ def _tested(origin: Origin, placed: PlacedPattern, pairs: DataFrame, conditions:
     return run_sql(origin.spark, text, {"pairs": pairs}, placed.run.arguments, Copies("", ()))
 
 
-def _named(frame: DataFrame, plan: PatternPlan) -> Extents:
+def _extents_in(frame: DataFrame, plan: PatternPlan) -> Extents:
     columns = frame.columns
     keys = {name: name if name in columns else f"{_KEY}{number}" for number, name in enumerate(plan.keys)}
     start, end, rows = (name if name in columns else None for name in (START, END, ROWS))

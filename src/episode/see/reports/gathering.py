@@ -1,4 +1,4 @@
-"""What a report contains, gathered from the DataFrame of a query: a few passes on Spark, single matches in process."""
+"""Contents of a report, gathered from the DataFrame of a query: a few passes on Spark, single matches in process."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _SPECIAL = {
     "last of all": "The last match",
 }
 WIDTH = 520
-"""Of a picture, in pixels: two stand side by side."""
+"""Width of a picture in pixels, so that two fit next to each other."""
 LONGEST_TITLE = 62
 AT_ONCE = 4
 NOT_INSTALLED = f"Pictures of single matches are left out: a package that draws them is missing. {install('plot')}."
@@ -94,7 +94,7 @@ def telling(
 
 @dataclass(frozen=True)
 class Drawing:
-    """How single matches of a pattern are drawn. pattern: its number, where there are several. least: of the time
+    """Settings of pictures of single matches. pattern: its number, if the query has several. least: the least time
     around a match that is shown."""
 
     result: DataFrame
@@ -104,7 +104,7 @@ class Drawing:
     least: float
 
     def pictures(self, chosen: list[TellingMatch]) -> tuple[tuple[Picture, ...], str]:
-        """A picture of each match; or why there is none."""
+        """Return a picture of each match; or the reason for not drawing any."""
         from episode.see.pictures.plotting import check_installed
 
         try:
@@ -126,7 +126,7 @@ class Drawing:
         return Picture(chosen.why, caption, chart_of(seen, WIDTH).to_svg())
 
     def _look(self, chosen: TellingMatch) -> Look | EpisodeError:
-        """What is drawn, or why it cannot be."""
+        """Return the look of a match, or why it cannot be drawn."""
         from episode.see.pictures.plotting import look
 
         match = chosen.match
@@ -144,13 +144,13 @@ class Drawing:
         return self.clock.at(value) if self.clock.clock else value
 
     def _caption(self, match: Match) -> str:
-        """Where and when a match is."""
+        """Return the key and the time of a match in words."""
         rows = "" if match.rows is None else f", {count_of(match.rows, 'row')}"
         key = f"{', '.join(self.keys)} {key_text(match.key)}, " if self.keys else ""
         return f"{key}from {self.clock.moment(match.start)} on, {self.clock.length(match.end - match.start)}{rows}"
 
 
-# What a report says, gathered from the DataFrame of a query: a few passes on Spark, single matches in this process.
+# Contents of a report, gathered from the DataFrame of a query: a few passes on Spark, single matches in this process.
 #
 # The query runs twice: once for its result, and once with the extents of its matches in place of its columns. Both are
 # kept by Spark while they are counted; neither is collected.
@@ -158,7 +158,7 @@ class Drawing:
 
 TOP_KEYS = 15
 AROUND = 12
-"""At least about so many rows are shown before and after a match."""
+"""Rows that are shown before and after a match, at least about."""
 
 
 @dataclass
@@ -183,7 +183,7 @@ def gather(
     rows: int,
     begins: Callable[[str], None] = lambda step: None,
 ) -> Report:
-    """All that the report of a query says. begins: called with the name of each step."""
+    """Gather the report of a query. begins: called with the name of each step."""
     from importlib.metadata import version
 
     from episode.spark.inspection import cache_frame, first_rows, session_line, session_zone
@@ -197,7 +197,7 @@ def gather(
         zone = session_zone(origin.spark)
         several = len(origin.patterns) > 1
         parts = [
-            _pattern(result, origin, number, plots, zone, _named(steps, number if several else None))
+            _pattern(result, origin, number, plots, zone, _name_steps(steps, number if several else None))
             for number in range(1, len(origin.patterns) + 1)
         ]
     return Report(
@@ -222,7 +222,7 @@ def check_table(result: DataFrame, origin: Origin) -> None:
         )
 
 
-def _named(steps: _Clockwork, number: int | None) -> Callable[[str], Any]:
+def _name_steps(steps: _Clockwork, number: int | None) -> Callable[[str], Any]:
     return lambda step: steps(step if number is None else f"{step} of pattern {number}")
 
 
@@ -248,7 +248,7 @@ def _pattern(
     if isinstance(extents, NoExtents):
         return PatternPart(placed.language.name, text, labels, None, extents.reason, inputs, plan)
     with step("the times and keys of its matches"):
-        found, chosen = _found(extents, zone, plots)
+        found, chosen = _matches(extents, zone, plots)
     pictures: tuple[Picture, ...] = ()
     no_pictures = ""
     if plots and chosen:
@@ -272,7 +272,7 @@ def _plan(placed: PlacedPattern) -> str:
 
 
 def _inputs(placed: PlacedPattern, sides: tuple[Inspected, ...]) -> tuple[InputPart, ...]:
-    """The rows of the pattern; of a correlation those of both, once where they are the same."""
+    """Return the rows of the pattern; of a correlation those of both, once if they are the same."""
     pattern: Any = placed.planned.pattern
     if len(sides) == 1 or pattern.shared:
         return (_input(sides[0], "", sides),)
@@ -298,8 +298,8 @@ def _input(side: Inspected, title: str, readers: tuple[Inspected, ...]) -> Input
     return InputPart(title, numbers.rows, numbers.keys, rows)
 
 
-def _found(extents: Extents, zone: str, plots: int) -> tuple[MatchPart, list[TellingMatch]]:
-    """The matches in numbers, and those that are worth a picture."""
+def _matches(extents: Extents, zone: str, plots: int) -> tuple[MatchPart, list[TellingMatch]]:
+    """Return the matches in numbers, and those that are worth a picture."""
     from episode.spark.inspection import cache_frame, is_clock, match_table
 
     table = match_table(extents.frame, list(extents.keys.values()), extents.start, extents.end, extents.rows)

@@ -21,7 +21,7 @@ from episode.see.reports.sections import (
     plan_section,
     tiles,
 )
-from episode.see.reports.tables import highlighted, result_table, timings_table
+from episode.see.reports.tables import highlight, result_table, timings_table
 from episode.words import count_of
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
-"""What a browser may load for the page: its own style, and pictures that are in it."""
+"""Policy for the browser: the page may use its own style, and the pictures that are in it."""
 
 
 def page_of(report: Report) -> str:
@@ -72,7 +72,7 @@ def _sections(report: Report) -> list[Section]:
 
 
 def _query(report: Report, labels: list[str]) -> str:
-    body = f'<div class="card"><pre>{highlighted(report.query.strip(), labels)}</pre></div>'
+    body = f'<div class="card"><pre>{highlight(report.query.strip(), labels)}</pre></div>'
     if not report.arguments:
         return body
     given = ", ".join(f":{name} = {value!r}" for name, value in report.arguments.items())
@@ -103,7 +103,7 @@ def _icon() -> str:
 
 
 def checked_path(path: str | PathLike[str]) -> Path:
-    """Where a file can be written; said before the work begins, not after it."""
+    """Check that a file can be written, before the work begins, and return its path."""
     if not isinstance(path, (str, PathLike)):
         raise EpisodeAnalysisError(
             f"path={path!r}: the path of a file is needed.", hint="Write for example 'out.html'."

@@ -9,7 +9,7 @@ from html import escape
 
 from episode.see.reports.charts import by_length, over_time
 from episode.see.reports.data import InputPart, MatchPart, PatternPart, Picture, Report
-from episode.see.reports.tables import highlighted, input_table, key_text, keys_table, number, share
+from episode.see.reports.tables import highlight, input_table, key_text, keys_table, number, share
 from episode.words import count_of, plural
 
 
@@ -55,7 +55,7 @@ def matches_section(pattern: PatternPart, at: int | None, result_rows: int) -> l
     found = pattern.found
     parts = []
     if at is not None:
-        parts.append(f'<div class="card"><pre>{highlighted(pattern.text.strip(), pattern.labels)}</pre></div>')
+        parts.append(f'<div class="card"><pre>{highlight(pattern.text.strip(), pattern.labels)}</pre></div>')
     if found is None:
         parts.append(f"<p>{escape(pattern.reason)}</p>")
         return [Section(anchor, f"Matches{of}", f"Matches{of}", "".join(parts))]
@@ -84,7 +84,7 @@ def matches_section(pattern: PatternPart, at: int | None, result_rows: int) -> l
 
 
 def _summary(pattern: PatternPart, found: MatchPart) -> str:
-    """What was found, in a few sentences."""
+    """Summarize the matches in a few sentences."""
     if not found.matches:
         return "The pattern was not found in these rows."
     words = [f"The {pattern.kind} was found {count_of(found.matches, 'time')}"]
@@ -174,6 +174,6 @@ def _input(part: InputPart) -> str:
 
 
 def plan_section(patterns: Sequence[PatternPart]) -> Section:
-    """How the patterns were evaluated: drawn and in words."""
+    """Show the plans of the patterns: drawn and in words."""
     body = "".join(f'<div class="card">{pattern.plan}</div>' for pattern in patterns)
     return Section("plan", "The plan", "Plan", body)

@@ -26,7 +26,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 @dataclass(frozen=True)
 class TimeFormat:
-    """How values of a time column are read. clock: are they microseconds since 1970, or bare numbers? zone: of the
+    """Format of values of a time column. clock: are they microseconds since 1970, or bare numbers? zone: of the
     clock that is shown."""
 
     clock: bool
@@ -76,7 +76,7 @@ def _precision(moment: datetime) -> str:
 
 
 def number(value: float) -> str:
-    """With thousands set apart; whole numbers without a point."""
+    """Write a number with separated thousands; whole numbers without a point."""
     if float(value).is_integer() and abs(value) < 1e15:
         return f"{int(value):,}"
     return f"{value:,.4g}" if abs(value) < 1e6 else f"{value:,.0f}"
@@ -114,8 +114,8 @@ KEYWORDS = frozenset(_WORDS.split())
 """Words of the languages; those that may as well be names (FIRST, TIME) are marked all the same."""
 
 
-def highlighted(text: str, labels: Collection[str] = ()) -> str:
-    """HTML for the inside of a <pre>. labels: names that the pattern gives to rows, events or situations."""
+def highlight(text: str, labels: Collection[str] = ()) -> str:
+    """Highlight a query as HTML for a <pre>. labels: names that the pattern gives to rows, events or situations."""
     try:
         return "".join(_pieces(text, frozenset(label.upper() for label in labels)))
     except EpisodeSyntaxError:  # cannot be read alone, as a part of a text may be
@@ -212,7 +212,7 @@ def result_table(result: ResultPart) -> str:
 
 
 def keys_table(found: MatchPart, many: str) -> str:
-    """The keys with the most matches, as bars that a reader of the screen can read, too."""
+    """Return the keys with the most matches, as bars that a screen reader can also read."""
     most = max(row.matches for row in found.top_keys)
     rows = [_key_row(row, most, found.matches) for row in found.top_keys]
     heads = (

@@ -23,11 +23,11 @@ def serve(
     checkpoints: Sequence[str] = (),
     samples: bool = True,
 ) -> Serving:
-    """Serve the studio from this process, beside what else it does; its streams are on the page, too.
+    """Serve the studio from this process, in the background; the page also shows the streams of the process.
 
     Returns a handle: `.address` is where the page is, with the token; `.stop()` ends the runs and the server.
     tables: names with DataFrames, Arrow tables, pandas or Polars frames, or paths; queries read these and nothing else.
-    spark: the session to use; else that of a DataFrame, the one that there is, or a new local one.
+    spark: the session to use; else that of a DataFrame, the active one, or a new local one.
     port: of 127.0.0.1; None: 8350, or another one that is free. checkpoints: of live queries that run elsewhere.
     samples: whether there are sample tables, and examples over them.
     """

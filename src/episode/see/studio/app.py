@@ -47,7 +47,7 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
-"""Of every answer. Charts set styles on their elements; nothing is evaluated as a script."""
+"""Headers of every answer. Charts set styles on their elements; nothing is evaluated as a script."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Access:
 
     @property
     def address(self) -> str:
-        """Where the page is, with the token."""
+        """Address of the page, with the token."""
         return f"http://127.0.0.1:{self.port}/#token={self.token}"
 
     @property
@@ -91,7 +91,7 @@ class Guard:
             await self.app(scope, receive, send)
             return
 
-        async def guarded(message: Message) -> None:
+        async def send_guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 for name, value in HEADERS.items():
@@ -99,28 +99,28 @@ class Guard:
             await send(message)
 
         refused = self._refusal(scope)
-        await (self.app if refused is None else refused)(scope, receive, guarded)
+        await (self.app if refused is None else refused)(scope, receive, send_guarded)
 
     def _refusal(self, scope: Scope) -> JSONResponse | None:
         headers, path = Headers(scope=scope), scope["path"]
         if headers.get("host", "") not in self.access.hosts:
-            return _refused(403, "This is not the name of the studio.")
+            return _refuse(403, "This is not the name of the studio.")
         if scope["method"] not in ("GET", "HEAD") and not self._is_own(headers):
-            return _refused(403, "The request comes from another page.")
+            return _refuse(403, "The request comes from another page.")
         if not path.startswith(API) or path == ENTRANCE:
             return None
         if not self.access.knows(cookie_parser(headers.get("cookie", "")).get(self.access.cookie)):
-            return _refused(401, "Open the studio by the address that was printed where it was started.")
+            return _refuse(401, "Open the studio by the address that was printed where it was started.")
         return None
 
     def _is_own(self, headers: Headers) -> bool:
-        """Whether a request that does something was sent by the studio's page, as far as the browser says."""
+        """Whether a request that does something was sent by the studio's page, as far as the browser reports it."""
         origin, site = headers.get("origin"), headers.get("sec-fetch-site")
         own = {f"http://{host}" for host in self.access.hosts}
         return (origin is None or origin in own) and site in (None, "same-origin")
 
 
-def _refused(status: int, message: str) -> JSONResponse:
+def _refuse(status: int, message: str) -> JSONResponse:
     return JSONResponse({"problem": {"kind": "access", "message": message, "text": message}}, status)
 
 
@@ -128,12 +128,12 @@ def _refused(status: int, message: str) -> JSONResponse:
 
 
 MOST_BYTES = 1_000_000
-"""Of the body of a request."""
+"""Bytes in the body of a request, at most."""
 MOST_ROWS = 500
 """Rows in one answer."""
 MOST_DIGITS = 15
 WISHES = ("pattern", "of", "between", "match", "choose", "series")
-"""What a page may say of a plot."""
+"""Options of a plot that a page may set."""
 PAGE_FILES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 
 Endpoint = Callable[[Request], Awaitable[Response]]
@@ -146,29 +146,29 @@ def application(studio: Studio, access: Access) -> Starlette:
         Route("/", pages.page),
         Route("/vega.js", pages.vega),
         Route("/page/{name}", pages.file),
-        Route("/api/enter", _answered(pages.enter), methods=["POST"]),
-        Route("/api/tables", _answered(pages.tables)),
-        Route("/api/tables/{name}", _answered(pages.preview)),
-        Route("/api/check", _answered(pages.check), methods=["POST"]),
-        Route("/api/runs", _answered(pages.runs)),
-        Route("/api/runs", _answered(pages.start), methods=["POST"]),
-        Route("/api/runs/{run}", _answered(pages.run)),
-        Route("/api/runs/{run}/rows", _answered(pages.rows)),
-        Route("/api/runs/{run}/cancel", _answered(pages.cancel), methods=["POST"]),
-        Route("/api/runs/{run}/count", _answered(pages.count), methods=["POST"]),
-        Route("/api/runs/{run}/keys", _answered(pages.keys)),
-        Route("/api/runs/{run}/plot", _answered(pages.plot), methods=["POST"]),
-        Route("/api/runs/{run}/plan", _answered(pages.plan), methods=["POST"]),
-        Route("/api/runs/{run}/report", _answered(pages.report), methods=["POST"]),
-        Route("/api/runs/{run}/why-not", _answered(pages.why_not), methods=["POST"]),
-        Route("/api/streams", _answered(pages.streams)),
-        Route("/api/notebook", _answered(pages.notebook), methods=["POST"]),
+        Route("/api/enter", _answer_errors(pages.enter), methods=["POST"]),
+        Route("/api/tables", _answer_errors(pages.tables)),
+        Route("/api/tables/{name}", _answer_errors(pages.preview)),
+        Route("/api/check", _answer_errors(pages.check), methods=["POST"]),
+        Route("/api/runs", _answer_errors(pages.runs)),
+        Route("/api/runs", _answer_errors(pages.start), methods=["POST"]),
+        Route("/api/runs/{run}", _answer_errors(pages.run)),
+        Route("/api/runs/{run}/rows", _answer_errors(pages.rows)),
+        Route("/api/runs/{run}/cancel", _answer_errors(pages.cancel), methods=["POST"]),
+        Route("/api/runs/{run}/count", _answer_errors(pages.count), methods=["POST"]),
+        Route("/api/runs/{run}/keys", _answer_errors(pages.keys)),
+        Route("/api/runs/{run}/plot", _answer_errors(pages.plot), methods=["POST"]),
+        Route("/api/runs/{run}/plan", _answer_errors(pages.plan), methods=["POST"]),
+        Route("/api/runs/{run}/report", _answer_errors(pages.report), methods=["POST"]),
+        Route("/api/runs/{run}/why-not", _answer_errors(pages.why_not), methods=["POST"]),
+        Route("/api/streams", _answer_errors(pages.streams)),
+        Route("/api/notebook", _answer_errors(pages.notebook), methods=["POST"]),
     ]
     return Starlette(routes=routes, middleware=[Middleware(Guard, access=access)])
 
 
-def _answered(endpoint: Endpoint) -> Endpoint:
-    """An error of a query becomes an answer that says what is wrong."""
+def _answer_errors(endpoint: Endpoint) -> Endpoint:
+    """Wrap an endpoint so that an error of a query becomes an answer that explains it."""
 
     async def answer(request: Request) -> Response:
         try:
@@ -182,7 +182,7 @@ def _answered(endpoint: Endpoint) -> Endpoint:
 
 
 class Missing(EpisodeError):
-    """There is no such run; it may have been forgotten."""
+    """Error for a run that does not exist; it may have been forgotten."""
 
 
 class Pages:
@@ -220,8 +220,8 @@ class Pages:
         return JSONResponse(
             {
                 "version": version("episode"),
-                "tables": tables.described(),
-                "examples": gallery.listed(tables.sampled),
+                "tables": tables.describe(),
+                "examples": gallery.examples_over(tables.sampled),
                 "offers": self.studio.offers,
             }
         )
@@ -241,7 +241,7 @@ class Pages:
     # ---- runs ----------------------------------------------------------------------------------------
 
     async def runs(self, request: Request) -> Response:
-        return JSONResponse({"runs": self._runs.listed()})
+        return JSONResponse({"runs": self._runs.summaries()})
 
     async def start(self, request: Request) -> Response:
         run = self._runs.start(_text(await _body(request)))
@@ -250,7 +250,7 @@ class Pages:
     async def run(self, request: Request) -> Response:
         run = self._run(request)
         progress = await run_in_threadpool(self._runs.progress, run)
-        return JSONResponse({**await run_in_threadpool(run.described), "progress": progress})
+        return JSONResponse({**await run_in_threadpool(run.describe), "progress": progress})
 
     async def rows(self, request: Request) -> Response:
         run = self._run(request)
@@ -291,7 +291,7 @@ class Pages:
     # ---- streams -------------------------------------------------------------------------------------
 
     async def streams(self, request: Request) -> Response:
-        return JSONResponse({"streams": await run_in_threadpool(self.studio.streams.described)})
+        return JSONResponse({"streams": await run_in_threadpool(self.studio.streams.describe)})
 
     @property
     def _runs(self) -> Runs:

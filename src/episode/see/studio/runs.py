@@ -1,4 +1,4 @@
-"""Runs of queries: each in a thread of its own, with its jobs in a group of Spark's, so that it can be watched and
+"""Runs of queries: each in its own thread, with its jobs in a group of Spark's, so that it can be watched and
 cancelled. A page that is loaded again finds its run here."""
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Run:
         return (self.ended or time.time()) - self.begun
 
     def summary(self) -> dict[str, Any]:
-        """What a list of runs says of it."""
+        """Return the entry of a run in the list of runs."""
         first = next((line.strip() for line in self.text.splitlines() if line.strip()), "")
         return {
             "id": self.id,
@@ -80,8 +80,8 @@ class Run:
             "more": self.more,
         }
 
-    def described(self) -> dict[str, Any]:
-        """All that a page shows, but for the rows."""
+    def describe(self) -> dict[str, Any]:
+        """Return all that a page shows of a run, except its rows."""
         origin = self.origin
         patterns = () if origin is None else origin.patterns
         return {
@@ -142,12 +142,12 @@ class Runs:
     def get(self, name: str) -> Run | None:
         return self._runs.get(name)
 
-    def listed(self) -> list[dict[str, Any]]:
-        """All of them, the latest first."""
+    def summaries(self) -> list[dict[str, Any]]:
+        """Return the entries of all runs, the latest first."""
         return [run.summary() for run in reversed(list(self._runs.values()))]
 
     def progress(self, run: Run) -> dict[str, int] | None:
-        """The tasks of a run that goes on: done, at work, and all."""
+        """Return the numbers of tasks of a run that is not over: done, at work, and all."""
         if run.state != RUNNING:
             return None
         from episode.spark.jobs import count_tasks
@@ -156,8 +156,8 @@ class Runs:
         return {"done": tasks.done, "active": tasks.active, "total": tasks.total, "stages": tasks.stages}
 
     def cancel(self, run: Run) -> None:
-        """End a run; its thread says so when it has ended. A run that is being planned has no jobs yet: those that it
-        begins before it looks are cancelled as they come."""
+        """End a run; its thread sets the state when it has ended. A run that is being planned has no jobs yet: those
+        that it begins before it notices are cancelled as they come."""
         if not run.cancelling.is_set():
             run.cancelling.set()
             Thread(target=self._cancel, args=(run,), name=f"cancelling run {run.number}", daemon=True).start()
@@ -189,7 +189,7 @@ class Runs:
             with self.jobs(run):
                 self._execute(run)
             state = CANCELLED if run.result is None and run.cancelling.is_set() else DONE
-        except Exception as error:  # noqa: BLE001 - the page says what it was
+        except Exception as error:  # noqa: BLE001 - the page shows it
             state = CANCELLED if run.cancelling.is_set() else FAILED
             run.problem = None if run.cancelling.is_set() else problem_of(error)
         run.ended = time.time()

@@ -26,7 +26,7 @@ PERIOD = 0.2
 
 @dataclass(frozen=True)
 class Serving:
-    """A server that runs in a thread of its own. at_end: called when it has stopped."""
+    """A server that runs in its own thread. at_end: called when it has stopped."""
 
     studio: Studio
     access: Access
@@ -36,7 +36,7 @@ class Serving:
 
     @property
     def address(self) -> str:
-        """Where the page is, with the token."""
+        """Address of the page, with the token."""
         return self.access.address
 
     def stop(self) -> None:
@@ -49,7 +49,7 @@ class Serving:
 
 def start(studio: Studio, port: int | None = None, at_end: Callable[[], None] = lambda: None) -> Serving:
     """Serve a studio at a port; None: the usual one, or any other that is free. at_end: called when it has stopped."""
-    bound = _bound(port)
+    bound = _bind(port)
     access = Access(bound.getsockname()[1])
     config = uvicorn.Config(
         application(studio, access),
@@ -79,8 +79,8 @@ def _wait_for(server: uvicorn.Server, thread: Thread) -> None:
     raise EpisodeError("The studio's server did not start.")
 
 
-def _bound(port: int | None) -> socket.socket:
-    """A socket of this machine alone."""
+def _bind(port: int | None) -> socket.socket:
+    """Return a socket that only this machine can reach."""
     for wanted in [PORT, 0] if port is None else [port]:
         found = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -1,4 +1,4 @@
-"""How running streams are doing: live queries of this process, those of given checkpoints, and Spark's streams."""
+"""State of running streams: live queries of this process, those of given checkpoints, and Spark's streams."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 FRESH = 5.0
-"""Seconds after which a task that says nothing more is taken for ended."""
+"""Seconds without progress after which a task counts as ended."""
 LATEST = 20
 """Matches that are shown."""
 _MICROSECONDS = 10**14
@@ -26,20 +26,20 @@ _MICROSECONDS = 10**14
 
 @dataclass(frozen=True)
 class Streams:
-    """Where to look. checkpoints: directories of live queries that run elsewhere."""
+    """Streams that a studio shows. checkpoints: directories of live queries that run elsewhere."""
 
     spark: SparkSession
     checkpoints: Sequence[str] = ()
 
-    def described(self) -> list[dict[str, Any]]:
-        """One entry for each stream."""
+    def describe(self) -> list[dict[str, Any]]:
+        """Return one entry for each stream."""
         from episode.spark.live import running_queries
 
         own = running_queries()
         seen = {query.checkpoint for query in own}
         return [
             *map(_live, own),
-            *(_watched(path) for path in self.checkpoints if path not in seen),
+            *(_elsewhere(path) for path in self.checkpoints if path not in seen),
             *(_spark_stream(self.spark, query) for query in self.spark.streams.active),
         ]
 
@@ -52,8 +52,8 @@ def _live(query: Any) -> dict[str, Any]:
     return {**entry, "message": query.status["message"], "active": query.isActive, **_figures(last, history)}
 
 
-def _watched(checkpoint: str) -> dict[str, Any]:
-    """A live query that runs elsewhere, by what its tasks write beside their checkpoint."""
+def _elsewhere(checkpoint: str) -> dict[str, Any]:
+    """Describe a live query that runs elsewhere, by the progress that its tasks write next to their checkpoint."""
     entry = {"id": checkpoint, "kind": "live query elsewhere", "name": checkpoint, "into": None}
     tasks = tasks_of(checkpoint)
     if tasks is None:
@@ -67,13 +67,13 @@ def _watched(checkpoint: str) -> dict[str, Any]:
 
 
 def _figures(progress: Mapping[str, Any] | None, history: list[float]) -> dict[str, Any]:
-    """What the page shows of a live query. lag: seconds from the watermark to the clock."""
+    """Return the figures of a live query. lag: seconds from the watermark to the clock."""
     if progress is None:
-        return _shown(rates=history)
+        return _all_figures(rates=history)
     watermark = progress["eventTime"].get("watermark")
     rows = list(progress["last_matches"])
     columns = list(rows[-1]) if rows else []
-    return _shown(
+    return _all_figures(
         events=progress["events"],
         matches=progress["matches"],
         rate=round(progress["inputRowsPerSecond"], 1),
@@ -84,7 +84,7 @@ def _figures(progress: Mapping[str, Any] | None, history: list[float]) -> dict[s
         unprocessed=progress["unprocessed"],
         held=progress["state_rows"],
         latency=dict(progress["latency"]),
-        dropped=_dropped(dropped_of(progress)),
+        dropped=_drop_counts(dropped_of(progress)),
         columns=columns,
         latest=[[cell(row.get(name)) for name in columns] for row in reversed(rows)],
     )
@@ -109,9 +109,9 @@ def _spark_stream(spark: SparkSession, query: Any) -> dict[str, Any]:
 def _of_batches(batches: Sequence[MicroBatch]) -> dict[str, Any]:
     """The last micro-batches, which Spark keeps a hundred of."""
     if not batches:
-        return _shown()
+        return _all_figures()
     last = batches[-1]
-    return _shown(
+    return _all_figures(
         events=sum(one.events for one in batches),
         matches=sum(one.matches for one in batches) or None,
         rate=round(last.events / last.seconds, 1) if last.seconds else None,
@@ -119,19 +119,19 @@ def _of_batches(batches: Sequence[MicroBatch]) -> dict[str, Any]:
         lag=last.lag,
         watermark=last.watermark,
         held=last.state_rows,
-        dropped=_dropped(add_counters(one.dropped for one in batches)),
+        dropped=_drop_counts(add_counters(one.dropped for one in batches)),
     )
 
 
-def _shown(**known: Any) -> dict[str, Any]:
-    """All figures; what is not known is null."""
+def _all_figures(**known: Any) -> dict[str, Any]:
+    """Return all figures; unknown ones are null."""
     nothing: dict[str, Any] = dict.fromkeys(
         ("events", "matches", "rate", "lag", "watermark", "unread", "unprocessed", "held", "latency")
     )
     return {**nothing, "rates": [], "dropped": [], "columns": [], "latest": [], **known}
 
 
-def _dropped(counted: Mapping[str, int]) -> list[dict[str, Any]]:
+def _drop_counts(counted: Mapping[str, int]) -> list[dict[str, Any]]:
     return [{"name": DROPPED[name], "count": count} for name, count in counted.items() if count or name == "late"]
 
 
@@ -156,7 +156,7 @@ def _sink(query: Any) -> str | None:
 
 
 def _latest(spark: SparkSession, query: Any) -> tuple[list[str], list[list[Any]]]:
-    """The last rows of a stream that Spark keeps in memory, under the name of the query; other sinks do not say."""
+    """Return the last rows of a stream that Spark keeps in memory, under the query's name; none for other sinks."""
     if query.name is None or "MemorySink" not in (_sink(query) or ""):
         return [], []
     from episode.spark.jobs import last_rows

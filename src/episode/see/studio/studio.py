@@ -1,4 +1,4 @@
-"""What one studio has: its tables, its runs and the streams that it watches."""
+"""One studio: its tables, its runs and the streams that it watches."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ class Studio:
 
     @property
     def offers(self) -> dict[str, bool]:
-        """What the page can show with the packages that are installed."""
+        """Features of the page that the installed packages allow."""
         draws = find_spec("altair") is not None and find_spec("vl_convert") is not None
         return {"plot": draws, "report": draws}
 
     def warm(self) -> None:
-        """Check every example a few times, beside all else: the first checks of a session take seconds, later ones
+        """Check every example a few times, in the background: the first checks of a session take seconds, later ones
         milliseconds."""
         for _ in range(ROUNDS):
             for example in gallery.EXAMPLES:
@@ -51,7 +51,7 @@ class Studio:
                 check(self.tables, example.text)
 
     def places(self, text: str) -> dict[str, str | None]:
-        """The tables that a text names, with their paths where they are known; of a text that is none, all."""
+        """Return the tables that a text names, with their known paths; all tables for a text that cannot be parsed."""
         try:
             named = list(named_tables(parse_statement(text), self.tables.frames))
         except EpisodeError:

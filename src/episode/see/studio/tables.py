@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-# Rows of Arrow tables as JSON: few at a time, as many as a page shows.
+# Rows of Arrow tables as JSON: few at a time, up to the number that a page shows.
 
 
 LARGEST_EXACT = 2**53
@@ -35,7 +35,7 @@ LONGEST_TEXT = 2_000
 
 
 def columns_of(schema: pa.Schema) -> list[dict[str, Any]]:
-    """Names, types in short, and whether values are numbers, which stand to the right."""
+    """Return names, short types, and whether values are numbers, which are aligned to the right."""
     return [{"name": one.name, "type": _type(one.type), "numeric": _is_number(one.type)} for one in schema]
 
 
@@ -106,8 +106,8 @@ class Tables:
     empty: Mapping[str, DataFrame]
     sampled: frozenset[str]
 
-    def described(self) -> list[dict[str, Any]]:
-        """Names and columns, those that were given first."""
+    def describe(self) -> list[dict[str, Any]]:
+        """Return names and columns of all tables; samples are last."""
         found = [
             {
                 "name": name,
@@ -216,8 +216,8 @@ EXAMPLES = (
 )
 
 
-def listed(samples: Collection[str]) -> list[dict[str, Any]]:
-    """The examples whose tables are the samples, as JSON."""
+def examples_over(samples: Collection[str]) -> list[dict[str, Any]]:
+    """Return the examples whose tables are the samples, as JSON."""
     return [
         {
             "name": one.name,

@@ -1,4 +1,4 @@
-"""What the page shows of a text and of a run: errors with their place, matches, the plan, reasons, files."""
+"""Views of a text and of a run on the page: errors with their place, matches, the plan, reasons, files."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 
 def problem_of(error: Exception) -> dict[str, Any]:
-    """An error as JSON. position and length: of the offending part of the text, in characters; null where there is
-    none. text: all of it, with the line and its caret."""
+    """Return an error as JSON. position and length: of the offending part of the text, in characters, or null.
+    text: all of it, with the line and its caret."""
     if not isinstance(error, EpisodeError):
         message = explain_error(error)[0]
         return {**_NOWHERE, "kind": "error", "message": message, "text": message}
@@ -54,11 +54,11 @@ _NOWHERE: dict[str, Any] = {"hint": None, "position": None, "length": None, "lin
 
 
 _METADATA = "_metadata"
-"""A column that only files have: where it is asked for, the tables are taken as they are."""
+"""A column that only files have: for a query that names it, the tables are taken as they are."""
 
 
 def check(tables: Tables, text: str) -> dict[str, Any]:
-    """What is wrong with it, or the columns of its result; nothing is run."""
+    """Return the error of a query, or the columns of its result, without running it."""
     began = perf_counter()
     found: dict[str, Any] = {"problem": None, "columns": [], "empty": not text.strip()}
     if not found["empty"]:
@@ -89,7 +89,7 @@ def read(text: str) -> Statement:
     return statement
 
 
-# What can be seen of a run: its matches on the series, its plan, and why there is no match at a place.
+# Views of a run: its matches on the series, its plan, and why nothing matches at a place.
 
 
 MOST_KEYS = 200
@@ -98,7 +98,7 @@ MOST_KEYS = 200
 
 @dataclass(frozen=True)
 class Place:
-    """Where somebody looks: a pattern of the query by its number, the value of a key by column, a time or two."""
+    """Place in the data: a pattern of the query by its number, the value of a key by column, a time or two."""
 
     pattern: int | None = None
     of: Mapping[str, Any] | None = None
@@ -118,10 +118,10 @@ def keys(runs: Runs, run: Run, pattern: int | None) -> dict[str, Any]:
 
 
 def why_not(runs: Runs, run: Run, place: Place) -> dict[str, Any]:
-    """Why there is no match at a place, as data and as text."""
+    """Explain why nothing matches at a place, as data and as text."""
     from episode.api import why_not as asked
 
-    frame = _planned(run)
+    frame = _frame(run)
     with runs.jobs(run):
         found = asked(frame, of=place.of, at=place.at, between=place.between, pattern=_number(run, place.pattern))
     return {**found.to_dict(), "text": str(found)}
@@ -133,7 +133,7 @@ def plot(runs: Runs, run: Run, wish: Mapping[str, Any], width: int) -> dict[str,
     from episode.see.pictures.axis import PLACE
     from episode.see.pictures.plotting import look, spec_of
 
-    frame = _planned(run)
+    frame = _frame(run)
     with runs.jobs(run):
         shown = look(frame, **{**wish, "pattern": _number(run, wish.get("pattern"))}, width=width)
     return {
@@ -145,7 +145,7 @@ def plot(runs: Runs, run: Run, wish: Mapping[str, Any], width: int) -> dict[str,
 
 
 def plan(runs: Runs, run: Run, analyze: bool) -> str:
-    """The plans of all patterns as HTML: pictures, tables, words. analyze: they are run, and say what they did."""
+    """The plans of all patterns as HTML: pictures, tables, words. analyze: they are run and measured."""
     from episode.queries.explaining import explain_pattern
     from episode.see.pictures.plans.formats import PlanPage, render
 
@@ -160,7 +160,7 @@ def report(runs: Runs, run: Run, directory: Path) -> bytes:
     """A report of the run, as the bytes of its file."""
     from episode.api import report as written
 
-    frame = _planned(run)
+    frame = _frame(run)
     path = directory / f"{run.id}.html"
     with runs.jobs(run):
         written(frame, path)
@@ -174,14 +174,14 @@ def _number(run: Run, pattern: int | None) -> int | None:
     return pattern if pattern is not None or len(_origin(run).patterns) == 1 else 1
 
 
-def _planned(run: Run) -> DataFrame:
+def _frame(run: Run) -> DataFrame:
     if run.frame is None:
         raise EpisodeAnalysisError("The query is not planned yet.", hint="Wait until the run has begun.")
     return run.frame
 
 
 def _origin(run: Run) -> Origin:
-    _planned(run)
+    _frame(run)
     origin = run.origin
     if origin is None:
         raise EpisodeAnalysisError("There is no pattern in this query: Spark evaluates all of it.")
@@ -195,7 +195,7 @@ _TICKS = re.compile(r'"""')
 
 
 def notebook(text: str, tables: Mapping[str, str | None]) -> str:
-    """A notebook that runs the query. tables: those that it names, with their paths; None: the reader has to say."""
+    """Return a notebook that runs the query. tables: those that it names, with their paths; None: unknown."""
     opened = [f"{name} = {place!r}" if place else f"{name} = …  # where is it?" for name, place in tables.items()]
     given = "".join(f", {name}={name}" for name in tables)
     cells = [

@@ -22,7 +22,7 @@ from episode.see.reports.data import (
     ResultPart,
 )
 from episode.see.reports.page import page_of
-from episode.see.reports.tables import TimeFormat, highlighted
+from episode.see.reports.tables import TimeFormat, highlight
 from episode.words import MINUTE, SECOND
 
 NASTY = "<script>alert('x')</script>&"
@@ -167,12 +167,12 @@ def test_no_match_at_all() -> None:
     "text", [QUERY, "PATTERN A; !B; C+ WHERE A.x > 'it''s' -- end", "SELECT 'open", "/* a */ x /* b"]
 )
 def test_highlighting_keeps_the_text(text: str) -> None:
-    marked = highlighted(text, ["A", "B"])
+    marked = highlight(text, ["A", "B"])
     assert "".join(Outline(f"<pre>{marked}</pre>").words) == text
 
 
 def test_words_are_marked_by_what_they_are() -> None:
-    marked = highlighted(QUERY, ["A", "B"])
+    marked = highlight(QUERY, ["A", "B"])
     assert '<span class="co">-- a comment &lt; here</span>' in marked
     assert '<span class="kw">PATTERN</span>' in marked
     assert '<span class="la">B</span>.v' in marked

@@ -26,7 +26,7 @@ from episode.see.pictures.look import Look, Table
 HEIGHT = 260
 OVERVIEW = 56
 MOST_RUNS = 60
-"""So many labels of a match are shown one after the other."""
+"""Runs of labels of a match that are shown one after the other, at most."""
 LETTER = 7.8
 """Pixels of a letter of their names."""
 SHADE = "#0072b2"

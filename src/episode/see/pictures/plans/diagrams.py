@@ -303,4 +303,4 @@ DRAWINGS: dict[type, Callable[[Any], Drawing]] = {
     Region: _draw_region,
     Rails: lambda data: draw_rails(data.whole),
 }
-"""What draws each kind of diagram."""
+"""Functions that draw each kind of diagram."""
