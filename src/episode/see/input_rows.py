@@ -1,4 +1,4 @@
-"""Rows of a pattern's input, where they are: in a DataFrame of Spark, or in a table of this process."""
+"""Rows of a pattern's input: in a DataFrame of Spark, or in a table of this process."""
 
 from __future__ import annotations
 
@@ -155,13 +155,13 @@ class LocalRows(InputRows):
         bounds: Mapping[str, Bounds],
         most: int | None = None,
     ) -> pa.Table:
-        table = self._restricted(key, bounds)
+        table = self._restrict(key, bounds)
         further = tuple(one for one in derived if one[1] not in table.column_names)
         table = Derivation.compile(further, table.schema, arguments)(table).select(list(columns))
         return table if most is None else table.slice(0, most)
 
     def count(self, key: Mapping[str, object]) -> int:
-        return self._restricted(key, {}).num_rows
+        return self._restrict(key, {}).num_rows
 
     def keys_by_rows(self, keys: Sequence[str], most: int) -> pa.Table:
         counted = self.table.group_by(list(keys)).aggregate([([], "count_all")])
@@ -171,7 +171,7 @@ class LocalRows(InputRows):
     def rows_at_most(
         self, key: Mapping[str, object], bounds: Mapping[str, Bounds], time: str, most: int
     ) -> tuple[int, object]:
-        times = self._restricted(key, bounds).column(time).drop_null()
+        times = self._restrict(key, bounds).column(time).drop_null()
         if len(times) <= most:
             return len(times), None
         return len(times), times.take(pc.sort_indices(times))[most - 1].as_py()
@@ -183,7 +183,7 @@ class LocalRows(InputRows):
         tests = Projection.compile((), matched.schema, [ScalarColumn.of(one) for one in conditions], arguments)
         return np.asarray(tests.holds(matched))
 
-    def _restricted(self, key: Mapping[str, object], bounds: Mapping[str, Bounds]) -> pa.Table:
+    def _restrict(self, key: Mapping[str, object], bounds: Mapping[str, Bounds]) -> pa.Table:
         table = self.table
         for name, value in key.items():
             column = table.column(name)

@@ -86,7 +86,7 @@ class ChosenKey:
 @dataclass
 class KeyChoice:
     """Search for the key and the match of a wish. zone: the clock that times are shown by. further: columns to bring
-    beside those that the pattern reads."""
+    in addition to those that the pattern reads."""
 
     labelling: Labelling
     wish: Wish

@@ -1,7 +1,7 @@
 """The matches of a pattern with their rows and labels, whatever the query's own output is: found again by the same
 engine, in this process, over rows that were brought here.
 
-The plan of the query stays as it is; only what comes out is another: the places of rows, and the labels they have.
+The plan of the query stays as it is; only its output differs: the places of rows, and their labels.
 """
 
 from __future__ import annotations
