@@ -452,7 +452,7 @@ def match_all(
         raise EpisodeAnalysisError(
             f"log={fspath(log)!r} is for rules over a stream; these are over a table.", hint="Leave it out."
         )
-    return RulesQuery(one.table, _rule_set(rules, one.given, options, args, table), spark).planned()
+    return RulesQuery(one.table, _rule_set(rules, one.given, options, args, table), spark).plan()
 
 
 def match_all_local(
@@ -543,7 +543,7 @@ def expand(
     given = events_of("expand", collapsed, columns).given
     if given.interval is not None:
         raise EpisodeAnalysisError(f"time={given.interval!r}: matches over imprecise time are not collapsed.")
-    return ExpandQuery(collapsed, text, given, spark, options_of(options), arguments_of(args)).planned().frame()
+    return ExpandQuery(collapsed, text, given, spark, options_of(options), arguments_of(args)).plan().frame()
 
 
 def aggregate(

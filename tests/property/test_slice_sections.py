@@ -89,7 +89,7 @@ def in_sections(spec: RowPatternSpec, table: pa.Table, cuts: list[int], overlap:
                 parts = sorted(spec.first_pass(fed, section), key=lambda part: part.kind != SUMMARY)
                 if parts:
                     found += [row for batch in spec.second_pass(parts, entry) for row in batch.to_pylist()]
-                    entry = spec.passed(entry, parts[0].blob)
+                    entry = spec.next_entry(entry, parts[0].blob)
     return found
 
 

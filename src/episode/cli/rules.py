@@ -163,7 +163,7 @@ def _follow(
             options = episode.Options(watermark=where.watermark)
             matches = given.match(inputs.follow_tables(tables)[name], name, log=f"{place}/rules", options=options)
             found = matches.frame if given.rule is None else matches.of(given.rule)
-            found = matches.watched(_as_text(found) if given.rule is None else found)
+            found = matches.watch_rules(_as_text(found) if given.rule is None else found)
         numeric = where.watermark is not None and where.watermark.strip().isdigit()
         try:
             following.show(found, where, place, notes, numeric_time=numeric)

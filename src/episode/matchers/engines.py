@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from episode.plan.pattern import PatternPlan
 
 ENGINES: dict[type, Callable[[Any, pa.Schema, StateLimit | None], MatcherSpec]] = {}
-"""What makes a spec of a plan, by the plan's class: each language registers its own (`queries.languages.register`)."""
+"""Makers of specs, by the class of the plan: each language registers its own (`queries.languages.register`)."""
 
 
 def matcher_spec(plan: PatternPlan | PairPlan, schema: pa.Schema, limit: StateLimit | None = None) -> MatcherSpec:
@@ -32,7 +32,7 @@ def load_matchers() -> None:
 
 
 def load() -> None:
-    """Load the compiler, too: all that a query needs in a process that matches."""
+    """Load the matchers and the compiler: all that a query needs in a process that matches."""
     from episode.native.llvm import identity
 
     load_matchers()

@@ -1,11 +1,11 @@
-"""Keys whose data raise an error, set aside so that all others go on: Options(on_error='skip key').
+"""Quarantine of keys whose data raise an error, while all other keys continue: Options(on_error='skip key').
 
-A key is set aside from the first time on at which matching raises. Up to the time before, its matches come out; nothing
-of it comes out afterwards, and its later events are counted and take no part. Which time that is does not depend on how
-the events were cut into feeds, as the matches of error-free feeds do not.
+A key is quarantined from the first time at which matching raises. Its matches up to the time before are emitted; from
+then on it has no matches, and its events are counted but not matched. Like the matches of error-free feeds, that time
+does not depend on how the events were cut into feeds.
 
-A feed that raises is taken back: its matcher is dropped, and another one goes on from the state before the feed. Which
-keys raise is found by halving the keys, each half fed by itself; the time by halving the time of the feed.
+A feed that raises is taken back: its matcher is dropped, and another one resumes from the state before the feed. The
+keys that raise are found by halving the keys, each half fed by itself; the time by halving the time of the feed.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ _NAME = "aside"
 
 
 @dataclass
-class KeysAside:
-    """The keys of a shard that are set aside: their codes, until when each was matched, and what it raised."""
+class QuarantinedKeys:
+    """Quarantined keys of a shard: their codes, until when each was matched, and the error that it raised."""
 
     until: dict[int, int] = field(default_factory=dict)
     reasons: dict[int, str] = field(default_factory=dict)
@@ -44,16 +44,16 @@ class KeysAside:
         self._changed = True
 
     def part(self, events: EventBatch) -> tuple[EventBatch, pa.Table | None]:
-        """The events of other keys, and those of keys that are set aside."""
+        """Split events into those of other keys and those of quarantined keys."""
         if not self.until:
             return events, None
         aside = np.isin(events.key, self.codes)
         if not aside.any():
             return events, None
-        return selected(events, ~aside), events.table.filter(pa.array(aside))
+        return select_events(events, ~aside), events.table.filter(pa.array(aside))
 
     def changes(self) -> tuple[StateChunk, ...]:
-        """What the state must have, where it has changed."""
+        """Return the chunk to write, if the quarantine has changed."""
         if not self._changed:
             return ()
         self._changed = False
@@ -95,8 +95,8 @@ class Marked:
             self._put[chunk.name] = chunk
             self._removed.pop(chunk.name, None)
 
-    def unsaved(self) -> Snapshot:
-        """What has changed since the last call."""
+    def take_unsaved(self) -> Snapshot:
+        """Return the changes since the last call."""
         found = Snapshot(tuple(self._put.values()), tuple(self._removed))
         self._put, self._removed = {}, {}
         return found
@@ -118,16 +118,16 @@ class Feed:
             yield from matcher.finish()
 
     def of(self, keys: np.ndarray) -> Feed:
-        return replace(self, events=selected(self.events, np.isin(self.events.key, keys)))
+        return replace(self, events=select_events(self.events, np.isin(self.events.key, keys)))
 
     def up_to(self, time: int) -> Feed:
-        return replace(self, events=selected(self.events, self.events.time <= time), until=time, final=False)
+        return replace(self, events=select_events(self.events, self.events.time <= time), until=time, final=False)
 
 
 @dataclass(frozen=True)
 class Isolated:
-    """What a feed gave after all. matcher: goes on, without the keys that failed: until when each was matched, and what
-    it raised."""
+    """Result of a feed without the keys that failed. matcher: resumes without them. failed: until when each of them was
+    matched, and the error that it raised."""
 
     matcher: Matcher
     matches: list[pa.Table]
@@ -137,7 +137,7 @@ class Isolated:
 def isolate(opened: Callable[[], Matcher], feed: Feed, error: EpisodeDataError) -> Isolated:
     """Feed again without the keys that raise. opened: a matcher in the state before the feed.
 
-    The error is raised where no key raises by itself: then it is no matter of one key.
+    The error is raised if no key raises by itself: then it does not belong to a single key.
     """
     live = opened().live_keys
     keys = np.union1d(live, feed.events.key)
@@ -202,15 +202,15 @@ def _only(opened: Callable[[], Matcher], live: np.ndarray, keys: np.ndarray) -> 
     return matcher
 
 
-def selected(events: EventBatch, rows: np.ndarray) -> EventBatch:
-    """Some of the events. rows: bool for each."""
+def select_events(events: EventBatch, rows: np.ndarray) -> EventBatch:
+    """Return some of the events. rows: bool for each."""
     if rows.all():
         return events
     return EventBatch(events.table.filter(pa.array(rows)).combine_chunks(), events.key[rows], events.time[rows])
 
 
 def check_skips_keys(spec: MatcherSpec) -> None:
-    """An error where single keys cannot be set aside."""
+    """Raise an error if single keys cannot be quarantined."""
     given = "Options(on_error='skip key')"
     if not spec.input_order.keys:
         raise EpisodeAnalysisError(

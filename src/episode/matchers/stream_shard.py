@@ -2,7 +2,7 @@
 
 An event at or before the watermark is late. All others wait in the buffer until the watermark reaches them; then they
 are fed in order of (time, source, arrival), however the stream was cut into micro-batches. What the shard must remember
-(buffer, matcher, keys) is kept as named chunks; each snapshot says which of them are new and which are gone.
+(buffer, matcher, keys) is kept as named chunks; each snapshot lists those that are new and those that are gone.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from episode.matchers.columns import ALL_VALID, concat, one_chunk
 from episode.matchers.keys import KeyCoder
 from episode.matchers.ordering import events_of, is_too_wide, order_image, start_image
 from episode.matchers.protocol import END_OF_TIME, EventBatch, Matcher, MatcherSpec, Snapshot, StateChunk
-from episode.matchers.quarantine import Feed, KeysAside, Marked, isolate
+from episode.matchers.quarantine import Feed, Marked, QuarantinedKeys, isolate
 from episode.matchers.waiting import BUFFER_VERSION, WaitingEvents, WaitingRun, is_waiting, run_named
 
 _log = logging.getLogger("episode")
@@ -31,12 +31,12 @@ _LEAST_KEYS = 1024
 
 @dataclass(frozen=True)
 class ShardSettings:
-    """What a stream does with its events.
+    """Settings of a stream's shards.
 
     end: events from this time on do not belong to the stream; once the watermark is there, the input has ended.
     event_id: column by which repeated events (of the same time) are recognised; the first one counts.
     keep_late: hand late events back.
-    skip_keys: a key whose data raise an error is set aside, and all others go on (`aside`).
+    skip_keys: a key whose data raise an error is quarantined, and all others continue (`quarantine`).
     of_matches: the events are matches of another pattern of the same query. They come in the very step whose watermark
         reaches them; so one is late only if the watermark of an earlier step had reached it.
     """
@@ -50,13 +50,13 @@ class ShardSettings:
 
 @dataclass
 class Counters:
-    """What happened in one step; the last four say how things stand after it.
+    """Counts of one step; the last four describe the state after it.
 
     matches: rows that the matcher gave: with ONE ROW PER MATCH a match each (or a time-out), with ALL ROWS PER MATCH a
         row of a match each.
     null_times: also events that last and have no start, or one after their end; and events whose imprecise times are
         further apart than the query's WIDTH.
-    skipped: events of keys that are set aside; skipped_keys: how many keys are.
+    skipped: events of quarantined keys; skipped_keys: how many keys are quarantined.
     """
 
     events: int = 0
@@ -76,18 +76,18 @@ class Counters:
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def then(self, later: Counters) -> Counters:
-        """Of two steps, one after the other."""
+        """Add the counters of the next step."""
         both = {name: value + getattr(later, name) for name, value in self.as_dict().items()}
         return Counters(**(both | {name: getattr(later, name) for name in STANDING}))
 
 
 STANDING = ("state_rows", "waiting_events", "live_keys", "skipped_keys")
-"""Counters that say how things stand, and do not add up."""
+"""Counters that describe the present state, and do not add up."""
 
 
 @dataclass(frozen=True)
 class ShardStep:
-    """What a step gave. late: late events, and those of keys that are set aside, where they are kept."""
+    """Results of a step. late: late events and those of quarantined keys, if they are kept."""
 
     matches: pa.Table
     counters: Counters
@@ -97,8 +97,8 @@ class ShardStep:
 class Arrived(NamedTuple):
     """Events that came together, in order of arrival: as a table, and in bytes where they came in bytes.
 
-    reached: int64 for each event: the watermark that its source had reached before; an event at or before it is late,
-        too. None: that of the step is meant.
+    reached: int64 for each event: the watermark that its source had reached before; an event at or before it is also
+        late. None: that of the step counts.
     source: events of the same time are in order of the numbers of their sources, then of arrival.
     """
 
@@ -127,7 +127,7 @@ class StreamShard:
         """Is shown the events that are fed."""
         self.replaced: Callable[[Matcher], None] | None = None
         """Is shown a matcher that has taken the place of the one before."""
-        self.aside = KeysAside()
+        self.aside = QuarantinedKeys()
         self._marked = Marked()
         self._waiting = WaitingEvents()
         self._arrived = 0
@@ -135,7 +135,7 @@ class StreamShard:
     # ---- one step ------------------------------------------------------------------------------------
 
     def step(self, envelopes: Sequence[Envelope], watermark: int) -> ShardStep:
-        """Take new envelopes (in order of arrival) at a watermark, and go on as far as it allows.
+        """Take new envelopes (in order of arrival) at a watermark, and match as far as it allows.
 
         An envelope is a table, and the same in bytes where it came in bytes: those are kept as they are.
         """
@@ -143,7 +143,7 @@ class StreamShard:
         return ShardStep(pa.concat_tables(outputs), self.counters, self.late)
 
     def advance(self, envelopes: Sequence[Envelope], watermark: int) -> Iterator[pa.Table]:
-        """As `step`, matches coming as they are found; when all are taken, `counters` and `late` say what happened."""
+        """Yield the matches of a `step` as they are found; `counters` and `late` are complete when all are taken."""
         done = self.watermark
         if not self.settings.of_matches:
             self.watermark = max(self.watermark, watermark)
@@ -151,7 +151,7 @@ class StreamShard:
         late = [table for envelope in envelopes for table in self._take(Arrived(*envelope), counters)]
         self.late = concat(late) if late else None
         self.watermark = max(self.watermark, watermark)
-        for matches in self._released(done, counters):
+        for matches in self._release(done, counters):
             counters.matches += matches.num_rows
             yield matches
         counters.state_rows = self.matcher.state_rows
@@ -163,15 +163,15 @@ class StreamShard:
     def _take(self, arrived: Arrived, counters: Counters) -> Iterator[pa.Table]:
         """Put the events of an envelope into the buffer; late ones come back, if they are kept."""
         counters.events += arrived.table.num_rows
-        run, late = self._admitted(arrived, counters)
+        run, late = self._admit(arrived, counters)
         if self.settings.keep_late and late is not None:
             yield late
         if run is not None:
             self._arrived += 1
             self._waiting.add(run)
 
-    def _admitted(self, arrived: Arrived, counters: Counters) -> tuple[WaitingRun | None, pa.Table | None]:
-        """The events of an envelope that are in time, and those that are late; all others are counted."""
+    def _admit(self, arrived: Arrived, counters: Counters) -> tuple[WaitingRun | None, pa.Table | None]:
+        """Return the events of an envelope that are in time, and those that are late; count all others."""
         table = arrived.table
         if not table.num_rows:
             return None, None
@@ -207,7 +207,7 @@ class StreamShard:
         return WaitingRun.of(self._arrived, arrived.source, table, time, arrived.blob), late
 
     def _first_of_event(self, table: pa.Table, time: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-        """Which events are the first with their id and time. A repeated one is late, or its first still waits."""
+        """Mark events that are the first with their id and time. A repeated one is late, or its first still waits."""
         column = self.settings.event_id
         waiting = self._waiting.at(np.unique(time))
         known = [run.column(column) for run, _ in waiting]
@@ -224,8 +224,8 @@ class StreamShard:
         nulls = ids.is_null().to_numpy(zero_copy_only=False)
         return (first | nulls)[len(times) - len(time) :]
 
-    def _released(self, done: int, counters: Counters) -> Iterator[pa.Table]:
-        """Feed what is due; the matches. done: the watermark before."""
+    def _release(self, done: int, counters: Counters) -> Iterator[pa.Table]:
+        """Feed the events that are due; yield the matches. done: the watermark before."""
         if self.ended or self.watermark == NO_WATERMARK:
             return
         ends = self.settings.end is not None and self.watermark >= self.settings.end - 1
@@ -245,14 +245,14 @@ class StreamShard:
         if not self.settings.skip_keys:
             yield from feed.into(self.matcher)
         else:
-            matcher, matches = self.matcher, self._fed(feed, counters)
+            matcher, matches = self.matcher, self._feed_or_quarantine(feed, counters)
             given_up = given_up if matcher is self.matcher else 0
             yield from matches
         counters.given_up = self.matcher.given_up - given_up
         self.ended = ends
 
-    def _fed(self, feed: Feed, counters: Counters) -> list[pa.Table]:
-        """The matches of a feed; a key whose data raise an error is set aside."""
+    def _feed_or_quarantine(self, feed: Feed, counters: Counters) -> list[pa.Table]:
+        """Return the matches of a feed, and quarantine keys whose data raise an error."""
         self._mark()
         try:
             return list(feed.into(self.matcher))
@@ -279,7 +279,7 @@ class StreamShard:
         return matcher
 
     def _without_aside(self, events: EventBatch, counters: Counters) -> EventBatch:
-        """The events that are due, but for those of keys that are set aside."""
+        """Leave out and count the events of quarantined keys."""
         events, aside = self.aside.part(events)
         if aside is not None:
             self._count_aside(aside, counters)
@@ -313,10 +313,10 @@ class StreamShard:
     # ---- state ---------------------------------------------------------------------------------------
 
     def snapshot(self) -> Snapshot:
-        """What has changed since the last snapshot."""
+        """Return the changes since the last snapshot."""
         if self.settings.skip_keys:
             self._mark()
-        inner = self._marked.unsaved() if self.settings.skip_keys else self.matcher.snapshot()
+        inner = self._marked.take_unsaved() if self.settings.skip_keys else self.matcher.snapshot()
         keys = self.coder.snapshot()
         mine = self._waiting.changes()
         put = [StateChunk(_MATCHER + chunk.name, chunk.version, chunk.data) for chunk in inner.put]
@@ -342,7 +342,7 @@ class StreamShard:
                     f"The state of format {version} cannot be read; this version reads format {BUFFER_VERSION}."
                 )
             self._arrived = number
-            run, _ = self._admitted(Arrived(None, opened(data), source=source), Counters())
+            run, _ = self._admit(Arrived(None, opened(data), source=source), Counters())
             if run is not None:
                 run.saved = True
                 self._waiting.add(run)

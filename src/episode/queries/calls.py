@@ -1,4 +1,4 @@
-"""What a query object can be asked, whatever it is made of: a statement, a pattern with its events, a correlation."""
+"""Query objects and their methods, for statements, patterns with their events, and correlations."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class QueryCall(Protocol):
 
     @property
     def is_local(self) -> bool:
-        """Are its tables in this process, and is no session given?"""
+        """Whether its tables are in this process, without a session."""
         ...
 
     def local_origin(self) -> Origin:
@@ -61,13 +61,13 @@ class StatementCall:
     arguments: Mapping[str, object]
     function: str = "sql"
 
-    def _bound(self) -> BoundStatement:
+    def _bind(self) -> BoundStatement:
         bound = bind_statement(text_of(self.text), self.arguments)
         check_statement_tables(self.function, self.tables, bound.statement.tokens)
         return bound
 
     def _query(self) -> StatementQuery:
-        bound = self._bound()
+        bound = self._bind()
         given = checked_tables(self.tables)
         return StatementQuery(bound, session_of(self.spark, given), self.options, given)
 
@@ -93,7 +93,7 @@ class StatementCall:
     def local_origin(self) -> Origin:
         from episode.queries.local import statement_patterns
 
-        patterns = statement_patterns(self._bound(), self.tables, self.options)
+        patterns = statement_patterns(self._bind(), self.tables, self.options)
         return Origin(self.text, None, patterns, "No pattern in this statement.")
 
     def start(self, into: Into, settings: LiveSettings) -> LiveQuery:

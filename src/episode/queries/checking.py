@@ -74,7 +74,7 @@ def check_text(statement: Statement) -> None:
 
 
 @contextmanager
-def confined(spark: SparkSession) -> Iterator[None]:
+def confine(spark: SparkSession) -> Iterator[None]:
     """Judge every text that Spark is to parse in this thread."""
     from episode.spark import confinement
 

@@ -211,7 +211,7 @@ class CorrelateQuery:
 
 
 def _equalities(where: str) -> list[Equality]:
-    """Those among the conjuncts of a condition."""
+    """Equalities among the conjuncts of a condition."""
     tokens = tokenize(where)
     cursor = Cursor(where, tokens)
     end = len(tokens) - 1

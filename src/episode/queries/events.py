@@ -70,7 +70,7 @@ class Events:
 
     @property
     def given(self) -> Given:
-        """What a language is told of the events."""
+        """Arguments that a language gets about the events."""
         time, interval = (self.time, None) if isinstance(self.time, str) else (None, self.time)
         return Given(
             time,
@@ -87,7 +87,7 @@ class Events:
 
 
 class EventColumns(TypedDict, total=False):
-    """The arguments of `Events` beside the table, as keywords of other functions."""
+    """Arguments of `Events` except the table, as keywords of other functions."""
 
     time: str | tuple[str, str] | None
     start: str | None
@@ -115,7 +115,7 @@ def events_of(function: str, events: Any, columns: Mapping[str, Any]) -> Events:
 
 
 def check_event_columns(function: str, given: Mapping[str, Any], further: tuple[str, ...] = ()) -> None:
-    """Refuse keywords that say nothing about events. further: other arguments of the function."""
+    """Refuse keywords that are not about events. further: other arguments of the function."""
     unknown = next((name for name in given if name not in EVENT_COLUMNS and name not in further), None)
     if unknown is not None:
         guess = closest(unknown, (*EVENT_COLUMNS, *further))

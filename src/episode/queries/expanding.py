@@ -35,7 +35,7 @@ class ExpandQuery:
     options: Options
     arguments: Mapping[str, object] = field(default_factory=dict)
 
-    def planned(self) -> PlannedQuery:
+    def plan(self) -> PlannedQuery:
         from episode.spark.batch.expanding import events_of_variables, plan_expansion, variable_schemas
         from episode.spark.expressions import input_schema
         from episode.spark.query import PlannedQuery

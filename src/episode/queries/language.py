@@ -1,4 +1,4 @@
-"""What every language of patterns is to queries: its name, the options it uses, and how its queries become plans."""
+"""Interface of a pattern language: its name, the options it uses, and how its queries become plans."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 Query = TypeVar("Query")
 LIVE, ARCHIVE = "live", "archive"
-"""What either of two correlated patterns is."""
+"""Roles of two correlated patterns."""
 
 Length = Union[str, int, timedelta]
 """A duration: a text, a timedelta, or a number where event time is one."""
@@ -38,7 +38,7 @@ Length = Union[str, int, timedelta]
 
 @dataclass(frozen=True)
 class Given:
-    """What a caller says beside a pattern: the arguments of `match`. interval: `time` where it is a pair of columns."""
+    """Arguments of `match` that describe the events of a pattern. interval: `time`, if that is a pair of columns."""
 
     time: str | None = None
     start: str | None = None
@@ -54,8 +54,8 @@ class Given:
 
 @dataclass(frozen=True)
 class Input:
-    """The events of a pattern. names: of their table, which may stand before columns. tables: where they come from a
-    table per class, the part that each of them has in the stream."""
+    """The events of a pattern. names: of their table, which may qualify columns. tables: if each class has a table, the
+    part that each of them has in the stream."""
 
     schema: InputSchema
     names: tuple[str, ...] = ()
@@ -109,7 +109,7 @@ class Language(ABC, Generic[Query]):
         return None
 
     def classes(self, query: Query) -> dict[str, Span]:
-        """Where no table of all events is named: the classes that have a table each, and their places."""
+        """Return the classes that have a table each, and their places, if the query names no table of all events."""
         return {}
 
     def unite(self, query: Query, schemas: Mapping[str, InputSchema], given: Given) -> dict[str, EventTable]:
@@ -117,7 +117,7 @@ class Language(ABC, Generic[Query]):
         raise NotImplementedError  # asked only of a language with `classes`
 
     def check_given_events(self, query: Query) -> None:
-        """Where the events are given to a query (in `match`): whether it may still name a table."""
+        """Raise an error if the query names a table though its events are given (in `match`)."""
         return
 
     def warn_of_rows(self, query: Query, given: Given, rows: Rows) -> None:
@@ -133,7 +133,7 @@ class Language(ABC, Generic[Query]):
         return None
 
     def rule_arguments(self, query: Query, given: Given) -> Given:
-        """Return what is given for all rules of a set, as far as this one does not say it itself."""
+        """Return the arguments of a rule set that this rule does not set itself."""
         return Given()
 
     def conditions(self, query: Query) -> list[Scalar]:
@@ -147,11 +147,11 @@ class Language(ABC, Generic[Query]):
         )
 
     def sides(self, query: Query) -> tuple[tuple[str | None, Any], ...]:
-        """Return the patterns that have matches of their own, with their roles if they are correlated."""
+        """Return the patterns that have their own matches, with their roles if they are correlated."""
         return ((None, query),)
 
     def reasons(self, inspected: Inspected, asked: Expectation) -> tuple[Finding, ...]:
-        """Find out why there is no match."""
+        """Find the reasons for a missing match."""
         raise inspected.placed.source.error(EpisodeUnsupportedError, f"why_not cannot answer for {self.one}.")
 
     def look(self, sides: tuple[Inspected, ...], wish: Wish, zone: str) -> Look:
@@ -165,11 +165,11 @@ class Language(ABC, Generic[Query]):
         )
 
     def role(self, query: Query) -> str | None:
-        """Which of two correlated patterns it says it is, LIVE or ARCHIVE; None where it may be either."""
+        """Return the role that the query declares in a correlation, LIVE or ARCHIVE; None if it may have either."""
         return None
 
     def check_correlated(self, query: Query, role: str) -> None:
-        """Can it be this one of two correlated patterns? An error that says what to write where it cannot."""
+        """Raise an error with the remedy if the query cannot have this role in a correlation."""
         return
 
     def check_arguments(self, given: Given) -> None:
@@ -182,7 +182,7 @@ class Language(ABC, Generic[Query]):
 
 
 class InputClauses(Protocol):
-    """What the clauses before a pattern say of its events."""
+    """Clauses before a pattern that describe its events."""
 
     @property
     def time(self) -> str | None: ...
@@ -192,5 +192,5 @@ class InputClauses(Protocol):
 
 
 def given_for_input(own: InputClauses, given: Given) -> Given:
-    """Return the time and the key that are given, as far as the pattern's own clauses do not say them."""
+    """Return the given time and key, without those that the pattern's own clauses set."""
     return Given(time=None if own.time is not None else given.time, key=() if own.partition_by else given.key)

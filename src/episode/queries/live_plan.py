@@ -87,15 +87,15 @@ class Read:
     def prepare(self, utc: bool, arguments: Arguments) -> Projections:
         """The input columns of the matcher from those of the stream."""
 
-        def compiled(columns: Values, schema: pa.Schema) -> Projection:
+        def compile_columns(columns: Values, schema: pa.Schema) -> Projection:
             return Projection.compile(columns, schema, (), arguments, utc)
 
         schema = self.declaration.schema
         if self.united is None:
-            return Projections((compiled(self.columns, schema),))
-        columns = compiled(self.columns, compiled(self.united, schema).schema)
+            return Projections((compile_columns(self.columns, schema),))
+        columns = compile_columns(self.columns, compile_columns(self.united, schema).schema)
         used = tuple((name, value) for name, value in self.united if name in columns.types)
-        return Projections((compiled(used, schema), columns))
+        return Projections((compile_columns(used, schema), columns))
 
     def stream(self, prepare: Projections) -> StreamRead:
         used = prepare.steps[0].types

@@ -79,7 +79,7 @@ class MatchQuery:
     def origin(self) -> Origin:
         """The pattern, planned over its events."""
         query = self.query()
-        session, events, planned = self._planned(query)
+        session, events, planned = self._plan(query)
         warn_of_input(query, events, planned)
         return Origin(text_of(self.text), session, (PlacedPattern(query, (events,), planned, self._run),))
 
@@ -117,7 +117,7 @@ class MatchQuery:
             hint="Name the stream in the pattern: episode.query('FROM stream PATTERN …').",
         )
 
-    def _planned(self, query: object) -> tuple[SparkSession, PatternEvents, PlannedQuery]:
+    def _plan(self, query: object) -> tuple[SparkSession, PatternEvents, PlannedQuery]:
         self.options.check_use([language_of(query)])
         session, events = self.events_of(query)
         planned = plan_over(session, query, events, self._run)

@@ -82,7 +82,7 @@ class Options:
         matches of both), 'live first' (those of the archive that live ones ask for) or 'archive first' (live ones that
         those of the archive ask for). The result is the same.
     result_cache: whether matches that were asked for once are remembered for further ones. For correlations.
-    recent_buffer: how many rows of a key are kept for matches that may be asked for (None: as many as recency needs);
+    recent_buffer: how many rows of a key are kept for matches that may be asked for (None: those that recency needs);
         older ones are read from the archive. For correlations.
 
     For streams:
@@ -97,14 +97,14 @@ class Options:
     late_path: the directory of the files of late events; given with late='keep'.
     max_state_rows: how many rows one partition key may hold for an open match (None: no limit).
     when_full: what happens beyond max_state_rows: 'error', or 'drop': the open match is given up (and counted), and
-        matching goes on after it.
+        matching resumes after it.
     counters: the name under which a stream's counters are observed. Further patterns of a statement, and patterns over
         the matches of others, get numbered names; other results that are brought together in one query need
         different ones.
-    on_error: what happens where the data of one partition key raise an error: 'stop', or 'skip key': the matches of the
-        key up to the time before the error come out, the key is set aside for good, its later events are counted (and
-        kept with late ones, where those are kept), and all other keys go on.
-    time_unit: what whole numbers of event time count: 'milliseconds' (also if it is None), 'microseconds' or
+    on_error: what happens if the data of one partition key raise an error: 'stop', or 'skip key': the matches of the
+        key up to the time before the error are returned, the key is quarantined for good, its later events are counted
+        (and kept with late ones, if those are kept), and all other keys continue.
+    time_unit: what whole numbers of event time count: 'milliseconds' (the default), 'microseconds' or
         'nanoseconds'. So they fit Spark's clock, whose watermark moves on by milliseconds. The watermark and WITHIN
         stay numbers of event time.
     They are refused where no pattern of the query is over a stream.
@@ -150,7 +150,7 @@ class Options:
 
         arguments: the values of parameters.
 
-        A stream's counters have a name of their own in every pattern: the first pattern's is the plain one.
+        A stream's counters have their own name in every pattern: the first pattern's is the plain one.
         """
         gives_up = self.when_full == "drop"
         live = StreamOptions(

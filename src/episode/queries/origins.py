@@ -1,7 +1,7 @@
-"""Where matches come from: the patterns of a query, each with the events that it was planned over.
+"""Origins of matches: the patterns of a query, each with the events that it was planned over.
 
-On Spark, it is noted on the DataFrame that a query returns, so that plots, reports and explanations need no second copy
-of the query. What Spark derives from such a DataFrame (`filter`, `select`) has no note of its own.
+On Spark, the origin is noted on the DataFrame that a query returns, so that plots, reports and explanations need no
+second copy of the query. DataFrames that Spark derives from it (`filter`, `select`) have no such note.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class InProcessRun:
 
     @property
     def reasons(self) -> list[str]:
-        """How it runs."""
+        """Explanation of how it runs, for `explain`."""
         return [f"in process: {count_of(self.rows, 'row')} of a table in memory, matched in one pass"]
 
 
@@ -92,7 +92,7 @@ class LocalPattern(PlacedPattern):
 @dataclass(frozen=True)
 class Origin:
     """A query that was planned. text: as it was written. spark: None, if it was planned in this process. patterns:
-    those in it, in the order of their places. no_patterns: why there are none, if there are none."""
+    those in it, in the order of their places. no_patterns: the reason, if the query has no patterns."""
 
     text: str
     spark: SparkSession | None
@@ -121,7 +121,7 @@ def remember(frame: DataFrame, origin: Origin) -> DataFrame:
 
 
 def origin_of(frame: object) -> Origin:
-    """Where a DataFrame comes from, or an error that says what to give. An origin is its own."""
+    """Return the origin of a DataFrame, or an origin itself; raise an error if it is not known."""
     if isinstance(frame, Origin):
         return frame
     found = getattr(frame, "__dict__", {}).get(_NOTE)

@@ -105,7 +105,7 @@ def create(catalog: Catalog, created: CreateStream, spark: SparkSession | None =
         None if length is None else created.source.text_at(length.span) for length in (created.delay, created.retain)
     )
 
-    def declared() -> Declaration:
+    def create() -> Declaration:
         declaration = declare(
             created.name.text,
             [(column.name, column.type) for column in created.columns],
@@ -120,7 +120,7 @@ def create(catalog: Catalog, created: CreateStream, spark: SparkSession | None =
         )
         return catalog.create(declaration, if_not_exists=created.if_not_exists)
 
-    return _at(created.source, created.name.span, declared)
+    return _at(created.source, created.name.span, create)
 
 
 def row_of_stream(declaration: Declaration) -> tuple[str | None, ...]:

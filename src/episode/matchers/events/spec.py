@@ -57,9 +57,10 @@ class EventPatternSpec:
 
     @property
     def screen(self) -> Screen | None:
-        """Where events may be skipped, those that qualify for no variable are in no match and prevent none.
+        """Conditions of the variables, if events may be skipped.
 
-        Where events have probabilities, the matcher looks at those of all events.
+        An event that meets none of them is in no match and prevents none. If events have probabilities, the matcher
+        looks at those of all events.
         """
         plan, imprecise = self.plan, self.plan.times.imprecise
         if plan.strategy not in (Strategy.ANY, Strategy.NEXT):
@@ -74,7 +75,7 @@ class EventPatternSpec:
 
     @property
     def demand(self) -> ClassDemand | None:
-        """What `Demands` says. Where time is imprecise, the matcher looks at the times of all events."""
+        """See `Demands`. If time is imprecise, the matcher looks at the times of all events."""
         plan = self.plan
         if plan.times.imprecise is not None:
             return None
@@ -88,7 +89,7 @@ class EventPatternSpec:
 
     @property
     def prefixes(self) -> tuple[EventPrefix, ...]:
-        """What `Prefixed` says."""
+        """See `Prefixed`."""
         return event_prefixes(self.plan)
 
     @property

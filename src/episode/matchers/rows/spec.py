@@ -53,13 +53,13 @@ class RowPatternSpec:
 
     @property
     def needs(self) -> Needs:
-        """What its matchers need of a batch."""
+        """Columns, constants and computed values that its matchers need of a batch."""
         return with_sieves(needs_of(self.plan), sieves_of(self.plan))
 
     @property
     def demand(self) -> ClassDemand:
-        """What `Demands` says. Rows between those of a match count. Where parts of matches come out, or rows without
-        one, no label is required."""
+        """See `Demands`. Rows between those of a match count. If parts of matches are emitted, or rows without one, no
+        label is required."""
         plan = self.plan
         conditions = [plan.conditions[one].row_local if one in plan.conditions else () for one in plan.labels.names]
         partial = plan.output.timed_out or plan.output.rows is RowMode.ALL_WITH_UNMATCHED
@@ -72,45 +72,45 @@ class RowPatternSpec:
 
     @property
     def slicing(self) -> Slicing | Unsliced:
-        """What `Sliceable` says."""
+        """See `Sliceable`."""
         return slicing_of(self.plan, self.input_schema)
 
     def open(self) -> RowPatternMatcher:
         return RowPatternMatcher(self)
 
     def open_slice(self, bounds: SliceBounds) -> RowPatternMatcher:
-        """What `Sliceable` says."""
+        """See `Sliceable`."""
         matcher = self.open()
         matcher.output = OwnedOutput(self.plan, matcher.program.label_of, self.output_schema, bounds)
         return matcher
 
     def first_pass(self, tables: Iterable[pa.Table], bounds: SliceBounds) -> Iterator[SlicePart]:
-        """What `Chained` says."""
+        """See `Chained`."""
         from episode.matchers.rows.slices.passes import first_pass
 
         return first_pass(self, tables, bounds)
 
-    def passed(self, entry: Entry, summary: bytes) -> Entry:
-        """What `Chained` says."""
+    def next_entry(self, entry: Entry, summary: bytes) -> Entry:
+        """See `Chained`."""
         from episode.matchers.rows.slices.passes import Summary
 
         return Summary.from_bytes(summary).next_entry(entry)
 
     def second_pass(self, parts: Iterable[SlicePart], entry: Entry) -> Iterator[pa.RecordBatch]:
-        """What `Chained` says."""
+        """See `Chained`."""
         from episode.matchers.rows.slices.passes import second_pass
 
         return second_pass(self, parts, entry)
 
     def open_analyzed(self, clock: StageClock) -> RowPatternMatcher:
-        """What `Analyzes` says."""
+        """See `Analyzes`."""
         from episode.matchers.rows.analyze import AnalyzedRowMatcher
 
         return AnalyzedRowMatcher(self, clock)
 
 
 def traits_of(plan: RowPatternPlan) -> Traits:
-    """What is known of all matches of a row pattern, whatever the rows are."""
+    """Return the properties of all matches of a row pattern, whatever the rows are."""
     by_end = plan.settings.mode is MatchMode.INCREMENTAL
     ends_open = plan.lookahead > 0 or any(one.operation == END for one in plan.program.instructions)
     conditions = plan.conditions

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from episode.errors import EpisodeDataError, EpisodeError
 from episode.matchers.protocol import Matcher, MatcherSpec, Snapshot, StateChunk
-from episode.matchers.quarantine import Feed, KeysAside, Marked, isolate
+from episode.matchers.quarantine import Feed, Marked, QuarantinedKeys, isolate
 from episode.matchers.rules.one_rule import Failure, RuleChange, RuleFeed, RuleSpec, of_rule
 
 RULE_VERSION = 1
@@ -38,7 +38,7 @@ class ActiveRule:
     planned: RuleSpec | None = None
     matcher: Matcher | None = None
     """None: nothing has come yet that it could match."""
-    quarantine: KeysAside = field(default_factory=KeysAside)
+    quarantine: QuarantinedKeys = field(default_factory=QuarantinedKeys)
     has_failed: bool = False
     _marked: Marked = field(default_factory=Marked)
     _is_marked: bool = True
@@ -128,7 +128,7 @@ class ActiveRule:
     def snapshot(self) -> Snapshot:
         """Return what has changed since the last snapshot, under names of this rule."""
         self._mark()
-        inner = self._marked.unsaved()
+        inner = self._marked.take_unsaved()
         put = [replace(chunk, name=f"{self.prefix}{_STATE}{chunk.name}") for chunk in inner.put]
         put += [replace(chunk, name=f"{self.prefix}{chunk.name}") for chunk in self.quarantine.changes()]
         if self.text is not None and not self._is_defined:

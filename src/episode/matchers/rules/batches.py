@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from episode.matchers.rules.shared import Beginning, CommonPrefix
 
 MOST_KEPT = 0.7
-"""Where more of the rows are kept, all of them are: what is known of all rows is shared by more patterns."""
+"""Share of the rows beyond which all are kept: what is known of all rows is shared by more patterns."""
 
 SAMPLE_ROWS = 4096
 """Rows that decide whether it pays to find the events of a prefix, with the rest of the last one's partition."""
@@ -107,18 +107,18 @@ class RuleBatches:
         kept = self._partitions(asked) if whole and asked.demand.required else None
         if kept is not None and not kept.any():
             return None
-        chosen = self._chosen(asked, whole, kept)
+        chosen = self._choose_rows(asked, whole, kept)
         events = self.events
         if chosen is None:
-            lanes, computed = self._shared() if shares else (None, {})
+            lanes, computed = self._shared_lanes() if shares else (None, {})
             return events.with_known(Precomputed(self._bits(asked), lanes, computed), self._columns(asked.columns))
         rows, bits = chosen
         if len(rows) == 0:
             return None
         return self._part(asked.beyond if whole else asked.columns, rows, bits)
 
-    def _chosen(self, asked: Asked, whole: bool, kept: np.ndarray | None) -> tuple[np.ndarray, np.ndarray] | None:
-        """The rows that may matter, and their bits; None: (nearly) all of them. kept: the partitions that may."""
+    def _choose_rows(self, asked: Asked, whole: bool, kept: np.ndarray | None) -> tuple[np.ndarray, np.ndarray] | None:
+        """Return the rows that may matter, and their bits; None: (nearly) all rows. kept: the partitions that may."""
         most = MOST_KEPT * len(self.events)
         if asked.demand.sparse and (whole or not asked.demand.followed):
             rows, bits = self._of_some_class(asked, whole)
@@ -164,7 +164,7 @@ class RuleBatches:
         partitions = len(self.events.bounds) - 1
         windows = partitions * span / min(max(1, prefix.within), span)
         counts = [len(one) for one in of_place if one is not None]
-        rules = common.reached(self.classes.counts, partitions, span)
+        rules = common.expected_rules(self.classes.counts, partitions, span)
         few = int(self.events.bounds[np.searchsorted(self.events.bounds, rows[: SAMPLE_ROWS + 1][-1], side="right")])
         sample = int(np.searchsorted(rows, few))
         try:
@@ -234,7 +234,7 @@ class RuleBatches:
                 bits[found] |= np.uint64(1 << at)
         return bits
 
-    def _shared(self) -> tuple[Lanes | None, dict[Expression, tuple[bool, int, int]]]:
+    def _shared_lanes(self) -> tuple[Lanes | None, dict[Expression, tuple[bool, int, int]]]:
         """The columns that patterns of all rows read, in lanes, and what they compute of single rows."""
         if self._lanes is None and self._needs is not None:
             self._lanes = in_lanes(self._needs, self.events)

@@ -3,7 +3,7 @@
 A class is a conjunction of row-local conditions. Conditions on one column of strings are evaluated for its distinct
 values, and rows are found by their codes; classes with the same conditions of that kind make a family. The other
 conditions of a family are evaluated together, in one program, over the rows of the family alone. Conditions that look
-at rows beside theirs (PREV) are evaluated over all rows.
+at neighbouring rows (PREV) are evaluated over all rows.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from episode.native.running import compiled_for
 from episode.plan.expressions import Constant, Current, Exists, Expression, Load, looks_beside, walk
 from episode.plan.types import is_ranked_constant, lane_of
 
-# Rows of classes: ascending row numbers, put together with the bits that say of which classes each row is.
+# Rows of classes: ascending row numbers, put together with the bits of the classes that each row is of.
 #
 # Shapes: rows int64[n], ascending; bits uint64[n], of the same rows; bounds int64[partitions + 1].
 
@@ -124,7 +124,7 @@ class ClassIndex:
 
     @property
     def conditions(self) -> int:
-        """How many distinct conditions there are."""
+        """Number of distinct conditions."""
         return len({part for one in self._numbers for part in one})
 
     @property
@@ -174,7 +174,7 @@ def _by_column(coded: frozenset[Expression]) -> tuple[tuple[str, tuple[Expressio
 
 
 def coded_column(expression: Expression) -> str | None:
-    """The column of strings that a condition is about, and nothing else; None where it is about more."""
+    """Return the only column that a condition is about, if that holds strings."""
     loads = [node for node in walk(expression) if isinstance(node, Load)]
     columns = {load.column for load in loads}
     if len(columns) != 1 or any(isinstance(node, Exists) for node in walk(expression)):
@@ -208,11 +208,11 @@ class ClassRows:
 
     @property
     def counts(self) -> Mapping[int, int]:
-        """How many rows there are of each class with conditions."""
+        """Number of rows of each class with conditions."""
         return {number: len(rows) for number, rows in self._rows.items()}
 
     def _evaluate(self, family: Family) -> None:
-        rows = self._coded(family)
+        rows = self._rows_by_strings(family)
         words: list[np.ndarray] = []
         if family.conditions:
             table, key = self.events.table, self.events.key
@@ -233,8 +233,8 @@ class ClassRows:
                 at = np.flatnonzero(held)
                 self._rows[number] = at if rows is None else rows[at]
 
-    def _coded(self, family: Family) -> np.ndarray | None:
-        """The rows that satisfy a family's conditions on strings; None where it has none."""
+    def _rows_by_strings(self, family: Family) -> np.ndarray | None:
+        """Return the rows that satisfy a family's conditions on strings; None if it has no such conditions."""
         holds: np.ndarray | None = None
         for column, parts in family.coded:
             codes, values = self._coded_column(column)
@@ -272,7 +272,7 @@ class ClassRows:
 
 
 def _all_hold(words: list[np.ndarray], places: Iterable[int]) -> np.ndarray | None:
-    """bool[rows]: do all these conditions hold? None where there are none."""
+    """bool[rows]: do all these conditions hold? None without conditions."""
     masks: dict[int, int] = {}
     for place in places:
         masks[place // BITS] = masks.get(place // BITS, 0) | 1 << place % BITS

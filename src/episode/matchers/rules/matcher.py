@@ -121,17 +121,17 @@ class RuleSetMatcher:
                     yield rule, found
 
     def _share(self, rules: list[ActiveRule], events: EventBatch) -> tuple[SharedPlan, RuleBatches | None]:
-        """Return what the rules have in common, and the events as they see them; None if there are no events."""
+        """Return what the rules have in common, and the events as they see them; None without events."""
         shared = self.spec.shared_by(rules)
         if len(events) == 0:
-            self._report.fed(0, 0, 0)
+            self._report.count_batch(0, 0, 0)
             return shared, None
         try:
             classes = shared.index.evaluate(events)
         except EpisodeDataError:  # of rows that a rule may never look at: each evaluates its own conditions
             shared = plan_apart(len(rules))
             classes = shared.index.evaluate(events)
-        self._report.fed(len(events), classes.evaluated, classes.tested)
+        self._report.count_batch(len(events), classes.evaluated, classes.tested)
         return shared, RuleBatches(events, classes, shared.needs, shared.prefixes)
 
     def _rows(
@@ -162,7 +162,7 @@ class RuleSetMatcher:
             changes = rule.snapshot()
             put += changes.put
             removed += changes.removed
-        return self._packs.changed(put, removed)
+        return self._packs.update(put, removed)
 
     def restore(self, chunks: Sequence[StateChunk]) -> None:
         self._packs.restore(chunks)
@@ -215,6 +215,6 @@ class RuleSetMatcher:
 
 
 def _prefix(name: str) -> str:
-    """Return the part of a chunk's name that says whose it is."""
+    """Return the part of a chunk's name that identifies its owner."""
     parts = name.split(".", 2)
     return f"{parts[0]}.{parts[1]}." if len(parts) > 2 else name

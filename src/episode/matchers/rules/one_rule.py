@@ -17,7 +17,7 @@ from episode.matchers.protocol import KEY_COLUMN, EventBatch, Matcher, MatcherSp
 from episode.matchers.quarantine import Feed
 from episode.plan.pattern import CarriedReport
 
-# Errors that say which rule they are of.
+# Errors that name their rule.
 
 
 def of_rule(error: EpisodeError, rule: str) -> EpisodeError:
@@ -34,8 +34,8 @@ def of_rule(error: EpisodeError, rule: str) -> EpisodeError:
 @dataclass
 class RuleSetReport(CarriedReport):
     """conditions: how often one was evaluated, tested: over how many rows in all. rows: those that rules were fed,
-    feeds: in so many batches. skipped: how often a rule was not fed, as none of its rows were there. opened: rules with
-    a matcher. prefixes: how often the events of a prefix of several rules were found for all of them."""
+    feeds: in how many batches. skipped: how often a rule was not fed, as none of its rows were there. opened: rules
+    with a matcher. prefixes: how often the events of a prefix of several rules were found for all of them."""
 
     rules: int
     events: int = 0
@@ -48,16 +48,16 @@ class RuleSetReport(CarriedReport):
     opened: int = 0
     prefixes: int = 0
 
-    def fed(self, events: int, conditions: int, tested: int) -> None:
-        """A batch came."""
+    def count_batch(self, events: int, conditions: int, tested: int) -> None:
+        """Count a batch."""
         self.events += events
         self.batches += 1
         self.conditions += conditions
         self.tested += tested
 
     @staticmethod
-    def summed(reports: list[RuleSetReport]) -> RuleSetReport:
-        """Of several matchers."""
+    def total(reports: list[RuleSetReport]) -> RuleSetReport:
+        """Add up the reports of several matchers."""
         total = RuleSetReport(max((one.rules for one in reports), default=0))
         for one in reports:
             for name in ("events", "batches", "conditions", "tested", "rows", "feeds", "skipped", "prefixes"):
@@ -68,8 +68,8 @@ class RuleSetReport(CarriedReport):
 
 # The columns in which the matches of all rules are returned.
 #
-# Each rule puts its i-th value of a type into the i-th column of that type, so that there are as many columns as the
-# widest rules need, and not as all rules have.
+# Each rule puts its i-th value of a type into the i-th column of that type, so that there are only the
+# columns that the widest rules need, not those of all rules together.
 
 
 RULE_COLUMN = "__episode_rule"
@@ -78,8 +78,7 @@ POOLED = "__episode_value_"
 
 
 class Pool:
-    """Columns by type, as many as were asked for. Fields with other metadata are of other types: they say what Spark's
-    type is."""
+    """Columns by type. Fields with other metadata are of other types: the metadata hold Spark's type."""
 
     def __init__(self) -> None:
         self._places: dict[tuple[pa.DataType, tuple[tuple[bytes, bytes], ...]], list[pa.Field]] = {}
@@ -107,8 +106,8 @@ class Pool:
         return pa.schema([pa.field(RULE_COLUMN, pa.int32(), nullable=False), *self._fields])
 
 
-def pooled(matches: pa.Table, number: int, columns: Sequence[str], schema: pa.Schema, keyed: bool) -> pa.Table:
-    """Matches of a rule in the columns of the pool."""
+def pool_matches(matches: pa.Table, number: int, columns: Sequence[str], schema: pa.Schema, keyed: bool) -> pa.Table:
+    """Put the matches of a rule into the columns of the pool."""
     count = matches.num_rows
     own = {name: matches.column(at) for at, name in enumerate(columns)}
     arrays: list[pa.Array | pa.ChunkedArray] = [pa.array([number], pa.int32()).take(_zeros(count))]
@@ -133,7 +132,7 @@ FORMAT = 1
 class RuleChange:
     """One change of a rule set: a rule's text from now on; None: the rule is removed.
 
-    number: changes are numbered in the order in which they were made; the number is the version of the rule, too.
+    number: changes are numbered in the order in which they were made; the number is also the version of the rule.
     """
 
     number: int

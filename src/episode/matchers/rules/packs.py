@@ -2,7 +2,7 @@
 
 All that is new in one snapshot goes into one pack. Packs of similar size are written together again, and a pack of
 which most is gone gives its rest to the newest one: so there are few packs, a chunk is written a few times at most, and
-the packs are never much larger than what is in them. An index says which chunks count, and in which pack each is.
+the packs are never much larger than what is in them. An index lists the chunks that count, with the pack of each.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ class Packs:
         self._place: dict[str, _Pack] = {}
         self._next = 0
 
-    def changed(self, put: Iterable[StateChunk], removed: Iterable[str]) -> Snapshot:
-        """Return what is to be written and removed after some chunks have changed."""
-        new, gone, is_changed = self._opened(), [], False
+    def update(self, put: Iterable[StateChunk], removed: Iterable[str]) -> Snapshot:
+        """Put and remove chunks; return what is to be written and removed."""
+        new, gone, is_changed = self._new_pack(), [], False
         for name in removed:
             is_changed |= self.chunks.pop(name, None) is not None
             self._leave(name)
@@ -59,7 +59,7 @@ class Packs:
         if new.names:
             self._packs.append(new)
         while len(self._packs) > _FEW and 2 * self._packs[-1].size > self._packs[-2].size:
-            merged = self._opened()
+            merged = self._new_pack()
             for pack in self._packs[-2:]:
                 self._move(pack, merged)
                 gone.append(pack)
@@ -69,7 +69,9 @@ class Packs:
             return Snapshot()
         for pack in written:
             pack.saved = True
-        return Snapshot((self._index(), *map(self._written, written)), tuple(pack.name for pack in gone if pack.saved))
+        return Snapshot(
+            (self._index(), *map(self._pack_chunk, written)), tuple(pack.name for pack in gone if pack.saved)
+        )
 
     def restore(self, chunks: Sequence[StateChunk]) -> None:
         """Continue from a state."""
@@ -90,7 +92,7 @@ class Packs:
         self._packs = list(packs.values())
         self._next = max(packs, default=-1) + 1
 
-    def _opened(self) -> _Pack:
+    def _new_pack(self) -> _Pack:
         self._next += 1
         return _Pack(self._next - 1)
 
@@ -118,7 +120,7 @@ class Packs:
         numbers = pa.array([self._place[name].number for name in names], pa.int64())
         return _chunk(_INDEX, {"name": pa.array(names, pa.string()), "pack": numbers})
 
-    def _written(self, pack: _Pack) -> StateChunk:
+    def _pack_chunk(self, pack: _Pack) -> StateChunk:
         chunks = [self.chunks[name] for name in sorted(pack.names)]
         columns = {
             "name": pa.array([chunk.name for chunk in chunks], pa.string()),

@@ -1,4 +1,4 @@
-"""What rules have in common, found once for a set of them: classes of rows, equal demands, columns in lanes."""
+"""Parts that the rules of a set have in common, found once: classes of rows, equal demands, columns in lanes."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def shared_plan(specs: Sequence[MatcherSpec | None]) -> SharedPlan:
     demands: list[ClassDemand | None] = [one.demand if isinstance(one, Demands) else None for one in specs]
     index = ClassIndex(demand for demand in demands if demand is not None)
     common, beginnings = common_prefixes(specs, index, demands)
-    asked, numbers = _numbered(specs, demands, index, beginnings)
+    asked, numbers = _number_demands(specs, demands, index, beginnings)
     shared: list[Needs] = []
     computed: dict[object, None] = {}
     places = []
@@ -75,13 +75,13 @@ def _all_rows(demand: ClassDemand) -> bool:
     return demand.followed or not demand.sparse
 
 
-def _numbered(
+def _number_demands(
     specs: Sequence[MatcherSpec | None],
     demands: Sequence[ClassDemand | None],
     index: ClassIndex,
     beginnings: Sequence[Beginning | None],
 ) -> tuple[tuple[Asked, ...], list[int | None]]:
-    """The distinct demands, and the number of each rule's own."""
+    """Return the distinct demands, and the number of each rule's own."""
     found: dict[Any, _Demanded] = {}
     numbers: list[int | None] = []
     numbered = iter(index.numbered)
@@ -129,9 +129,9 @@ class CommonPrefix:
     classes: tuple[int, ...]
     rules: Mapping[int, Follower]
 
-    def reached(self, counts: Mapping[int, int], partitions: int, span: int) -> float:
-        """So many rules would look at all events of the prefix: where what follows it is rare, a rule looks at few of
-        them anyway. counts: of the events of classes. span: the time that all events take."""
+    def expected_rules(self, counts: Mapping[int, int], partitions: int, span: int) -> float:
+        """Estimate the number of rules that would look at all events of the prefix: if what follows it is rare, a rule
+        looks at few of them anyway. counts: of the events of classes. span: the time that all events take."""
         total = 0.0
         for follower in self.rules.values():
             windows = partitions * span / min(follower.within, span)
@@ -144,7 +144,7 @@ class CommonPrefix:
 
 @dataclass(frozen=True)
 class Beginning:
-    """Which of the common prefixes a demand begins with, and the demand's class of each of its places."""
+    """Beginning of a demand: the number of its common prefix, and the demand's class of each of the prefix's places."""
 
     common: int
     at: tuple[int, ...]
@@ -154,7 +154,7 @@ def common_prefixes(
     specs: Sequence[MatcherSpec | None], index: ClassIndex, demands: Sequence[ClassDemand | None]
 ) -> tuple[tuple[CommonPrefix, ...], list[Beginning | None]]:
     """The prefixes that several rules have, and each rule's own: the longest that is shared with another rule."""
-    offered = [_offered(spec, demand) for spec, demand in zip(specs, demands, strict=True)]
+    offered = [_offered_prefixes(spec, demand) for spec, demand in zip(specs, demands, strict=True)]
     numbered = iter(index.numbered)
     classes = [None if demand is None else next(numbered) for demand in demands]
     found: list[CommonPrefix] = []
@@ -181,7 +181,7 @@ def common_prefixes(
     return tuple(found), beginnings
 
 
-def _offered(spec: MatcherSpec | None, demand: ClassDemand | None) -> tuple[Prefix, ...]:
+def _offered_prefixes(spec: MatcherSpec | None, demand: ClassDemand | None) -> tuple[Prefix, ...]:
     """The prefixes of a rule that is given single rows only."""
     if demand is None or not demand.sparse or not demand.chain or not isinstance(spec, Prefixed):
         return ()

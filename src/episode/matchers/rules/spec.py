@@ -14,7 +14,7 @@ import pyarrow as pa
 from episode.matchers.protocol import InputOrder, MatcherSpec, Screens, Traits
 from episode.matchers.rules.active_rule import ActiveRule
 from episode.matchers.rules.matcher import RuleSetMatcher
-from episode.matchers.rules.one_rule import MATCH_END, MATCH_START, RESULT, Pool, RuleSpec, pooled
+from episode.matchers.rules.one_rule import MATCH_END, MATCH_START, RESULT, Pool, RuleSpec, pool_matches
 from episode.matchers.rules.shared import SharedPlan, shared_plan
 from episode.matchers.screening import Screen
 from episode.matchers.spark_types import held_as
@@ -86,7 +86,7 @@ class RuleSetSpec:
 
     @cached_property
     def shared(self) -> SharedPlan:
-        """What the rules have in common."""
+        """Parts that the rules have in common."""
         return shared_plan([member.spec for member in self.members])
 
     def __getstate__(self) -> dict[str, object]:
@@ -117,7 +117,7 @@ class RuleSetSpec:
 
     def output(self, rule: ActiveRule, matches: pa.Table, keyed: bool) -> pa.Table:
         """Return matches of a rule in the columns of the pool."""
-        return pooled(matches, rule.number, self._columns[rule.name], self.pool, keyed)
+        return pool_matches(matches, rule.number, self._columns[rule.name], self.pool, keyed)
 
     @cached_property
     def _columns(self) -> dict[str, tuple[str, ...]]:
@@ -223,5 +223,5 @@ def output_of_rules(events: pa.Schema, keys: Sequence[str], time: str) -> pa.Sch
 
 
 _shared: OrderedDict[tuple[int, ...], tuple[list[RuleSpec], SharedPlan]] = OrderedDict()
-"""What sets of rules have in common, for the shards of this process."""
+"""Shared plans of sets of rules, for the shards of this process."""
 _MOST_SHARED = 16

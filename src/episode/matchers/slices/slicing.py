@@ -138,7 +138,7 @@ class Chained(Sliceable, Protocol):
         """A slice with its overlap, matched as if the matches before it left off where it begins."""
         ...
 
-    def passed(self, entry: Entry, summary: bytes) -> Entry:
+    def next_entry(self, entry: Entry, summary: bytes) -> Entry:
         """Where the chain comes into the next slice, by the blob of kind SUMMARY of the one that it enters. Slices
         without rows have none, and are left out."""
         ...
@@ -252,7 +252,7 @@ def _run_chained(spec: Chained, slices: Iterable[tuple[int, SliceBounds, pa.Tabl
         batches = list(spec.second_pass(parts, entry))
         if batches:
             yield pa.Table.from_batches(batches)
-        entry = spec.passed(entry, parts[0].blob)
+        entry = spec.next_entry(entry, parts[0].blob)
 
 
 # A slice of a chain that is larger than a task may hold: the task cuts it once more, into sections.

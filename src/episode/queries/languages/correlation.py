@@ -115,8 +115,8 @@ CORRELATIONS = Correlations()
 
 
 def correlation_of(statement: Statement, recency: Recency) -> tuple[Correlation, bool]:
-    """Two patterns of a statement, and whether the live one stands first: row patterns say which they are by their
-    match mode; where none does, it does."""
+    """Return two patterns of a statement, and whether the live one comes first. The match mode of a row pattern
+    sets its role; if neither has a role, the first is live."""
     from episode.queries.languages import language_of
 
     queries = [statement.pattern_at(table.span).query for table in recency.tables]

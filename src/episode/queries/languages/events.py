@@ -236,7 +236,7 @@ class EventPatterns(Language[EventQuery]):
         return EventTimes(time, self._start(query, schema, time, given), schema.columns[time])
 
     def _interval(self, query: EventQuery, given: Given) -> Interval | None:
-        """The columns between which imprecise time lies: as the query says, or `match`."""
+        """Return the columns between which imprecise time lies, from the query or from `match`."""
         written = query.input.interval
         if given.interval is not None:
             if written is not None:
@@ -262,7 +262,7 @@ class EventPatterns(Language[EventQuery]):
         return written
 
     def _start(self, query: EventQuery, schema: InputSchema, time: str, given: Given) -> str | None:
-        """Where events last, the column of their start."""
+        """Return the column of the events' start, if events last."""
         name = given.start or query.input.start
         if name is None:
             return None

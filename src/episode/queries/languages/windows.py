@@ -29,7 +29,7 @@ class RowPatternsInWindows(Language[PatternWindow]):
     name = "pattern window"
     called = "a row pattern in a window"
     options = frozenset({"step_budget"})
-    times = ("", "")  # a window is no table, so that it is not correlated
+    times = ("", "")  # a window is not a table, so it is not correlated
 
     def source(self, query: PatternWindow) -> Source:
         return query.source

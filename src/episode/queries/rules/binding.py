@@ -189,7 +189,7 @@ def selected_expressions(selection: Selection, columns: Sequence[tuple[str, str]
     number = {name.lower(): at for at, name in enumerate(names)}
     meant = {f"{PLACEHOLDER}{at}": f"({sql})" for at, (_, sql) in enumerate(columns)}
 
-    def placed(node: exp.Expression) -> exp.Expression:
+    def place(node: exp.Expression) -> exp.Expression:
         if not isinstance(node, exp.Column):
             return node
         first, *fields = (part.name for part in node.parts)
@@ -202,7 +202,7 @@ def selected_expressions(selection: Selection, columns: Sequence[tuple[str, str]
         assert not isinstance(value, ConstantColumn)
         tree = exp.column(value.column) if isinstance(value, CopiedColumn) else value.tree
         assert tree is not None
-        return substitute(write_expression(tree.transform(placed)), meant)
+        return substitute(write_expression(tree.transform(place)), meant)
 
     return tuple((name, text(value)) for name, value in selection.values(names))
 

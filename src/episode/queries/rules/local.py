@@ -141,7 +141,7 @@ class LocalRules:
             matched = pa.concat_tables(found[name])
             results[name] = RuleResult(projection.result(matched), projection.around(matched))
         plan = self.bound, self.groups, ["matched in this process"]
-        return LocalMatches(results, RuleSetReport.summed(reports), partial(like, events), plan)
+        return LocalMatches(results, RuleSetReport.total(reports), partial(like, events), plan)
 
 
 def _compile_projection(rule: BoundRule, specs: Mapping[str, MatcherSpec]) -> RuleProjection:

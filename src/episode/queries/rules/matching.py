@@ -37,7 +37,7 @@ class RulesQuery:
     rules: RuleSet
     spark: SparkSession | None = None
 
-    def planned(self) -> TableMatches:
+    def plan(self) -> TableMatches:
         """Plan the rules over their events; the errors of all of them are raised together."""
         parsed = self.rules.parse()
         session, frame = one_table(self.spark, self.events)

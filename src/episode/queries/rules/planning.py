@@ -62,9 +62,9 @@ class StreamPlanner:
             spec = self._plan(text)
         return spec, [str(one.message) for one in caught]
 
-    def bound(self, name: str, text: str) -> BoundRule:
-        """A rule as it is explained."""
-        return self._bound(parse_rule(Rule(name, text), self.given, self.run.arguments))
+    def bind(self, name: str, text: str) -> BoundRule:
+        """Parse and bind a rule, as `explain` shows it."""
+        return self._bind(parse_rule(Rule(name, text), self.given, self.run.arguments))
 
     def __hash__(self) -> int:
         return hash((self.time, self.keys, str(self.schema)))
@@ -75,7 +75,7 @@ class StreamPlanner:
             check_table(parsed, self.table)
         source = parsed.source
         with _needing_spark(source):
-            rule = self._bound(parsed)
+            rule = self._bind(parsed)
             plan = rule.plan
             derive = Derivation.compile(plan.derived, self.schema, parsed.arguments, self.utc)
             spec = matcher_spec(plan, derive.schema, self.limit)
@@ -87,7 +87,7 @@ class StreamPlanner:
         derives = tuple(name for _, name in plan.derived)
         return RuleSpec(spec, derives, derive, finish, output, projection.result.schema)
 
-    def _bound(self, parsed: ParsedRule) -> BoundRule:
+    def _bind(self, parsed: ParsedRule) -> BoundRule:
         language = parsed.language
         known = local_schema(self.schema, parsed.source, parsed.arguments, self.utc)
         events = Input(replace(known, shared=True), parsed.pattern.names)

@@ -141,7 +141,7 @@ def _order_in_words(order: InputOrder) -> str:
 
 
 def _ran(reports: Sequence[RuleSetReport]) -> Iterator[str]:
-    total = RuleSetReport.summed(list(reports))
+    total = RuleSetReport.total(list(reports))
     yield (
         f"run: {total.events:,} events in {total.batches:,} batches; {total.conditions:,} conditions evaluated, "
         f"{total.tested:,} tests of rows; rules were fed {total.feeds:,} times, {total.rows:,} rows in all, and left "

@@ -53,10 +53,10 @@ class StreamMatches(RuleMatches):
     @property
     def writeStream(self) -> DataStreamWriter:
         """Starts as that of a DataFrame does. From now on the rules are looked at, until no stream runs any more."""
-        return self.watched(self.frame).writeStream
+        return self.watch_rules(self.frame).writeStream
 
-    def watched(self, frame: DataFrame) -> DataFrame:
-        """A frame made of these matches, to be started: from now on the rules are looked at."""
+    def watch_rules(self, frame: DataFrame) -> DataFrame:
+        """Return a frame made of these matches, to be started: from now on the rules are looked at."""
         if self.watch is not None:
             self.watch.start()
         return frame
@@ -100,7 +100,7 @@ class StreamMatches(RuleMatches):
             one.name: one for schema in (rules.schema, *(spec.input_schema for _, spec in specs)) for one in schema
         }
         groups = rule_groups(specs, pa.schema(list(fields.values())))
-        return [rules.bound(*one) for one in active.items()], groups, self.reasons
+        return [rules.bind(*one) for one in active.items()], groups, self.reasons
 
     def rules(self) -> pa.Table:
         """Every version of every rule, and what became of it, as a table: see `rules_table`."""
@@ -221,7 +221,7 @@ class StreamQuery:
         watcher.look()
         warn_of_problems(log)
         texts = active_of(log.changes())
-        self.options.check_use([rules.bound(*one).parsed.language for one in texts.items()])
+        self.options.check_use([rules.bind(*one).parsed.language for one in texts.items()])
         time = EventTime(rules.time, self.frame.schema[rules.time].dataType.simpleString())
         planned = plan_rule_stream(self.spark, frame, spec_of(rules), time, self._run, str(log.place))
         self.options.check_streams([planned])

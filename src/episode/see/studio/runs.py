@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from episode.errors import EpisodeAnalysisError, EpisodeError
-from episode.queries.checking import check_plan, confined, named_tables
+from episode.queries.checking import check_plan, confine, named_tables
 from episode.queries.origins import Origin, origin_of
 from episode.see.studio.tables import Tables, columns_of, rows_of
 from episode.see.studio.views import problem_of, read
@@ -201,7 +201,7 @@ class Runs:
         from episode.spark.jobs import job_group
 
         spark = self.tables.spark
-        with confined(spark), job_group(spark, run.id, f"episode studio, run {run.number}"):
+        with confine(spark), job_group(spark, run.id, f"episode studio, run {run.number}"):
             yield
 
     def _execute(self, run: Run) -> None:

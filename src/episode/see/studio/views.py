@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from episode.errors import EpisodeAnalysisError, EpisodeError
 from episode.lang.statement import Statement, parse_statement
-from episode.queries.checking import check_plan, check_text, confined, plan_over_columns
+from episode.queries.checking import check_plan, check_text, confine, plan_over_columns
 from episode.queries.origins import Origin
 from episode.see.inspecting import inspected
 from episode.see.studio.tables import Tables, cell
@@ -76,7 +76,7 @@ def _columns(tables: Tables, text: str) -> DataFrame:
     statement = read(text)
     as_they_are = _METADATA in text
     frames: Mapping[str, DataFrame] = tables.frames if as_they_are else tables.empty
-    with confined(tables.spark):
+    with confine(tables.spark):
         result = plan_over_columns(statement, tables.spark, frames, {})
     check_plan(result, list(frames.values()))
     return result

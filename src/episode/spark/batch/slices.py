@@ -331,7 +331,7 @@ class _Ways:
             self._key, self._entry = part.key, Entry()
         if unit % self.tasks == to:
             self.entries[unit, section] = self._entry
-        self._entry = self.spec.passed(self._entry, summary)
+        self._entry = self.spec.next_entry(self._entry, summary)
 
 
 def _parts(batches: Iterator[pa.RecordBatch], ways: _Ways) -> Iterator[tuple[tuple[int, int], SlicePart]]:

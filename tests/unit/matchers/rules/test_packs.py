@@ -18,7 +18,7 @@ def test_a_state_is_read_as_it_was_written(steps: list[tuple[dict[str, bytes], s
     for number, (put, removed) in enumerate(steps):
         changes = Snapshot(tuple(StateChunk(name, number, value) for name, value in put.items()), tuple(removed))
         changes.apply(expected)
-        packs.changed(changes.put, changes.removed).apply(written)
+        packs.update(changes.put, changes.removed).apply(written)
         if data.draw(st.booleans()):
             packs = Packs()
             packs.restore(list(written.values()))
@@ -31,7 +31,7 @@ def test_a_state_is_read_as_it_was_written(steps: list[tuple[dict[str, bytes], s
 def test_few_packs_hold_many_steps() -> None:
     packs, written, puts = Packs(), dict[str, StateChunk](), 0
     for number in range(500):
-        changes = packs.changed([StateChunk(f"log {number}", 1, b"x" * 100), StateChunk("head", 1, b"y" * 50)], [])
+        changes = packs.update([StateChunk(f"log {number}", 1, b"x" * 100), StateChunk("head", 1, b"y" * 50)], [])
         puts += len(changes.put)
         changes.apply(written)
     assert len(written) < 16
@@ -39,12 +39,12 @@ def test_few_packs_hold_many_steps() -> None:
     live = sum(len(chunk.data) for chunk in packs.chunks.values())
     assert sum(len(chunk.data) for chunk in written.values()) < 4 * live
     for number in range(500):
-        packs.changed([], [f"log {number}"]).apply(written)
+        packs.update([], [f"log {number}"]).apply(written)
     assert sum(len(chunk.data) for chunk in written.values()) < 4_000
 
 
 def test_what_has_not_changed_is_not_written() -> None:
     packs = Packs()
-    packs.changed([StateChunk("a", 1, b"a")], [])
-    assert packs.changed([], []) == Snapshot()
-    assert packs.changed([], ["unknown"]) == Snapshot()
+    packs.update([StateChunk("a", 1, b"a")], [])
+    assert packs.update([], []) == Snapshot()
+    assert packs.update([], ["unknown"]) == Snapshot()
