@@ -47,11 +47,11 @@ class History(Protocol):
         ...
 
     def earliest(self) -> int | None:
-        """A time before which there is no event; None: there is none at all."""
+        """A time before which no event occurs; None: the history is empty."""
         ...
 
     def latest(self) -> int | None:
-        """A time after which there is no event; None: there is none at all."""
+        """A time after which no event occurs; None: the history is empty."""
         ...
 
 
@@ -117,7 +117,7 @@ class PastReader:
     def _further(
         self, found: _Found, values: pa.Table, codes: np.ndarray, lo: np.ndarray, missing: np.ndarray
     ) -> _Found:
-        """With more rows before, for the keys that lack them, as far as the history reaches."""
+        """Read more rows before these, for the keys that lack them, as far as the history reaches."""
         earliest = self.history.earliest()
         have = int(lo.min())
         span = max(1, self.spec.recency)

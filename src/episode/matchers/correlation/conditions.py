@@ -31,7 +31,7 @@ class RecencyTests:
     def passing(
         self, live: SideMatches, archive: SideMatches, of_live: np.ndarray, of_archive: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Of the pairs (of_live[i], of_archive[i]) those that may be in the result."""
+        """Select those of the pairs (of_live[i], of_archive[i]) that may be in the result."""
         for test in self.tests:
             values = []
             failed = np.zeros(len(of_live), np.bool_)
@@ -52,7 +52,7 @@ class RecencyTests:
 def _values(
     value: Value, live: SideMatches, archive: SideMatches, of_live: np.ndarray, of_archive: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray | None]:
-    """The values of pairs, and where they are null, if anywhere."""
+    """Values of pairs, and a mask of the nulls, if there are any."""
     if not isinstance(value, str):
         return np.full(len(of_live), value), None
     if value.startswith(LIVE_PREFIX):

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 #
 # What of a demand is not known yet becomes a segment. It is fed with the rows of its region, and with those that follow
 # until everything that was asked for is decided. With the result cache the regions of a key are merged, and what has
-# been computed once is never computed again; without it each demand has a segment of its own.
+# been computed once is never computed again; without it each demand has its own segment.
 
 
 SLACK = 8
@@ -99,7 +99,7 @@ class Answers:
         return by_demand
 
     def _fetch(self, older: OlderRows, demands: RegionDemands, until: int) -> None:
-        """Read rows that are asked for and not in the buffer. A segment that goes on needs none."""
+        """Read rows that are asked for and not in the buffer. A segment that continues needs none."""
         older.arrive(self.recent)
         going_on = self.segments.key[self.segments.limit == EVER] if self.cached else np.zeros(0, np.int64)
         lo = np.maximum(demands.lo, self.covered.until(demands.key))
@@ -137,7 +137,7 @@ class Answers:
                 break
 
     def _accepted(self, found: SideMatches) -> SideMatches:
-        """Those that were asked for, or come for nothing."""
+        """Select the matches that were asked for, or come for nothing."""
         segments = self.segments
         at = np.searchsorted(segments.id, found.key)
         when = found.end if self.traits.by_end else found.start
@@ -173,7 +173,7 @@ class Answers:
         return left
 
     def _anchor(self, decided: np.ndarray, known: np.ndarray, until: int) -> tuple[np.ndarray, np.ndarray]:
-        """Segments that go on because the rows from before are not in the buffer end when what comes is enough."""
+        """End segments that continue only because the rows before them are not buffered, once new rows are enough."""
         segments = self.segments
         old = np.flatnonzero(np.isin(segments.id, self._unanchored))
         if self.traits.by_end:
@@ -197,7 +197,7 @@ class Answers:
         return looked_up(ids, times, segments.id, EVER)
 
     def _reach_back(self, group: np.ndarray, row: np.ndarray, lo: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """What `RecencyReach.back` says, of rows of groups."""
+        """Apply `RecencyReach.back` to rows of groups."""
         return self.reach.back(self.recent, self._from[group], self._to[group], row, lo)
 
     # ---- what is still to come ---------------------------------------------------------------------------------------
@@ -231,9 +231,9 @@ class Answers:
         self.covered = Covered()
 
     def detach(self, until: int, asked: np.ndarray, wanted: Least) -> None:
-        """What the matcher holds of keys become segments of their own. wanted: for keys, what has been asked for so far
+        """Turn what the matcher holds of each key into a segment. wanted: for keys, what has been asked for so far
         (times before this one); asked: the keys of which something has. Rows from before are not in the buffer, so
-        these segments go on until those that are there are enough to begin another one."""
+        these segments continue until the buffered rows are enough to begin another one."""
         held = self.side.matcher.live_keys
         held = keys = held[held < FIRST_ID]
         if self.traits.by_end:
@@ -266,7 +266,7 @@ class Answers:
         return own if self.older is None else [*own, self.older.chunk()]
 
     def restore(self, chunks: Sequence[StateChunk]) -> dict[bytes, bytes] | None:
-        """Go on with these chunks; gives what else was remembered, if anything was."""
+        """Resume from these chunks; return what else was remembered, if anything was."""
         known = by_name([chunk for chunk in chunks if chunk.name == _STATE])
         unanchored = arrays_in(chunks, _UNANCHORED, "key")
         if not known or unanchored is None:
@@ -356,7 +356,7 @@ class DemandedSide(RecencySide):
         self._asked_from = lambda wanted: looked_up(keys, bounds, wanted, NEVER)
 
     def take_some(self, until: int, asked: np.ndarray, wanted: Least) -> None:
-        """From now on only what is asked for is found. Of the arguments `Answers.detach` says more."""
+        """Find only what is asked for from now on. For the arguments see `Answers.detach`."""
         if not self.everything:
             return
         self.everything = False
@@ -373,7 +373,7 @@ class DemandedSide(RecencySide):
     # ---- one round -------------------------------------------------------------------------------------------------
 
     def answer(self, rows: EventBatch, until: int, demands: RegionDemands) -> tuple[SideMatches, np.ndarray]:
-        """With new rows of the side, the matches that are asked for and certain now; and the segments of the demands.
+        """Feed new rows; return the matches that are asked for and now certain, and the segments of the demands.
 
         With the cache matches have their keys, and demands share segments; without it matches have the numbers of
         their segments in the place of keys.
@@ -409,7 +409,7 @@ class DemandedSide(RecencySide):
         self.recent.keep_from(first if answers.older is None else answers.older.cut(self.recent, first, until))
 
     def _forget_covered(self, keys: np.ndarray, useful: np.ndarray, least: Least) -> None:
-        """What is known is remembered of rows that may be asked for again; those in an archive, too."""
+        """Keep what is known of rows that may be asked for again, including those in an archive."""
         covered = self.answers.covered
         keep = np.isin(covered.key, keys[useful])
         if self.answers.older is not None:
@@ -417,7 +417,7 @@ class DemandedSide(RecencySide):
         covered.keep(keep)
 
     def starts_from(self, keys: np.ndarray, until: int) -> np.ndarray:
-        """What is still to come of segments; all other starts that were asked for are decided."""
+        """Bounds of the starts that segments may still add; all others that were asked for are decided."""
         bounds = np.full(len(keys), EVER, np.int64)
         if len(self.segments):
             bounds = looked_up(*least_by_key(self.segments.key, self.answers.open_starts(self.segments)), keys, EVER)

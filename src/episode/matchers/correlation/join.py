@@ -105,14 +105,14 @@ BY_LIVE = RecencyJoin(
     is_over=lambda s, live, at: s.start[at] >= s.live_start[live],
     fits=lambda s, live, at: s.end[at] < s.live_end[live],
 )  # fmt: skip
-"""Of each live match, its archive matches."""
+"""Archive matches of each live match."""
 BY_ARCHIVE = RecencyJoin(
     "key", "live_key", "out_archive", "out_live",
     begin=lambda s, archive, lo, hi: first_at_least(s, "live_end", lo, hi, s.low[archive]),
     is_over=lambda s, archive, at: s.live_end[at] > s.high[archive],
     fits=lambda s, archive, at: s.live_start[at] > s.start[archive],
 )  # fmt: skip
-"""Of each archive match, the live matches that start after it and end in low <= end <= high."""
+"""Live matches of each archive match: they start after it and end in low <= end <= high."""
 
 
 # The join: matches that are kept for partners to come, and the pairs that new ones make.
@@ -145,7 +145,7 @@ class MatchJoin:
     # ---- pairs -----------------------------------------------------------------------------------------------------
 
     def add(self, live: SideMatches, archive: SideMatches) -> Iterator[pa.Table]:
-        """Join what is new with each other and with what is kept, and keep it, too."""
+        """Join new matches with each other and with those that are kept, and keep them."""
         live, archive = self.live.ordered(live), self.archive.ordered(archive)
         if self.in_order is not None:
             self.live.add(live)
@@ -276,7 +276,7 @@ class PairOutput:
         return with_keys(table, live.key[of_live]) if self.keyed else table
 
     def _place(self, name: str) -> tuple[str, str]:
-        """Of which match a column of the output is, and of which of its columns."""
+        """The match, and the column of it, from which a column of the output is taken."""
         if name == MATCH_START:
             return ARCHIVE_PREFIX, self.start
         if name == MATCH_END:
@@ -329,15 +329,15 @@ _NAME = "in order"
 
 
 class InOrder:
-    """How far the pairs of each key are out: of archive matches with the start `start`, those that end before `end`;
-    all that start earlier. Keys ascend."""
+    """Progress of output, by key: pairs of archive matches that start before `start` have all been emitted, of those
+    that start at it the pairs that end before `end`. Keys ascend."""
 
     def __init__(self, recency: int) -> None:
         self.recency = recency
         self.key = self.start = self.end = np.zeros(0, np.int64)
 
     def pairs(self, live: SideMatches, archive: SideMatches, starts: np.ndarray, ends: np.ndarray) -> Iterator[Pairs]:
-        """What can come now. starts, ends: of each archive match: no match of its key to come starts or ends before."""
+        """Pairs that are due. starts, ends: for each archive match, no later match of its key starts or ends before."""
         last = window_ends(archive.start, self.recency)
         whole = self.whole(archive, starts, ends)
         first = _first_left(archive, whole)
@@ -362,7 +362,7 @@ class InOrder:
                 yield of_live[order[at : at + MOST_PAIRS]], of_archive[order[at : at + MOST_PAIRS]]
 
     def whole(self, archive: SideMatches, starts: np.ndarray, ends: np.ndarray) -> np.ndarray:
-        """Of each archive match: can all its pairs come out? Then it is not needed any more."""
+        """Whether all pairs of each archive match can be emitted; then it is not needed any more."""
         last = window_ends(archive.start, self.recency)
         return (archive.start < starts) & ((ends > last) | (ends == EVER))
 
@@ -375,7 +375,7 @@ class InOrder:
         return np.where(begun, self.end[at], NEVER)
 
     def _note(self, archive: SideMatches, whole: np.ndarray, ready: np.ndarray, ends: np.ndarray) -> None:
-        """What is out after this: of the archive matches that are not out as a whole, the first of each key."""
+        """Record the progress: for each key, the first archive match of which not all pairs have been emitted."""
         begun = ready[~whole[ready]]
         self.key, first = np.unique(archive.key[begun], return_index=True)
         self.start, self.end = archive.start[begun[first]], ends[begun[first]]

@@ -164,7 +164,7 @@ class CorrelationMatcher:
         wanted = self.adaptation.strategy
         begun = self.until > NEVER or self.state_rows > 0
         if wanted is self.strategy or (begun and not self.spec.plan.result_cache):
-            return  # without the cache nothing says what is known already
+            return  # without the cache nothing records what is known already
         live, archive = self.live, self.archive
         if isinstance(archive, DemandedSide) and wanted is not CorrelationStrategy.LIVE_FIRST:
             archive.take_all(lambda keys: self._least_start(keys, self.until))
@@ -206,7 +206,7 @@ class CorrelationMatcher:
         round_.archive_matches = len(archive)
         if side.cached:
             yield from self._joined(live, archive, until, round_)
-        else:  # each live match has archive matches of its own: both have the number of the segment as their key
+        else:  # each live match has its own archive matches: both have the number of the segment as their key
             self.join.live.add(replace(live, key=ids))
             yield from self._timed(self.join.own(self.join.live.matches, archive), round_)
         side.trim(until, lambda keys: self._least_start(keys, until))
@@ -254,7 +254,7 @@ class CorrelationMatcher:
         self.archive.forget_keys()
 
     def _expire_own(self) -> bool:
-        """Where matches have segments of their own, keep those whose segments are not decided. Have they?"""
+        """Keep the matches whose segments are not decided, if each has its own. Return whether each has."""
         for strategy, side, kept in (
             (CorrelationStrategy.LIVE_FIRST, self.archive, self.join.live),
             (CorrelationStrategy.ARCHIVE_FIRST, self.live, self.join.archive),

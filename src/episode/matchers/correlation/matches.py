@@ -62,7 +62,7 @@ def together(parts: list[SideMatches]) -> SideMatches:
 
 
 def matches_of(tables: Iterable[pa.Table], schema: pa.Schema, start: str, end: str) -> SideMatches:
-    """What a keyed matcher has put out. A match without times, an empty one, is left out."""
+    """Matches in the output of a keyed matcher. A match without times (an empty one) is left out."""
     found = [schema.empty_table().append_column(KEY_COLUMN, pa.array([], pa.int64())), *tables]
     table = one_chunk_each(found[1] if len(found) == 2 else pa.concat_tables(found))
     starts, ends = order_image(table, OrderKey(start)), order_image(table, OrderKey(end))

@@ -24,7 +24,7 @@ from episode.matchers.times import EVER, NEVER
 
 
 TOGETHER = 8
-"""So many tables of like size become one: each row is copied a few times at most, and there are few tables."""
+"""Tables of like size that become one: each row is copied a few times at most, and there are few tables."""
 MOST_TABLES = 64
 _LEAST_WASTE = 1024
 
@@ -165,7 +165,7 @@ class RecentBuffer:
         self._chunk[self._places()] = NOT_WRITTEN  # they are to be written in this order
 
     def keep_from(self, first: np.ndarray) -> None:
-        """Of each key, keep the rows from this one on."""
+        """Keep the rows of each key from this one on."""
         first = np.maximum(first, self.row_from)
         if bool((first == self.row_from).all()):
             return
@@ -182,7 +182,7 @@ class RecentBuffer:
             self._number[places] = self._arrived.append(table) + np.arange(len(places))
 
     def _arriving(self, events: EventBatch) -> tuple[np.ndarray, np.ndarray, EventBatch]:
-        """Which of the keys have new rows, how many, and these rows, each key's together."""
+        """Keys that have new rows, how many, and these rows, grouped by key."""
         keys = events.key[events.bounds[:-1]]
         if len(np.unique(keys)) < len(keys):
             order = np.argsort(events.key, kind="stable")
@@ -212,7 +212,7 @@ class RecentBuffer:
     # ---- room --------------------------------------------------------------------------------------------------------
 
     def _make_room(self, at: np.ndarray, before: np.ndarray, after: np.ndarray) -> None:
-        """Of these keys, for so many rows before theirs and after them."""
+        """Make room for `before` rows before those of these keys, and for `after` rows after them."""
         lengths = self.row_to - self.row_from
         short = np.flatnonzero((before > 0) | (self.row_to[at] + after > self._room_to[at]))
         if len(short) == 0:
@@ -289,7 +289,7 @@ class OlderRows:
         self.key = self.since = np.zeros(0, np.int64)
 
     def arrive(self, recent: RecentBuffer) -> None:
-        """Of keys that have rows for the first time, the buffer has all from the first one on."""
+        """Note keys that have rows for the first time: the buffer has all their rows from the first one on."""
         keys = recent.keys
         new = np.flatnonzero(~np.isin(keys, self.key))
         if len(new):

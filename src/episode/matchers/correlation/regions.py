@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from episode.matchers.correlation.recent import RecentBuffer
 
 
-# Segments: stretches of a key's rows in which the matches of a pattern are asked for, each a key of its own inside.
+# Segments: stretches of a key's rows in which the matches of a pattern are asked for, each with its own key inside.
 
 
 FIRST_ID = 1 << 40
@@ -39,7 +39,7 @@ def nothing() -> np.ndarray:
 
 @dataclass(frozen=True)
 class RegionDemands:
-    """What matches of the other pattern ask for: of each, its key, and the times lo <= t < hi of starts, or of ends."""
+    """Demands of matches of the other pattern: the key of each, and the times lo <= t < hi of starts, or of ends."""
 
     key: np.ndarray = field(default_factory=nothing)
     lo: np.ndarray = field(default_factory=nothing)
@@ -112,7 +112,7 @@ def merge(
     """Segments int64[n, 5] for demands, which are in order of key number and lo.
 
     row_from, row_to: of each key; covered: of each key, what is before this time is known already. slack: rows between
-    two regions that are not worth a segment of their own. until: a region that reaches beyond it has rows to come.
+    two regions that are not worth a separate segment. until: a region that reaches beyond it has rows to come.
     merged: may demands share segments?
     """
     out = np.empty((len(number), _COLUMNS), np.int64)
@@ -186,7 +186,7 @@ _NAME = "covered"
 
 @dataclass
 class Covered:
-    """Of each key (ascending), everything before this time is known."""
+    """The time of each key (ascending) before which everything is known."""
 
     key: np.ndarray = field(default_factory=nothing)
     time: np.ndarray = field(default_factory=nothing)
@@ -196,7 +196,7 @@ class Covered:
         return looked_up(self.key, self.time, keys, NEVER)
 
     def cover(self, key: np.ndarray, time: np.ndarray) -> None:
-        """Of these keys everything before these times is known."""
+        """Note that everything before these times is known of these keys."""
         keys, times = np.concatenate([self.key, key]), np.concatenate([self.time, time])
         self.key, negative = least_by_key(keys, ~times)
         self.time = ~negative
@@ -224,7 +224,7 @@ FIRST_BLOCK = 8
 
 
 class RecencyReach:
-    """Of one pattern. A wall is a row that can only be the first of a match: nothing from before reaches beyond it."""
+    """The reach of one pattern. A wall is a row that can only be the first of a match: no earlier match crosses it."""
 
     def __init__(self, partial: Partial, traits: Traits, events: SideEvents) -> None:
         self.partial, self.traits, self.events = partial, traits, events

@@ -115,7 +115,7 @@ class RecencySide:
         return self.taken(self.matcher.feed(self.events.inside(rows), until))
 
     def taken(self, tables: Iterable[pa.Table]) -> SideMatches:
-        """What the matcher has put out, with keys of the correlation."""
+        """Matches in the output of the matcher, with the keys of the correlation."""
         found = matches_of(tables, self.schema, self.plan.start, self.plan.end)
         if self.ending != ALL_TIMES:
             found = found.select(np.flatnonzero(self.ending.owns(found.end)))
@@ -124,7 +124,7 @@ class RecencySide:
         return SideMatches(found.table, self.events.outer_keys(found.key), found.start, found.end)
 
     def forget_keys(self) -> None:
-        """After a feed: what is not needed any more of keys of its own."""
+        """Forget, after a feed, what is not needed any more of the side's own keys."""
         self.events.forget_keys(self.matcher.live_keys)
 
     # ---- what is still to come -------------------------------------------------------------------------------------
@@ -190,7 +190,7 @@ SAMPLE_ROWS = 1 << 14
 def rounds_of(events: EventBatch, until: int, is_fresh: bool, sampled: bool) -> Iterator[tuple[EventBatch, int]]:
     """Parts of a feed, and up to which time they complete the keys that they have.
 
-    is_fresh: nothing is known of any key. Otherwise, and in a stream, all keys go on together.
+    is_fresh: nothing is known of any key. Otherwise, and in a stream, all keys advance together.
     """
     if until != END_OF_TIME or not is_fresh or len(events) <= SAMPLE_ROWS:
         yield events, until
@@ -212,7 +212,7 @@ def rounds_of(events: EventBatch, until: int, is_fresh: bool, sampled: bool) -> 
 
 
 def _cut(time: np.ndarray, low: int, high: int, rows: int) -> int:
-    """The row after about so many rows of one key where another time begins."""
+    """The row after about `rows` rows of one key where another time begins."""
     return low + int(np.searchsorted(time[low:high], time[low + rows], side="right"))
 
 

@@ -28,7 +28,7 @@ from episode.plan.output import MATCH_END, MATCH_START
 class SidePlan:
     """One of the two patterns.
 
-    spec: of its own matcher, of any language. columns: (its input column, the correlation's input column) for each of
+    spec: of its matcher, in any language. columns: (its input column, the correlation's input column) for each of
     its input columns. start, end: the columns of its output that hold the times of a match; a match without them (an
     empty one) is passed over.
     """
@@ -44,7 +44,7 @@ class CorrelationSpec:
     """Two patterns correlated by recency (PCQ, Definition 9): opens matchers on the workers.
 
     recency: in units of event time. keys: input columns that both sides of a pair have equal; none: any two matches may
-    be a pair. order: of the input, event time first, ascending. side: the input column that says whose event a row is
+    be a pair. order: of the input, event time first, ascending. side: the input column that tells whose event a row is
     (int8: LIVE_ROW, ARCHIVE_ROW, ROW_OF_BOTH); None: every row is of both. history: events of the archive pattern from
     before those that are fed. closed: the history has all of them, none is fed (a table under a stream): a match that
     is open where it ends is decided as at the end of input. wanted: the columns of the output to build; None: all.
@@ -105,7 +105,7 @@ class CorrelationSpec:
 
     @property
     def fingerprint(self) -> str:
-        """Not of the strategy: every strategy can go on with the state of every other."""
+        """Excludes the strategy: every strategy can resume from the state of every other."""
         of_sides = [f"{one.spec.fingerprint} {one.columns} {one.start} {one.end}" for one in (self.live, self.archive)]
         own = [f"recency {self.recency}", f"keys {self.keys}", f"ordered {self.plan.ordered}"]
         own += [] if self.plan.result_cache else ["no cache"]
@@ -163,15 +163,15 @@ __all__ = ["ARCHIVE_ROW", "LIVE_ROW", "ROW_OF_BOTH", "SIDE_COLUMN", "Correlation
 
 # Correlations in slices of time: a slice owns the pairs whose live matches end in it.
 #
-# Both patterns are matched over the slice with its overlap, as over a table of its own. Near the ends of that stretch
-# of time they may find what is no match of the whole input; the overlap is so long that no such match is part of a pair
+# Both patterns are matched over the slice with its overlap, as over a separate table. Near the ends of that stretch of
+# time they may find what is not a match of the whole input; the overlap is so long that no such match is part of a pair
 # that the slice owns.
 
 
 @dataclass(frozen=True)
 class RegionSurroundings:
-    """What a match of one pattern depends on: events less than `time` before its start or after it, and so many rows
-    before and after these. No match lasts longer than `time`."""
+    """Events that a match of one pattern depends on: those less than `time` before its start or after it, and
+    `before_rows` before and `after_rows` after these. No match lasts longer than `time`."""
 
     time: int
     before_rows: int
@@ -202,7 +202,7 @@ def correlation_slicing(spec: CorrelationSpec) -> Slicing | Unsliced:
 
 
 def _surroundings(spec: CorrelationSpec, side: SidePlan) -> RegionSurroundings | str:
-    """Of one pattern; or why it is not known."""
+    """Surroundings of one pattern; or why they are not known."""
     order = side.spec.input_order
     if not isinstance(side.spec, Sliceable):
         return "its language does not say on which events a match depends"

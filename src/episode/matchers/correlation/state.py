@@ -1,6 +1,6 @@
 """Matches that are kept for partners still to come: the query result cache (PCQ, section 4.3), and its chunks of state.
 
-A match is written once. Each snapshot says which of the written ones are still kept.
+A match is written once. Each snapshot records which of the written ones are still kept.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ class KeptMatches:
         return len(self.matches)
 
     def ordered(self, matches: SideMatches) -> SideMatches:
-        """In the order of this side."""
+        """Sort matches in the order of this side."""
         order = matches.by_start() if self._by_start else matches.by_end()
         return matches if bool((order[1:] > order[:-1]).all()) else matches.select(order)
 
     def add(self, new: SideMatches) -> None:
-        """Keep these, too."""
+        """Keep new matches."""
         if len(new) == 0:
             return
         all_of_them = together([self.matches, new])
@@ -83,7 +83,7 @@ class KeptMatches:
         return (*put, chunk_of(f"{self.name}.kept", self._kept())), removed
 
     def _kept(self) -> pa.Table:
-        """Which of the written matches are kept: a bit for each, chunk after chunk."""
+        """A bit for each written match, chunk after chunk: is it kept?"""
         numbers = np.array(sorted(self._sizes), np.int64)
         sizes = np.array([self._sizes[number] for number in numbers.tolist()], np.int64)
         first = np.cumsum(sizes) - sizes

@@ -1,4 +1,4 @@
-"""Which strategies there are for two patterns, and why others are not."""
+"""Strategies that two patterns allow, and why they rule out the others."""
 
 from __future__ import annotations
 
@@ -66,21 +66,21 @@ def _own_keys(spec: CorrelationSpec, side: SidePlan) -> str | None:
 
 
 BETTER = 0.9
-"""A strategy is taken in place of another where it is estimated to cost less than this part of it."""
+"""A strategy replaces another if it is estimated to cost less than this part of it."""
 REMEMBERED = 5
 """Rounds whose median is what is known: now and then one takes long for other reasons."""
 LEAST_ROWS = 256
-"""A round of fewer rows says nothing about cost."""
+"""A round of fewer rows tells nothing about cost."""
 SAMPLED = 16
-"""Regions are counted when the first round, which says nothing about cost, is over, and then in one of so many."""
+"""Regions are counted after the first round, which tells nothing about cost, and then once in this many rounds."""
 LEAST_ASKED = 1024
-"""A region of fewer rows says little about the cost of one."""
+"""A region of fewer rows tells little about the cost of one."""
 MOST_CHANGES = 64
 
 
 @dataclass
 class RecencyRound:
-    """What one round did: seconds, rows and numbers of matches; of regions, rows in all and in their union."""
+    """Measurements of one round: seconds, rows and numbers of matches; of regions, rows in all and in their union."""
 
     rows: int = 0
     live: float = 0.0
@@ -100,7 +100,7 @@ class RecencyRound:
 
 
 class RecencyAdaptation:
-    """Which strategy is used, and why. possible: those that can be used."""
+    """Choice of the strategy, and its reasons. possible: strategies that can be used."""
 
     def __init__(self, plan: CorrelationPlan, possible: list[CorrelationStrategy]) -> None:
         self.plan = plan
@@ -128,7 +128,7 @@ class RecencyAdaptation:
         return self.chooses and done > 0 and (not known or done % SAMPLED == 1)
 
     def hold(self, buffered: int, cached: int, read: int) -> None:
-        """How much is held after a round, and how many rows were read so far."""
+        """Record how much is held after a round, and how many rows have been read so far."""
         self.buffered, self.cached = max(self.buffered, buffered), max(self.cached, cached)
         self.read = read
 
@@ -146,7 +146,7 @@ class RecencyAdaptation:
             self._choose()
 
     def _measure(self, round_: RecencyRound) -> None:
-        """What is known, with this round: times, and numbers of matches per row."""
+        """Update what is known with this round: times, and numbers of matches per row."""
         rows, strategy = max(1, round_.rows), self.strategy
         seen: dict[str, float] = {"pairs": round_.pairs / rows}
         if round_.pairs:
@@ -179,7 +179,7 @@ class RecencyAdaptation:
 
     @property
     def factors(self) -> Factors:
-        """Of all rows so far."""
+        """Factors of the cost of all rows so far."""
         per_row = ("live_matches", "archive_matches", "pairs")
         known = {name: value * (self.rows if name in per_row else 1) for name, value in self._rates.items()}
         return Factors(rows=self.rows, **known)

@@ -106,7 +106,7 @@ class Orders:
         return np.column_stack([np.arange(len(self.orders)), self.orders]).reshape(-1)
 
     def costs(self) -> SearchCosts:
-        """What the model knows now."""
+        """Costs as the model knows them now."""
         statistics = self.statistics
         return SearchCosts(tuple(statistics.size.tolist()), tuple(map(tuple, statistics.selectivity.tolist())))
 
@@ -115,7 +115,7 @@ class Orders:
         return (symbol, *self.orders[symbol].tolist())
 
     def report(self) -> SituationReport:
-        """What happened so far."""
+        """Report what happened so far."""
         statistics, costs = self.statistics, self.costs()
         searches = []
         for symbol in range(len(self.plan.symbols)):

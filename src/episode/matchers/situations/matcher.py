@@ -1,7 +1,7 @@
 """The situation pattern Matcher: situations derived and related on one shard, in batch and in a stream.
 
 State (`state`): the finished situations that a match to come may have (those of the last window) with their aggregates
-so far, each symbol's in chunks of its own; the situations that last; and the events of an instant that may not be
+so far, each symbol's in its own chunks; the situations that last; and the events of an instant that may not be
 complete yet. No event of a situation is kept.
 """
 
@@ -69,7 +69,7 @@ class SituationPatternMatcher(HoldingMatcher["SituationPatternSpec", SituationSt
 
     @cached_property
     def _needs_of_known(self) -> Needs:
-        """Where it is known whether the conditions of symbols hold."""
+        """Needs of rows for which the truth of the conditions of symbols is known."""
         return needs_beyond(self.plan)
 
     def _matches(self, feed: SituationFeed) -> Iterator[tuple[np.ndarray, np.ndarray]]:

@@ -56,7 +56,7 @@ class Buffers:
 
 @dataclass(frozen=True)
 class Groups:
-    """How every group ends: [groups, symbols]. open_slot -1: none lasts."""
+    """The end of every group: [groups, symbols]. open_slot -1: none lasts."""
 
     lo: np.ndarray
     hi: np.ndarray
@@ -66,8 +66,8 @@ class Groups:
 
 @dataclass(frozen=True)
 class Before:
-    """What earlier batches left: symbols that last, and those that are visible, as bits by group; since when [groups,
-    symbols]; finished situations of symbol s and group g at held_from[s, g]:held_to[s, g]."""
+    """State left by earlier batches: symbols that last, and those that are visible, as bits by group; since when
+    [groups, symbols]; finished situations of symbol s and group g at held_from[s, g]:held_to[s, g]."""
 
     open: np.ndarray
     open_seen: np.ndarray
@@ -176,7 +176,7 @@ def _with_twice_the_room(array: np.ndarray) -> np.ndarray:
 
 
 def needs_beyond(plan: SituationPlan) -> Needs:
-    """What is needed of rows of which it is known whether the conditions of symbols hold."""
+    """Needs of rows for which the truth of the conditions of symbols is known."""
     known = {symbol: replace(condition, row_local=()) for symbol, condition in plan.conditions.items()}
     return needs_of(replace(plan, conditions=known))
 
@@ -280,7 +280,7 @@ def complete_rows(from_: np.ndarray, time: np.ndarray, until: int) -> np.ndarray
 
 
 def _known_before(symbols: Sequence[Symbol], keys: np.ndarray) -> tuple[Before, np.ndarray, np.ndarray]:
-    """What the groups with these keys have held and open, the rows of the open ones, and where held ones begin."""
+    """Held and open situations of the groups with these keys, the rows of the open ones, and where held ones begin."""
     count, groups = len(symbols), len(keys)
     open_start = np.zeros((groups, count), np.int64)
     open_seen = np.zeros((groups, count), np.bool_)

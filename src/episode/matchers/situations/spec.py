@@ -55,12 +55,12 @@ class SituationPatternSpec:
 
     @property
     def needs(self) -> Needs:
-        """What its matchers need of a batch."""
+        """Columns and values that its matchers need of a batch."""
         return needs_of(self.plan)
 
     @property
     def demand(self) -> ClassDemand:
-        """What `Demands` says: a row of no situation ends those before it and does nothing else, and every match has a
+        """See `Demands`: a row of no situation ends those before it and does nothing else, and every match has a
         situation of each symbol. What looks at neighbouring rows must see all of them."""
         plan = self.plan
         conditions = (plan.conditions[symbol].row_local for symbol in plan.symbols)

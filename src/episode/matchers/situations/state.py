@@ -1,4 +1,4 @@
-"""What a situation pattern remembers: finished situations of the last window, those that last, and pending events.
+"""State of a situation pattern: finished situations of the last window, those that last, and pending events.
 
 An instant is complete when a later one has come, or the watermark; until then its events are pending.
 """
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from episode.matchers.situations.prepare import SituationFeed
 
 
-# What can be wrong with the data of a situation pattern: errors that say where, and what would be right.
+# Errors in the data of a situation pattern: each names the place, and what would be right.
 
 
 def _error(plan: SituationPlan, message: str, hint: str) -> EpisodeDataError:
@@ -79,7 +79,7 @@ class Symbol:
         return integers(self.lasting, KEY)
 
     def keep_finished(self, rows: np.ndarray) -> None:
-        """Of the finished situations, only these."""
+        """Keep only these of the finished situations."""
         old = self.finished
         self.kept.select(rows)
         self.finished = EventBatch(take(old.table, rows), old.key[rows], old.time[rows])
@@ -133,7 +133,7 @@ class SituationState:
 
     @property
     def open_from(self) -> tuple[np.ndarray, np.ndarray]:
-        """Of each key the least start of a situation, or time of an event, that is held."""
+        """The least start of a situation, or time of an event, that is held for each key."""
         pending = self.pending.rows
         key, start = [self.pending.key], [np.zeros(0, np.int64) if pending is None else pending.time]
         for symbol in self.symbols:
@@ -169,7 +169,7 @@ class SituationState:
                 symbol.keep_finished(np.flatnonzero(keep))
 
     def _keep_limit(self) -> None:
-        """Where a key holds more than it may: an error, or its finished situations are given up."""
+        """Raise an error for a key that holds more than it may, or give up its finished situations."""
         if self.limit is None:
             return
         over, counts = self.limit.keys_beyond(np.concatenate([one.finished.key for one in self.symbols]))

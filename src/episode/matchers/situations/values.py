@@ -1,7 +1,7 @@
-"""What RETURN asks of situations: values as of a row, kept between batches as columns of the state.
+"""Values that RETURN asks of situations, as of a row, kept between batches as columns of the state.
 
-Every output atom about a situation's events is an accumulator: a few columns for each situation so far (a sum and a
-count, say). They are computed for the rows that are asked for, going on from what the situation had in earlier batches.
+Every output atom about a situation's events is an accumulator: a few columns for each situation so far (for example
+a sum and a count). They are computed for the rows that are asked for, from what the situation had in earlier batches.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Which keys are cut into slices of time, and where: decided with the plan, and known to all tasks that pack and match.
+"""Keys that are cut into slices of time, and the cuts: decided with the plan, known to all tasks that pack and match.
 
-Whoever matches knows units: the shards of ordinary keys come first, then the slices of sliced keys, key by key.
+A matching task knows units: the shards of ordinary keys come first, then the slices of sliced keys, key by key.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ class Slice:
 
 @dataclass(frozen=True)
 class SlicedKeys:
-    """The keys that are cut, and the number of their first unit. keys: by ascending hash; where there is no PARTITION
-    BY, one."""
+    """The keys that are cut, and the number of their first unit. keys: by ascending hash; one
+    without PARTITION BY."""
 
     keys: tuple[SlicedKey, ...]
     overlap: Overlap
@@ -52,7 +52,7 @@ class SlicedKeys:
 
     @property
     def count(self) -> int:
-        """How many slices there are."""
+        """Number of slices."""
         return sum(key.slices for key in self.keys)
 
     @property
@@ -108,16 +108,16 @@ class SlicedKeys:
         return (self.first + self.first_cut[:-1] + np.arange(len(self.keys))).astype(np.int32)
 
 
-# Which keys are worth slicing, and where they are cut: by a sample of the input's keys and times.
+# Keys that are worth slicing, and their cuts: chosen by a sample of the input's keys and times.
 #
 # How good the sample is matters to how evenly the work is shared out, never to the result.
 
 
 LEAST_SAMPLED = 64
-"""Rows of a key in the sample, at least: fewer say little of its share and of its times."""
+"""Rows of a key in the sample, at least: fewer tell little about its share and its times."""
 
 LEAST_OVERLAPS = 10
-"""How many times as long as its overlap a slice is at least, so that little is matched twice."""
+"""A slice is at least this many times as long as its overlap, so that little is matched twice."""
 
 LEAST_SLICE_BYTES = 4 * 2**20
 """Smaller slices take longer to start than to match."""
@@ -131,7 +131,7 @@ class Sketch:
     """A sample of the rows of an input.
 
     hashes: uint64[m], of their keys. times: int64[m], as `EventBatch.time`. weights: float64[m], how many rows each of
-    them stands for. keys: the key columns of the same rows. words: how it was had, for explain.
+    them stands for. keys: the key columns of the same rows. words: how it was obtained, for explain.
     """
 
     hashes: np.ndarray
@@ -154,9 +154,9 @@ class Sketch:
 
 @dataclass(frozen=True)
 class Room:
-    """What slices are for. tasks: among which the keys are shared out. bytes: of all events (None: not known). wanted:
-    how many slices a key is to have (None: as many as are of use). budget: bytes of events that a task holds at once
-    (None: as many as it likes)."""
+    """Resources to plan slices for. tasks: among which the keys are shared out. bytes: of all events (None: not
+    known). wanted: how many slices a key is to have (None: all that are of use). budget: bytes of events that a task
+    holds at once (None: no limit)."""
 
     tasks: int
     bytes: int | None
@@ -166,7 +166,7 @@ class Room:
 
 @dataclass(frozen=True)
 class Choice:
-    """keys: those that are cut, by ascending hash. reason: where there are none, why; a clause for explain."""
+    """keys: those that are cut, by ascending hash. reason: why no key is cut, if so; a clause for explain."""
 
     keys: tuple[SlicedKey, ...]
     reason: str = ""
@@ -198,8 +198,8 @@ def choose(sketch: Sketch, overlap: Overlap, room: Room) -> Choice:
 
 
 def _counts(shares: np.ndarray, room: Room) -> list[int]:
-    """How many slices the large keys get by their shares: one or two for every task, so that all have the same work;
-    more where twice a slice would not fit the memory of a task, as shards are planned, too."""
+    """Number of slices of each large key, by its share: one or two for every task, so that all have the same work;
+    more if twice a slice would not fit the memory of a task, as for shards."""
     if room.wanted is not None:
         return [min(room.wanted, _MOST_SLICES)] * len(shares)
     total = min(_MOST_SLICES, room.tasks * max(1, round(2 * float(shares.sum()))))
@@ -214,7 +214,7 @@ def _counts(shares: np.ndarray, room: Room) -> list[int]:
 
 
 def _cuts(times: np.ndarray, weights: np.ndarray, count: int, overlap: Overlap, spare: bool) -> tuple[int, ...]:
-    """Times that cut a key's rows into so many parts or fewer. spare: overlaps must be small beside slices."""
+    """Times that cut a key's rows into `count` parts or fewer. spare: overlaps must be small compared with slices."""
     known = (times != FIRST_TIME) & (times != LAST_TIME)
     times, weights = times[known], weights[known]
     if len(times) == 0:

@@ -38,7 +38,7 @@ class SliceRouting:
     ) -> tuple[np.ndarray | None, np.ndarray]:
         """(rows, units): the rows of a table that are sent, and where to; None: every row once.
 
-        hashes: of keys (None: there are no keys). numbers: of the rows' shards, overwritten where a key is sliced.
+        hashes: of keys (None: the query has no keys). numbers: of the rows' shards, overwritten where a key is sliced.
         """
         sliced = self.sliced
         times = order_image(table, self.input_order.order[0]).time()
@@ -129,7 +129,7 @@ class _Counted:
 def kept_rows(
     table: pa.Table, input_order: InputOrder, groups: np.ndarray, most: int, first: bool = False
 ) -> np.ndarray:
-    """The last (or first) rows of each group in the query's order, so many at most: their places, ascending.
+    """Places (ascending) of the last (or first) rows of each group in the query's order, `most` at most.
 
     Rows of a table are in order of arrival. groups: int32[n].
     """
@@ -169,7 +169,7 @@ def trimmed(
     before, after = sides
     yield from before.tables()
     while held:
-        yield held.pop(0)  # let go one by one
+        yield held.pop(0)  # release one by one
     yield from after.tables()
 
 
@@ -191,14 +191,14 @@ def _taken(table: pa.Table, rows: np.ndarray) -> pa.Table:
 
 
 class _Farther:
-    """The last rows before (after: the first rows after) what overlaps a slice by time, so many at most."""
+    """The last rows before (after: the first rows after) what overlaps a slice by time, `most` at most."""
 
     def __init__(self, input_order: InputOrder, most: int, after: bool) -> None:
         self.input_order, self.most, self.after = input_order, most, after
         self.rows: pa.Table | None = None
 
     def add(self, table: pa.Table, times: np.ndarray, outside: np.ndarray) -> None:
-        """Those of a table, in order of arrival. outside: bool[n], which they are."""
+        """Add rows of a table that is in order of arrival. outside: bool[n], the rows to add."""
         if not self.most or not outside.any():
             return
         rows = np.flatnonzero(outside)

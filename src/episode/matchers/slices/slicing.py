@@ -1,8 +1,8 @@
 """Time slices: the events of one key are cut by time, and the slices are matched apart from each other.
 
 A slice owns the times first <= time < last, and is fed the events of these times together with those before and after
-them that its matches can need: its overlap. Of the matches that it finds, it hands out those that it owns. Which these
-are, the language says; every match is owned by exactly one slice, whose overlap is enough to find it and to know that
+them that its matches can need: its overlap. Of the matches that it finds, it emits those that it owns. The language
+defines which these are; every match is owned by exactly one slice, whose overlap is enough to find it and to know that
 it is a match. So any cuts give the same matches: *slice invariance*, the law of this file.
 
 Where matches depend on the matches before them (a chain), slices are matched in two passes: see `Chained`.
@@ -52,7 +52,7 @@ class Overlap:
 
 @dataclass(frozen=True)
 class Slicing:
-    """How the matches of a pattern can be found in slices of time.
+    """Way to find the matches of a pattern in slices of time.
 
     chained: a match may depend on the matches before it: the spec is `Chained`, and a second pass follows the chain.
     """
@@ -86,7 +86,7 @@ class SliceBounds:
 
 
 ALL_TIMES = SliceBounds()
-"""Those of a run that is not sliced."""
+"""Bounds of a run that is not sliced."""
 
 
 @runtime_checkable
@@ -97,7 +97,7 @@ class Sliceable(Protocol):
     def slicing(self) -> Slicing | Unsliced: ...
 
     def open_slice(self, bounds: SliceBounds) -> Matcher:
-        """A new matcher that is fed a slice with its overlap, and hands out the matches alone that the slice owns.
+        """A new matcher that is fed a slice with its overlap, and emits only the matches that the slice owns.
 
         Not for chained patterns.
         """
@@ -119,8 +119,8 @@ class SlicePart(NamedTuple):
 
 @dataclass(frozen=True)
 class Entry:
-    """Where the chain of a key comes into a slice: at a place (rows are counted from the first that it owns; it may lie
-    beyond its end), after so many matches; cover: the place after all of them."""
+    """Entry of the chain of a key into a slice. place: counted in rows from the first that the slice owns; it may lie
+    beyond its end. number: of matches before it. cover: the place after all of them."""
 
     place: int = 0
     number: int = 0
@@ -131,7 +131,7 @@ class Entry:
 class Chained(Sliceable, Protocol):
     """A MatcherSpec whose matches depend on the matches before them, in slices of time.
 
-    Passes are of one slice of one key. Slices without any row need no first pass, and none of their own in the second.
+    Passes are of one slice of one key. Slices without rows need no first pass, and no separate second one.
     """
 
     def first_pass(self, tables: Iterable[pa.Table], bounds: SliceBounds) -> Iterator[SlicePart]:
@@ -139,7 +139,7 @@ class Chained(Sliceable, Protocol):
         ...
 
     def next_entry(self, entry: Entry, summary: bytes) -> Entry:
-        """Where the chain comes into the next slice, by the blob of kind SUMMARY of the one that it enters. Slices
+        """Return where the chain enters the next slice, by the blob of kind SUMMARY of the one that it enters. Slices
         without rows have none, and are left out."""
         ...
 
@@ -257,7 +257,7 @@ def _run_chained(spec: Chained, slices: Iterable[tuple[int, SliceBounds, pa.Tabl
 
 # A slice of a chain that is larger than a task may hold: the task cuts it once more, into sections.
 #
-# How large slices are is planned by a sample, and may come out otherwise. A task that is fed more than its budget
+# How large slices are is planned by a sample, and may turn out otherwise. A task that is fed more than its budget
 # spills the rows, in order of time. Now it knows all times, and cuts the slice into sections of half the budget; each
 # is fed its rows and its overlap. Sections are slices like any others: any cuts give the same matches (`slicing`). No
 # section is shorter than the overlap, so that rows are fed two or three times at most; and rows of one time are in one
@@ -269,7 +269,7 @@ _CHUNKS = 4
 _SECTIONS = 2
 """A section has the budget by this, so that there is room for its overlap."""
 _SAMPLES = 4096
-"""So many times of each of the pieces say where to cut."""
+"""Times sampled from each of the pieces to decide where to cut."""
 
 
 def sections_of(
@@ -303,7 +303,7 @@ def sections_of(
 
 
 def _cuts(runs: Sequence[SortedRun], bounds: SliceBounds, overlap: Overlap, section_bytes: int) -> list[int]:
-    """Times between which there are about so many bytes of own rows, and which are as far apart as the overlap."""
+    """Times with about `section_bytes` of own rows between them, and at least as far apart as the overlap."""
     times, weights = [], []
     for sorted_run in runs:
         own = _own(sorted_run.times, bounds)
@@ -328,7 +328,7 @@ def _cuts(runs: Sequence[SortedRun], bounds: SliceBounds, overlap: Overlap, sect
 
 
 def _own(times: np.ndarray, bounds: SliceBounds) -> np.ndarray:
-    """Of times in order, those that a slice owns."""
+    """Times that a slice owns, of times in order."""
     begin = 0 if bounds.first is None else int(np.searchsorted(times, bounds.first, "left"))
     end = len(times) if bounds.last is None else int(np.searchsorted(times, bounds.last, "left"))
     return times[begin:end]
@@ -350,7 +350,7 @@ def fed(runs: Sequence[SortedRun], bounds: SliceBounds, overlap: Overlap) -> lis
 
 
 def _counted_from(runs: Sequence[SortedRun], limit: int, rows: int) -> int:
-    """The time from which on so many rows come before a limit of time, or all that there are."""
+    """The time from which on `rows` rows come before a limit of time, or all rows if there are fewer."""
     if not rows:
         return limit
     ends = [(run.times, int(np.searchsorted(run.times, limit, "left"))) for run in runs]
@@ -359,7 +359,7 @@ def _counted_from(runs: Sequence[SortedRun], limit: int, rows: int) -> int:
 
 
 def _counted_to(runs: Sequence[SortedRun], limit: int, rows: int) -> int:
-    """The time up to which so many rows come after a limit of time, or all that there are."""
+    """The time up to which `rows` rows come after a limit of time, or all rows if there are fewer."""
     if not rows:
         return limit
     begins = [(run.times, int(np.searchsorted(run.times, limit, "right"))) for run in runs]

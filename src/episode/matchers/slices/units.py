@@ -1,4 +1,4 @@
-"""Which slices of time a row of a sliced key goes to: the one that owns it, and those in whose overlap it is.
+"""Slices of time that a row of a sliced key goes to: the one that owns it, and those in whose overlap it is.
 
 Shapes: rows int64[h], the rows of sliced keys, ascending; groups int32[h], the key of each (its place among the sliced
 ones); times int64[h]; first_cut int64[k + 1], where the cuts of each of the k keys begin among all cuts; cuts, lows,
@@ -90,7 +90,7 @@ def nearest(
 
 
 def keys_program() -> Program:
-    """Most rows are of other keys: 64 bits say which of the first bits of hashes occur among those of sliced keys."""
+    """Most rows are of other keys: 64 bits mark which of the first bits of hashes occur among those of sliced keys."""
     s = entry_scope("of_sliced_keys", _TYPES, "hashes", "sliced", "found", "found_groups")
     f = s.f
     one = f.constant(1, U64)

@@ -1,7 +1,7 @@
 """The arrays that the code of a situation pattern works on, by name, and what of a pattern is a part of the code.
 
-The rows of a batch are contiguous by partition ("group") and in order of time within one. Bit s of a row's `bits` says
-whether the condition of symbol s holds. All rows of a group with one time are one *instant*; what is certain is asked
+The rows of a batch are contiguous by partition ("group") and in order of time within one. Bit s of a row's `bits` is
+set if the condition of symbol s holds. All rows of a group with one time are one *instant*; what is certain is asked
 after its last row.
 
 Situations of one symbol and partition never overlap, so a buffer of them is sorted by start and by end at once: a
@@ -23,7 +23,7 @@ DONE, FULL, REPLAN, TOO_MANY, NO_ROOM = range(5)
 matches of one instant than there may be; `found` is full, in the middle of a search."""
 
 ENDED_IN_VAIN, ENDED_SEEN, ENDED, STARTED = range(4)
-"""What is new at an instant, in the order of searching: ends of situations that were visible (without and with
+"""Changes at an instant, in the order of searching: ends of situations that were visible (without and with
 something that they may make certain), ends of others, situations that are visible from now on."""
 KINDS = 4
 
@@ -86,7 +86,7 @@ TYPES: ArrayTypes = {name: (type_, False) for name, type_ in _READ.items()} | {
 
 @dataclass(frozen=True)
 class SituationShape:
-    """What is compiled in.
+    """Traits of a pattern that are compiled in.
 
     symbols: how many. eager: may situations that last be part of a match? has_least, has_most: do some symbols have
     limits of their durations? has_window: is there one? adapts: may plans be made anew? Relations are data, so that

@@ -185,7 +185,7 @@ class Deriving:
 
 
 def find_decisive(shape: SituationShape, s: Scope, visible: Value, lasting: Value, oldest: Value) -> None:
-    """Of the visible situations that have ended, those that were undecided: what their ends make certain may hold the
+    """Find the visible situations that have ended and were undecided: what their ends make certain may hold the
     others, whose ends come first."""
     f = s.f
     decisive = f.variable("decisive", 0)
@@ -251,7 +251,7 @@ def leave_window(s: Scope, symbol: Value, oldest: Value) -> None:
 
 
 def count_starts(bits: np.ndarray, from_: np.ndarray, symbols: int) -> np.ndarray:
-    """How many runs of each symbol begin in a batch, at the most. bits: of the symbols, and no others."""
+    """Count the runs of each symbol that begin in a batch, at the most. bits: of the symbols, and no others."""
     counts = np.zeros(symbols, np.int64)
     compiled_for(counting_program)([bits, from_, counts])
     return counts

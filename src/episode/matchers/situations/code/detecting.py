@@ -67,7 +67,7 @@ def detection_program(shape: SituationShape) -> Program:
 
 
 def begin_search(shape: SituationShape, s: Scope) -> None:
-    """What takes part in the searches at an instant: what is new does so from its own turn on."""
+    """Collect what takes part in the searches at an instant: new situations do so from their own turn on."""
     f, place = s.f, s.place
     ended = s.items[ENDED]
     if shape.eager:

@@ -26,7 +26,7 @@ _FIRST, _TOGETHER, _SECOND = (
     STARTS | EQUALS | STARTED_BY,
     (DURING | FINISHED_BY | OVERLAPPED_BY),
 )
-"""What two situations that both last may come to be, by which began first: TPStream's prefix groups."""
+"""Relations that two situations that both last may come to have, by which began first: TPStream's prefix groups."""
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ def _parts(
 
 
 def _join_parts(s: Scope, fits: Variable, to: Value) -> tuple[Value, Value]:
-    """The parts of a buffer that fit as ranges; parts beside each other are one."""
+    """The parts of a buffer that fit as ranges; adjacent parts are one."""
     f, ranges = s.f, s.ranges
     end, kept, reached = f.variable("end", to), f.variable("kept", 0), f.variable("reached", -1)
     with each_bit(f, fits) as (part, _):

@@ -19,12 +19,12 @@ from episode.native.ir import F64, I64, I128, U8, U64, Type, Value, Variable
 from episode.native.running import compiled_for
 
 FOLD, SUM_WORDS, FIND = "fold", "sum_words", "find"
-"""What is kept of situations: the state of an aggregate; a sum of decimals of two words; the place of an extreme."""
+"""Values kept of situations: the state of an aggregate; a sum of decimals of two words; the place of an extreme."""
 
 
 @dataclass(frozen=True)
 class ValuesShape:
-    """What is compiled in. may_be_null: are some values null?"""
+    """Traits of values that are compiled in. may_be_null: are some values null?"""
 
     keeps: str
     aggregate: AggregateShape
