@@ -15,7 +15,7 @@ from episode.matchers.keys import KeyCoder
 from episode.matchers.ordering import events_of, order_image
 from episode.matchers.protocol import InputOrder, OrderKey
 from episode.matchers.slices.keys import SlicedKey, SlicedKeys
-from episode.matchers.slices.routing import trimmed
+from episode.matchers.slices.routing import trim_to_slice
 from episode.matchers.slices.slicing import Overlap, bounds_between, fed_rows
 
 SETTINGS = settings(deadline=None, suppress_health_check=list(HealthCheck))
@@ -81,7 +81,7 @@ def test_slices_are_fed_their_rows_and_overlaps(
         if part is None:
             assert {row["k"] for one in tables for row in one.to_pylist()} <= {2}
         else:
-            fed = list(trimmed(tables, input_order, part.bounds, overlap, hold_bytes))
+            fed = list(trim_to_slice(tables, input_order, part.bounds, overlap, hold_bytes))
             assert in_order(concat(fed), input_order) == expected(
                 table, input_order, keys[part.key], hashes, part.number, overlap
             )

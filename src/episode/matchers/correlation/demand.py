@@ -72,11 +72,11 @@ class Answers:
         self._from, self._to, fresh = (
             looked_up(recent.keys, rows, groups, 0) for rows in (recent.row_from, recent.row_to, recent.fresh)
         )
-        active = active.moved(fresh[np.searchsorted(groups, active.key)])
+        active = active.move_to(fresh[np.searchsorted(groups, active.key)])
         order = np.lexsort((demands.lo, demands.key))
         new = demands.select(order)
         if self.cached:
-            active, new = _extended(active, new, self.traits.by_end)
+            active, new = _extend_last(active, new, self.traits.by_end)
         covered = self.covered.until(groups)
         number = np.searchsorted(groups, new.key)
         out = regions.merge(number, new, self._from, self._to, recent.time, covered, SLACK, until, self.cached)
@@ -125,18 +125,18 @@ class Answers:
             rows = ranges(segments.at, counts)
             self.fed_rows += len(rows)
             events = EventBatch(
-                self.side.events.renamed(self.recent.taken(rows)), np.repeat(segments.id, counts), time[rows]
+                self.side.events.own_columns(self.recent.rows_at(rows)), np.repeat(segments.id, counts), time[rows]
             )
             known = until if used_up else min(until, int(following[left].min()) - 1)
-            found = self.side.taken(self.side.matcher.feed(events, known))
-            self.segments, fed = segments.moved(end), fed + counts
+            found = self.side.matches_in(self.side.matcher.feed(events, known))
+            self.segments, fed = segments.move_to(end), fed + counts
             if len(found):
-                yield self._accepted(found)
+                yield self._select_asked(found)
             fed = fed[self._settle(following, known)]
             if used_up:
                 break
 
-    def _accepted(self, found: SideMatches) -> SideMatches:
+    def _select_asked(self, found: SideMatches) -> SideMatches:
         """Select the matches that were asked for, or come for nothing."""
         segments = self.segments
         at = np.searchsorted(segments.id, found.key)
@@ -282,7 +282,7 @@ class Answers:
         return metadata
 
 
-def _extended(active: Segments, demands: RegionDemands, by_end: bool) -> tuple[Segments, RegionDemands]:
+def _extend_last(active: Segments, demands: RegionDemands, by_end: bool) -> tuple[Segments, RegionDemands]:
     """Segments that nothing follows, grown by what is asked for of their keys; and what is left to ask for."""
     last = np.flatnonzero(active.limit == EVER)
     if len(last) == 0 or len(demands) == 0:

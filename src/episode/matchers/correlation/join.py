@@ -146,7 +146,7 @@ class MatchJoin:
 
     def add(self, live: SideMatches, archive: SideMatches) -> Iterator[pa.Table]:
         """Join new matches with each other and with those that are kept, and keep them."""
-        live, archive = self.live.ordered(live), self.archive.ordered(archive)
+        live, archive = self.live.sort(live), self.archive.sort(archive)
         if self.in_order is not None:
             self.live.add(live)
             self.archive.add(archive)
@@ -157,16 +157,16 @@ class MatchJoin:
         yield from self._by_archive(self.live.matches, archive)
         self.archive.add(archive)
 
-    def ordered(self, starts: np.ndarray, ends: np.ndarray) -> Iterator[pa.Table]:
-        """The pairs before which none can come any more. starts, ends: of each kept archive match: no archive match of
-        its key to come starts before, and no live match to come ends before."""
+    def emit_ordered(self, starts: np.ndarray, ends: np.ndarray) -> Iterator[pa.Table]:
+        """Emit the pairs before which none can come any more. starts, ends: for each kept archive match, no later
+        archive match of its key starts before, and no later live match ends before."""
         if self.in_order is not None:
             live, archive = self.live.matches, self.archive.matches
             yield from self._tables(live, archive, self.in_order.pairs(live, archive, starts, ends))
 
     def own(self, live: SideMatches, archive: SideMatches) -> Iterator[pa.Table]:
         """Pairs of matches with those that were found for them alone: their keys are numbers of segments."""
-        yield from self._by_archive(self.live.ordered(live), self.archive.ordered(archive))
+        yield from self._by_archive(self.live.sort(live), self.archive.sort(archive))
 
     def _by_archive(self, live: SideMatches, archive: SideMatches) -> Iterator[pa.Table]:
         high = window_ends(archive.start, self.recency)
@@ -181,7 +181,7 @@ class MatchJoin:
     # ---- what is kept ----------------------------------------------------------------------------------------------
 
     def expire(self, archive_starts: np.ndarray, live_ends: np.ndarray) -> None:
-        """Keep only archive matches that a live match to come may be a pair with. Bounds as for `ordered`."""
+        """Keep only archive matches that a live match to come may be a pair with. Bounds as for `emit_ordered`."""
         archive = self.archive.matches
         if self.in_order is None:
             self.archive.keep(live_ends <= window_ends(archive.start, self.recency))

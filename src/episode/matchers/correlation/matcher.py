@@ -157,7 +157,7 @@ class CorrelationMatcher:
         self.until = self.until if until == END_OF_TIME else max(self.until, until)
         round_.join += thread_time() - began
         self.adaptation.note(round_, self.strategy)
-        self.adaptation.hold(self._buffered(), len(self.join), 0 if self.past is None else self.past.reader.rows)
+        self.adaptation.hold(self._buffered_rows(), len(self.join), 0 if self.past is None else self.past.reader.rows)
 
     def _switch(self) -> None:
         """Take the strategy that was chosen; what is asked for and not found yet, is found in any case."""
@@ -192,7 +192,7 @@ class CorrelationMatcher:
                 (CorrelationStrategy.ARCHIVE_FIRST, live_rows, self._asked_by_archive(archive)),
             ):
                 round_.regions[strategy] = _extent(rows, demands)
-        yield from self._joined(live, archive, until, round_)
+        yield from self._join_matches(live, archive, until, round_)
 
     def _live_first(
         self, live_rows: EventBatch, archive_rows: EventBatch, until: int, round_: RecencyRound
@@ -205,10 +205,10 @@ class CorrelationMatcher:
         archive, ids = self._timed_answer(side, archive_rows, until, self._asked_by_live(live), round_)
         round_.archive_matches = len(archive)
         if side.cached:
-            yield from self._joined(live, archive, until, round_)
+            yield from self._join_matches(live, archive, until, round_)
         else:  # each live match has its own archive matches: both have the number of the segment as their key
             self.join.live.add(replace(live, key=ids))
-            yield from self._timed(self.join.own(self.join.live.matches, archive), round_)
+            yield from self._time_join(self.join.own(self.join.live.matches, archive), round_)
         side.trim(until, lambda keys: self._least_start(keys, until))
         self._buffering = side.buffering
         round_.buffering = self._buffering - before
@@ -224,20 +224,22 @@ class CorrelationMatcher:
         live, ids = self._timed_answer(side, live_rows, until, self._asked_by_archive(archive), round_)
         round_.live_matches = len(live)
         if side.cached:
-            yield from self._joined(live, archive, until, round_)
+            yield from self._join_matches(live, archive, until, round_)
         else:
             self.join.archive.add(replace(archive, key=ids))
-            yield from self._timed(self.join.own(live, self.join.archive.matches), round_)
+            yield from self._time_join(self.join.own(live, self.join.archive.matches), round_)
         side.trim(until, lambda keys: self._least_end(keys, until))
         self._buffering = side.buffering
         round_.buffering = self._buffering - before
 
-    def _joined(self, live: SideMatches, archive: SideMatches, until: int, round_: RecencyRound) -> Iterator[pa.Table]:
-        yield from self._timed(self.join.add(live, archive), round_)
+    def _join_matches(
+        self, live: SideMatches, archive: SideMatches, until: int, round_: RecencyRound
+    ) -> Iterator[pa.Table]:
+        yield from self._time_join(self.join.add(live, archive), round_)
         kept = self.join.archive.matches.key
         if self.spec.plan.ordered:
             starts, ends = self._archive_starts(kept, until), self.live.ends_from(kept, until)
-            yield from self._timed(self.join.ordered(starts, ends), round_)
+            yield from self._time_join(self.join.emit_ordered(starts, ends), round_)
 
     def _expire(self, until: int) -> None:
         """Keep only matches that a match to come may be a pair with, and only keys that something is held of."""
@@ -311,7 +313,7 @@ class CorrelationMatcher:
         round_.asked_rows += side.fed_rows - fed
         return answer
 
-    def _timed(self, tables: Iterator[pa.Table], round_: RecencyRound) -> Iterator[pa.Table]:
+    def _time_join(self, tables: Iterator[pa.Table], round_: RecencyRound) -> Iterator[pa.Table]:
         while True:
             began = thread_time()
             table = next(tables, None)
@@ -321,7 +323,7 @@ class CorrelationMatcher:
             round_.pairs += table.num_rows
             yield table
 
-    def _buffered(self) -> int:
+    def _buffered_rows(self) -> int:
         return sum(len(side.recent) for side in (self.live, self.archive) if isinstance(side, DemandedSide))
 
 

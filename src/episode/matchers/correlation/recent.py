@@ -50,7 +50,7 @@ class ArrivedRows:
             pass
         return number
 
-    def taken(self, numbers: np.ndarray) -> pa.Table:
+    def rows_at(self, numbers: np.ndarray) -> pa.Table:
         """The rows with these numbers."""
         if len(numbers) == 0:
             return self._nothing
@@ -127,9 +127,9 @@ class RecentBuffer:
         """All of them, key after key."""
         return self._batch(self._places())
 
-    def taken(self, places: np.ndarray) -> pa.Table:
+    def rows_at(self, places: np.ndarray) -> pa.Table:
         """The columns of the rows at these places."""
-        return self._arrived.taken(self._number[places])
+        return self._arrived.rows_at(self._number[places])
 
     def _places(self) -> np.ndarray:
         return ranges(self.row_from, self.row_to - self.row_from)
@@ -139,7 +139,7 @@ class RecentBuffer:
         key = np.repeat(self.keys, self.row_to - self.row_from)
         if which is not None:
             places, key = places[which], key[which]
-        return EventBatch(self.taken(places), key, self.time[places])
+        return EventBatch(self.rows_at(places), key, self.time[places])
 
     # ---- rows come and go --------------------------------------------------------------------------------------------
 
@@ -177,7 +177,7 @@ class RecentBuffer:
             self._set(*(array[kept] for array in self._by_key()))
         if self._arrived.wasteful:
             places = self._places()
-            table = self.taken(places)
+            table = self.rows_at(places)
             self._arrived = ArrivedRows(self._nothing)
             self._number[places] = self._arrived.append(table) + np.arange(len(places))
 

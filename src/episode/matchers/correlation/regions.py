@@ -77,7 +77,7 @@ class Segments:
     def followed_by(self, others: Segments) -> Segments:
         return Segments(*(np.concatenate([getattr(self, one.name), getattr(others, one.name)]) for one in fields(self)))
 
-    def moved(self, at: np.ndarray) -> Segments:
+    def move_to(self, at: np.ndarray) -> Segments:
         return replace(self, at=at)
 
     def table(self) -> pa.Table:
@@ -261,7 +261,7 @@ class RecencyReach:
             counts = high[pending] - begin
             tried = ranges(begin, counts)
             events = EventBatch(
-                self.events.renamed(recent.taken(tried)), np.repeat(pending, counts), recent.time[tried]
+                self.events.own_columns(recent.rows_at(tried)), np.repeat(pending, counts), recent.time[tried]
             )
             walls = np.flatnonzero(self.partial.walls(events))
             owner = events.key[walls]

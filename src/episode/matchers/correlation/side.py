@@ -55,13 +55,13 @@ class SideEvents:
         rows = np.flatnonzero(mine)
         return EventBatch(take(events.table, rows), events.key[rows], events.time[rows])
 
-    def renamed(self, table: pa.Table) -> pa.Table:
+    def own_columns(self, table: pa.Table) -> pa.Table:
         """The columns of this side, by its own names."""
         return table.select(self.outer).rename_columns(self.inner)
 
     def inside(self, rows: EventBatch) -> EventBatch:
         """Rows of this side as its own matcher takes them."""
-        table = self.renamed(rows.table)
+        table = self.own_columns(rows.table)
         if self.shared:
             return EventBatch(table, rows.key, rows.time)
         events = events_of(table.append_column(_OUTER, pa.array(rows.key)), self.order, self._coder)
@@ -112,9 +112,9 @@ class RecencySide:
 
     def feed(self, rows: EventBatch, until: int) -> SideMatches:
         """The matches that are certain with these rows of the side."""
-        return self.taken(self.matcher.feed(self.events.inside(rows), until))
+        return self.matches_in(self.matcher.feed(self.events.inside(rows), until))
 
-    def taken(self, tables: Iterable[pa.Table]) -> SideMatches:
+    def matches_in(self, tables: Iterable[pa.Table]) -> SideMatches:
         """Matches in the output of the matcher, with the keys of the correlation."""
         found = matches_of(tables, self.schema, self.plan.start, self.plan.end)
         if self.ending != ALL_TIMES:

@@ -35,7 +35,7 @@ class KeptMatches:
     def __len__(self) -> int:
         return len(self.matches)
 
-    def ordered(self, matches: SideMatches) -> SideMatches:
+    def sort(self, matches: SideMatches) -> SideMatches:
         """Sort matches in the order of this side."""
         order = matches.by_start() if self._by_start else matches.by_end()
         return matches if bool((order[1:] > order[:-1]).all()) else matches.select(order)
@@ -80,9 +80,9 @@ class KeptMatches:
             self._sizes[self._next] = len(rows)
             put.append(chunk_of(f"{self.name}.{self._next}", _with_times(self.matches.select(rows))))
             self._next += 1
-        return (*put, chunk_of(f"{self.name}.kept", self._kept())), removed
+        return (*put, chunk_of(f"{self.name}.kept", self._kept_bits())), removed
 
-    def _kept(self) -> pa.Table:
+    def _kept_bits(self) -> pa.Table:
         """A bit for each written match, chunk after chunk: is it kept?"""
         numbers = np.array(sorted(self._sizes), np.int64)
         sizes = np.array([self._sizes[number] for number in numbers.tolist()], np.int64)

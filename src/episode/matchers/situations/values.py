@@ -60,7 +60,7 @@ class AskedSituations:
     def arrays(self) -> dict[str, np.ndarray]:
         return {"first": self.first, "last": self.last, "opened": self.opened}
 
-    def known(self, **columns: str) -> dict[str, np.ndarray]:
+    def columns_before(self, **columns: str) -> dict[str, np.ndarray]:
         """Columns of what situations had before, by the names that they have in the code."""
         return {f"before_{name}": _numbers(self.before, column) for name, column in columns.items()}
 
@@ -151,7 +151,7 @@ class Accumulators:
 
         def fold(function: int, **before: str) -> list[np.ndarray]:
             return accumulate(
-                ValuesShape(FOLD, AggregateShape(function, floating), has_nulls), given | asked.known(**before)
+                ValuesShape(FOLD, AggregateShape(function, floating), has_nulls), given | asked.columns_before(**before)
             )
 
         n, a, b = f"{name}.n", f"{name}.a", f"{name}.b"
@@ -175,7 +175,7 @@ class Accumulators:
             "high_words": np.ascontiguousarray(words[1::2]),
             "valid": valid.view(np.uint8),
         }
-        before = asked.known(count=f"{name}.n", low=f"{name}.low", high=f"{name}.high")
+        before = asked.columns_before(count=f"{name}.n", low=f"{name}.low", high=f"{name}.high")
         shape = ValuesShape(SUM_WORDS, AggregateShape(oc.SUM_WIDE), len(valid) > 0)
         return [pa.array(array) for array in accumulate(shape, asked.arrays | given | before)]
 

@@ -141,8 +141,8 @@ class Sketch:
     words: str
 
     @staticmethod
-    def joined(parts: list[Sketch], words: str) -> Sketch:
-        """One sketch of what several have seen."""
+    def merge(parts: list[Sketch], words: str) -> Sketch:
+        """Merge sketches of several parts of the input."""
         return Sketch(
             np.concatenate([part.hashes for part in parts]),
             np.concatenate([part.times for part in parts]),

@@ -2,7 +2,7 @@
 
 The overlaps by time are known row by row. Those that count rows (the last n before a time, the first n after one) are
 not: a task keeps its own last and first ones, and sends them when it has read all its rows; those of all rows are among
-them, and whoever is fed the slice leaves out the rest (`trimmed`).
+them, and whoever is fed the slice leaves out the rest (`trim_to_slice`).
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class SliceRouting:
     def last(self) -> Iterator[tuple[pa.Table, np.ndarray]]:
         """When all rows are in: further rows for overlaps, and their units."""
         for counted in self._counted:
-            yield from counted.sent()
+            yield from counted.route_counted()
 
 
 class _Counted:
@@ -91,14 +91,14 @@ class _Counted:
             rows, found = take(rows, kept), found[kept]
         self._rows, self._intervals = rows, found
 
-    def sent(self) -> Iterator[tuple[pa.Table, np.ndarray]]:
+    def route_counted(self) -> Iterator[tuple[pa.Table, np.ndarray]]:
         if self._rows is None:
             return
         counts = np.bincount(self._intervals, minlength=len(self.sliced.cuts) + len(self.sliced.keys))
         places = np.argsort(self._intervals, kind="stable")
         starts = np.concatenate([[0], np.cumsum(counts)])
         rows, units = [], []
-        for interval, unit in self._asked(counts):
+        for interval, unit in self._overlapped_intervals(counts):
             of_interval = places[starts[interval] : starts[interval + 1]]
             rows.append(of_interval)
             units.append(np.full(len(of_interval), unit, np.int32))
@@ -107,7 +107,7 @@ class _Counted:
             order = np.argsort(every, kind="stable")  # in order of arrival
             yield take(self._rows, every[order]), of[order]
 
-    def _asked(self, counts: np.ndarray) -> Iterator[tuple[int, int]]:
+    def _overlapped_intervals(self, counts: np.ndarray) -> Iterator[tuple[int, int]]:
         """(interval, unit): for every slice, the intervals that its overlap takes rows from."""
         sliced = self.sliced
         for place, key in enumerate(sliced.keys):
@@ -144,7 +144,7 @@ def kept_rows(
     return np.sort(order[rank < most])
 
 
-def trimmed(
+def trim_to_slice(
     tables: Iterable[pa.Table], input_order: InputOrder, bounds: SliceBounds, overlap: Overlap, hold_bytes: int
 ) -> Iterator[pa.Table]:
     """The rows of a slice and its overlap as they came, without those that only the packing of other tasks sent.
@@ -181,10 +181,10 @@ def _within(table: pa.Table, times: np.ndarray, earliest: int, latest: int, side
     for side, rows in zip(sides, (before, after), strict=True):
         side.add(table, times, rows)
     within = np.flatnonzero(~(before | after))
-    return _taken(table, within) if len(within) else None
+    return _take_rows(table, within) if len(within) else None
 
 
-def _taken(table: pa.Table, rows: np.ndarray) -> pa.Table:
+def _take_rows(table: pa.Table, rows: np.ndarray) -> pa.Table:
     """Rows of a table, in order: without copying where they follow each other."""
     first, last = int(rows[0]), int(rows[-1])
     return table.slice(first, len(rows)) if last - first + 1 == len(rows) else take(table, rows)

@@ -299,7 +299,7 @@ def sections_of(
         cuts = _cuts(runs, bounds, overlap, budget_bytes // _SECTIONS)
         for first, last in pairwise([bounds.first, *cuts, bounds.last]):
             section = SliceBounds(first, last)
-            yield section, fed(runs, section, overlap)
+            yield section, section_rows(runs, section, overlap)
 
 
 def _cuts(runs: Sequence[SortedRun], bounds: SliceBounds, overlap: Overlap, section_bytes: int) -> list[int]:
@@ -338,7 +338,7 @@ def _row_bytes(runs: Sequence[SortedRun]) -> float:
     return sum(run.table.nbytes for run in runs) / max(1, sum(len(run.times) for run in runs))
 
 
-def fed(runs: Sequence[SortedRun], bounds: SliceBounds, overlap: Overlap) -> list[pa.Table]:
+def section_rows(runs: Sequence[SortedRun], bounds: SliceBounds, overlap: Overlap) -> list[pa.Table]:
     """The rows of a section and its overlap, in order of arrival where times are equal; all rows of a time at which the
     rows of an overlap are counted."""
     first, last = FIRST_TIME, LAST_TIME

@@ -24,7 +24,7 @@ from episode.matchers.ordering import has_lasting_image
 from episode.matchers.protocol import MatcherSpec, OrderKey, Screens
 from episode.matchers.shard import run_shard
 from episode.matchers.slices.keys import Room, Sketch, Slice, SlicedKey, SlicedKeys, choose, largest_slice
-from episode.matchers.slices.routing import trimmed
+from episode.matchers.slices.routing import trim_to_slice
 from episode.matchers.slices.slicing import (
     LAST_TIME,
     SUMMARY,
@@ -238,7 +238,7 @@ class Units:
                 yield unit, part, self._trim((table for _, table in envelopes), part)
 
     def _trim(self, tables: Iterable[pa.Table], part: Slice) -> Iterator[pa.Table]:
-        return trimmed(tables, self.spec.input_order, part.bounds, self.sliced.overlap, self.budget)
+        return trim_to_slice(tables, self.spec.input_order, part.bounds, self.sliced.overlap, self.budget)
 
     def sections(self, part: Slice, tables: Iterable[pa.Table]) -> Iterator[tuple[SliceBounds, list[pa.Table]]]:
         """A slice of a chain in parts that fit the budget."""

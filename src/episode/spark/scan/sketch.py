@@ -66,7 +66,7 @@ def sketch_of_scan(scan: ParquetScan, order: InputOrder) -> Sketch | str:
     except _NOT_READ as error:
         return f"a sample of the files cannot be read ({error})"
     rows = sum(len(part.times) for part in parts)
-    return Sketch.joined(parts, f"{rows:,} rows of {len(splits):,} row groups were looked at")
+    return Sketch.merge(parts, f"{rows:,} rows of {len(splits):,} row groups were looked at")
 
 
 def pieces_of_scan(scan: ParquetScan, names: list[str]) -> Iterator[pa.Table]:
@@ -168,7 +168,7 @@ def sketch_of_store(scan: StoreScan, schema: pa.Schema, order: InputOrder) -> Sk
     if not parts:
         return "the stream store has no events"
     rows = sum(len(part.times) for part in parts)
-    return Sketch.joined(parts, f"{rows:,} rows of {len(files) + len(commits):,} files and commits were looked at")
+    return Sketch.merge(parts, f"{rows:,} rows of {len(files) + len(commits):,} files and commits were looked at")
 
 
 def _events(store: StreamStore, part: Part, names: dict[str, str], schema: pa.Schema) -> pa.Table:
@@ -196,7 +196,7 @@ def sketch_of_rows(frame: DataFrame, schema: pa.Schema, order: InputOrder) -> Sk
     parts = [_sketch(table, order, rows / len(table)) for table, rows in tables if len(table)]
     parts = parts or [_sketch(wanted.empty_table(), order, 0.0)]
     rows = sum(rows for _, rows in tables)
-    return Sketch.joined(parts, f"{rows:,} rows were counted, and some of them looked at, by a job of Spark")
+    return Sketch.merge(parts, f"{rows:,} rows were counted, and some of them looked at, by a job of Spark")
 
 
 def _sampling(schema: pa.Schema) -> Stage:
