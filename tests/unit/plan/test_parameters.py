@@ -53,7 +53,7 @@ def test_values_have_the_types_of_spark(value: object, constant: Constant | None
 
 def bound(query: Any, **arguments: object) -> Any:
     given = Given() if language_of(query).name == "row pattern" else Given(time="ts")
-    return language_of(query).bind(query, Input(InputSchema(TYPES, arguments=arguments)), given, RunOptions()).plan
+    return language_of(query).bind(query, Input(InputSchema(TYPES, arguments=arguments)), given, RunOptions())
 
 
 def constants(*expressions: Expression) -> set[Constant]:
