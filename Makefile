@@ -42,6 +42,7 @@ test: lint types unit  ## everything a change must pass
 lint: setup  ## style
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/python scripts/english.py
 
 types: setup  ## type hints
 	$(BIN)/mypy

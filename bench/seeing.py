@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 import episode
 from bench.harness import Report, local_session, say, verdict
 from episode.queries.origins import origin_of
-from episode.see.inspecting import inspected
+from episode.see.inspecting import patterns_at
 from episode.see.studio import tables as gallery
 from episode.see.studio.studio import open_studio
 from episode.see.studio.views import check
@@ -144,7 +144,7 @@ def why_not(page: Report, spark: object, rows: int, runs: int, folder: Path) -> 
 
 def _reading(result: object) -> float:
     """Seconds for all rows of the key."""
-    (pattern,) = inspected(origin_of(result).pattern())
+    (pattern,) = patterns_at(origin_of(result).pattern())
     begin = time.perf_counter()
     pattern.rows(pattern.key_of("ACME"))
     return time.perf_counter() - begin

@@ -108,7 +108,7 @@ class Query:
         Returns a handle like that of Spark's streaming queries: isActive, status, lastProgress, recentProgress, stop,
         awaitTermination, exception. Every match is emitted once, through kills and restarts with the same checkpoint.
 
-        into: where matches go: the name of a stream, which is made with the query's columns if there is none; a path
+        into: where matches go: the name of a stream, which is created with the query's columns if needed; a path
             with a slash in it, for Parquet files; {'kafka': topic, 'kafka.bootstrap.servers': …}; or a function that is
             called in this process with an Arrow table.
         input: how events come to the matching loop: 'pull', 'push', or 'adaptive' (pushed, unless the loop falls
@@ -141,7 +141,7 @@ class Query:
             with analyze, how long compiling it takes and how large it is.
         """
         wanted = check_format(format)
-        return _explained(self._call.origin() if analyze else self._origin(), analyze, wanted)
+        return _explain_origin(self._call.origin() if analyze else self._origin(), analyze, wanted)
 
     def why_not(
         self,
@@ -154,7 +154,7 @@ class Query:
         """Explain why there is no match at a place: how far the pattern came there, and what kept it from continuing.
 
         Returns the findings: `print` shows them with their places in the query, `.findings` and `.to_dict()` have them
-        as data, a notebook shows them as HTML. If there is a match, they say so.
+        as data, a notebook shows them as HTML. If there is a match, they name it.
         of: the value of the key that partitions the events; several in order, or a mapping by column.
         at, between: when the match was expected to begin (of situations: to be); a time, or the first and the last one.
             Left out, all times.
@@ -184,7 +184,7 @@ class Query:
         marked by label, of an event pattern lanes of events, of a situation pattern bars, of a correlation both matches
         and the recency. The query need not return the labels.
         of: the value of the key; several in order, or a mapping by column. None: that of the match that is chosen.
-        between: the first and the last time to show; None is no bound. Else, the match and what lies around it.
+        between: the first and the last time to show; None: without a bound. Else, the match and what lies around it.
         match: the number of a match within its key, from 1 on. None: the one that `choose` names.
         choose: 'longest', 'shortest', or 'rarest key': the longest match of a key with the fewest.
         pattern: which one of a statement with several, from 1 on.
@@ -203,7 +203,7 @@ class Query:
         path: of the file; an existing one is replaced.
         title: the heading (None: from the query).
         plots: how many pictures of single matches, the most telling ones, for each pattern. They need the extra 'plot';
-            without it, the report says so.
+            without it, the report has a note instead.
         rows: how many rows of the result are shown.
 
         In it: the query, counts, matches over time, by key and by length, pictures, the first rows, what the columns of
@@ -317,10 +317,12 @@ def explain(
 ) -> str:
     """Show how `sql` would evaluate a statement on Spark; see `Query.explain` for the arguments."""
     wanted = check_format(format)
-    return _explained(_statement("explain", text, args, spark, options, tables, named)._call.origin(), analyze, wanted)
+    return _explain_origin(
+        _statement("explain", text, args, spark, options, tables, named)._call.origin(), analyze, wanted
+    )
 
 
-def _explained(origin: Origin, analyze: bool, format: str) -> str:
+def _explain_origin(origin: Origin, analyze: bool, format: str) -> str:
     from episode.see.pictures.plans.formats import render
 
     return render([explain_pattern(one, analyze, format) for one in origin.patterns], origin.no_patterns, format)
@@ -537,7 +539,7 @@ def expand(
 
     collapsed: a table (or a stream) of the rows that RETURN COLLAPSED gives, or some of them: a struct for each single
         variable of the pattern, an array of structs for each closure; other columns do not matter.
-    text and the other arguments: as they were given to `match`. The events' variables say of which class they are:
+    text and the other arguments: as they were given to `match`. The variables of the events give their classes:
     type_column is not read.
     """
     given = events_of("expand", collapsed, columns).given

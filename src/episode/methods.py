@@ -79,9 +79,9 @@ def match_recognize(
 ) -> DataFrame:
     """The rows of MATCH_RECOGNIZE over this DataFrame; lazy.
 
-    text: the clause: `MATCH_RECOGNIZE ( … )`, or what stands between its brackets. args: the values of its parameters.
+    text: the clause: `MATCH_RECOGNIZE ( … )`, or the text between its brackets. args: the values of its parameters.
     """
-    return _matched(self, text, args, Given(), options, _row_pattern)
+    return _match_frame(self, text, args, Given(), options, _row_pattern)
 
 
 def match_events(
@@ -95,7 +95,7 @@ def match_events(
     """The matches of an event pattern (`PATTERN … WHERE … WITHIN … RETURN …`) in the rows of this DataFrame; lazy.
     By keyword, the arguments of `Events`."""
     given = events_of("match_events", None, columns).given
-    return _matched(self, text, args, given, options, _event_pattern)
+    return _match_frame(self, text, args, given, options, _event_pattern)
 
 
 def match_situations(
@@ -109,7 +109,7 @@ def match_situations(
     """The matches of a situation pattern (`DEFINE … PATTERN … WITHIN … RETURN …`) in the rows of this DataFrame; lazy.
     By keyword, the arguments of `Events`."""
     given = events_of("match_situations", None, columns).given
-    return _matched(self, text, args, given, options, _situation_pattern)
+    return _match_frame(self, text, args, given, options, _situation_pattern)
 
 
 METHODS: dict[str, Callable[..., Any]] = {
@@ -119,7 +119,7 @@ METHODS: dict[str, Callable[..., Any]] = {
 }
 
 
-def _matched(
+def _match_frame(
     frame: DataFrame,
     text: str,
     args: Mapping[str, object] | None,

@@ -7,7 +7,7 @@ import pytest
 
 import episode
 from episode.queries.origins import origin_of
-from episode.see.inspecting import inspected
+from episode.see.inspecting import patterns_at
 
 ROWS = """
     SELECT * FROM t MATCH_RECOGNIZE (
@@ -32,7 +32,7 @@ def test_calls_of_match_and_correlate_know_theirs(spark) -> None:
     assert origin_of(found).pattern().language.name == "event pattern"
     live = episode.query("PATTERN A; B WHERE A.v > B.v WITHIN 5", episode.Events(T, time="ts", key="k"), spark=spark)
     pairs = live.correlate(live, recency=5).run()
-    both = inspected(origin_of(pairs).pattern())
+    both = patterns_at(origin_of(pairs).pattern())
     assert [one.keys for one in both] == [("k",), ("k",)]
 
 
@@ -44,7 +44,7 @@ def test_frames_of_others_are_refused(spark) -> None:
 
 
 def test_rows_of_one_key(spark) -> None:
-    (pattern,) = inspected(origin_of(episode.sql(ROWS, spark=spark, t=T)).pattern())
+    (pattern,) = patterns_at(origin_of(episode.sql(ROWS, spark=spark, t=T)).pattern())
     assert pattern.keys == ("k",)
     assert pattern.time == "ts"
     rows = pattern.rows(pattern.key_of("x"), further=["note"]).sort_by("ts")
@@ -63,6 +63,6 @@ def test_streams_cannot_be_looked_at_twice(spark, rocksdb, tmp_path) -> None:
     T.to_pandas().to_parquet(tmp_path / "t.parquet")
     stream = spark.readStream.schema("k string, ts bigint, v bigint, note string").parquet(str(tmp_path))
     found = episode.sql(ROWS, spark=spark, t=stream, options=episode.Options(watermark=1))
-    (pattern,) = inspected(origin_of(found).pattern())
+    (pattern,) = patterns_at(origin_of(found).pattern())
     with pytest.raises(episode.EpisodeAnalysisError, match="a stream, which cannot be looked at twice"):
         pattern.rows({"k": "x"})

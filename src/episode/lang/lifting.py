@@ -5,6 +5,8 @@ replaced by placeholders; (2) sqlglot parses the text, which checks it and finds
 placeholders as well; (4) the final text is parsed once more, so tree and text agree.
 
 The atoms depend on the language: see `AtomReader`.
+
+See decision 12.
 """
 
 from __future__ import annotations

@@ -8,6 +8,8 @@ An idle loop reads by itself in every mode, and the thread reads only while the 
 few events between threads takes longer than reading them.
 
 The loop calls `InputSource` in all modes. The events and their order are the same.
+
+See decisions 117 and 118.
 """
 
 from __future__ import annotations

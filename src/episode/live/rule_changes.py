@@ -7,6 +7,8 @@
 
 So the matches up to a position of the input depend on the position and the agreed times alone: a restarted task reads
 from its snapshot, and changes its rules at the same times.
+
+See decision 169.
 """
 
 from __future__ import annotations

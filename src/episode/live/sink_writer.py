@@ -2,6 +2,8 @@
 
 An append waits for the disk; the task does not. Matches found meanwhile are written together, in order, as one write:
 a task that finds many writes seldom, and one that finds few writes at once.
+
+See decision 124.
 """
 
 from __future__ import annotations

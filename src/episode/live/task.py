@@ -2,6 +2,8 @@
 
 A task's state is a function of the input's position (chunk invariance): matches are emitted with the position up to
 which they were found. A restarted task replays from its snapshot up to that position without emitting, then emits.
+
+See decision 121.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 Rows are what costs in Spark; an envelope holds thousands of events and is shuffled, sorted and spilled as one row.
 Columns travel in compact form (`compact.py`): fewer bytes to gather and move. Spark's shuffle compresses anyway.
+
+See decisions 1 and 30.
 """
 
 from __future__ import annotations

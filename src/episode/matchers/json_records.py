@@ -6,6 +6,8 @@ counts. Names are compared as they are written.
 Shapes: data uint8[bytes], record i is data[offsets[i]:offsets[i + 1]] (int64); names likewise. kinds uint8[fields,
 records], begins and ends int64[fields, records]: the value of a field is data[begin:end], a string's without its
 quotation marks.
+
+See decision 129.
 """
 
 from __future__ import annotations

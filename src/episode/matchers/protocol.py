@@ -2,6 +2,8 @@
 
 A Matcher serves one shard (a set of partition keys). It is fed column batches in order and returns finished matches.
 Its laws (tests/property): chunk invariance, shard invariance, oracle equality, bounded state.
+
+See decisions 2 and 85.
 """
 
 from __future__ import annotations

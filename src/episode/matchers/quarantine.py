@@ -6,6 +6,8 @@ does not depend on how the events were cut into feeds.
 
 A feed that raises is taken back: its matcher is dropped, and another one resumes from the state before the feed. The
 keys that raise are found by halving the keys, each half fed by itself; the time by halving the time of the feed.
+
+See decision 140.
 """
 
 from __future__ import annotations

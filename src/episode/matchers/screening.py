@@ -1,4 +1,7 @@
-"""Conditions of a pattern on single rows, in the same terms for every language, and rows that cannot be in a match."""
+"""Conditions of a pattern on single rows, in the same terms for every language, and rows that cannot be in a match.
+
+See decision 31.
+"""
 
 from __future__ import annotations
 

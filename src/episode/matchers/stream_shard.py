@@ -3,6 +3,8 @@
 An event at or before the watermark is late. All others wait in the buffer until the watermark reaches them; then they
 are fed in order of (time, source, arrival), however the stream was cut into micro-batches. What the shard must remember
 (buffer, matcher, keys) is kept as named chunks; each snapshot lists those that are new and those that are gone.
+
+See decision 38.
 """
 
 from __future__ import annotations

@@ -3,6 +3,8 @@
 The name of a file is the hash of the program and of everything else that its code depends on; its content begins with a
 hash of the rest. Files that are damaged are compiled again and replaced. Code is loaded only from a directory that
 belongs to the user and that nobody else can write to; without one, nothing is kept on disk.
+
+See decision 190.
 """
 
 from __future__ import annotations

@@ -10,6 +10,8 @@ function does on Python's numbers, except where Python raises and where a whole 
 
 Python's own `if`, `while`, `and`, `min` and the like need the value of a number, which a proxy does not have: such a
 function is `NotTraced`, with the place (`trace_places`). `traced` has the proxies, and what can be done with them.
+
+See decision 191.
 """
 
 from __future__ import annotations

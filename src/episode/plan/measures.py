@@ -2,6 +2,8 @@
 them.
 
 All languages plan their output in these terms: a match is a few rows with a label each.
+
+See decision 14.
 """
 
 from __future__ import annotations

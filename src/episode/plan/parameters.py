@@ -1,4 +1,7 @@
-"""Constants of a query: dates and timestamps that are written out, and values of named parameters."""
+"""Constants of a query: dates and timestamps that are written out, and values of named parameters.
+
+See decision 89.
+"""
 
 from __future__ import annotations
 

@@ -106,14 +106,14 @@ class Inspected:
         )
 
 
-def inspected(placed: PlacedPattern) -> tuple[Inspected, ...]:
-    """The pattern, or the live and the archive pattern of a correlation."""
+def patterns_at(placed: PlacedPattern) -> tuple[Inspected, ...]:
+    """Return the pattern, or the live and the archive pattern of a correlation."""
     pattern: Any = placed.planned.pattern
     plans = (pattern.live, pattern.archive) if len(placed.events) == 2 else (pattern,)
-    return tuple(_inspected(placed, events, plan) for events, plan in zip(placed.events, plans, strict=True))
+    return tuple(_inspect(placed, events, plan) for events, plan in zip(placed.events, plans, strict=True))
 
 
-def _inspected(placed: PlacedPattern, events: PatternEvents | LocalEvents, plan: PatternPlan) -> Inspected:
+def _inspect(placed: PlacedPattern, events: PatternEvents | LocalEvents, plan: PatternPlan) -> Inspected:
     ordering = {*plan.keys, *(one.column for one in plan.order)}
     computed = tuple((sql, name) for sql, name in plan.derived if name in ordering)
     arguments = placed.run.arguments

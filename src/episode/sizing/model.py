@@ -4,6 +4,8 @@ A run is two stages. In the first, tasks scan and pack; in the second they order
 envelopes are shuffled. A task is a Python worker and a thread of the JVM, which work at the same time if there are
 cores for both, and wait for each other: together they keep `busy_slot` cores busy. If all cores are busy, each is
 slower (`contention`).
+
+See decision 170.
 """
 
 from __future__ import annotations

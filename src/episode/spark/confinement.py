@@ -1,4 +1,7 @@
-"""Untrusted queries: everything that Spark parses for them is checked first, and they read the given tables only."""
+"""Untrusted queries: everything that Spark parses for them is checked first, and they read the given tables only.
+
+See decision 156.
+"""
 
 from __future__ import annotations
 

@@ -9,6 +9,8 @@ latest) match nothing, and load only what they need.
 
 Spark has its Python processes take pyspark from a zip file, which each of them compiles anew, for a second or more.
 Where that file is part of an installed pyspark, the daemon takes the installed one, whose bytecode is kept.
+
+See decision 37.
 """
 
 from __future__ import annotations

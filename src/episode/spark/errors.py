@@ -1,4 +1,7 @@
-"""Errors of episode that pass through Spark: recovered, placed in the text that the user wrote, and raised."""
+"""Errors of episode that pass through Spark: recovered, placed in the text that the user wrote, and raised.
+
+See decisions 138 and 139.
+"""
 
 from __future__ import annotations
 

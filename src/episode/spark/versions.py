@@ -2,6 +2,8 @@
 
 Features are tested, not numbers. If an older version has another way to the same result, it is used here; otherwise
 planning raises an error.
+
+See decision 9.
 """
 
 from __future__ import annotations

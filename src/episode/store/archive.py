@@ -5,6 +5,8 @@ place, and files that it no longer names to `_trash`. A process that is killed b
 of the change (staged files that no manifest names are removed) or all of it (the next process completes the moves). So
 tools that read plain Parquet files without the manifest also see each event once. One process changes an archive at a
 time.
+
+See decision 113.
 """
 
 from __future__ import annotations

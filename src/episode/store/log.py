@@ -4,6 +4,8 @@ The numbers are the positions of readers. A batch is written to a temporary file
 rename under a lock: a killed producer leaves nothing that a reader could see. Segments are removed from the oldest on,
 and never the last, so a number that is missing between two others was lost, not removed. The lock file holds the last
 number given, so that a lost one is not given again.
+
+See decision 112.
 """
 
 from __future__ import annotations

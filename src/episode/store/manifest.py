@@ -1,4 +1,7 @@
-"""The manifest of an archive: its files in partitions by time, and which commits of the log are in them."""
+"""The manifest of an archive: its files in partitions by time, and which commits of the log are in them.
+
+See decision 114.
+"""
 
 from __future__ import annotations
 

@@ -7,6 +7,8 @@ both      := unary ('&' unary)*
 unary     := ('!' | '~') unary | closed
 closed    := primary [['^'] '*' | ['^'] '+' | '^' n | '{' n '}'] [variable ['[' ']']]
 primary   := Class | SEQ '(' either (',' either)* ')' | '(' pattern ')'
+
+See decisions 46 and 47.
 """
 
 from __future__ import annotations

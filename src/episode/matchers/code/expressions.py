@@ -2,6 +2,8 @@
 
 An expression becomes a value and whether it is null (None: it never is). Both are computed without branches; the value
 beneath a null is arbitrary, but must do no harm: divisors are never zero.
+
+See decisions 13 and 179.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The join of two patterns by recency: matches kept for partners to come, pairs that new ones make, and their order."""
+"""The join of two patterns by recency: matches kept for partners to come, pairs that new ones make, and their order.
+
+See decisions 104 and 131.
+"""
 
 from __future__ import annotations
 

@@ -3,6 +3,8 @@
 What a feed costs depends on its rows and on the number of keys, not on the rows that are held. The rows of a key lie
 together, in order, as places in arrays, with room for more after them; where the room is used up they move to where
 there is twice as much. What the rows have in their columns stays in tables, in the order in which they came.
+
+See decision 130.
 """
 
 from __future__ import annotations

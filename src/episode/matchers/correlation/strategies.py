@@ -1,4 +1,7 @@
-"""Strategies that two patterns allow, and why they rule out the others."""
+"""Strategies that two patterns allow, and why they rule out the others.
+
+See decision 107.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Negations and groups of a tree: found on finished matches, between the places around them."""
+"""Negations and groups of a tree: found on finished matches, between the places around them.
+
+See decision 62.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Runs a tree plan over one round of events: leaf buffers, joins from the leaves to the root, then gaps and groups."""
+"""Runs a tree plan over one round of events: leaf buffers, joins from the leaves to the root, then gaps and groups.
+
+See decisions 60 and 61.
+"""
 
 from __future__ import annotations
 

@@ -3,6 +3,8 @@
 There are two ways to hold rows, with the same matches: `state` joins all held rows with the new ones and prepares them
 together, which is best if most rows are new (a batch, a large micro-batch); here the held ones stay prepared in an
 arena, and only keys with new rows, or whose window has ended, are searched. Either takes over from the other.
+
+See decision 75.
 """
 
 from __future__ import annotations

@@ -3,6 +3,8 @@
 The search works in these arrays in place, so that an attempt that waits costs nothing until rows come. Rows in them are
 rows of the arena; when the rows of a key move, they follow. INCREMENTAL MATCH has ways instead of an attempt (see
 `code.waiting_ways`), and no arrays by row.
+
+See decision 76.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""One rule of a set at work: its matcher, from when on it is active, and the keys it is quarantined for."""
+"""One rule of a set at work: its matcher, from when on it is active, and the keys it is quarantined for.
+
+See decisions 165 and 166.
+"""
 
 from __future__ import annotations
 

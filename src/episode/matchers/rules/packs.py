@@ -3,6 +3,8 @@
 All that is new in one snapshot goes into one pack. Packs of similar size are written together again, and a pack of
 which most is gone gives its rest to the newest one: so there are few packs, a chunk is written a few times at most, and
 the packs are never much larger than what is in them. An index lists the chunks that count, with the pack of each.
+
+See decision 167.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Parts that the rules of a set have in common, found once: classes of rows, equal demands, columns in lanes."""
+"""Parts that the rules of a set have in common, found once: classes of rows, equal demands, columns in lanes.
+
+See decisions 172 and 173.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
 """Keys that are cut into slices of time, and the cuts: decided with the plan, known to all tasks that pack and match.
 
 A matching task knows units: the shards of ordinary keys come first, then the slices of sliced keys, key by key.
+
+See decisions 33 and 36.
 """
 
 from __future__ import annotations

@@ -6,6 +6,8 @@ defines which these are; every match is owned by exactly one slice, whose overla
 it is a match. So any cuts give the same matches: *slice invariance*, the law of this file.
 
 Where matches depend on the matches before them (a chain), slices are matched in two passes: see `Chained`.
+
+See decision 161.
 """
 
 from __future__ import annotations

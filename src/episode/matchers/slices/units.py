@@ -7,6 +7,8 @@ after a cut is given rows from `lows` on, the one before it up to `highs`; first
 first slice.
 
 Rows mostly come in order of time, so that a row mostly is where the one before it was: that is looked at first.
+
+See decision 35.
 """
 
 from __future__ import annotations

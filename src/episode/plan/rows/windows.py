@@ -1,4 +1,7 @@
-"""The plan of one window with a row pattern: that of a row pattern, with the frame in which a row's match lies."""
+"""The plan of one window with a row pattern: that of a row pattern, with the frame in which a row's match lies.
+
+See decisions 26 and 27.
+"""
 
 from __future__ import annotations
 

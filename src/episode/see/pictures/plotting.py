@@ -1,4 +1,7 @@
-"""Plots of the matches of a result: what they show, as data, and the charts."""
+"""Plots of the matches of a result: what they show, as data, and the charts.
+
+See decision 152.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from episode.errors import EpisodeAnalysisError, EpisodeError, install
 from episode.queries.origins import PlacedPattern, origin_of
-from episode.see.inspecting import inspected
+from episode.see.inspecting import patterns_at
 from episode.see.pictures.charts.events import event_chart
 from episode.see.pictures.charts.pairs import pair_chart
 from episode.see.pictures.charts.parts import Spec
@@ -74,7 +77,7 @@ def look(
 
 def look_at(placed: PlacedPattern, wish: Wish) -> Look:
     """Look at a planned pattern."""
-    given = inspected(placed)
+    given = patterns_at(placed)
     return placed.language.look(given, wish, given[0].source.zone)
 
 

@@ -3,6 +3,8 @@
 The engine searches the events of a key for candidates of a first part of the query, then of a larger part, and so on.
 The first step without a candidate is the reason that nothing matches, so that an answer is what the engine does,
 whatever the pattern is made of. A language adds its steps, its search, and what a step without candidates lacks.
+
+See decision 160.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""`why_not`: what keeps a pattern from matching at a place, asked of the language that the pattern is written in."""
+"""`why_not`: what keeps a pattern from matching at a place, asked of the language that the pattern is written in.
+
+See decision 157.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from episode.errors import EpisodeAnalysisError
 from episode.lang.syntax import Source
 from episode.queries.language import ARCHIVE, LIVE
 from episode.queries.origins import Origin, PlacedPattern
-from episode.see.inspecting import Inspected, inspected
+from episode.see.inspecting import Inspected, patterns_at
 from episode.see.reasons.finding import Expectation, Finding, earlier, html_of, plain, time_value
 
 Reasons = Callable[[Inspected, Expectation], tuple[Finding, ...]]
@@ -99,7 +102,7 @@ def why_not(origin: Origin, of: object, at: object, between: object, number: int
 def _sides(placed: PlacedPattern) -> list[tuple[str | None, Inspected]]:
     """Return the pattern; or both patterns of a correlation, each as if it were alone, and their roles."""
     sides: list[tuple[str | None, Inspected]] = []
-    for (role, query), one in zip(placed.language.sides(placed.query), inspected(placed), strict=True):
+    for (role, query), one in zip(placed.language.sides(placed.query), patterns_at(placed), strict=True):
         events: Any = (one.events,)
         sides.append((role, replace(one, placed=replace(placed, query=query, events=events))))
     return sides

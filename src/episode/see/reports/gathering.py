@@ -14,7 +14,7 @@ from episode.errors import EpisodeError, EpisodeUnsupportedError, install
 from episode.queries.explaining import explain_pattern
 from episode.queries.origins import Origin, PlacedPattern, origin_of
 from episode.see.input_rows import SparkRows
-from episode.see.inspecting import Inspected, inspected
+from episode.see.inspecting import Inspected, patterns_at
 from episode.see.reports.charts import length_bins, time_bins
 from episode.see.reports.data import (
     ColumnRow,
@@ -237,7 +237,7 @@ def _pattern(
     result: DataFrame, origin: Origin, number: int, plots: int, zone: str, step: Callable[[str], Any]
 ) -> PatternPart:
     placed = origin.patterns[number - 1]
-    sides = inspected(placed)
+    sides = patterns_at(placed)
     with step("the rows that are searched"):
         inputs = _inputs(placed, sides)
     with step("the plan"):

@@ -1,4 +1,7 @@
-"""The studio's application: who may call it, the page, and its endpoints. Queries are in bodies, never in addresses."""
+"""The studio's application: who may call it, the page, and its endpoints. Queries are in bodies, never in addresses.
+
+See decisions 155 and 156.
+"""
 
 from __future__ import annotations
 

@@ -99,9 +99,9 @@ class Run:
 
 def _pattern(number: int, placed: Any) -> dict[str, Any]:
     """A pattern as the page offers it: its language, and by which columns its events are partitioned and ordered."""
-    from episode.see.inspecting import inspected
+    from episode.see.inspecting import patterns_at
 
-    first = inspected(placed)[0]
+    first = patterns_at(placed)[0]
     return {
         "number": number,
         "language": placed.language.name,

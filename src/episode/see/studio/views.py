@@ -14,7 +14,7 @@ from episode.errors import EpisodeAnalysisError, EpisodeError
 from episode.lang.statement import Statement, parse_statement
 from episode.queries.checking import check_plan, check_text, confine, plan_over_columns
 from episode.queries.origins import Origin
-from episode.see.inspecting import inspected
+from episode.see.inspecting import patterns_at
 from episode.see.studio.tables import Tables, cell
 from episode.terminal.errors import explain_error
 
@@ -108,7 +108,7 @@ class Place:
 
 def keys(runs: Runs, run: Run, pattern: int | None) -> dict[str, Any]:
     """The keys of a pattern's events with the number of their rows, the greatest first."""
-    first = inspected(_origin(run).pattern(pattern))[0]
+    first = patterns_at(_origin(run).pattern(pattern))[0]
     if not first.keys:
         return {"columns": [], "keys": [], "more": False}
     with runs.jobs(run):

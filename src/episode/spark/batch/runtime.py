@@ -2,6 +2,8 @@
 
 Sets of rules that group and order rows differently are matched over one input: it is read once, every chunk is packed
 for each set, and the same tasks match the shards of one set after those of the other.
+
+See decisions 22 and 32.
 """
 
 from __future__ import annotations

@@ -3,6 +3,8 @@
 Only comparisons of a column with a literal of its type, IN, IS NULL and the logic around them are here. Logic has three
 values. Floats compare as in Spark: NaN equals itself and is greater than all else, and -0.0 equals 0.0. Strings and
 binary compare by their bytes, times by their instants. What is not here is left to Spark.
+
+See decision 143.
 """
 
 from __future__ import annotations

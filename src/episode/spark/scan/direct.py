@@ -1,6 +1,8 @@
 """The direct scan: workers read Parquet files with pyarrow, and no row passes through the JVM.
 
 It is chosen only where it gives what Spark would give. Everything else goes the row path, with the reason said.
+
+See decision 142.
 """
 
 from __future__ import annotations

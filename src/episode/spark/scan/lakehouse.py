@@ -1,4 +1,7 @@
-"""Delta and Iceberg tables: opened as what they are, and read directly if their files alone are their rows."""
+"""Delta and Iceberg tables: opened as what they are, and read directly if their files alone are their rows.
+
+See decision 10.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,8 @@
 
 A `Storage` has what pyarrow must be given to open the file system that Spark reads through Hadoop, taken from Hadoop's
 settings. Settings that pyarrow has no counterpart for are a reason not to read directly; none is left out silently.
+
+See decision 144.
 """
 
 from __future__ import annotations

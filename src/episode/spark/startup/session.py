@@ -1,4 +1,7 @@
-"""The Spark session that episode works in: an existing one, as it is, or else a new one, local or of given settings."""
+"""The Spark session that episode works in: an existing one, as it is, or else a new one, local or of given settings.
+
+See decision 145.
+"""
 
 from __future__ import annotations
 

@@ -3,6 +3,8 @@
 Events are JSON objects, their key is the record's key, so that one key's events stay in order. The archive is that of
 the embedded store: each micro-batch of the archiver is a commit of it, and its manifest keeps the offsets up to which
 the topic is archived.
+
+See decision 111.
 """
 
 from __future__ import annotations

@@ -3,6 +3,8 @@
 What one task reads is a few pieces of the store: files of the archive, commits of the log, or some lanes of a large
 commit. Pieces are numbered in order of arrival. Positions of a stream are numbers of commits: {"commit": n} is after
 the commit n.
+
+See decision 108.
 """
 
 from __future__ import annotations

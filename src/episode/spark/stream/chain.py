@@ -7,6 +7,8 @@ does not set one: its time is Spark's watermark minus the greatest delay with wh
 The plan of a streaming frame shows the patterns before it: each leaves a column whose name encodes its delays. The
 delay of a single column of times is in the column's metadata, which is lost if the column is computed anew: then it
 is unknown.
+
+See decision 88.
 """
 
 from __future__ import annotations

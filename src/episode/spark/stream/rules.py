@@ -4,6 +4,8 @@ A change must be the same for every shard, and in every run of a micro-batch. So
 do: the files of the rule log are a stream of Spark's, each change is an envelope for every shard, and Spark's log of
 offsets assigns it to a micro-batch. A shard first matches all events up to the watermark of the micro-batch, which is
 the same for all shards; then it changes its rules. So a change applies to exactly the events after that watermark.
+
+See decision 164.
 """
 
 from __future__ import annotations

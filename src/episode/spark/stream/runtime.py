@@ -3,6 +3,8 @@
 There is one state group per shard. The watermark is the input's own if it has one; otherwise it is set on the
 envelopes; over matches of another pattern it is that pattern's (`spark.stream.chain`). Late events are recognised one
 by one inside the shard (`matchers.stream_shard`), not by Spark: so they can be counted and kept.
+
+See decisions 38 and 41.
 """
 
 from __future__ import annotations

@@ -140,7 +140,11 @@ def test_output_that_is_far_larger_than_a_piece_of_it() -> None:
         (events(("A", 3, 2)), {}, "earliest time after the latest, one of them with lo 3 and hi 2"),
         (events(("A", None, 2), ("B", 1, 2)), {}, "no earliest time: column lo is null, in one of them with hi 2"),
         (events(("A", 1, None), ("B", 1, 2)), {}, "column hi is null"),
-        (events(("A", 1, 9)), {"interval_width": 5}, "further apart than the WIDTH of the query, one of them lo 1 and hi 9"),
+        (
+            events(("A", 1, 9)),
+            {"interval_width": 5},
+            "further apart than the WIDTH of the query, one of them lo 1 and hi 9",
+        ),
         (events(("A", 0, 1 << 20)), {}, "lo = 0, hi = 1048576 can have more than 65,536 times"),
         (
             events(("A", 1, 2), p=[[0.5, 0.25, 0.25]]),

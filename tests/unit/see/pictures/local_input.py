@@ -12,7 +12,7 @@ from episode.queries.language import Given
 from episode.queries.languages import language_of
 from episode.queries.local import local_schema
 from episode.queries.origins import InProcessRun, LocalEvents, LocalPattern
-from episode.see.inspecting import Inspected, inspected
+from episode.see.inspecting import Inspected, patterns_at
 
 
 def local_input(query: Any, table: pa.Table, **given: Any) -> Inspected:
@@ -24,5 +24,5 @@ def local_input(query: Any, table: pa.Table, **given: Any) -> Inspected:
     events = LocalEvents(table, local_schema(table.schema, language.source(query), {}), said)
     plan = language.bind(query, events.input(query, run), said, run)
     planned: Any = InProcessRun(plan, None, table.num_rows)  # type: ignore[arg-type]  # no matcher is asked of it
-    (found,) = inspected(LocalPattern(query, (events,), planned, run))
+    (found,) = patterns_at(LocalPattern(query, (events,), planned, run))
     return found

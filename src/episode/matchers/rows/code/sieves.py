@@ -1,6 +1,8 @@
 """Rows that every match has: is there a row in the window of a start row that could have such a label?
 
 A sieve also tests how its value compares with the start row's.
+
+See decision 77.
 """
 
 from __future__ import annotations

@@ -9,6 +9,8 @@
 
 Why it is exact: the matches of a start row do not depend on the chain (`overlap`), so that two chains which visit one
 row are one from there on.
+
+See decision 20.
 """
 
 from __future__ import annotations
