@@ -20,8 +20,8 @@ SOURCE = Path(__file__).parents[1] / "src" / "episode"
 PHRASES = {
     r"where (?:there (?:is|are)|it is|they are|that is|none is|one is|needed|possible)": "if …",
     r"says?": "sets, explains, declares; see …",
-    r"(?:is|are) no (?!longer|more|less|fewer|other|further|(?:lat|earli|great|larg|small|wid)er)\w+": "is not a …",
-    r"(?:is|are) none": "is not one, there are none of",
+    r"(?<!there )(?:is|are) no (?!longer|more|less|fewer|other|further|(?:lat|earli|great|larg|small|wid)er)\w+": "is not a …",
+    r"(?<!there )(?:is|are) none": "is not one, there are none of",
     r"stands? (?!for\b)\w+": "is, appears",
     r"go(?:es|ing)? on": "continues, resumes",
     r"(?:comes?|came|is|are|hands?|handed|gives?) out": "is returned, is emitted",

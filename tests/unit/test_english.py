@@ -1,0 +1,44 @@
+"""The linter of English: phrases, names and openings that it refuses, and correct uses that pass."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+_SPEC = importlib.util.spec_from_file_location("english", Path(__file__).parents[2] / "scripts" / "english.py")
+assert _SPEC is not None
+assert _SPEC.loader is not None
+english = importlib.util.module_from_spec(_SPEC)
+_SPEC.loader.exec_module(english)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        'def f():\n    """Return the key, where there is one."""\n',
+        'def f():\n    """See what the option says."""\n',
+        'def f():\n    """What a matcher holds."""\n',
+        'X = 1\n"""A row that is no event."""\n',
+        "# the search goes on\n",
+        "def shown():\n    return 1\n",
+        "class A:\n    def _joined(self):\n        return 1\n",
+    ],
+)
+def test_what_reads_like_a_translation(code: str) -> None:
+    assert len(list(english.complaints(code))) == 1
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        'def f():\n    """Return the key if there is one; `says` is code."""\n',
+        'def f():\n    """Return the events; there are no others, and there is no longer a limit."""\n',
+        'def f():\n    """A letter stands for a class."""\n',
+        "class A:\n    @property\n    def joined(self):\n        return 1\n",
+        "def feed():\n    return 1\n",
+    ],
+)
+def test_plain_english(code: str) -> None:
+    assert list(english.complaints(code)) == []
