@@ -20,7 +20,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "episode"
 PHRASES = {
     r"where (?:there (?:is|are)|it is|they are|that is|none is|one is|needed|possible)": "if …",
     r"says?": "sets, explains, declares; see …",
-    r"(?<!there )(?:is|are) no (?!longer|more|less|fewer|other|further|(?:lat|earli|great|larg|small|wid)er)\w+": "is not a …",
+    r"(?<!there )(?:is|are) no (?!longer|more|less|fewer|other|(?:lat|earli|great|larg|small|wid)er)\w+": "not a",
     r"(?<!there )(?:is|are) none": "is not one, there are none of",
     r"stands? (?!for\b)\w+": "is, appears",
     r"go(?:es|ing)? on": "continues, resumes",
