@@ -23,7 +23,7 @@ from episode.lang.rows.parser import parse_clause
 from episode.live.input_source import open_source
 from episode.live.inputs import StoreInput, StreamRead
 from episode.live.protocol import Handling, TaskOptions
-from episode.live.task import SWITCHES
+from episode.live.task import SWITCH_INTERVAL_S
 from episode.matchers.rows.spec import RowPatternSpec
 from episode.matchers.stream_shard import Arrived, ShardSettings, StreamShard
 from episode.plan.rows.plan import plan_row_pattern
@@ -337,7 +337,7 @@ def main() -> None:
     parser.add_argument("--name", default="live-input", help="begin of the reports' names")
     options = parser.parse_args()
     prepare_worker()
-    sys.setswitchinterval(SWITCHES)
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
     rows = int(MOST_EVENTS * options.scale)
     commits = rows // COMMIT_ROWS
     results: dict[str, Found] = {}

@@ -7,6 +7,7 @@ matching. What Spark takes beyond that is its own: planning, starting tasks, mov
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -15,6 +16,7 @@ from bench.phases import Phases, Places
 from episode import Options
 from episode.lang.events.parser import parse_event_query
 from episode.matchers import envelope, shard
+from episode.matchers.engines import matcher_spec
 from episode.matchers.envelope import Packing, group_shards, pack, unpack
 from episode.matchers.events import aggregated as aggregated_matcher
 from episode.matchers.events import aggregated as aggregated_output
@@ -59,7 +61,7 @@ def planned(session: Any, frame: Any, text: str, given: Given) -> Batch:
     language = language_of(query)
     schema = input_schema(session, frame, language.source(query), language.called)
     bound = language.bind(query, Input(schema), given, run)
-    return plan_batch(session, frame, bound.input_columns, bound.derived, bound.spec, run)
+    return plan_batch(session, frame, bound.input_columns, bound.derived, partial(matcher_spec, bound), run)
 
 
 def stages_of(batch: Batch, *, screened: bool = True) -> Stages:

@@ -127,7 +127,7 @@ def by_rows(stream: Stream) -> Any:
     """The stream's query through a state group for each key."""
     rows = stream.input.withWatermark("ts", "1 second").groupBy("key")
     output = "shard int, blob binary, " + ", ".join(f"{name} long" for name in COUNTERS)
-    matched = rows.transformWithStateInPandas(RowProcessor(stream.spec, stream.rules), output, "append", "EventTime")
+    matched = rows.transformWithStateInPandas(RowProcessor(stream.spec, stream.settings), output, "append", "EventTime")
     return matched.select("blob").mapInArrow(open_matches, "key int, init double, least double, falls long")
 
 
@@ -135,7 +135,7 @@ def floor(stream: Stream) -> Any:
     """A stateful query that does nothing, with as many stages and Python workers as ours has."""
     from pyspark.sql import functions as F
 
-    shards = stream.rules.shards
+    shards = stream.settings.shards
 
     def hand_on(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for _ in batches:
@@ -150,7 +150,7 @@ def floor(stream: Stream) -> Any:
 
     watermarked = stream.input.mapInArrow(hand_on, "shard int").withColumn("at", F.current_timestamp())
     grouped = watermarked.withWatermark("at", "1 second").select("shard").groupBy("shard")
-    done = grouped.transformWithStateInPandas(Nothing(stream.spec, stream.rules), "shard int", "append", "EventTime")
+    done = grouped.transformWithStateInPandas(Nothing(stream.spec, stream.settings), "shard int", "append", "EventTime")
     return done.mapInArrow(lambda batches: batches, "shard int")
 
 

@@ -23,7 +23,8 @@ def modules_of(room: str) -> list[Path]:
 
 
 def row_of(module: Path) -> str:
-    first = (ast.get_docstring(ast.parse(module.read_text("utf-8"))) or "").splitlines()[0]
+    paragraph = (ast.get_docstring(ast.parse(module.read_text("utf-8"))) or "").partition("\n\n")[0]
+    first = " ".join(paragraph.split())
     return f"| `{module.relative_to(SOURCE).as_posix()}` | {first.replace('|', chr(92) + '|')} |"
 
 

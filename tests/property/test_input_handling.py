@@ -30,7 +30,7 @@ def test_the_same_events_by_hand(commits: list[int], sizes: Sizes, handling: Han
         slice = source.next(0)
         if slice is not None:
             found.append(slice)
-            assert slice.rows <= max(sizes.step, sizes.slice, *commits)
+            assert slice.rows <= max(sizes.step, sizes.batch, *commits)
 
     for move in data.draw(st.lists(st.sampled_from(["append", "read", "step"]), max_size=100)):
         if move == "append":
@@ -39,7 +39,7 @@ def test_the_same_events_by_hand(commits: list[int], sizes: Sizes, handling: Han
             source.push()
         elif move == "step":
             step()
-        assert source._holder.waiting <= max(sizes.most, sizes.slice * 2) + max(commits)
+        assert source._holder.waiting <= max(sizes.most, sizes.batch * 2) + max(commits)
         assert abs(source.suspends - source.resumes) <= 1
     input.there = len(commits)
     while not found or found[-1].after != {"events": len(commits)}:

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from episode.matchers.slices.slicing import Overlap, bounds_between, fed_rows
-from episode.spark.scan.row_groups import needed
+from episode.spark.scan.row_groups import groups_of_slice
 
 SETTINGS = settings(deadline=None, suppress_health_check=list(HealthCheck))
 
@@ -24,7 +24,7 @@ def test_slices_read_all_that_they_need(times: list[list[int]], overlap: Overlap
     every = sorted(time for group in times for time in group)
     for bounds in bounds_between(cuts):
         begin, end = fed_rows(np.array(every, np.int64), bounds, overlap)
-        chosen = needed(first, last, rows, bounds, overlap)
+        chosen = groups_of_slice(first, last, rows, bounds, overlap)
         read = sorted(time for group in chosen for time in times[group])
         found = fed_rows(np.array(read, np.int64), bounds, overlap)
         assert read[slice(*found)] == every[begin:end]
@@ -34,6 +34,6 @@ def test_files_in_order_of_time_are_read_once() -> None:
     first = np.arange(0, 100, 10)
     rows = np.full(10, 10)
     (before, after) = bounds_between([50])
-    assert needed(first, first + 9, rows, before, Overlap()).tolist() == [0, 1, 2, 3, 4, 5]
-    assert needed(first, first + 9, rows, after, Overlap(before_rows=1)).tolist() == [4, 5, 6, 7, 8, 9]
-    assert needed(first, first + 9, rows, after, Overlap(before_rows=11)).tolist() == [3, 4, 5, 6, 7, 8, 9]
+    assert groups_of_slice(first, first + 9, rows, before, Overlap()).tolist() == [0, 1, 2, 3, 4, 5]
+    assert groups_of_slice(first, first + 9, rows, after, Overlap(before_rows=1)).tolist() == [4, 5, 6, 7, 8, 9]
+    assert groups_of_slice(first, first + 9, rows, after, Overlap(before_rows=11)).tolist() == [3, 4, 5, 6, 7, 8, 9]

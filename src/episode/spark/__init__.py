@@ -1,1 +1,1 @@
-"""Runtimes on Apache Spark: scans, envelopes, batch."""
+"""Runtimes on Apache Spark: direct scans, batch, micro-batches, stream stores, live tasks."""

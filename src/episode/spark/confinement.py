@@ -281,7 +281,7 @@ def current() -> Confinement | None:
 
 @lru_cache(maxsize=1)
 def _compile(gateway: Any) -> Any:
-    """The program of `outline.py`, compiled by the compiler that Spark brings along for its own generated code."""
+    """Compile the program above by the compiler that Spark brings along for its own generated code."""
     java = gateway.jvm.java.lang
     compiler = gateway.jvm.org.codehaus.janino.SimpleCompiler()
     compiler.setParentClassLoader(java.Thread.currentThread().getContextClassLoader())
@@ -394,7 +394,7 @@ def _fold_case(name: str, sensitive: bool) -> str:
     return name if sensitive else name.lower()
 
 
-# The one way on which texts of queries reach Spark's parser: confined ones are judged before (`confinement.py`).
+# The one way on which texts of queries reach Spark's parser: confined ones are judged first.
 
 
 ONLY_QUERIES = "Only queries are run here, and only over the tables that were given."
@@ -441,7 +441,7 @@ def sql(spark: SparkSession, text: str, arguments: Mapping[str, object], frames:
 
 _OF_NO_TABLE = frozenset({"LocalRelation", "OneRowRelation", "Range", "LogicalRDD", "CTERelationRef", "UnionLoopRef"})
 """Leaves of plans that reach no file and no table of a catalog: values of the text, and those of given tables. Rows of
-a temporary view look the same here: names of views that were not given are refused before (`confinement.py`)."""
+a temporary view look the same here: names of views that were not given are refused first."""
 
 
 def foreign_reads(frame: DataFrame, tables: Iterable[DataFrame]) -> list[str]:

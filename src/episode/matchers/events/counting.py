@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from episode.matchers.events.matcher import EventSearch
 
 
-# Numbers of matches: three words each, computed by code/choices.py.
+# Numbers of matches: three words each, computed by code/choice_counts.py.
 
 
 LARGEST = 10**38
@@ -43,7 +43,7 @@ _HALF, _MASK = np.uint64(32), np.uint64(2**32 - 1)
 
 @dataclass
 class Numbers:
-    """Numbers of three words: see code/choices.py."""
+    """Numbers of three words: see code/choice_counts.py."""
 
     high: np.ndarray
     low: np.ndarray

@@ -107,7 +107,7 @@ def own_watermarks(
 
 
 def _moment(time: EventTime) -> Column:
-    """Event time as a moment of Spark's clock: see `stream`."""
+    """Return event time as a moment of Spark's clock."""
     column = F.col(quote(time.column))
     if is_integer(time.type):
         return on_the_clock(column.cast("bigint"), time.units_per_millisecond)
