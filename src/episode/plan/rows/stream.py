@@ -168,7 +168,8 @@ def _is_decided_with_its_last_row(plan: RowPatternPlan) -> bool:
     if plan.settings.mode is MatchMode.INCREMENTAL:
         return plan.settings.skip_to is SkipTo.NEXT_ROW
     least, most = plan.length
-    return least == most and plan.output.rows is not RowMode.ALL_WITH_UNMATCHED
+    cut = plan.output.timed_out  # the last row of a match that timed out is not the row that decides it
+    return least == most and not cut and plan.output.rows is not RowMode.ALL_WITH_UNMATCHED
 
 
 def _has_last_row(plan: RowPatternPlan, labels: frozenset[str] | None) -> bool:

@@ -63,3 +63,12 @@ def test_a_column_that_does_not_come_out() -> None:
 def test_without_an_order() -> None:
     with pytest.raises(EpisodeAnalysisError, match="needs an ORDER BY"):
         with_match_times(parse_clause(PATTERN), SPARK_TYPES)
+
+
+@pytest.mark.parametrize(("timed_out", "delay"), [("", 0), (" EMIT TIMED OUT MATCHES", 6)])
+def test_the_delay_of_the_end_of_a_match_that_may_time_out(timed_out: str, delay: int) -> None:
+    """A match of fixed length is decided with its last row; one that times out, when its window has passed."""
+    types = {"ts": "bigint", "v": "bigint"}
+    clause = parse_clause(f"ORDER BY ts MEASURES A.v AS v PATTERN (A B) WITHIN 6{timed_out} DEFINE A AS A.v < 2")
+    plan = plan_row_pattern(with_match_times(clause, types), InputSchema(types))
+    assert plan.delays()["match_end"] == delay
