@@ -11,7 +11,7 @@ from tests.unit.live.scripted import ScriptedInput, numbers
 
 COMMITS = st.lists(st.integers(0, 9), min_size=1, max_size=60)
 SIZES = st.builds(
-    Sizes, step=st.integers(1, 30), slice=st.integers(1, 10), most=st.integers(1, 50), small=st.integers(0, 9)
+    Sizes, step=st.integers(1, 30), batch=st.integers(1, 10), most=st.integers(1, 50), small=st.integers(0, 9)
 )
 
 
