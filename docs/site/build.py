@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "build" / "site-source"
 PAGES = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "LICENSE")
 FOLDERS = {
-    "docs": ("*.md", "dev/*.md", "images/*.svg", "images/*.png", "images/plots/*.svg"),
+    "docs": ("*.md", "dev/**/*.md", "images/*.svg", "images/*.png", "images/plots/*.svg"),
     "bench": ("README.md", "results/*"),
     "examples": ("*.py", "*.md", "notebooks/*.ipynb"),
 }
