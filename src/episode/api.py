@@ -17,7 +17,7 @@ from episode.queries.explaining import check_format, explain_pattern
 from episode.queries.language import Given, Length
 from episode.queries.match import MatchQuery
 from episode.queries.options import Options, options_of
-from episode.queries.origins import Origin
+from episode.queries.origins import QueryOrigin
 from episode.queries.tables import Table, arguments_of, every_table, session_of, text_of
 from episode.queries.user_aggregates import register_aggregate
 
@@ -65,7 +65,7 @@ class Query:
     def __init__(self, call: QueryCall) -> None:
         self._call = call
 
-    def _origin(self) -> Origin:
+    def _origin(self) -> QueryOrigin:
         """Its patterns, planned in this process if the tables are here and Spark is not needed."""
         if self._call.is_local:
             try:
@@ -322,7 +322,7 @@ def explain(
     )
 
 
-def _explain_origin(origin: Origin, analyze: bool, format: str) -> str:
+def _explain_origin(origin: QueryOrigin, analyze: bool, format: str) -> str:
     from episode.see.pictures.plans.formats import render
 
     return render([explain_pattern(one, analyze, format) for one in origin.patterns], origin.no_patterns, format)

@@ -10,7 +10,7 @@ from episode.errors import EpisodeAnalysisError
 from episode.queries.bound_statement import BoundStatement, bind_statement
 from episode.queries.keywords import check_statement_tables
 from episode.queries.options import Options
-from episode.queries.origins import Origin, origin_of, remember
+from episode.queries.origins import QueryOrigin, origin_of, remember
 from episode.queries.statement import StatementQuery
 from episode.queries.tables import Table, checked_tables, is_value, session_of, text_of
 
@@ -28,7 +28,7 @@ class QueryCall(Protocol):
         """The result on Spark, lazily."""
         ...
 
-    def origin(self) -> Origin:
+    def origin(self) -> QueryOrigin:
         """Its patterns, planned on Spark."""
         ...
 
@@ -41,7 +41,7 @@ class QueryCall(Protocol):
         """Whether its tables are in this process, without a session."""
         ...
 
-    def local_origin(self) -> Origin:
+    def local_origin(self) -> QueryOrigin:
         """Its patterns, planned in this process."""
         ...
 
@@ -75,7 +75,7 @@ class StatementCall:
         query = self._query()
         return remember(query.result(), query.origin)
 
-    def origin(self) -> Origin:
+    def origin(self) -> QueryOrigin:
         query = self._query()
         query.plan()
         return query.origin
@@ -90,11 +90,11 @@ class StatementCall:
     def is_local(self) -> bool:
         return self.spark is None and bool(self.tables) and all(map(is_value, self.tables.values()))
 
-    def local_origin(self) -> Origin:
+    def local_origin(self) -> QueryOrigin:
         from episode.queries.local import statement_patterns
 
         patterns = statement_patterns(self._bind(), self.tables, self.options)
-        return Origin(self.text, None, patterns, "No pattern in this statement.")
+        return QueryOrigin(self.text, None, patterns, "No pattern in this statement.")
 
     def start(self, into: Into, settings: LiveSettings) -> LiveQuery:
         from episode.queries.live_start import start_live
@@ -118,7 +118,7 @@ class ResultCall:
     def frame(self) -> DataFrame:
         return self.result
 
-    def origin(self) -> Origin:
+    def origin(self) -> QueryOrigin:
         return origin_of(self.result)
 
     is_local = False
@@ -126,7 +126,7 @@ class ResultCall:
     def local(self) -> Any:
         raise NotImplementedError  # not reached: such a query is not handed to users
 
-    def local_origin(self) -> Origin:
+    def local_origin(self) -> QueryOrigin:
         raise NotImplementedError
 
     def start(self, into: Into, settings: LiveSettings) -> LiveQuery:

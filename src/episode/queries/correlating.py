@@ -24,7 +24,7 @@ from episode.queries.languages import language_of
 from episode.queries.languages.correlation import CORRELATIONS
 from episode.queries.match import MatchQuery
 from episode.queries.options import Options
-from episode.queries.origins import Origin, PlacedPattern, remember
+from episode.queries.origins import PlacedPattern, QueryOrigin, remember
 from episode.queries.planning import plan_pair
 from episode.queries.selection import SelectedTable, Selection
 from episode.queries.substitution import PAIRS, escape_braces, lateral, tables_text
@@ -87,7 +87,7 @@ class CorrelateQuery:
             names=(LIVE, ARCHIVE),
         )
 
-    def origin(self) -> Origin:
+    def origin(self) -> QueryOrigin:
         """The correlation, planned over the events of both patterns."""
         query = self.query()
         session, live = self.live.events_of(query.live)
@@ -95,7 +95,7 @@ class CorrelateQuery:
         run = self.options.run(1, self._all_arguments())
         planned = plan_pair(session, query, live, archive, run)
         self.options.check_streams([planned])
-        return Origin(self._text(query), session, (PlacedPattern(query, (live, archive), planned, run),))
+        return QueryOrigin(self._text(query), session, (PlacedPattern(query, (live, archive), planned, run),))
 
     def frame(self) -> DataFrame:
         """The pairs: columns of the live match, of the archive match, and when the pair begins and ends."""
@@ -139,9 +139,9 @@ class CorrelateQuery:
     def is_local(self) -> bool:
         return self.live.is_local and self.archive.is_local
 
-    def local_origin(self) -> Origin:
+    def local_origin(self) -> QueryOrigin:
         placed = self._plan_local().placed
-        return Origin(self._text(placed.query), None, (placed,))
+        return QueryOrigin(self._text(placed.query), None, (placed,))
 
     def _plan_local(self) -> LocalPlan:
         from episode.queries.local import plan_pair_local, refusing

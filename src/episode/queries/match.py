@@ -15,7 +15,7 @@ from episode.queries.language import Given
 from episode.queries.languages import language_of
 from episode.queries.languages.events import strategy_of
 from episode.queries.options import Options
-from episode.queries.origins import Origin, PlacedPattern, remember
+from episode.queries.origins import PlacedPattern, QueryOrigin, remember
 from episode.queries.planning import PatternEvents, events_of_classes, plan_over, warn_of_input
 from episode.queries.tables import Table, checked_tables, is_value, keyword_tables, like, one_table, session_of, text_of
 
@@ -76,12 +76,12 @@ class MatchQuery:
             check_pattern_tables(self.function, self.tables, language.classes(query))
         return query
 
-    def origin(self) -> Origin:
+    def origin(self) -> QueryOrigin:
         """The pattern, planned over its events."""
         query = self.query()
         session, events, planned = self._plan(query)
         warn_of_input(query, events, planned)
-        return Origin(text_of(self.text), session, (PlacedPattern(query, (events,), planned, self._run),))
+        return QueryOrigin(text_of(self.text), session, (PlacedPattern(query, (events,), planned, self._run),))
 
     def frame(self) -> DataFrame:
         """The matches, lazily, with a note of this call."""
@@ -96,8 +96,8 @@ class MatchQuery:
     def is_local(self) -> bool:
         return self.spark is None and self.events is not None and is_value(self.events)
 
-    def local_origin(self) -> Origin:
-        return Origin(text_of(self.text), None, (self._plan_local().placed,))
+    def local_origin(self) -> QueryOrigin:
+        return QueryOrigin(text_of(self.text), None, (self._plan_local().placed,))
 
     def _plan_local(self) -> LocalPlan:
         from episode.queries.local import plan_match

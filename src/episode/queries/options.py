@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 STOP, SKIP_KEY = "stop", "skip key"
 
 
-class Planned(Protocol):
+class PlannedRun(Protocol):
     """A planned pattern, as far as its options are concerned."""
 
     @property
@@ -175,7 +175,7 @@ class Options:
             recent_buffer=self.recent_buffer,
         )
 
-    def check_streams(self, planned: Iterable[Planned]) -> None:
+    def check_streams(self, planned: Iterable[PlannedRun]) -> None:
         """Options of streams need a pattern over a stream among the planned ones: no option is accepted and ignored."""
         given = [one.name for one in fields(self) if one.name in OF_STREAMS and getattr(self, one.name) != one.default]
         patterns = list(planned)
@@ -198,7 +198,7 @@ class Options:
             hint=f"{purposes}. Leave {'it' if len(given) == 1 else 'them'} out, or read the events with readStream.",
         )
 
-    def _check_watermark(self, streams: Iterable[Planned]) -> None:
+    def _check_watermark(self, streams: Iterable[PlannedRun]) -> None:
         """One watermark is for the streams of a query, or for a pattern over matches, and must be of use."""
         if self.watermark is None:
             return

@@ -90,7 +90,7 @@ class LocalPattern(PlacedPattern):
 
 
 @dataclass(frozen=True)
-class Origin:
+class QueryOrigin:
     """A query that was planned. text: as it was written. spark: None, if it was planned in this process. patterns:
     those in it, in the order of their places. no_patterns: the reason, if the query has no patterns."""
 
@@ -113,19 +113,19 @@ class Origin:
         return self.patterns[number - 1]
 
 
-def remember(frame: DataFrame, origin: Origin) -> DataFrame:
+def remember(frame: DataFrame, origin: QueryOrigin) -> DataFrame:
     """The DataFrame, with a note of where it comes from."""
     if origin.patterns:
         frame.__dict__[_NOTE] = origin
     return frame
 
 
-def origin_of(frame: object) -> Origin:
+def origin_of(frame: object) -> QueryOrigin:
     """Return the origin of a DataFrame, or an origin itself; raise an error if it is not known."""
-    if isinstance(frame, Origin):
+    if isinstance(frame, QueryOrigin):
         return frame
     found = getattr(frame, "__dict__", {}).get(_NOTE)
-    if not isinstance(found, Origin):
+    if not isinstance(found, QueryOrigin):
         what = "this DataFrame" if hasattr(frame, "sparkSession") else f"a {type(frame).__name__}"
         raise EpisodeAnalysisError(
             f"The query of {what} is not known.",
@@ -137,4 +137,4 @@ def origin_of(frame: object) -> Origin:
 def patterns_of(frame: object) -> tuple[PlacedPattern, ...]:
     """The patterns of a DataFrame's query; none where it has none, or is not known."""
     found = getattr(frame, "__dict__", {}).get(_NOTE)
-    return found.patterns if isinstance(found, Origin) else ()
+    return found.patterns if isinstance(found, QueryOrigin) else ()

@@ -27,7 +27,7 @@ from episode.plan.schema import quote
 from episode.queries.bound_statement import BoundStatement, EventsTable, StatementPair, StatementPattern
 from episode.queries.language import Given
 from episode.queries.options import Options
-from episode.queries.origins import Origin, PlacedPattern
+from episode.queries.origins import PlacedPattern, QueryOrigin
 from episode.queries.planning import PatternEvents, events_of_classes, plan_over, plan_pair, warn_of_input
 from episode.queries.streams import insert, insertion_target, run_stream_statement, streams_in
 from episode.queries.substitution import (
@@ -124,11 +124,11 @@ class StatementQuery:
         return {position: placed.planned for position, placed in self.placed.items()}
 
     @property
-    def origin(self) -> Origin:
+    def origin(self) -> QueryOrigin:
         """The origin of the result."""
         patterns = tuple(placed for _, placed in sorted(self.placed.items()))
         why = "it is about streams." if self.statement.streams is not None else "Spark evaluates all of it."
-        return Origin(self.statement.source, self.spark, patterns, f"No pattern in this statement: {why}")
+        return QueryOrigin(self.statement.source, self.spark, patterns, f"No pattern in this statement: {why}")
 
     def plan(self) -> None:
         """Plan the patterns; what the statement changes or makes (CREATE, INSERT) is not done."""

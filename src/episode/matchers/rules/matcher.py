@@ -25,7 +25,7 @@ from episode.matchers.rules.active_rule import EVER, ActiveRule, definition_of
 from episode.matchers.rules.batches import RuleBatches
 from episode.matchers.rules.one_rule import Failure, RuleChange, RuleSetReport
 from episode.matchers.rules.packs import Packs
-from episode.matchers.rules.shared import Place, SharedPlan, plan_apart
+from episode.matchers.rules.shared import RulePlace, SharedPlan, plan_apart
 
 if TYPE_CHECKING:
     from episode.matchers.rules.spec import ChangingSpec, RuleSetSpec
@@ -135,7 +135,7 @@ class RuleSetMatcher:
         return shared, RuleBatches(events, classes, shared.needs, shared.prefixes)
 
     def _rows(
-        self, batches: RuleBatches, shared: SharedPlan, rule: ActiveRule, place: Place, until: int
+        self, batches: RuleBatches, shared: SharedPlan, rule: ActiveRule, place: RulePlace, until: int
     ) -> EventBatch | None:  # fmt: skip
         """Return the events that a rule is fed."""
         if place.asked is None:

@@ -21,7 +21,7 @@ MOST_COMPUTED = 16
 
 
 @dataclass(frozen=True)
-class Place:
+class RulePlace:
     """The part of one rule. asked: the number of its demand; None: it is fed all rows as they are. shares: are
     columns in lanes that it shares with others?"""
 
@@ -42,7 +42,7 @@ class SharedPlan:
     index: ClassIndex
     asked: tuple[Asked, ...]
     needs: Needs | None
-    places: tuple[Place, ...]
+    places: tuple[RulePlace, ...]
     prefixes: tuple[CommonPrefix, ...] = ()
 
 
@@ -69,7 +69,7 @@ def shared_plan(specs: Sequence[MatcherSpec | None]) -> SharedPlan:
             if shares:
                 computed = every
                 shared.append(needs)
-        places.append(Place(number, shares))
+        places.append(RulePlace(number, shares))
     return SharedPlan(index, asked, together(shared) if shared else None, tuple(places), common)
 
 

@@ -71,7 +71,7 @@ def look_at_events(inspected: Inspected, wish: Wish, zone: str) -> Look:
     matches = labelling.label_matches(found.rows, found.extents.place[drawn])
     typed = bool(inspected.events.tables) or (inspected.events.given.type_column or query.input.type_column) is not None
     lanes = lanes_of(query, typed)
-    drawing = Drawing(found, plan, lanes, _starts(found, plan))
+    drawing = EventDrawing(found, plan, lanes, _starts(found, plan))
     within = None if plan.within is None else found.axis.of_units(plan.within)
     tables = {
         "events": drawing.events(view, wish.width, typed, notes),
@@ -130,7 +130,7 @@ def _lane_name(name: str, variables: tuple[str, ...], negated: bool) -> str:
 
 
 @dataclass(frozen=True)
-class Drawing:
+class EventDrawing:
     """The tables of a picture. starts: of events that last."""
 
     found: ChosenKey

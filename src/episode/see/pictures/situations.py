@@ -122,7 +122,7 @@ def look_at_situations(inspected: Inspected, wish: Wish, zone: str) -> Look:
     view = view_of(found, wish)
     drawn, marks = marks_of(found, view, wish.most, notes)
     starts, detected = labelling.moments(found.rows)
-    drawing = Drawing(found, plan, labelling.situations(found.rows), starts, found.axis.of_values(detected))
+    drawing = SituationDrawing(found, plan, labelling.situations(found.rows), starts, found.axis.of_values(detected))
     tables = {
         "situations": drawing.bars(view, wish.width, drawn, marks, notes),
         "relations": drawing.relations(query, drawn, marks),
@@ -152,7 +152,7 @@ def look_at_situations(inspected: Inspected, wish: Wish, zone: str) -> Look:
 
 
 @dataclass(frozen=True)
-class Drawing:
+class SituationDrawing:
     """The tables of a picture. starts: of each match, the first row of the situation of each symbol. detected: when
     each was certain, as positions."""
 

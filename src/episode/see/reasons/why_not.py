@@ -12,7 +12,7 @@ from typing import Any
 from episode.errors import EpisodeAnalysisError
 from episode.lang.syntax import Source
 from episode.queries.language import ARCHIVE, LIVE
-from episode.queries.origins import Origin, PlacedPattern
+from episode.queries.origins import PlacedPattern, QueryOrigin
 from episode.see.inspecting import Inspected, patterns_at
 from episode.see.reasons.finding import Expectation, Finding, earlier, html_of, plain, time_value
 
@@ -85,7 +85,7 @@ class WhyNot:
         return "".join(html_of(answer.title, answer.findings, answer.source) for answer in self.answers)
 
 
-def why_not(origin: Origin, of: object, at: object, between: object, number: int | None) -> WhyNot:
+def why_not(origin: QueryOrigin, of: object, at: object, between: object, number: int | None) -> WhyNot:
     """Ask one pattern of a query, or both patterns of a correlation."""
     placed = origin.pattern(number)
     sides = _sides(placed)

@@ -28,7 +28,7 @@ class KeyRow:
 
 
 @dataclass(frozen=True)
-class Picture:
+class ReportPicture:
     """A picture of one match. why: what is special about it. svg: None where it could not be drawn, with the reason."""
 
     why: str
@@ -91,7 +91,7 @@ class PatternPart:
     reason: str
     inputs: tuple[InputPart, ...]
     plan: str
-    pictures: tuple[Picture, ...] = ()
+    pictures: tuple[ReportPicture, ...] = ()
     no_pictures: str = ""
 
     @property

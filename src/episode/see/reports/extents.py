@@ -16,7 +16,7 @@ from episode.plan.events.returns import KEEP
 from episode.plan.output import MATCH_END, MATCH_START, MeasurePlan, Output, PlannedMeasure, with_atoms
 from episode.plan.pattern import PatternPlan
 from episode.plan.schema import quote
-from episode.queries.origins import Origin, PlacedPattern
+from episode.queries.origins import PlacedPattern, QueryOrigin
 from episode.queries.planning import plan_pair
 from episode.queries.substitution import PAIRS, escape_braces, lateral, mentioned_names, tables_text
 
@@ -47,7 +47,7 @@ class NoExtents:
     reason: str
 
 
-def extents_of(origin: Origin, placed: PlacedPattern) -> Extents | NoExtents:
+def extents_of(origin: QueryOrigin, placed: PlacedPattern) -> Extents | NoExtents:
     """The matches of one pattern of a query, lazily."""
     from episode.spark.query import plan_query
 
@@ -62,7 +62,7 @@ def extents_of(origin: Origin, placed: PlacedPattern) -> Extents | NoExtents:
     return _extents_in(frame, plan)
 
 
-def _of_pairs(origin: Origin, placed: PlacedPattern) -> Extents:
+def _of_pairs(origin: QueryOrigin, placed: PlacedPattern) -> Extents:
     """Pairs of matches: the keys are those of the live match, as far as its output has them."""
     correlated: Any = placed.planned.pattern
     live: PatternPlan = correlated.live
@@ -78,7 +78,7 @@ def _of_pairs(origin: Origin, placed: PlacedPattern) -> Extents:
     return Extents(frame, {name: f"{LIVE_PREFIX}{name}" for name in before}, MATCH_START, MATCH_END, None, time)
 
 
-def _apply_conditions(origin: Origin, placed: PlacedPattern, pairs: DataFrame, conditions: list[str]) -> DataFrame:
+def _apply_conditions(origin: QueryOrigin, placed: PlacedPattern, pairs: DataFrame, conditions: list[str]) -> DataFrame:
     """Return the pairs for which the conditions hold that are tested after the join, other than RECENCY."""
     from episode.spark.errors import Copies
     from episode.spark.tables import run_sql

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from episode.errors import EpisodeError, EpisodeUnsupportedError, install
 from episode.queries.explaining import explain_pattern
-from episode.queries.origins import Origin, PlacedPattern, origin_of
+from episode.queries.origins import PlacedPattern, QueryOrigin, origin_of
 from episode.see.input_rows import SparkRows
 from episode.see.inspecting import Inspected, patterns_at
 from episode.see.reports.charts import length_bins, time_bins
@@ -23,8 +23,8 @@ from episode.see.reports.data import (
     KeyRow,
     MatchPart,
     PatternPart,
-    Picture,
     Report,
+    ReportPicture,
     ResultPart,
 )
 from episode.see.reports.extents import Extents, NoExtents, extents_of
@@ -93,7 +93,7 @@ def telling(
 
 
 @dataclass(frozen=True)
-class Drawing:
+class MatchDrawing:
     """Settings of pictures of single matches. pattern: its number, if the query has several. least: the least time
     around a match that is shown."""
 
@@ -103,7 +103,7 @@ class Drawing:
     clock: TimeFormat
     least: float
 
-    def pictures(self, chosen: list[TellingMatch]) -> tuple[tuple[Picture, ...], str]:
+    def pictures(self, chosen: list[TellingMatch]) -> tuple[tuple[ReportPicture, ...], str]:
         """Return a picture of each match; or the reason for not drawing any."""
         from episode.see.pictures.plotting import check_installed
 
@@ -115,15 +115,15 @@ class Drawing:
             looks = threads.map(self._look, chosen)
             return tuple(map(self._picture, chosen, looks)), ""
 
-    def _picture(self, chosen: TellingMatch, seen: Look | EpisodeError) -> Picture:
+    def _picture(self, chosen: TellingMatch, seen: Look | EpisodeError) -> ReportPicture:
         from episode.see.pictures.plotting import chart_of
 
         caption = self._caption(chosen.match)
         if isinstance(seen, EpisodeError):
-            return Picture(chosen.why, caption, None, f"It could not be drawn: {seen.message}")
+            return ReportPicture(chosen.why, caption, None, f"It could not be drawn: {seen.message}")
         if len(seen.title) > LONGEST_TITLE:  # a title that is wider than the picture would make the picture smaller
             seen = replace(seen, title=f"{seen.title[: LONGEST_TITLE - 1]}…")
-        return Picture(chosen.why, caption, chart_of(seen, WIDTH).to_svg())
+        return ReportPicture(chosen.why, caption, chart_of(seen, WIDTH).to_svg())
 
     def _look(self, chosen: TellingMatch) -> Look | EpisodeError:
         """Return the look of a match, or why it cannot be drawn."""
@@ -213,7 +213,7 @@ def gather(
     )
 
 
-def check_table(result: DataFrame, origin: Origin) -> None:
+def check_table(result: DataFrame, origin: QueryOrigin) -> None:
     """A report is about a query that ends."""
     if result.isStreaming or any(events.frame.isStreaming for one in origin.patterns for events in one.events):
         raise EpisodeUnsupportedError(
@@ -226,7 +226,7 @@ def _name_steps(steps: _Clockwork, number: int | None) -> Callable[[str], Any]:
     return lambda step: steps(step if number is None else f"{step} of pattern {number}")
 
 
-def _title(origin: Origin) -> str:
+def _title(origin: QueryOrigin) -> str:
     tables = dict.fromkeys(name for placed in origin.patterns for events in placed.events for name in events.names)
     where = f" in {' and '.join(tables)}" if tables else ""
     count = len(origin.patterns)
@@ -234,7 +234,7 @@ def _title(origin: Origin) -> str:
 
 
 def _pattern(
-    result: DataFrame, origin: Origin, number: int, plots: int, zone: str, step: Callable[[str], Any]
+    result: DataFrame, origin: QueryOrigin, number: int, plots: int, zone: str, step: Callable[[str], Any]
 ) -> PatternPart:
     placed = origin.patterns[number - 1]
     sides = patterns_at(placed)
@@ -249,11 +249,13 @@ def _pattern(
         return PatternPart(placed.language.name, text, labels, None, extents.reason, inputs, plan)
     with step("the times and keys of its matches"):
         found, chosen = _matches(extents, zone, plots)
-    pictures: tuple[Picture, ...] = ()
+    pictures: tuple[ReportPicture, ...] = ()
     no_pictures = ""
     if plots and chosen:
         with step("the pictures"):
-            drawing = Drawing(result, number, tuple(extents.keys), found.clock, _spacing(found, inputs[0]) * AROUND)
+            drawing = MatchDrawing(
+                result, number, tuple(extents.keys), found.clock, _spacing(found, inputs[0]) * AROUND
+            )
             pictures, no_pictures = drawing.pictures(chosen)
     return PatternPart(placed.language.name, text, labels, found, "", inputs, plan, pictures, no_pictures)
 

@@ -14,7 +14,7 @@ from episode.errors import EpisodeAnalysisError, EpisodeError
 from episode.see.reports.data import Report
 from episode.see.reports.gathering import gather
 from episode.see.reports.sections import (
-    Section,
+    ReportSection,
     input_section,
     matches_section,
     pictures_section,
@@ -57,17 +57,17 @@ def page_of(report: Report) -> str:
     return "\n".join(parts)
 
 
-def _sections(report: Report) -> list[Section]:
+def _sections(report: Report) -> list[ReportSection]:
     labels = [label for pattern in report.patterns for label in pattern.labels]
-    found = [Section("query", "The query", "Query", _query(report, labels))]
+    found = [ReportSection("query", "The query", "Query", _query(report, labels))]
     several = len(report.patterns) > 1
     for number, pattern in enumerate(report.patterns, start=1):
         found += matches_section(pattern, number if several else None, report.result.rows)
         found += pictures_section(pattern, number if several else None)
-    found.append(Section("result", "The result", "Result", _result(report)))
+    found.append(ReportSection("result", "The result", "Result", _result(report)))
     found.append(input_section(report.patterns))
     found.append(plan_section(report.patterns))
-    found.append(Section("timings", "Timings", "Timings", timings_table(report)))
+    found.append(ReportSection("timings", "Timings", "Timings", timings_table(report)))
     return found
 
 

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from html import escape
 
 from episode.see.reports.charts import by_length, over_time
-from episode.see.reports.data import InputPart, MatchPart, PatternPart, Picture, Report
+from episode.see.reports.data import InputPart, MatchPart, PatternPart, Report, ReportPicture
 from episode.see.reports.tables import highlight, input_table, key_text, keys_table, number, share
 from episode.words import count_of, plural
 
 
 @dataclass(frozen=True)
-class Section:
+class ReportSection:
     """short: as the list of sections calls it."""
 
     anchor: str
@@ -48,7 +48,7 @@ def _tile(value: str, what: str, words: bool = False) -> str:
     return f'<div class="tile"><b{" class=words" if words else ""}>{escape(value)}</b><span>{escape(what)}</span></div>'
 
 
-def matches_section(pattern: PatternPart, at: int | None, result_rows: int) -> list[Section]:
+def matches_section(pattern: PatternPart, at: int | None, result_rows: int) -> list[ReportSection]:
     """When matches begin, which keys have them, and how long they are."""
     of = "" if at is None else f" of pattern {at}"
     anchor = "matches" if at is None else f"matches-{at}"
@@ -58,7 +58,7 @@ def matches_section(pattern: PatternPart, at: int | None, result_rows: int) -> l
         parts.append(f'<div class="card"><pre>{highlight(pattern.text.strip(), pattern.labels)}</pre></div>')
     if found is None:
         parts.append(f"<p>{escape(pattern.reason)}</p>")
-        return [Section(anchor, f"Matches{of}", f"Matches{of}", "".join(parts))]
+        return [ReportSection(anchor, f"Matches{of}", f"Matches{of}", "".join(parts))]
     parts.append(f"<p>{_summary(pattern, found)}</p>")
     if at is None and found.matches != result_rows:
         parts.append(f"<p>The statement around the pattern makes {count_of(result_rows, 'row')} of them.</p>")
@@ -80,7 +80,7 @@ def matches_section(pattern: PatternPart, at: int | None, result_rows: int) -> l
         )
     if columns:
         parts.append(f'<div class="two">{"".join(columns)}</div>')
-    return [Section(anchor, f"Matches{of}", f"Matches{of}", "".join(parts))]
+    return [ReportSection(anchor, f"Matches{of}", f"Matches{of}", "".join(parts))]
 
 
 def _summary(pattern: PatternPart, found: MatchPart) -> str:
@@ -126,7 +126,7 @@ def _lengths(found: MatchPart) -> str:
     return f'<p class="soft small">From the first to the last time of a match: {items}.</p>'
 
 
-def pictures_section(pattern: PatternPart, at: int | None) -> list[Section]:
+def pictures_section(pattern: PatternPart, at: int | None) -> list[ReportSection]:
     """Single matches on their series."""
     of = "" if at is None else f" of pattern {at}"
     if not pattern.pictures and not pattern.no_pictures:
@@ -135,10 +135,10 @@ def pictures_section(pattern: PatternPart, at: int | None) -> list[Section]:
     if pattern.pictures:
         body += f'<div class="pictures">{"".join(map(_picture, pattern.pictures))}</div>'
     anchor = "pictures" if at is None else f"pictures-{at}"
-    return [Section(anchor, f"Telling matches{of}", f"Pictures{of}", body)]
+    return [ReportSection(anchor, f"Telling matches{of}", f"Pictures{of}", body)]
 
 
-def _picture(picture: Picture) -> str:
+def _picture(picture: ReportPicture) -> str:
     what = f'<span class="soft small">{escape(picture.what)}</span>'
     caption = f"<figcaption><b>{escape(picture.why)}</b>{what}</figcaption>"
     if picture.svg is None:
@@ -150,7 +150,7 @@ def _picture(picture: Picture) -> str:
     return f'<figure class="card">{caption}{drawn}</figure>'
 
 
-def input_section(patterns: Sequence[PatternPart]) -> Section:
+def input_section(patterns: Sequence[PatternPart]) -> ReportSection:
     """The rows that were searched: ranges, nulls, and what did not come into the search."""
     several = len(patterns) > 1
     parts = []
@@ -158,7 +158,7 @@ def input_section(patterns: Sequence[PatternPart]) -> Section:
         for part in pattern.inputs:
             title = " ".join(word for word in (f"Pattern {at}" if several else "", part.title) if word)
             parts.append((f"<h3>{escape(title)}</h3>" if title else "") + _input(part))
-    return Section("input", "The rows that were searched", "Input", "".join(parts))
+    return ReportSection("input", "The rows that were searched", "Input", "".join(parts))
 
 
 def _input(part: InputPart) -> str:
@@ -173,7 +173,7 @@ def _input(part: InputPart) -> str:
     return f'<p>{escape(words)}</p><div class="card scroll">{input_table(part)}</div>'
 
 
-def plan_section(patterns: Sequence[PatternPart]) -> Section:
+def plan_section(patterns: Sequence[PatternPart]) -> ReportSection:
     """Show the plans of the patterns: drawn and in words."""
     body = "".join(f'<div class="card">{pattern.plan}</div>' for pattern in patterns)
-    return Section("plan", "The plan", "Plan", body)
+    return ReportSection("plan", "The plan", "Plan", body)

@@ -336,10 +336,10 @@ def _text(body: dict[str, Any]) -> str:
     return text
 
 
-def _place(body: dict[str, Any]) -> looking.Place:
+def _place(body: dict[str, Any]) -> looking.AskedPlace:
     between = body.get("between")
     both = tuple(between) if isinstance(between, list) and len(between) == 2 else None
-    return looking.Place(body.get("pattern"), body.get("of"), body.get("at"), both)
+    return looking.AskedPlace(body.get("pattern"), body.get("of"), body.get("at"), both)
 
 
 def _number(request: Request, name: str, otherwise: int) -> int:

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from episode.errors import EpisodeAnalysisError, EpisodeError
 from episode.queries.checking import check_plan, confine, named_tables
-from episode.queries.origins import Origin, origin_of
+from episode.queries.origins import QueryOrigin, origin_of
 from episode.see.studio.tables import Tables, columns_of, rows_of
 from episode.see.studio.views import problem_of, read
 
@@ -55,7 +55,7 @@ class Run:
     thread: Thread | None = None
 
     @property
-    def origin(self) -> Origin | None:
+    def origin(self) -> QueryOrigin | None:
         """The patterns of the query, once it is planned; a query without any has none."""
         try:
             return None if self.frame is None else origin_of(self.frame)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from episode.errors import EpisodeAnalysisError, EpisodeError
 from episode.lang.statement import Statement, parse_statement
 from episode.queries.checking import check_plan, check_text, confine, plan_over_columns
-from episode.queries.origins import Origin
+from episode.queries.origins import QueryOrigin
 from episode.see.inspecting import patterns_at
 from episode.see.studio.tables import Tables, cell
 from episode.terminal.errors import explain_error
@@ -97,7 +97,7 @@ MOST_KEYS = 200
 
 
 @dataclass(frozen=True)
-class Place:
+class AskedPlace:
     """Place in the data: a pattern of the query by its number, the value of a key by column, a time or two."""
 
     pattern: int | None = None
@@ -117,7 +117,7 @@ def keys(runs: Runs, run: Run, pattern: int | None) -> dict[str, Any]:
     return {"columns": list(first.keys), "keys": offered[:MOST_KEYS], "more": len(offered) > MOST_KEYS}
 
 
-def why_not(runs: Runs, run: Run, place: Place) -> dict[str, Any]:
+def why_not(runs: Runs, run: Run, place: AskedPlace) -> dict[str, Any]:
     """Explain why nothing matches at a place, as data and as text."""
     from episode.api import why_not as asked
 
@@ -180,7 +180,7 @@ def _frame(run: Run) -> DataFrame:
     return run.frame
 
 
-def _origin(run: Run) -> Origin:
+def _origin(run: Run) -> QueryOrigin:
     _frame(run)
     origin = run.origin
     if origin is None:

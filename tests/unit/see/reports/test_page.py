@@ -17,8 +17,8 @@ from episode.see.reports.data import (
     KeyRow,
     MatchPart,
     PatternPart,
-    Picture,
     Report,
+    ReportPicture,
     ResultPart,
 )
 from episode.see.reports.page import page_of
@@ -51,8 +51,8 @@ PATTERN = PatternPart(
     inputs=(InputPart("", 100, (5, 40), (ColumnRow("k", "key", "string", 2, "a", NASTY),)),),
     plan="<pre>plan</pre>",
     pictures=(
-        Picture("The longest match", f"k {NASTY}", "<svg xmlns='http://www.w3.org/2000/svg'/>"),
-        Picture("The shortest match", "k b", None, "It could not be drawn: too small."),
+        ReportPicture("The longest match", f"k {NASTY}", "<svg xmlns='http://www.w3.org/2000/svg'/>"),
+        ReportPicture("The shortest match", "k b", None, "It could not be drawn: too small."),
     ),
 )
 REPORT = Report(
