@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple, cast
 
 import numpy as np
@@ -165,10 +166,14 @@ def output_ranges(
     plan: PatternPlan, matches: MatchRows, out_match: np.ndarray, out_position: np.ndarray
 ) -> Iterator[tuple[int, int]]:
     """Yield ranges of output rows of bounded size."""
+    arrays = [atom for atom in plan.measures.atoms if isinstance(atom, RowArray)]
+    if not arrays:
+        for at in range(0, len(out_match), MOST_VALUES):
+            yield at, min(at + MOST_VALUES, len(out_match))
+        return
     values = np.ones(len(out_match), np.int64)
-    for atom in plan.measures.atoms:
-        if isinstance(atom, RowArray):
-            values += matches.length[out_match] if atom.final else np.maximum(out_position + 1, 0)
+    for atom in arrays:
+        values += matches.length[out_match] if atom.final else np.maximum(out_position + 1, 0)
     through = np.cumsum(values)
     at = 0
     while at < len(out_match):
@@ -209,17 +214,24 @@ class OutputAssembler:
             out_match, out_position, m.start, m.length, m.path_from, m.path, program.label_of, m.part_lo, m.part_hi,
             m.member, m.alike,
         )  # fmt: skip
-        self.unmatched = matches.kind[out_match] == UNMATCHED
-        self.timed_out = matches.number[out_match] == TIMED_OUT
         self._places: dict[RowPlace, np.ndarray] = {}
         self._label_names = pa.array(plan.labels.names, pa.string())
 
+    @cached_property
+    def unmatched(self) -> np.ndarray:
+        return self.matches.kind[self.out_match] == UNMATCHED
+
+    @cached_property
+    def timed_out(self) -> np.ndarray:
+        return self.matches.number[self.out_match] == TIMED_OUT
+
     def table_of_matches(self) -> pa.Table:
-        one_row = self.plan.output.rows is RowMode.ONE_ROW
-        m, at = self.matches, self.out_match
-        shown = 0 if one_row else np.maximum(self.out_position, 0)
-        rows = m.start[at] + shown if m.member is None else m.member[m.path_from[at] + shown]
-        columns = [gather(self.table.column(name), rows) for name in self.plan.output.columns]
+        columns = []
+        if self.plan.output.columns:
+            m, at = self.matches, self.out_match
+            shown = 0 if self.plan.output.rows is RowMode.ONE_ROW else np.maximum(self.out_position, 0)
+            rows = m.start[at] + shown if m.member is None else m.member[m.path_from[at] + shown]
+            columns = [gather(self.table.column(name), rows) for name in self.plan.output.columns]
         return self.table_with(columns, ~self.unmatched)
 
     def table_with(self, columns: list[pa.Array], matched: np.ndarray) -> pa.Table:

@@ -27,7 +27,7 @@ from episode.matchers.events.construct import BUFFER, BudgetSpent, ResultConstru
 from episode.matchers.events.counting import collapsed_matches
 from episode.matchers.events.errors import budget_spent, explosion, fruitless
 from episode.matchers.events.imprecise import ImpreciseSearch, imprecise_horizon
-from episode.matchers.events.output import EventOutput, FoundMatches, flatten
+from episode.matchers.events.output import EventOutput, FoundMatches, flatten, is_flat
 from episode.matchers.events.prepare import EventArrays, event_needs, prepare_events
 from episode.matchers.events.records import FoundRecords, TooManyRecords
 from episode.matchers.events.rounds import Horizon, Round, Rounds, horizon_of
@@ -179,7 +179,7 @@ class EventSearch:
         found = run.matches()
         self.adaptation.note(run.counted, len(found.rows), run.events)
         self.rounds.fit(round_, max((one.records for one in run.counted), default=0))
-        return [FoundMatches(len(found.rows), partial(flatten, self.plan, found))]
+        return [FoundMatches(len(found.rows), partial(flatten, self.plan, found), alike=is_flat(found))]
 
     def _construct(
         self, events: EventBatch, arrays: EventArrays, round_: Round, run: TreeRun, intermediate: Iterator[FoundRecords]

@@ -26,13 +26,14 @@ class FoundMatches:
     """Matches as lists of events with their variables: match i has events offsets[i]:offsets[i + 1] of `rows`.
 
     The lists are made on first use. final: the number of matches that each collapsed match stands for. confidence: of
-    each match, if time is imprecise.
+    each match, if time is imprecise. alike: have all matches the same variables, in the same order?
     """
 
     count: int
     make: Callable[[], tuple[np.ndarray, np.ndarray, np.ndarray]]
     final: pa.Array | None = None
     confidence: np.ndarray | None = None
+    alike: bool = False
 
     @staticmethod
     def of_lists(
@@ -41,9 +42,10 @@ class FoundMatches:
         variables: np.ndarray,
         final: pa.Array | None = None,
         confidence: np.ndarray | None = None,
+        alike: bool = False,
     ) -> FoundMatches:
         """Matches whose lists exist already."""
-        return FoundMatches(len(offsets) - 1, lambda: (offsets, rows, variables), final, confidence)
+        return FoundMatches(len(offsets) - 1, lambda: (offsets, rows, variables), final, confidence, alike)
 
     def __len__(self) -> int:
         return self.count
@@ -76,8 +78,13 @@ class FoundMatches:
             lists = offsets[at : end + 1] - low, rows[low:high], variables[low:high]
             final = None if self.final is None else self.final.slice(at, end - at)
             confidence = None if self.confidence is None else self.confidence[at:end]
-            yield FoundMatches.of_lists(*lists, final, confidence)
+            yield FoundMatches.of_lists(*lists, final, confidence, self.alike)
             at = end
+
+
+def is_flat(found: FoundRecords) -> bool:
+    """Has each match one event of every variable?"""
+    return not found.groups and found.rows.min(initial=0) >= 0
 
 
 def flatten(plan: EventPlan, found: FoundRecords) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -85,7 +92,7 @@ def flatten(plan: EventPlan, found: FoundRecords) -> tuple[np.ndarray, np.ndarra
     number = {name: index for index, name in enumerate(plan.variables)}
     count = len(found.rows)
     codes = np.array([number[name] for name in found.variables], np.int32)
-    if not found.groups and (len(found.rows) == 0 or found.rows.min() >= 0):
+    if is_flat(found):
         width = len(codes)
         return np.arange(count + 1, dtype=np.int64) * width, found.rows.reshape(-1), np.tile(codes, count)
     present = found.rows >= 0
@@ -143,7 +150,7 @@ class EventOutput:
             found.confidence,
             events.key[rows[offsets[:-1]]] if self.keyed else None,
             member,
-            _are_alike(offsets, variables),
+            found.alike or _are_alike(offsets, variables),
         )
         yield from output_tables(self.plan, self.schema, self.path, table, prepared, matches)
 
