@@ -17,7 +17,7 @@ from episode.matchers.code import measures as measure_code
 from episode.matchers.code.aggregates import AggregateShape, UserFunctions
 from episode.matchers.code.measures import ChosenRows, OutputRows
 from episode.matchers.codes import TIMED_OUT, UNMATCHED
-from episode.matchers.columns import ALL_VALID, one_chunk, raw_values, take_array, valid_mask
+from episode.matchers.columns import ALL_VALID, from_numbers, from_texts, one_chunk, raw_values, take_array, valid_mask
 from episode.matchers.prepare import FUNCTIONS, Prepared, measure_argument, membership
 from episode.matchers.protocol import KEY_COLUMN
 from episode.plan.expressions import Expression, Load
@@ -185,7 +185,7 @@ def output_ranges(
 
 def with_keys(matches: pa.Table, key: np.ndarray) -> pa.Table:
     """Add the key codes of a keyed matcher to its matches."""
-    return matches.append_column(KEY_COLUMN, pa.array(key, pa.int64()))
+    return matches.append_column(KEY_COLUMN, from_numbers(key.astype(np.int64, copy=False)))
 
 
 class OutputAssembler:
@@ -215,7 +215,7 @@ class OutputAssembler:
             m.member, m.alike,
         )  # fmt: skip
         self._places: dict[RowPlace, np.ndarray] = {}
-        self._label_names = pa.array(plan.labels.names, pa.string())
+        self._label_names = from_texts(plan.labels.names)
 
     @cached_property
     def unmatched(self) -> np.ndarray:
@@ -239,12 +239,12 @@ class OutputAssembler:
         match."""
         arrays = list(columns)
         if self.plan.output.rows is RowMode.ALL_WITH_UNMATCHED:
-            arrays.append(pa.array(matched))
+            arrays.append(from_numbers(matched))
         arrays += [self._atom(atom) for atom in self.plan.measures.atoms]
         if self.plan.output.timed_out:
-            arrays.append(pa.array(self.timed_out))
+            arrays.append(from_numbers(self.timed_out))
         if not arrays:
-            arrays = [pa.array(np.ones(len(matched), np.bool_))]
+            arrays = [from_numbers(np.ones(len(matched), np.bool_))]
         cast = [
             array if array.type == field.type else array.cast(field.type)
             for array, field in zip(arrays, self.schema, strict=True)
@@ -257,15 +257,15 @@ class OutputAssembler:
         if isinstance(atom, LabelAtPlace):
             return gather(self._label_names, measure_code.labels_at(self.output, self._place(atom.place)))
         if isinstance(atom, PlaceExists):
-            return pa.array(self._place(atom.place) >= 0)
+            return from_numbers(self._place(atom.place) >= 0)
         if isinstance(atom, NumberOfMatch):
-            return pa.array(self.matches.number[self.out_match], mask=self.unmatched | self.timed_out)
+            return from_numbers(self.matches.number[self.out_match], self.unmatched | self.timed_out)
         if isinstance(atom, FinalMatches):
             assert self.matches.final is not None
-            return self.matches.final.take(pa.array(self.out_match))
+            return self.matches.final.take(from_numbers(self.out_match))
         if isinstance(atom, MatchConfidence):
             assert self.matches.confidence is not None
-            return pa.array(self.matches.confidence[self.out_match])
+            return from_numbers(self.matches.confidence[self.out_match])
         if isinstance(atom, RowAggregate):
             return self._aggregate(atom)
         if isinstance(atom, DecimalSum):
@@ -305,10 +305,10 @@ class OutputAssembler:
         chosen = self._chosen_rows(atom.labels, atom.final, valid)
         found, is_null = measure_code.aggregate(self.output, function, values, atom.type == "double", chosen)
         if atom.user is None and function.function in (oc.COUNT, oc.COUNT_IF):
-            return pa.array(found, mask=self.unmatched)
+            return from_numbers(found, self.unmatched)
         if atom.type == "boolean":
-            return pa.array(found != 0, mask=is_null)
-        array = pa.array(found, mask=is_null)
+            return from_numbers(found != 0, is_null)
+        array = from_numbers(found, is_null)
         kind = arrow_type(atom.type)
         return array if array.type == kind else array.view(kind) if kind.bit_width == 64 else array.cast(kind)
 
@@ -356,8 +356,8 @@ class OutputAssembler:
         values = gather(self._label_names, labels) if atom.value is None else self._take_value(atom.value, rows)
         if offsets[-1] > np.iinfo(np.int32).max:
             raise EpisodeDataError("The arrays of a batch of matches hold more than 2 billion values.")
-        mask = pa.array(self.unmatched) if self.unmatched.any() else None
-        return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), values, mask=mask)
+        mask = from_numbers(self.unmatched) if self.unmatched.any() else None
+        return pa.ListArray.from_arrays(from_numbers(offsets.astype(np.int32)), values, mask=mask)
 
 
 def average_type(atom: DecimalAverage) -> pa.DataType:
@@ -369,20 +369,20 @@ def decimals(low: np.ndarray, high: np.ndarray, counts: np.ndarray, kind: pa.Dat
     words = np.empty((len(low), 2), np.int64)
     words[:, 0], words[:, 1] = low.view(np.int64), high
     array = pa.Array.from_buffers(kind, len(low), [None, pa.py_buffer(words)])
-    return pc.if_else(pa.array((counts > 0) & (high != OVERFLOW)), array, pa.scalar(None, kind))
+    return pc.if_else(from_numbers((counts > 0) & (high != OVERFLOW)), array, pa.scalar(None, kind))
 
 
 def to_arrow(values: np.ndarray, missing: np.ndarray, type_: str) -> pa.Array:
     kind = arrow_type(type_)
     if type_ == "boolean":
-        return pa.array(values != 0, mask=missing)
+        return from_numbers(values != 0, missing)
     decimal = decimal_of(type_)
     if decimal is not None:
         words = np.empty((len(values), 2), np.int64)
         words[:, 0], words[:, 1] = values, values >> 63
         whole = pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(words)])
-        return pc.if_else(pa.array(~missing), whole, pa.scalar(None, kind))
-    array = pa.array(values, mask=missing)
+        return pc.if_else(from_numbers(~missing), whole, pa.scalar(None, kind))
+    array = from_numbers(values, missing)
     if array.type == kind:
         return array
     if pa.types.is_date32(kind):
@@ -396,5 +396,5 @@ def gather(column: pa.ChunkedArray | pa.Array, rows: np.ndarray) -> pa.Array:
     if len(array) == 0:
         return pa.nulls(len(rows), array.type)
     if len(rows) and rows.min() < 0:
-        return array.take(pa.array(rows, pa.int64(), mask=rows < 0))
+        return array.take(from_numbers(rows, rows < 0))
     return take_array(array, rows)

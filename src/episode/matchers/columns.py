@@ -37,6 +37,8 @@ def one_chunk(column: pa.ChunkedArray | pa.Array) -> pa.Array:
         return column
     if column.num_chunks == 1:
         return column.chunk(0)
+    if column.num_chunks == 0:
+        return pa.nulls(0, column.type)
     if column.type in _LARGE and column.nbytes > _INT32_LIMIT:
         column = column.cast(_LARGE[column.type])
     if pa.types.is_dictionary(column.type):
@@ -58,6 +60,11 @@ def like(table: pa.Table, arrays: Sequence[pa.Array | pa.ChunkedArray]) -> pa.Ta
     """Return a table of other rows with the same fields; only a type may have become large."""
     fields = [field.with_type(array.type) for field, array in zip(table.schema, arrays, strict=True)]
     return pa.Table.from_arrays(arrays, schema=pa.schema(fields, metadata=table.schema.metadata))
+
+
+def empty_table(schema: pa.Schema) -> pa.Table:
+    """Return a table without rows. `schema.empty_table()` would import pandas."""
+    return pa.Table.from_batches([], schema)
 
 
 def valid_mask(array: pa.Array) -> np.ndarray:
@@ -84,6 +91,11 @@ def raw_values(array: pa.Array, dtype: type) -> np.ndarray:
     width = array.type.bit_width // (8 * np.dtype(dtype).itemsize)
     values: np.ndarray = np.frombuffer(array.buffers()[1], dtype=dtype)
     return values[array.offset * width : (array.offset + len(array)) * width]
+
+
+def numbers(array: pa.Array) -> np.ndarray:
+    """Return the values of an array of numbers without nulls. `to_numpy` would import pandas."""
+    return raw_values(array, array.type.to_pandas_dtype())
 
 
 def int64_values(array: pa.Array) -> np.ndarray:
@@ -238,7 +250,7 @@ def take(table: pa.Table, order: np.ndarray) -> pa.Table:
     coded = any(pa.types.is_dictionary(kind) for kind in table.schema.types)
     if len(order) <= FEW and table.num_columns and not coded:
         try:
-            return one_chunk_each(table.take(pa.array(order)))
+            return one_chunk_each(table.take(from_numbers(order)))
         except pa.ArrowInvalid:  # strings past 2 GB
             pass
     return like(table, [take_array(one_chunk(column), order) for column in table.columns])
@@ -258,6 +270,27 @@ def from_values(kind: pa.DataType, values: np.ndarray) -> pa.Array:
     return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(values)], 0)
 
 
+def from_numbers(values: np.ndarray, missing: np.ndarray | None = None) -> pa.Array:
+    """Return the array of these numbers or booleans; null where some are missing. `pa.array` would import pandas."""
+    is_boolean = values.dtype == np.bool_
+    data = np.packbits(values, bitorder="little") if is_boolean else np.ascontiguousarray(values)
+    valid = None if missing is None else pa.py_buffer(np.packbits(~missing, bitorder="little"))
+    return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [valid, pa.py_buffer(data)])
+
+
+def from_texts(texts: Sequence[str]) -> pa.Array:
+    """Return the array of these texts. `pa.array` would import pandas."""
+    return from_binaries([text.encode() for text in texts]).cast(pa.string())
+
+
+def from_binaries(values: Sequence[bytes]) -> pa.Array:
+    """Return the binary array of these values."""
+    offsets = np.cumsum([0, *map(len, values)], dtype=np.int32)
+    return pa.Array.from_buffers(
+        pa.binary(), len(values), [None, pa.py_buffer(offsets), pa.py_buffer(b"".join(values))]
+    )
+
+
 def take_array(array: pa.Array, order: np.ndarray) -> pa.Array:
     """Return the values at the given rows."""
     kind = array.type
@@ -268,7 +301,7 @@ def take_array(array: pa.Array, order: np.ndarray) -> pa.Array:
         return from_values(kind, values.take(order))
     if kind in _LARGE and array.nbytes * max(1.0, len(order) / max(1, len(array))) > _INT32_LIMIT:
         array = array.cast(_LARGE[kind])
-    return pc.take(array, pa.array(order), boundscheck=False)
+    return pc.take(array, from_numbers(order), boundscheck=False)
 
 
 def to_bytes(table: pa.Table) -> bytes:

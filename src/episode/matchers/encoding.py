@@ -9,7 +9,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from episode.matchers.columns import decimal_low_words, int64_values, one_chunk, raw_values, valid_mask
+from episode.matchers.columns import (
+    decimal_low_words,
+    from_binaries,
+    int64_values,
+    numbers,
+    one_chunk,
+    raw_values,
+    valid_mask,
+)
 from episode.plan.types import lane_of
 
 
@@ -144,9 +152,7 @@ def decimal_words(array: pa.Array) -> tuple[np.ndarray, np.ndarray]:
 
 def _floats(values: pa.Array) -> np.ndarray:
     """Return floats; values under nulls are arbitrary."""
-    if values.null_count == 0:
-        return values.to_numpy(zero_copy_only=False)
-    return pc.fill_null(values, 0.0).to_numpy(zero_copy_only=False)
+    return raw_values(values if values.null_count == 0 else pc.fill_null(values, 0.0), np.float64)
 
 
 def _bytes(values: pa.Array) -> pa.Array:
@@ -169,21 +175,21 @@ def _encode_group(table, names, constants, lanes, note_nulls) -> None:  # type: 
     if constants:
         kind = parts[0].type if parts else pa.large_binary()
         values = [value.encode() if isinstance(value, str) else value for _, value in constants]
-        parts.append(pa.array(values, kind))
+        parts.append(from_binaries(values).cast(kind))
     universe = pc.unique(pa.chunked_array(parts))
-    order = pc.sort_indices(universe).to_numpy()
+    order = raw_values(pc.sort_indices(universe), np.uint64)
     ranks = np.empty(len(order), np.int64)
     ranks[order] = np.arange(len(order))
     for name, array in zip(names, encoded, strict=True):
         lanes.at[name] = row = lanes.next_int()
         lookup = (
-            ranks[pc.index_in(array.dictionary, universe).to_numpy()]
+            ranks[raw_values(pc.index_in(array.dictionary, universe), np.int32)]
             if len(array.dictionary)
             else np.zeros(1, np.int64)
         )
-        indices = pc.fill_null(array.indices, 0).to_numpy(zero_copy_only=False)
+        indices = numbers(array.indices if array.null_count == 0 else array.indices.fill_null(0))
         lanes.ints[row] = lookup[indices] if len(lookup) else 0
     if constants:
-        places = ranks[pc.index_in(parts[-1], universe).to_numpy()]
+        places = ranks[raw_values(pc.index_in(parts[-1], universe), np.int32)]
         for constant, place in zip(constants, places, strict=True):
             lanes.ranks[constant] = int(place)

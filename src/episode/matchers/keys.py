@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from episode.matchers.columns import ALL_VALID, KeyAtom, atoms, one_chunk, value_range
+from episode.matchers.columns import ALL_VALID, KeyAtom, atoms, from_values, one_chunk, raw_values, value_range
 from episode.matchers.protocol import Snapshot, StateChunk
 
 _SNAPSHOT_VERSION = 1
@@ -162,7 +162,7 @@ def _encode_atom(atom: KeyAtom) -> tuple[np.ndarray, pa.Array]:
         local, places = _encode_ints(atom.values, atom.valid)
         return local, atom.strings.take(places).cast(pa.large_binary())
     encoded = atom.strings.dictionary_encode(null_encoding="encode")
-    return encoded.indices.to_numpy(), encoded.dictionary.cast(pa.large_binary())
+    return raw_values(encoded.indices, np.int32), encoded.dictionary.cast(pa.large_binary())
 
 
 def _encode_ints(values: np.ndarray, valid: np.ndarray) -> tuple[np.ndarray, pa.Array]:
@@ -171,7 +171,7 @@ def _encode_ints(values: np.ndarray, valid: np.ndarray) -> tuple[np.ndarray, pa.
         return small
     mask = None if valid is ALL_VALID else ~valid
     encoded = pa.array(values, mask=mask).dictionary_encode(null_encoding="encode")
-    return encoded.indices.to_numpy(), encoded.dictionary
+    return raw_values(encoded.indices, np.int32), encoded.dictionary
 
 
 def _encode_small(values: np.ndarray, valid: np.ndarray) -> tuple[np.ndarray, pa.Array] | None:
@@ -183,7 +183,7 @@ def _encode_small(values: np.ndarray, valid: np.ndarray) -> tuple[np.ndarray, pa
     codes, distinct = encode_range(values, valid, smallest, size)
     if len(valid) and not valid.all():
         return codes, pa.array(np.append(distinct, 0), mask=np.arange(len(distinct) + 1) == len(distinct))
-    return codes, pa.array(distinct)
+    return codes, from_values(pa.int64(), distinct)
 
 
 def encode_range(values: np.ndarray, valid: np.ndarray, smallest: int, size: int) -> tuple[np.ndarray, np.ndarray]:
@@ -210,6 +210,6 @@ def _encode_pairs(left: np.ndarray, right: np.ndarray, n_left: int, n_right: int
     pairs = left.astype(np.int64) * n_right + right
     small = _encode_small(pairs, ALL_VALID)
     if small is not None:
-        return small[0], small[1].to_numpy()
-    encoded = pa.array(pairs).dictionary_encode()
-    return encoded.indices.to_numpy(), encoded.dictionary.to_numpy()
+        return small[0], raw_values(small[1], np.int64)
+    encoded = from_values(pa.int64(), pairs).dictionary_encode()
+    return raw_values(encoded.indices, np.int32), raw_values(encoded.dictionary, np.int64)

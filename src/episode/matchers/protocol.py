@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 import numpy as np
 import pyarrow as pa
 
-from episode.matchers.columns import plain, take
+from episode.matchers.columns import empty_table, plain, take
 
 if TYPE_CHECKING:
     from episode.matchers.prepare import Precomputed
@@ -99,7 +99,7 @@ class EventBatch:
     def empty(schema: pa.Schema, columns: Iterable[str]) -> EventBatch:
         """Return no events, with these columns of a schema."""
         nothing = np.zeros(0, np.int64)
-        return EventBatch(schema.empty_table().select(list(columns)), nothing, nothing)
+        return EventBatch(empty_table(schema).select(list(columns)), nothing, nothing)
 
     def __len__(self) -> int:
         return len(self.key)

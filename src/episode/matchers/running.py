@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
+from episode.matchers.columns import empty_table
 from episode.matchers.keys import KeyCoder
 from episode.matchers.ordering import event_batches, events_of
 from episode.matchers.protocol import END_OF_TIME, EventBatch, Matcher, MatcherSpec, StateChunk, keeps_dictionaries
@@ -43,7 +44,7 @@ class LocalRun:
 
     def concat(self, tables: Iterable[pa.Table]) -> pa.Table:
         """Join tables of matches to one."""
-        return pa.concat_tables([self.spec.output_schema.empty_table(), *tables])
+        return pa.concat_tables([empty_table(self.spec.output_schema), *tables])
 
     def move(self) -> None:
         """Write the state and resume from it in a new matcher."""
@@ -79,7 +80,7 @@ def run(
     restore: the state is written and read before every piece, as if each piece went to another process.
     """
     if isinstance(tables, pa.Table) and until is None:
-        return pa.concat_tables([spec.output_schema.empty_table(), *matches_of(spec, columns_read(spec, tables))])
+        return pa.concat_tables([empty_table(spec.output_schema), *matches_of(spec, columns_read(spec, tables))])
     pieces = [tables] if isinstance(tables, pa.Table) else tables
     running = LocalRun(spec)
     outputs: list[pa.Table] = []

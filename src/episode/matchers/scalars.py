@@ -307,7 +307,7 @@ class ScalarCompiler:
     def call(self, call: ArrowCall) -> Load:
         """Add a column that Arrow computes."""
         name = f"{COMPUTED}{len(self.calls)}"
-        nothing = [pa.array([], self.type_of(operand)) for operand in call.operands]
+        nothing = [pa.nulls(0, self.type_of(operand)) for operand in call.operands]
         self.calls[name] = call
         self._types[name] = call.function(*nothing).type
         return Load(name, Current(0), spark_name(self._types[name]))

@@ -290,6 +290,28 @@ print([name for name in ("pyspark", "py4j", "polars") if name in sys.modules])
     assert done.stdout.strip() == "[]"
 
 
+PLAIN_QUERIES = {
+    "rows": f"episode.sql_local('SELECT n FROM x {CLAUSE}', x=table)",
+    "events": "episode.match_local(table, 'PATTERN A; B WHERE A.t < B.t RETURN A.t AS a', time='t', type_column='s')",
+    "situations": "episode.match_local(table, 'DEFINE P AS t > 1, Q AS t < 9 PATTERN P overlaps Q "
+    "WITHIN 9 units RETURN count(P.t) AS n', time='t')",
+}
+
+
+@pytest.mark.parametrize("query", PLAIN_QUERIES.values(), ids=PLAIN_QUERIES)
+def test_pandas_is_not_imported(query: str) -> None:
+    """It would cost every process a quarter of a second and 30 MB. Many functions of pyarrow import it."""
+    code = f"""
+import sys, numpy, pyarrow as pa, episode
+from episode.matchers.columns import from_numbers, from_texts
+table = pa.Table.from_arrays([from_numbers(numpy.arange(1, 3)), from_texts(["A", "B"])], ["t", "s"])
+{query}
+print("pandas" in sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
+
+
 def test_the_example(capsys: pytest.CaptureFixture[str]) -> None:
     runpy.run_path(str(Path(__file__).parents[3] / "examples" / "local.py"), run_name="__main__")
     header, row, found = capsys.readouterr().out.splitlines()

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from episode.errors import EpisodeDataError
-from episode.matchers.columns import from_bytes, one_chunk_each, take
+from episode.matchers.columns import empty_table, from_bytes, int64_values, one_chunk, one_chunk_each, take
 from episode.matchers.protocol import END_OF_TIME, EventBatch, Snapshot, StateChunk, StateLimit
 from episode.matchers.situations.values import state_fields, symbol_of
 from episode.matchers.state import HeldRows, RowChunks, by_name, chunk_of, least_by_key, ranges
@@ -90,17 +90,17 @@ def nothing_of(plan: SituationPlan, number: int, schema: pa.Schema) -> Symbol:
     symbol = plan.symbols[number]
     atoms = tuple((atom, name) for atom, name in plan.measures.atoms.items() if symbol_of(atom) == symbol)
     fields = tuple(one for atom, name in atoms for one in state_fields(atom, name, schema))
-    finished = pa.schema([pa.field(START, pa.int64()), *fields]).empty_table()
+    finished = empty_table(pa.schema([pa.field(START, pa.int64()), *fields]))
     lasting = [pa.field(KEY, pa.int64()), pa.field(START, pa.int64()), pa.field(SEEN, pa.bool_()), *fields]
     nothing = np.zeros(0, np.int64)
     kept = RowChunks(f"finished.{number}.")
     return Symbol(
-        number, atoms, fields, EventBatch(finished, nothing, nothing), pa.schema(lasting).empty_table(), kept
+        number, atoms, fields, EventBatch(finished, nothing, nothing), empty_table(pa.schema(lasting)), kept
     )  # fmt: skip
 
 
 def integers(table: pa.Table, name: str) -> np.ndarray:
-    return np.array(table.column(name), dtype=np.int64)
+    return int64_values(one_chunk(table.column(name))).copy()
 
 
 _STATE = "situations"

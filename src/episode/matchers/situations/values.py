@@ -18,7 +18,7 @@ from episode.matchers import codes as oc
 from episode.matchers.assembly import arrow_type, average_type, decimals, gather, to_arrow, with_keys
 from episode.matchers.code.aggregates import AggregateShape
 from episode.matchers.code.measures import divide_decimals
-from episode.matchers.columns import one_chunk, raw_values, valid_mask
+from episode.matchers.columns import from_numbers, numbers, one_chunk, raw_values, valid_mask
 from episode.matchers.encoding import as_int64
 from episode.matchers.prepare import Prepared, measure_argument
 from episode.matchers.situations.code.values import FIND, FOLD, SUM_WORDS, ValuesShape, accumulate
@@ -164,7 +164,7 @@ class Accumulators:
             found = [counts, np.zeros(len(asked), np.int64), sums]
         else:
             found = fold(oc.SUM, count=n, whole=a, more=b)
-        return [pa.array(array) for array in found]
+        return list(map(from_numbers, found))
 
     def _decimals(self, atom: DecimalSum | DecimalAverage, name: str, asked: AskedSituations) -> list[pa.Array]:
         array = one_chunk(self.table.column(atom.column))
@@ -177,7 +177,7 @@ class Accumulators:
         }
         before = asked.columns_before(count=f"{name}.n", low=f"{name}.low", high=f"{name}.high")
         shape = ValuesShape(SUM_WORDS, AggregateShape(oc.SUM_WIDE), len(valid) > 0)
-        return [pa.array(array) for array in accumulate(shape, asked.arrays | given | before)]
+        return list(map(from_numbers, accumulate(shape, asked.arrays | given | before)))
 
     def _extreme(self, atom: Extreme, name: str, asked: AskedSituations) -> list[pa.Array]:
         values = self._with_before(atom.by, asked.before.column(f"{name}.by"))
@@ -244,7 +244,7 @@ def result(atom: OutputAtom, columns: list[pa.Array], kind: pa.DataType) -> pa.A
 
 def _numbers(table: pa.Table, name: str) -> np.ndarray:
     """A column without nulls."""
-    return one_chunk(table.column(name)).to_numpy()
+    return numbers(one_chunk(table.column(name)))
 
 
 def _ranks(values: pa.Array) -> np.ndarray:
@@ -319,7 +319,7 @@ class SituationOutput:
         at = 0
         for atom, name in symbol.atoms:
             width = len(state_fields(atom, name, self.input_schema))
-            taken = [column.take(pa.array(index)) for column in columns[at : at + width]]
+            taken = [column.take(from_numbers(index)) for column in columns[at : at + width]]
             values[name] = result(atom, taken, self.schema.field(name).type)
             at += width
         return values
@@ -328,5 +328,5 @@ class SituationOutput:
         """Images of event times as values of the time column's type."""
         if pa.types.is_date32(kind):
             return pa.array((times // DAY).astype(np.int32), mask=missing).cast(pa.int32()).view(kind)
-        array = pa.array(times, mask=missing)
+        array = from_numbers(times, missing)
         return array.cast(kind) if is_integer(self.plan.time_type) else array.view(kind)

@@ -24,6 +24,7 @@ from episode.lang.events.syntax import (
     classes_of,
     event_atoms,
 )
+from episode.matchers.columns import from_texts
 from episode.queries.language import Given
 
 PIECE = 1 << 16
@@ -115,7 +116,7 @@ def _look_for(names: list[str], column: str, pieces: Iterator[pa.Table]) -> tupl
             if pa.types.is_dictionary(values.type):
                 values = values.dictionary_decode()
             values = values.drop_null().cast(pa.string())
-            found = pc.is_in(pa.array(missing, pa.string()), value_set=values).to_pylist()
+            found = pc.is_in(from_texts(missing), value_set=values).to_pylist()
             missing = [name for name, there in zip(missing, found, strict=True) if not there]
             known |= dict.fromkeys(values.slice(0, _KEPT - min(len(known), _KEPT)).to_pylist())
             if not missing:
