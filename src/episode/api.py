@@ -474,11 +474,7 @@ def match_all_local(
 
 
 def _rule_set(
-    rules: Rules,
-    given: Given,
-    options: Options | None,
-    args: Mapping[str, object] | None,
-    table: str | None = None,
+    rules: Rules, given: Given, options: Options | None, args: Mapping[str, object] | None, table: str | None = None
 ) -> RuleSet:
     from episode.queries.rules.binding import RuleSet
     from episode.queries.rules.rule import rules_of

@@ -77,12 +77,7 @@ SCENES = (
         "ticks",
         "{found:,} V-shapes. Planted were {v} single ones and {w} W-shapes, each of which holds two.",
     ),
-    Scene(
-        "w_shape",
-        "W-shapes: two V-shapes in a row",
-        "ticks",
-        "{found:,} W-shapes; {w} were planted.",
-    ),
+    Scene("w_shape", "W-shapes: two V-shapes in a row", "ticks", "{found:,} W-shapes; {w} were planted."),
     Scene(
         "sessions",
         "Sessions: clicks with no pause of more than half an hour",

@@ -120,12 +120,7 @@ METHODS: dict[str, Callable[..., Any]] = {
 
 
 def _match_frame(
-    frame: DataFrame,
-    text: str,
-    args: Mapping[str, object] | None,
-    given: Given,
-    options: Options | None,
-    read: Reader,
+    frame: DataFrame, text: str, args: Mapping[str, object] | None, given: Given, options: Options | None, read: Reader
 ) -> DataFrame:
     arguments = arguments_of(args)
     query = MatchQuery(frame, text_of(text), given, None, options_of(options), {}, arguments, read)

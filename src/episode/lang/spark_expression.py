@@ -224,9 +224,7 @@ def _check_depth(tree: exp.Expression, where: Surroundings) -> None:
 def _check_node(node: exp.Expression, tokens: Sequence[Token], where: Surroundings) -> None:
     if isinstance(node, exp.Query):
         raise _at(
-            "A subquery is not allowed here.",
-            where.subqueries,
-            _word(tokens, "SELECT", "WITH", "FROM", "VALUES"),
+            "A subquery is not allowed here.", where.subqueries, _word(tokens, "SELECT", "WITH", "FROM", "VALUES")
         )
     if isinstance(node, (exp.Window, exp.WindowSpec)):
         raise _at(f"A window function is not allowed in {where.name}.", where.windows, _word(tokens, "OVER"))

@@ -225,13 +225,7 @@ def parse_statement(source: str) -> Statement:
         _body(tokens),
         tuple(tokens),
         tables,
-        recencies=recencies(
-            source,
-            tokens,
-            partners,
-            [*(pattern.span for pattern in patterns), *inside],
-            clauses,
-        ),
+        recencies=recencies(source, tokens, partners, [*(pattern.span for pattern in patterns), *inside], clauses),
         windowed=windowed,
         creation=created,
     )

@@ -84,12 +84,7 @@ class LiveSettings:
 
 
 def start_live(
-    text: str,
-    spark: SparkSession,
-    into: Any,
-    options: Options,
-    arguments: Mapping[str, object],
-    settings: LiveSettings,
+    text: str, spark: SparkSession, into: Any, options: Options, arguments: Mapping[str, object], settings: LiveSettings
 ) -> LiveQuery:
     """Plan a query, and start it."""
     from episode.spark.expressions import UTC_NAMES

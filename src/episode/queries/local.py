@@ -165,11 +165,7 @@ def run_local(
 
 
 def plan_local(
-    pattern: StatementPattern,
-    table: pa.Table,
-    given: Given,
-    options: Options,
-    arguments: Arguments = NO_ARGUMENTS,
+    pattern: StatementPattern, table: pa.Table, given: Given, options: Options, arguments: Arguments = NO_ARGUMENTS
 ) -> LocalPlan:
     """Plan a pattern over a table. arguments: the values of parameters."""
     query, language = pattern.query, pattern.language

@@ -284,8 +284,7 @@ def session_of(spark: SparkSession | None, tables: Mapping[str, Any]) -> SparkSe
     if spark is not None and not hasattr(spark, "createDataFrame"):
         shown = repr(spark) if isinstance(spark, str) else type(spark).__name__
         raise EpisodeAnalysisError(
-            f"spark={shown}: a SparkSession is needed.",
-            hint="A table of this name is given as tables={'spark': …}.",
+            f"spark={shown}: a SparkSession is needed.", hint="A table of this name is given as tables={'spark': …}."
         )
     frames = [table for table in tables.values() if hasattr(table, "sparkSession")]
     found = session(frames[0].sparkSession if spark is None and frames else spark)

@@ -125,11 +125,7 @@ OTHER_JOINS = ("LEFT", "RIGHT", "FULL", "OUTER", "SEMI", "ANTI", "NATURAL")
 
 
 def recencies(
-    source: str,
-    tokens: Sequence[Token],
-    partners: dict[int, int],
-    patterns: Sequence[Span],
-    clauses: Sequence[Span],
+    source: str, tokens: Sequence[Token], partners: dict[int, int], patterns: Sequence[Span], clauses: Sequence[Span]
 ) -> tuple[Recency, ...]:
     """Every RECENCY of a statement. partners: of the round brackets. patterns, clauses: where its patterns stand, with
     their tables and without."""
@@ -226,12 +222,7 @@ class _Reader:
     """Reads FROM, ON and WHERE of one query with RECENCY in it."""
 
     def __init__(
-        self,
-        source: str,
-        tokens: Sequence[Token],
-        partners: dict[int, int],
-        patterns: Sequence[Span],
-        block: _Block,
+        self, source: str, tokens: Sequence[Token], partners: dict[int, int], patterns: Sequence[Span], block: _Block
     ) -> None:
         self.source = Source(source)
         self.tokens = tokens

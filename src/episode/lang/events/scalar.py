@@ -17,14 +17,7 @@ from episode.lang.events.checks import EventVariable
 from episode.lang.events.syntax import EventAggregate, EventAtom, EventColumn, Index, Reach, WholeEvent
 from episode.lang.functions import OTHER_SPARK_AGGREGATES, ROW_FUNCTIONS, SYNONYMS, aggregate_arguments
 from episode.lang.lexer import Kind, Token
-from episode.lang.lifting import (
-    called_function,
-    is_keyword,
-    lift_arguments,
-    lift_scalar,
-    read_call,
-    refuse_nested,
-)
+from episode.lang.lifting import called_function, is_keyword, lift_arguments, lift_scalar, read_call, refuse_nested
 from episode.lang.spark_expression import EVENT_PATTERNS, Surroundings
 from episode.lang.syntax import Scalar, Source, Span
 

@@ -32,12 +32,7 @@ from episode.lang.rows.syntax import (
     SkipTo,
     Subset,
 )
-from episode.lang.syntax import (
-    NOWHERE,
-    Duration,
-    Source,
-    Span,
-)
+from episode.lang.syntax import NOWHERE, Duration, Source, Span
 
 KEYS = "Write columns or expressions of one row, with commas between them: symbol, ts DIV 10 AS bucket."
 CLAUSES = "Write MATCH_NUMBER or CLASSIFIER, with AS and a name or without; more belongs in MEASURES."

@@ -30,15 +30,7 @@ from episode.lang.lifting import (
 )
 from episode.lang.rows.syntax import Classifier, FunctionCall, MatchNumber, MatchRecognize, Navigation, PatternWindow
 from episode.lang.spark_expression import ROW_PATTERNS, Surroundings
-from episode.lang.syntax import (
-    Aggregate,
-    Atom,
-    ColumnRef,
-    Mode,
-    Scalar,
-    Source,
-    Span,
-)
+from episode.lang.syntax import Aggregate, Atom, ColumnRef, Mode, Scalar, Source, Span
 from episode.lang.trees import exp
 
 # A condition of DEFINE in pieces: the conjuncts that are joined by AND, each with its own place.
@@ -355,12 +347,7 @@ def label_name_or_none(token: Token) -> str | None:
 
 
 def _navigation(
-    cursor: Cursor,
-    name: Token,
-    arguments: list[tuple[int, int]],
-    mode: Mode | None,
-    labels: frozenset[str],
-    span: Span,
+    cursor: Cursor, name: Token, arguments: list[tuple[int, int]], mode: Mode | None, labels: frozenset[str], span: Span
 ) -> Navigation:
     word = name.upper
     if not 1 <= len(arguments) <= 2:
@@ -408,12 +395,7 @@ def _offset(cursor: Cursor, argument: tuple[int, int], word: str) -> int:
 
 
 def _aggregate(
-    cursor: Cursor,
-    name: Token,
-    arguments: list[tuple[int, int]],
-    mode: Mode | None,
-    labels: frozenset[str],
-    span: Span,
+    cursor: Cursor, name: Token, arguments: list[tuple[int, int]], mode: Mode | None, labels: frozenset[str], span: Span
 ) -> Aggregate:
     word = name.upper
     number, reader = aggregate_arguments(word) or (1, 1), RowAtoms(labels, word)

@@ -14,14 +14,7 @@ from typing import NoReturn
 from episode.errors import EpisodeAnalysisError, EpisodeSyntaxError, EpisodeUnsupportedError
 from episode.lang.cursor import closest
 from episode.lang.lexer import Kind, Token
-from episode.lang.rows.syntax import (
-    FunctionCall,
-    Naming,
-    PatternWindow,
-    WindowCall,
-    WindowedSelect,
-    WindowStar,
-)
+from episode.lang.rows.syntax import FunctionCall, Naming, PatternWindow, WindowCall, WindowedSelect, WindowStar
 from episode.lang.rows.windows import Call, base_name, call_before, is_pattern_window, parse_window, read_call
 from episode.lang.syntax import Cover, Source, Span
 

@@ -243,9 +243,7 @@ def _is_contradictory(constraints: Sequence[RelationOfPair]) -> bool:
 
 
 def _minimal_contradiction(
-    constraints: Sequence[RelationOfPair],
-    component: list[int],
-    contradicts: Callable[[Sequence[RelationOfPair]], bool],
+    constraints: Sequence[RelationOfPair], component: list[int], contradicts: Callable[[Sequence[RelationOfPair]], bool]
 ) -> Contradiction:
     """Constraints are taken out as long as the others still contradict each other, first many at a time, then few."""
     left, size = list(component), len(component)

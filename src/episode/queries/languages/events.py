@@ -131,10 +131,7 @@ class EventPatterns(Language[EventQuery]):
         return EventPatternSpec(plan.for_workers(), schema, plan.step_budget, limit)
 
     def section(
-        self,
-        plan: EventPlan | AggregatedPlan,
-        reports: Sequence[str] | None = None,
-        query: EventQuery | None = None,
+        self, plan: EventPlan | AggregatedPlan, reports: Sequence[str] | None = None, query: EventQuery | None = None
     ) -> Section:
         if isinstance(plan, AggregatedPlan):
             return aggregated_section(plan, reports)

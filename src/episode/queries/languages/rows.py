@@ -9,24 +9,11 @@ from typing import TYPE_CHECKING
 from episode.errors import EpisodeAnalysisError
 from episode.lang.rows.syntax import MatchMode, MatchRecognize, RowsPerMatch
 from episode.lang.syntax import Scalar, Source
-from episode.plan.output import (
-    COUNT,
-    FIRST,
-    HIDDEN_END,
-    HIDDEN_START,
-    LAST,
-    ColumnAtPlace,
-    Extent,
-    with_atoms,
-)
+from episode.plan.output import COUNT, FIRST, HIDDEN_END, HIDDEN_START, LAST, ColumnAtPlace, Extent, with_atoms
 from episode.plan.pattern import PatternPlan, RunOptions
 from episode.plan.rows.explain import row_section
 from episode.plan.rows.plan import RowPatternPlan, plan_row_pattern
-from episode.plan.rows.stream import (
-    in_order_of_time,
-    with_hidden_times,
-    with_match_times,
-)
+from episode.plan.rows.stream import in_order_of_time, with_hidden_times, with_match_times
 from episode.plan.schema import quote
 from episode.plan.sections import Section
 from episode.queries.language import ARCHIVE, LIVE, Given, Input, Language

@@ -43,8 +43,7 @@ class RulesQuery:
         session, frame = one_table(self.spark, self.events)
         if frame.isStreaming:
             raise EpisodeUnsupportedError(
-                "match_all is over a table; these events are a stream.",
-                hint="Give the stream to match_all itself.",
+                "match_all is over a table; these events are a stream.", hint="Give the stream to match_all itself."
             )
         self.rules.options.check_streams([])
         from episode.spark.expressions import input_schema
