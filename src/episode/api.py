@@ -451,9 +451,8 @@ def match_all(
         chosen, arguments = options_of(options), arguments_of(args)
         return over_stream(one.table, rules, one.given, chosen, arguments, log, look_every, table)
     if log is not None:
-        raise EpisodeAnalysisError(
-            f"log={fspath(log)!r} is for rules over a stream; these are over a table.", hint="Leave it out."
-        )
+        message = f"log={fspath(log)!r} is for rules over a stream; these are over a table."
+        raise EpisodeAnalysisError(message, hint="Leave it out.")
     return RulesQuery(one.table, _rule_set(rules, one.given, options, args, table), spark).plan()
 
 

@@ -62,10 +62,8 @@ def install(spark: SparkSession | None = None) -> None:
     for name, method in METHODS.items():
         there = getattr(DataFrame, name, None)
         if there is not None and getattr(there, "__module__", None) != __name__:
-            raise EpisodeError(
-                f"Spark's DataFrames have a method {name} already, which is not episode's.",
-                hint="Use df.transform(episode.matching(…)).",
-            )
+            hint = "Use df.transform(episode.matching(…))."
+            raise EpisodeError(f"Spark's DataFrames have a method {name} already, which is not episode's.", hint=hint)
         setattr(DataFrame, name, method)
     if spark is not None:
         session_of(spark, {})

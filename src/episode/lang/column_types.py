@@ -7,7 +7,6 @@ import re
 from episode.errors import EpisodeUnsupportedError
 from episode.lang.cursor import Cursor, closest, describe
 from episode.lang.lexer import Kind, Token
-from episode.lang.syntax import Source
 
 SIMPLE = {
     "BOOLEAN": "boolean", "TINYINT": "tinyint", "BYTE": "tinyint", "SMALLINT": "smallint", "SHORT": "smallint",
@@ -72,10 +71,10 @@ def parse_type(cursor: Cursor) -> str:
         return _parse_nested_type(cursor)
     if word in NOT_KEPT:
         message = f"A column of a stream cannot be of type {word}."
-        raise Source(cursor.source).error(EpisodeUnsupportedError, message, token.span, NOT_KEPT[word])
+        cursor.fail(message, token.span, NOT_KEPT[word], EpisodeUnsupportedError)
     meant = closest(word, [*SIMPLE, *DECIMALS, *NESTED])
     guess = f"Did you mean {meant}? " if meant is not None else ""
-    raise cursor.error(f"There is no type {token.text}.", token, f"{guess}{KNOWN}")
+    return cursor.fail(f"There is no type {token.text}.", token, f"{guess}{KNOWN}")
 
 
 def _decimal(cursor: Cursor) -> str:

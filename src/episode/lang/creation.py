@@ -75,12 +75,9 @@ def view_of(source: str, tokens: Sequence[Token], created: Creation) -> View | N
     if not created.is_view:
         return None
     if not created.temporary:
-        raise Source(source).error(
-            EpisodeUnsupportedError,
-            "Spark keeps a permanent view as its text, which it cannot evaluate without episode.",
-            created.word.span,
-            "Write CREATE TEMP VIEW, which lasts as long as the session; or CREATE TABLE … AS, which keeps the rows.",
-        )
+        message = "Spark keeps a permanent view as its text, which it cannot evaluate without episode."
+        hint = "Write CREATE TEMP VIEW, which lasts as long as the session; or CREATE TABLE … AS, which keeps the rows."
+        raise Source(source).error(EpisodeUnsupportedError, message, created.word.span, hint)
     cursor = Cursor(source, tokens, created.named)
     if cursor.at_words("IF", "NOT", "EXISTS"):
         cursor.fail("A temporary view has no IF NOT EXISTS.", None, "Write CREATE OR REPLACE TEMP VIEW.")
@@ -89,11 +86,8 @@ def view_of(source: str, tokens: Sequence[Token], created: Creation) -> View | N
         cursor.fail("The name of a temporary view has one part.")
     columns = _columns(cursor)
     if cursor.token.upper != "AS":
-        cursor.fail(
-            f"Expected AS and a query, found {describe(cursor.token)}.",
-            None,
-            "A temporary view of patterns has a name, names for its columns, and a query.",
-        )
+        hint = "A temporary view of patterns has a name, names for its columns, and a query."
+        cursor.fail(f"Expected AS and a query, found {describe(cursor.token)}.", None, hint)
     return View(name.identifier, columns, created.replaces, created.everywhere)
 
 
@@ -151,7 +145,7 @@ def insertion(statement: Statement) -> Insertion | None:
     cursor.advance()
     cursor.accept_words("TABLE")
     name = cursor.advance()
-    if name.kind not in (Kind.NAME, Kind.QUOTED) or cursor.token.is_symbol("."):
+    if not name.is_name or cursor.token.is_symbol("."):
         return None
     columns = _listed_columns(cursor)
     if cursor.token.upper not in INSERTED_QUERIES and not cursor.token.is_symbol("("):
@@ -168,7 +162,7 @@ def _listed_columns(cursor: Cursor) -> tuple[WrittenName, ...]:
         cursor.index = start
         return ()
     names = []
-    while cursor.token.kind in (Kind.NAME, Kind.QUOTED):
+    while cursor.token.is_name:
         token = cursor.advance()
         names.append(WrittenName(token.identifier, token.span))
         if not cursor.accept_symbol(","):

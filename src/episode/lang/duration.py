@@ -7,7 +7,7 @@ from decimal import Decimal, InvalidOperation
 from typing import NoReturn
 
 from episode.lang.cursor import Cursor, describe
-from episode.lang.lexer import Kind, Token, parameter_at
+from episode.lang.lexer import Kind, Token, parameter_at, words_of
 from episode.lang.syntax import Duration, Span
 
 MICROSECONDS = {
@@ -121,14 +121,11 @@ def _microseconds(cursor: Cursor, amount: Decimal, unit: str, token: Token) -> i
 
 NUMBER = re.compile(r"((?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)(\w*)")
 LITERAL_SUFFIXES = ("L", "S", "Y", "D", "F", "BD")
-NO_UNITS = frozenset(
-    [
-        "AND", "OR", "NOT", "XOR", "IS", "IN", "LIKE", "ILIKE", "RLIKE", "REGEXP", "BETWEEN", "ESCAPE", "DIV", "MOD",
-        "CASE", "WHEN", "THEN", "ELSE", "END", "AS", "AT", "BY", "FROM", "FOR", "TO", "ON", "USING", "COLLATE", "OVER",
-        "FILTER", "ASC", "DESC", "NULLS", "NULL", "TRUE", "FALSE", "DISTINCT", "IGNORE", "RESPECT", "WITHIN", "RETURN",
-        "DEFINE", "PATTERN", "WHERE", "GROUP", "ORDER", "HAVING", "LIMIT", "UNION", "SELECT", "INTERVAL",
-    ]
-)  # fmt: skip
+NO_UNITS = words_of("""
+    AND OR NOT XOR IS IN LIKE ILIKE RLIKE REGEXP BETWEEN ESCAPE DIV MOD CASE WHEN THEN ELSE END AS AT BY FROM FOR TO ON
+    USING COLLATE OVER FILTER ASC DESC NULLS NULL TRUE FALSE DISTINCT IGNORE RESPECT WITHIN RETURN DEFINE PATTERN WHERE
+    GROUP ORDER HAVING LIMIT UNION SELECT INTERVAL
+""")
 """Words that may follow a number in SQL."""
 
 

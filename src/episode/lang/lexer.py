@@ -25,6 +25,12 @@ SUPERSCRIPTS = "⁰¹²³⁴⁵⁶⁷⁸⁹"
 WHITE_SPACE = " \t\n\f\r\x0b\xa0\u1680" + "".join(map(chr, range(0x2000, 0x200B))) + "\u2028\u202f\u205f\u3000"
 """Spark's white space; other characters that look empty are errors."""
 
+
+def words_of(text: str) -> frozenset[str]:
+    """The words in a text, as a set."""
+    return frozenset(text.split())
+
+
 SURROGATES = "Read the text with the encoding it was written in."
 
 _SKIPPED = re.compile(rf"(?:[{WHITE_SPACE}]+|--(?:\\\n|[^\r\n])*|//[^\r\n]*)+")
@@ -82,8 +88,23 @@ class Token:
         return self.text[1:-1].replace(quote * 2, quote)
 
     @property
+    def is_name(self) -> bool:
+        """Is it a name, plain or in backticks?"""
+        return self.kind in (Kind.NAME, Kind.QUOTED)
+
+    @property
     def is_double_quoted(self) -> bool:
         return self.kind is Kind.STRING and self.text[:1] == '"'
+
+    @property
+    def is_identifier(self) -> bool:
+        """Is it a name in any quotes, or without?"""
+        return self.is_name or self.is_double_quoted
+
+    @property
+    def nesting(self) -> int:
+        """1 for an opening bracket, -1 for a closing one, else 0."""
+        return 0 if self.kind is not Kind.SYMBOL else (self.text in "([{") - (self.text in ")]}")
 
 
 def tokenize(source: str) -> list[Token]:

@@ -162,9 +162,8 @@ def _column_replacements(
             continue
         start, end = parts[0].meta.get("start"), last.meta.get("end")
         if start is None or end is None:
-            raise Source(cursor.source).error(
-                EpisodeUnsupportedError, f"The column {'.'.join(fields)} cannot be located in this expression.", span
-            )
+            message = f"The column {'.'.join(fields)} cannot be located in this expression."
+            cursor.fail(message, span, None, EpisodeUnsupportedError)
         quoted = parts[0].args.get("quoted", False)
         atoms.append(reader.column(cursor, tuple(fields), quoted, text.place(start, end + 1)))
         found.append((start, end + 1, len(atoms) - 1))
@@ -221,21 +220,19 @@ def read_call(
 
 
 def lift_arguments(
-    cursor: Cursor, name: Token, arguments: list[tuple[int, int]], number: tuple[int, int], reader: AtomReader,
+    cursor: Cursor, name: Token, arguments: list[tuple[int, int]], number: int, reader: AtomReader,
     modifiers: Modifiers, example: str,
 ) -> tuple[Scalar, ...]:  # fmt: skip
-    """Parse the arguments of an aggregate. number: the least and greatest number of them. example: the label or
-    variable whose columns an example in a message has."""
-    least, most = number
-    if not least <= len(arguments) <= most:
-        wanted = "one argument" if most == 1 else f"{most} arguments"
-        columns = f"{example}.x" if most == 1 else f"{example}.x, {example}.y"
+    """Parse the arguments of an aggregate. number: of them. example: what an example in a message has columns of."""
+    if len(arguments) != number:
+        wanted = "one argument" if number == 1 else f"{number} arguments"
+        columns = f"{example}.x" if number == 1 else f"{example}.x, {example}.y"
         hint = f"Write for example {name.text}({columns})."
         cursor.fail(f"{name.upper} takes {wanted}, not {len(arguments)}.", name, hint)
     parsed = []
     for begin, end in arguments:
         refuse_modifiers_inside(cursor, begin, end, name, modifiers, reader.surroundings.name)
-        parsed.append(lift_scalar(Cursor(cursor.source, cursor.tokens, begin, end), reader))
+        parsed.append(lift_scalar(cursor.part(begin, end), reader))
     return tuple(parsed)
 
 

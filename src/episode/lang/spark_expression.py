@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from episode.lang.cursor import describe
-from episode.lang.lexer import Kind, Token
+from episode.lang.functions import GENERATORS
+from episode.lang.lexer import Kind, Token, words_of
 from episode.lang.trees import exp
 
 MAXIMUM_DEPTH = 100
@@ -96,16 +97,10 @@ def read_expression(text: str, tokens: Sequence[Token], where: Surroundings = RO
     return tree
 
 
-GENERATORS = frozenset((
-    "explode", "explode_outer", "posexplode", "posexplode_outer", "inline", "inline_outer", "stack", "json_tuple",
-    "variant_explode", "variant_explode_outer",
-))  # fmt: skip
-"""Functions of Spark that make several rows of one."""
-
-CHANGING = frozenset((
-    "rand", "random", "randn", "randstr", "uniform", "uuid", "shuffle", "monotonically_increasing_id",
-    "spark_partition_id", "input_file_name", "reflect", "java_method", "try_reflect",
-))  # fmt: skip
+CHANGING = words_of("""
+    rand random randn randstr uniform uuid shuffle monotonically_increasing_id spark_partition_id input_file_name
+    reflect java_method try_reflect
+""")
 """Functions of Spark that need not give the same value when they are called again."""
 
 
@@ -232,7 +227,7 @@ def _check_node(node: exp.Expression, tokens: Sequence[Token], where: Surroundin
         raise _at(f"FILTER and WITHIN GROUP are not allowed in {where.name}.", None, _word(tokens, "FILTER", "WITHIN"))
     if isinstance(node, (exp.Alias, exp.Aliases)) and not _is_struct(node.parent):
         raise _at("A name (AS …) is not allowed inside an expression.", where.names, _word(tokens, "AS"))
-    if isinstance(node, exp.Anonymous) and node.name.lower() in GENERATORS:
+    if isinstance(node, exp.Anonymous) and node.name.upper() in (*GENERATORS, "VARIANT_EXPLODE_OUTER"):
         raise _at(
             f"{node.name} gives several rows for one, and is not allowed in {where.name}.",
             "Return the array itself, and use it in the SELECT around the pattern.",
@@ -278,7 +273,7 @@ def _star(tokens: Sequence[Token]) -> Token | None:
 
 def _empty_brackets(tokens: Sequence[Token]) -> Token | None:
     for before, token, after in zip((None, *tokens), tokens, tokens[1:]):
-        called = before is not None and before.kind in (Kind.NAME, Kind.QUOTED)
+        called = before is not None and before.is_name
         if token.is_symbol("(") and after.is_symbol(")") and not called:
             return Token(Kind.SYMBOL, "()", token.start, after.end)
     return None

@@ -16,7 +16,7 @@ from episode.lang.correlation.parser import recencies
 from episode.lang.correlation.syntax import Recency
 from episode.lang.creation import creation, view_of
 from episode.lang.cursor import describe
-from episode.lang.lexer import Kind, Token, tokenize
+from episode.lang.lexer import Kind, Token, tokenize, words_of
 from episode.lang.rows.parser import parse_clause_tokens
 from episode.lang.rows.syntax import MatchRecognize, WindowedSelect
 from episode.lang.rows.windowed import windowed_selects
@@ -41,43 +41,10 @@ USE_DATAFRAME = "Run the query alone, and write its DataFrame where it should go
 USE_EXPLAIN = "Pass the query itself to episode.explain."
 MAXIMUM_NESTING = 50
 SAMPLES = ("TABLESAMPLE", "REPEATABLE")
-NOT_TABLE_NAMES = frozenset(
-    [
-        "MATCH_RECOGNIZE",
-        "FROM",
-        "JOIN",
-        "ON",
-        "USING",
-        "WHERE",
-        "SELECT",
-        "AS",
-        "GROUP",
-        "ORDER",
-        "HAVING",
-        "LIMIT",
-        "UNION",
-        "EXCEPT",
-        "INTERSECT",
-        "LATERAL",
-        "INNER",
-        "LEFT",
-        "RIGHT",
-        "FULL",
-        "CROSS",
-        "OUTER",
-        "SEMI",
-        "ANTI",
-        "NATURAL",
-        "VALUES",
-        "TABLE",
-        "WITH",
-        "BY",
-        "AND",
-        "OR",
-        "NOT",
-        "IN",
-    ]
-)
+NOT_TABLE_NAMES = words_of("""
+    MATCH_RECOGNIZE FROM JOIN ON USING WHERE SELECT AS GROUP ORDER HAVING LIMIT UNION EXCEPT INTERSECT LATERAL INNER
+    LEFT RIGHT FULL CROSS OUTER SEMI ANTI NATURAL VALUES TABLE WITH BY AND OR NOT IN
+""")
 
 
 @dataclass(frozen=True)
@@ -182,12 +149,8 @@ def parse_statement(source: str) -> Statement:
     covered = Cover(inside)
     semicolon = next((token for token in tokens if token.is_symbol(";") and token.start not in covered), None)
     if semicolon is not None:
-        raise Source(source).error(
-            EpisodeSyntaxError,
-            "Only one statement at a time.",
-            semicolon.span,
-            "Run what stands before and after this ';' one by one.",
-        )
+        hint = "Run what stands before and after this ';' one by one."
+        raise Source(source).error(EpisodeSyntaxError, "Only one statement at a time.", semicolon.span, hint)
     found = [
         index
         for index, token in enumerate(tokens)
@@ -196,25 +159,23 @@ def parse_statement(source: str) -> Statement:
     created = creation(source, tokens)
     if (found or tables) and tokens[0].upper not in QUERY_WORDS and created is None:
         clause = "MATCH_RECOGNIZE" if found else tables[0].word
-        raise Source(source).error(
-            EpisodeUnsupportedError,
+        message = (
             f"{clause} is evaluated inside queries and in {', '.join(CHANGES)}, CREATE TABLE AS and CREATE TEMP VIEW; "
-            f"not inside {tokens[0].text}.",
-            tokens[0].span,
-            USE_EXPLAIN if tokens[0].upper == "EXPLAIN" else USE_DATAFRAME,
+            f"not inside {tokens[0].text}."
         )
+        hint = USE_EXPLAIN if tokens[0].upper == "EXPLAIN" else USE_DATAFRAME
+        raise Source(source).error(EpisodeUnsupportedError, message, tokens[0].span, hint)
     patterns = tuple(_table_pattern(source, tokens, partners, index) for index in found)
     _check_nesting(source, patterns)
     clauses = [*(Span(pattern.input.end, pattern.span.end) for pattern in patterns), *inside]
     windowed = windowed_selects(source, tokens, partners, clauses)
     if windowed and tokens[0].upper not in QUERY_WORDS and created is None:
-        raise Source(source).error(
-            EpisodeUnsupportedError,
+        message = (
             f"A row pattern in a window is evaluated inside queries and in {', '.join(CHANGES)}, CREATE TABLE AS and "
-            f"CREATE TEMP VIEW; not inside {tokens[0].text}.",
-            tokens[0].span,
-            USE_EXPLAIN if tokens[0].upper == "EXPLAIN" else USE_DATAFRAME,
+            f"CREATE TEMP VIEW; not inside {tokens[0].text}."
         )
+        hint = USE_EXPLAIN if tokens[0].upper == "EXPLAIN" else USE_DATAFRAME
+        raise Source(source).error(EpisodeUnsupportedError, message, tokens[0].span, hint)
     if (found or tables or windowed) and created is not None:
         view_of(source, tokens, created)
     return Statement(
@@ -247,12 +208,9 @@ def _check_nesting(source: str, patterns: tuple[TablePattern, ...]) -> None:
 
 
 def _too_deep(source: str, place: Span) -> EpisodeUnsupportedError:
-    return Source(source).error(
-        EpisodeUnsupportedError,
-        f"MATCH_RECOGNIZE is nested more than {MAXIMUM_NESTING} levels deep.",
-        place,
-        "Write the result of the inner queries to a table first.",
-    )
+    message = f"MATCH_RECOGNIZE is nested more than {MAXIMUM_NESTING} levels deep."
+    hint = "Write the result of the inner queries to a table first."
+    return Source(source).error(EpisodeUnsupportedError, message, place, hint)
 
 
 def _is_clause(tokens: list[Token], index: int) -> bool:
@@ -314,12 +272,8 @@ def _clauses_of_part(tokens: list[Token], index: int) -> tuple[str, ...]:
 
 def _table_pattern(source: str, tokens: list[Token], partners: dict[int, int], index: int) -> TablePattern:
     if not tokens[index + 1].is_symbol("("):
-        raise Source(source).error(
-            EpisodeSyntaxError,
-            f"Expected '(' after MATCH_RECOGNIZE, found {describe(tokens[index + 1])}.",
-            tokens[index + 1].span,
-            "Write MATCH_RECOGNIZE ( … ).",
-        )
+        message = f"Expected '(' after MATCH_RECOGNIZE, found {describe(tokens[index + 1])}."
+        raise Source(source).error(EpisodeSyntaxError, message, tokens[index + 1].span, "Write MATCH_RECOGNIZE ( … ).")
     start, alias, name = _input_table(source, tokens, partners, index)
     closing = partners[index + 1]
     clause = parse_clause_tokens(source, tokens, index + 2, closing)
@@ -358,12 +312,8 @@ def _input_table(
         name = None if chained else token.identifier
     if start > 0 and may_precede_table(tokens, start - 1):
         return start, alias, name
-    raise Source(source).error(
-        EpisodeSyntaxError,
-        "MATCH_RECOGNIZE needs a table before it.",
-        tokens[index].span,
-        "Write FROM table MATCH_RECOGNIZE ( … ) or FROM (SELECT …) MATCH_RECOGNIZE ( … ).",
-    )
+    hint = "Write FROM table MATCH_RECOGNIZE ( … ) or FROM (SELECT …) MATCH_RECOGNIZE ( … )."
+    raise Source(source).error(EpisodeSyntaxError, "MATCH_RECOGNIZE needs a table before it.", tokens[index].span, hint)
 
 
 def _is_plain(table: list[Token]) -> bool:
@@ -386,7 +336,7 @@ def _is_table_name(token: Token) -> bool:
 
 def _path_start(tokens: list[Token], index: int) -> int:
     """First token of the dotted name that ends at index."""
-    while index >= 2 and tokens[index - 1].is_symbol(".") and tokens[index - 2].kind in (Kind.NAME, Kind.QUOTED):
+    while index >= 2 and tokens[index - 1].is_symbol(".") and tokens[index - 2].is_name:
         index -= 2
     return index
 
@@ -446,7 +396,7 @@ def _with_list(tokens: list[Token], partners: dict[int, int], index: int, scope_
     found: list[CommonTable] = []
     recursive = tokens[index + 1].upper == "RECURSIVE"
     at = index + 2 if recursive else index + 1
-    while tokens[at].kind in (Kind.NAME, Kind.QUOTED):
+    while tokens[at].is_name:
         name = tokens[at]
         at += 1
         if tokens[at].is_symbol("("):

@@ -222,11 +222,8 @@ def _names(cursor: Cursor) -> tuple[WrittenName, ...]:
 def _store(cursor: Cursor) -> WrittenName:
     token = cursor.expect_identifier("episode or kafka after USING", "Write USING episode, or USING kafka.")
     if token.identifier.lower() not in STORES:
-        cursor.fail(
-            f"There is no store {token.identifier}.",
-            token,
-            "Write USING episode (files of this machine), or USING kafka.",
-        )
+        hint = "Write USING episode (files of this machine), or USING kafka."
+        cursor.fail(f"There is no store {token.identifier}.", token, hint)
     return WrittenName(token.identifier.lower(), token.span)
 
 
@@ -262,7 +259,7 @@ def _option(cursor: Cursor) -> tuple[WrittenName, str]:
         return named, string_value(cursor.advance())
     if value.kind is Kind.NUMBER or value.upper in ("TRUE", "FALSE"):
         return named, cursor.advance().text.lower()
-    raise cursor.error(f"Expected the value of the option {name}, found {describe(value)}.", value, OPTION)
+    return cursor.fail(f"Expected the value of the option {name}, found {describe(value)}.", value, OPTION)
 
 
 # ---- parts -------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from typing import Any
 
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
 from episode.lang.correlation.syntax import Correlation, Recency
-from episode.lang.lexer import Kind, Token, tokenize
+from episode.lang.lexer import Kind, Token, tokenize, words_of
 from episode.lang.rows.syntax import PatternWindow, WindowedSelect
 from episode.lang.statement import Statement, TablePattern, parse_statement
 from episode.lang.syntax import Source, Span
@@ -28,13 +28,10 @@ from episode.queries.languages.events import strategy_of
 from episode.queries.selection import SelectedTable, Selection, parse_items
 from episode.words import plural
 
-CLAUSES = frozenset(
-    (
-        "WHERE", "GROUP", "HAVING", "ORDER", "SORT", "CLUSTER", "DISTRIBUTE", "LIMIT", "OFFSET", "UNION", "EXCEPT",
-        "MINUS", "INTERSECT", "JOIN", "INNER", "LEFT", "RIGHT", "FULL", "CROSS", "NATURAL", "SEMI", "ANTI", "LATERAL",
-        "PIVOT", "UNPIVOT", "TABLESAMPLE", "WINDOW", "QUALIFY",
-    )
-)  # fmt: skip
+CLAUSES = words_of("""
+    WHERE GROUP HAVING ORDER SORT CLUSTER DISTRIBUTE LIMIT OFFSET UNION EXCEPT MINUS INTERSECT JOIN INNER LEFT RIGHT
+    FULL CROSS NATURAL SEMI ANTI LATERAL PIVOT UNPIVOT TABLESAMPLE WINDOW QUALIFY
+""")
 """Words after a pattern that are not its alias."""
 
 
@@ -194,7 +191,7 @@ class BoundStatement:
         if after and after[0].upper == "AS":
             after = after[1:]
         names = pattern.output_names
-        if after and after[0].kind in (Kind.NAME, Kind.QUOTED) and after[0].upper not in CLAUSES:
+        if after and after[0].is_name and after[0].upper not in CLAUSES:
             names = (after.pop(0).identifier,)
         return pattern, self._selection(place, before, after, (SelectedTable(names),))
 

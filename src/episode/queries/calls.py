@@ -102,10 +102,8 @@ class StatementCall:
         text = text_of(self.text)
         if self.tables:
             name = next(iter(self.tables))
-            raise EpisodeAnalysisError(
-                f"The table {name} is given, but a live query reads declared streams.",
-                hint=f"Declare it with CREATE STREAM {name}, and leave {name}= out.",
-            )
+            message = f"The table {name} is given, but a live query reads declared streams."
+            raise EpisodeAnalysisError(message, hint=f"Declare it with CREATE STREAM {name}, and leave {name}= out.")
         return start_live(text, session_of(self.spark, {}), into, self.options, self.arguments, settings)
 
 

@@ -57,15 +57,12 @@ class CorrelateQuery:
     def __post_init__(self) -> None:
         for name, one in ((LIVE, self.live), (ARCHIVE, self.archive)):
             if not isinstance(one, MatchQuery):
-                raise EpisodeAnalysisError(
-                    f"The {name} side of a correlation is not a pattern with its events.",
-                    hint="Make it with episode.query(pattern, Events(table, …)), or write the correlation in SQL.",
-                )
+                message = f"The {name} side of a correlation is not a pattern with its events."
+                hint = "Make it with episode.query(pattern, Events(table, …)), or write the correlation in SQL."
+                raise EpisodeAnalysisError(message, hint=hint)
             if one.options != Options():
-                raise EpisodeAnalysisError(
-                    f"The {name} pattern has options, which are for the whole correlation.",
-                    hint="Write live.correlate(archive, options=Options(…), …).",
-                )
+                message = f"The {name} pattern has options, which are for the whole correlation."
+                raise EpisodeAnalysisError(message, hint="Write live.correlate(archive, options=Options(…), …).")
 
     def query(self) -> Correlation:
         """The correlation of both patterns, parsed and checked."""
@@ -179,10 +176,8 @@ class CorrelateQuery:
         found = []
         for one, other in pairs:
             if not isinstance(one, str) or not isinstance(other, str):
-                raise EpisodeAnalysisError(
-                    f"on={self.on!r}: names of columns are needed.",
-                    hint="Write for example on='symbol', on=['a', 'b'] or on={'symbolL': 'symbolA'}.",
-                )
+                hint = "Write for example on='symbol', on=['a', 'b'] or on={'symbolL': 'symbolA'}."
+                raise EpisodeAnalysisError(f"on={self.on!r}: names of columns are needed.", hint=hint)
             found.append(Equality((LIVE, one), (ARCHIVE, other), NOWHERE))
         return found
 
@@ -192,20 +187,17 @@ class CorrelateQuery:
                 known = [name.removeprefix(prefix) for name in columns if name.startswith(prefix)]
                 if path[1].lower() not in [name.lower() for name in known]:
                     guess = closest(path[1], known)
-                    raise EpisodeAnalysisError(
-                        f"on={self.on!r}: the {path[0]} pattern has no column {path[1]}.",
-                        hint=(f"Did you mean {guess}? " if guess else "") + f"Its columns: {', '.join(known)}.",
-                    )
+                    message = f"on={self.on!r}: the {path[0]} pattern has no column {path[1]}."
+                    hint = (f"Did you mean {guess}? " if guess else "") + f"Its columns: {', '.join(known)}."
+                    raise EpisodeAnalysisError(message, hint=hint)
 
     def _all_arguments(self) -> dict[str, object]:
         merged: dict[str, object] = {}
         for given in (self.live.arguments, self.archive.arguments, self.arguments):
             for name, value in given.items():
                 if name in merged and merged[name] != value:
-                    raise EpisodeAnalysisError(
-                        f"The parameter :{name} has two values: {merged[name]!r} and {value!r}.",
-                        hint="Give one of them another name.",
-                    )
+                    message = f"The parameter :{name} has two values: {merged[name]!r} and {value!r}."
+                    raise EpisodeAnalysisError(message, hint="Give one of them another name.")
                 merged[name] = value
         return merged
 

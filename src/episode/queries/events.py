@@ -63,10 +63,8 @@ class Events:
                 + NO_TIE_BREAKER,
             )
         if not pair and not self.granularity is self.probabilities is self.interval_width is None:
-            raise EpisodeAnalysisError(
-                "granularity, probabilities and interval_width are for imprecise time.",
-                hint="Give the two columns between which time lies: time=('lo', 'hi').",
-            )
+            message = "granularity, probabilities and interval_width are for imprecise time."
+            raise EpisodeAnalysisError(message, hint="Give the two columns between which time lies: time=('lo', 'hi').")
 
     @property
     def given(self) -> Given:
@@ -119,10 +117,9 @@ def check_event_columns(function: str, given: Mapping[str, Any], further: tuple[
     unknown = next((name for name in given if name not in EVENT_COLUMNS and name not in further), None)
     if unknown is not None:
         guess = closest(unknown, (*EVENT_COLUMNS, *further))
-        raise EpisodeAnalysisError(
-            f"{unknown} is not an option of {function}{f'; did you mean {guess}?' if guess else '.'}",
-            hint=None if guess else f"Options about events: {', '.join(EVENT_COLUMNS)}.",
-        )
+        message = f"{unknown} is not an option of {function}{f'; did you mean {guess}?' if guess else '.'}"
+        hint = None if guess else f"Options about events: {', '.join(EVENT_COLUMNS)}."
+        raise EpisodeAnalysisError(message, hint=hint)
 
 
 def keys_of(key: str | Sequence[str]) -> tuple[str, ...]:
@@ -130,8 +127,6 @@ def keys_of(key: str | Sequence[str]) -> tuple[str, ...]:
     names = (key,) if isinstance(key, str) else tuple(key) if isinstance(key, Sequence) else (key,)
     wrong = [name for name in names if not isinstance(name, str)]
     if wrong:
-        raise EpisodeAnalysisError(
-            f"key={key!r}: {wrong[0]!r} is not the name of a column.",
-            hint="Write for example key='id' or key=['a', 'b'].",
-        )
+        hint = "Write for example key='id' or key=['a', 'b']."
+        raise EpisodeAnalysisError(f"key={key!r}: {wrong[0]!r} is not the name of a column.", hint=hint)
     return names

@@ -54,7 +54,6 @@ def text_of_all(patterns: Iterable[ExplainedPattern]) -> str:
 def check_format(given: object) -> str:
     """Return a format, or raise an error that lists the formats."""
     if given not in FORMATS:
-        raise EpisodeAnalysisError(
-            f"format={given!r}: there is no such format of a plan.", hint=f"There are: {', '.join(FORMATS)}."
-        )
+        hint = f"There are: {', '.join(FORMATS)}."
+        raise EpisodeAnalysisError(f"format={given!r}: there is no such format of a plan.", hint=hint)
     return str(given)

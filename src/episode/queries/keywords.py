@@ -10,7 +10,7 @@ from typing import Any
 
 from episode.errors import EpisodeAnalysisError
 from episode.lang.cursor import closest
-from episode.lang.lexer import Kind, Token
+from episode.lang.lexer import Token
 from episode.queries.events import EVENT_COLUMNS
 
 OPTIONS = {
@@ -26,26 +26,19 @@ WRITTEN = {"key": "PARTITION BY", "time": "ORDER BY", "type_column": "TYPE BY"}
 
 def check_statement_tables(function: str, tables: Mapping[str, Any], tokens: Iterable[Token]) -> None:
     """Every table that is given must be named in the statement."""
-    names = {token.identifier for token in tokens if _is_name(token)}
+    names = {token.identifier for token in tokens if token.is_identifier}
     mentioned = {name.lower() for name in names}
     for name in tables:
         if not isinstance(name, str) or not name or name.lower() in mentioned:
             continue  # what is not a name is refused with the tables
         _check_option(function, name)
         if name in EVENT_COLUMNS:
-            raise EpisodeAnalysisError(
-                f"{name} is about events, and {function} runs a statement, which has its columns inside.",
-                hint=f"Write {WRITTEN.get(name, 'it')} there, or give a pattern alone, and Events(table, {name}=…).",
-            )
+            message = f"{name} is about events, and {function} runs a statement, which has its columns inside."
+            hint = f"Write {WRITTEN.get(name, 'it')} there, or give a pattern alone, and Events(table, {name}=…)."
+            raise EpisodeAnalysisError(message, hint=hint)
         guess = closest(name, names)
-        raise EpisodeAnalysisError(
-            f"The table {name} is given, but the statement does not use it.",
-            hint=f"Did you mean {guess}?" if guess else "Leave it out, or name it in FROM.",
-        )
-
-
-def _is_name(token: Token) -> bool:
-    return token.kind in (Kind.NAME, Kind.QUOTED) or token.is_double_quoted
+        hint = f"Did you mean {guess}?" if guess else "Leave it out, or name it in FROM."
+        raise EpisodeAnalysisError(f"The table {name} is given, but the statement does not use it.", hint=hint)
 
 
 def check_pattern_tables(function: str, tables: Mapping[str, Any], classes: Iterable[str] | None) -> None:
@@ -57,10 +50,9 @@ def check_pattern_tables(function: str, tables: Mapping[str, Any], classes: Iter
     unknown = [] if known is None else [name for name in tables if name not in known]
     if known is not None and unknown:
         guess = closest(unknown[0], [name for name in known if name not in tables])
-        raise EpisodeAnalysisError(
-            f"The table {unknown[0]} is given, but the pattern has no class {unknown[0]}.",
-            hint=(f"Did you mean {guess}? " if guess else "") + f"Classes of the pattern: {', '.join(known)}.",
-        )
+        message = f"The table {unknown[0]} is given, but the pattern has no class {unknown[0]}."
+        hint = (f"Did you mean {guess}? " if guess else "") + f"Classes of the pattern: {', '.join(known)}."
+        raise EpisodeAnalysisError(message, hint=hint)
 
 
 def _check_option(function: str, name: str) -> None:

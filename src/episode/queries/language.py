@@ -142,9 +142,8 @@ class Language(ABC, Generic[Query]):
 
     def expand(self, query: Query) -> tuple[Query, dict[str, bool]]:
         """Return the query over events that have their variables already, and these: is each a closure?"""
-        raise EpisodeAnalysisError(
-            "expand is for event patterns, whose results can be collapsed.", hint="Give it the text of the pattern."
-        )
+        hint = "Give it the text of the pattern."
+        raise EpisodeAnalysisError("expand is for event patterns, whose results can be collapsed.", hint=hint)
 
     def sides(self, query: Query) -> tuple[tuple[str | None, Any], ...]:
         """Return the patterns that have their own matches, with their roles if they are correlated."""
@@ -157,12 +156,9 @@ class Language(ABC, Generic[Query]):
     def look(self, sides: tuple[Inspected, ...], wish: Wish, zone: str) -> Look:
         """Return what a picture shows of the matches. zone: the clock that times are shown by."""
         source = sides[0].placed.source
-        raise source.error(
-            EpisodeUnsupportedError,
-            f"{self.called[0].upper()}{self.called[1:]} is not drawn.",
-            source.pattern,
-            "Write the pattern as MATCH_RECOGNIZE, and plot its result.",
-        )
+        message = f"{self.called[0].upper()}{self.called[1:]} is not drawn."
+        hint = "Write the pattern as MATCH_RECOGNIZE, and plot its result."
+        raise source.error(EpisodeUnsupportedError, message, source.pattern, hint)
 
     def role(self, query: Query) -> str | None:
         """Return the role that the query declares in a correlation, LIVE or ARCHIVE; None if it may have either."""

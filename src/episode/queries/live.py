@@ -104,12 +104,9 @@ class Planner:
     def plan(self) -> LivePlan:
         first = self.bound.statement.tokens[0]
         if self.bound.statement.streams is not None or first.upper == "INSERT":
-            raise self._error(
-                EpisodeAnalysisError,
-                f"{first.text.upper()} is no query that could run live.",
-                first.span,
-                "Give the query alone; into= says where its matches go.",
-            )
+            message = f"{first.text.upper()} is no query that could run live."
+            hint = "Give the query alone; into= says where its matches go."
+            raise self._error(EpisodeAnalysisError, message, first.span, hint)
         if self.bound.pairs:
             return plan_pairs(self)
         pattern, selection = self.bound.selected_pattern(LIVE_QUERY)
@@ -192,10 +189,8 @@ class Planner:
         if event_id is None or event_id in dict(columns):
             return columns
         if event_id not in own:
-            raise EpisodeAnalysisError(
-                f"Options(event_id={event_id!r}): the stream has no such column.",
-                hint=f"Its columns: {', '.join(own)}.",
-            )
+            hint = f"Its columns: {', '.join(own)}."
+            raise EpisodeAnalysisError(f"Options(event_id={event_id!r}): the stream has no such column.", hint=hint)
         return (*columns, (event_id, CopiedColumn(event_id)))
 
     # ---- the plan ------------------------------------------------------------------------------------
@@ -253,12 +248,8 @@ class Planner:
         lower = [name.lower() for name in schema.names]
         twice = next((name for name in schema.names if lower.count(name.lower()) > 1), None)
         if twice is not None:
-            raise matched.source.error(
-                EpisodeAnalysisError,
-                f"Two columns of the result are called {twice}.",
-                matched.span,
-                "Name one of them by AS.",
-            )
+            message = f"Two columns of the result are called {twice}."
+            raise matched.source.error(EpisodeAnalysisError, message, matched.span, "Name one of them by AS.")
         return schema
 
     # ---- streams and options -------------------------------------------------------------------------
@@ -281,12 +272,9 @@ class Planner:
         if found is None:
             raise self._no_stream(table.name, table.span)
         if found.name.lower() != table.name.lower() and not archived:
-            raise self._error(
-                EpisodeUnsupportedError,
-                f"{table.name} is the archive of {found.name}: a table, which does not go on.",
-                table.span,
-                f"Read the stream {found.name}: what was archived of it is read first. As a table: episode.sql.",
-            )
+            message = f"{table.name} is the archive of {found.name}: a table, which does not go on."
+            hint = f"Read the stream {found.name}: what was archived of it is read first. As a table: episode.sql."
+            raise self._error(EpisodeUnsupportedError, message, table.span, hint)
         return found
 
     def columns_of(self, declaration: Declaration, source: Source) -> InputSchema:
@@ -340,12 +328,9 @@ def plan_pairs(planner: Planner) -> LivePlan:
 def _stream(planner: Planner, pattern: StatementPattern, archived: bool = False) -> Declaration:
     """The stream of a pattern. archived: the name of an archive is that of its stream, all of which is read."""
     if pattern.table is None:
-        raise planner.bound.source.error(
-            EpisodeUnsupportedError,
-            "A live query correlates patterns over one stream each.",
-            pattern.span,
-            "Name the stream of all events: FROM events …; or run it in micro-batches: episode.sql on the streams.",
-        )
+        message = "A live query correlates patterns over one stream each."
+        hint = "Name the stream of all events: FROM events …; or run it in micro-batches: episode.sql on the streams."
+        raise planner.bound.source.error(EpisodeUnsupportedError, message, pattern.span, hint)
     return planner.stream(pattern.table, archived=archived)
 
 

@@ -136,12 +136,9 @@ def lanes_of(matched: Matched, spec: MatcherSpec) -> tuple[int, EpisodeError | N
     """Return the highest number of tasks, and why there may be no more."""
     topics = [read.declaration for read in matched.reads if read.declaration.using == "kafka"]
     if topics and len(matched.reads) > 1:
-        raise matched.source.error(
-            EpisodeUnsupportedError,
-            f"A live query reads a topic alone: {topics[0].name} is in Kafka, and there is another stream.",
-            matched.span,
-            "Run it in micro-batches: episode.sql on the streams.",
-        )
+        message = f"A live query reads a topic alone: {topics[0].name} is in Kafka, and there is another stream."
+        hint = "Run it in micro-batches: episode.sql on the streams."
+        raise matched.source.error(EpisodeUnsupportedError, message, matched.span, hint)
     if all(not read.declaration.key and read.declaration.using == "episode" for read in matched.reads):
         return 1, None
     keys = spec.input_order.keys
@@ -166,13 +163,12 @@ def lanes_of(matched: Matched, spec: MatcherSpec) -> tuple[int, EpisodeError | N
 
 
 def _apart(matched: Matched, what: str) -> EpisodeError:
-    return matched.source.error(
-        EpisodeUnsupportedError,
-        f"Events that belong together would come to several tasks: {what}.",
-        matched.span,
+    message = f"Events that belong together would come to several tasks: {what}."
+    hint = (
         "Use tasks=1, declare the stream with a KEY that is in PARTITION BY, or run it in micro-batches: "
-        "episode.sql on the stream.",
+        "episode.sql on the stream."
     )
+    return matched.source.error(EpisodeUnsupportedError, message, matched.span, hint)
 
 
 def partition_columns(plan: PatternPlan) -> set[str]:

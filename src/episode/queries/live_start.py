@@ -65,10 +65,8 @@ class LiveSettings:
         _check_number("max_unprocessed", self.max_unprocessed, 1)
         _check_number("push_ahead", self.push_ahead, 0)
         if self.push_ahead is not None and self.input != "adaptive":
-            raise EpisodeAnalysisError(
-                f"push_ahead={self.push_ahead} has no meaning with input={self.input!r}.",
-                hint="It says how far adaptive input runs ahead: input='adaptive'.",
-            )
+            message = f"push_ahead={self.push_ahead} has no meaning with input={self.input!r}."
+            raise EpisodeAnalysisError(message, hint="It says how far adaptive input runs ahead: input='adaptive'.")
         _check_number("metrics_port", self.metrics_port, 0)
         _check_number("tasks", self.tasks, 1)
 
@@ -144,10 +142,8 @@ def checkpoint_of(
     if given is not None:
         place = fspath(given).removeprefix("file://")
         if "://" in place:
-            raise EpisodeAnalysisError(
-                f"checkpoint={place!r}: the checkpoint of a live query is in a directory that all workers reach.",
-                hint="Give the path of a directory.",
-            )
+            message = f"checkpoint={place!r}: the checkpoint of a live query is in a directory that all workers reach."
+            raise EpisodeAnalysisError(message, hint="Give the path of a directory.")
         return str(Path(place).expanduser().absolute())
     what = f"{' '.join(text.split())}\n{sorted(arguments.items())!r}\n{identity_of(into)}"
     return str(catalog.directory / PLACE / hashlib.sha256(what.encode()).hexdigest()[:16])
@@ -183,12 +179,11 @@ def tasks_for(plan: LivePlan, wanted: int | None, kept: int | None, slots: int, 
     free = max(0, slots - used)
     if tasks > free:
         whence = ", as many as the checkpoint has," if wanted is None and kept is not None else ""
-        raise EpisodeAnalysisError(
-            f"tasks={tasks}{whence} cannot run at once: Spark has {slots} slot{'s' if slots > 1 else ''}"
-            + (f", and other live queries have {used} of them." if used else "."),
-            hint=(f"Use at most tasks={free}, or" if free else "Stop one of them, or use")
-            + " a session with more cores.",
+        message = f"tasks={tasks}{whence} cannot run at once: Spark has {slots} slot{'s' if slots > 1 else ''}" + (
+            f", and other live queries have {used} of them." if used else "."
         )
+        hint = (f"Use at most tasks={free}, or" if free else "Stop one of them, or use") + " a session with more cores."
+        raise EpisodeAnalysisError(message, hint=hint)
     return tasks
 
 
@@ -270,17 +265,14 @@ def output_of(into: Any, plan: LivePlan, catalog: Catalog, checkpoint: str) -> L
 def _stream(name: str, plan: LivePlan, catalog: Catalog) -> LiveOutput:
     read = next((one for one in plan.streams if one.declaration.name.lower() == name.lower()), None)
     if read is not None:
-        raise EpisodeAnalysisError(
-            f"into={name!r}: the query reads this stream; its matches would be its events.",
-            hint="Give matches a stream of their own.",
-        )
+        message = f"into={name!r}: the query reads this stream; its matches would be its events."
+        raise EpisodeAnalysisError(message, hint="Give matches a stream of their own.")
     found = catalog.lookup(name)
     if found is None:
         return LiveOutput(StreamOutput(made := made_for(name, plan)), plan.finish, f"the stream {name}", made)
     if found.name.lower() != name.lower():
-        raise EpisodeAnalysisError(
-            f"into={name!r} is the archive of the stream {found.name}.", hint=f"Write into={found.name!r}."
-        )
+        hint = f"Write into={found.name!r}."
+        raise EpisodeAnalysisError(f"into={name!r} is the archive of the stream {found.name}.", hint=hint)
     _check_fits(found, plan)
     sink = KafkaOutput(found) if found.using == "kafka" else StreamOutput(found)
     return LiveOutput(sink, plan.finish, f"the stream {found.name}")
@@ -294,10 +286,9 @@ def _check_fits(declaration: Declaration, plan: LivePlan) -> None:
         given = ", ".join(f"{one.name} {spark_name(one.type).upper()}" for one in plan.output)
         columns = ", ".join(f"{column} {type_.upper()}" for column, type_ in declaration.columns)
         what = error.message.split(". Nothing of", 1)[0].split(". Nothing", 1)[0]
-        raise EpisodeAnalysisError(
-            f"The matches do not fit the stream {declaration.name}: {what[0].lower()}{what[1:]}.",
-            hint=f"Columns of the query: {given}. Columns of the stream: {columns}.",
-        ) from None
+        message = f"The matches do not fit the stream {declaration.name}: {what[0].lower()}{what[1:]}."
+        hint = f"Columns of the query: {given}. Columns of the stream: {columns}."
+        raise EpisodeAnalysisError(message, hint=hint) from None
 
 
 def made_for(name: str, plan: LivePlan, **how: Any) -> Declaration:
@@ -340,9 +331,8 @@ def _topic(into: Mapping[str, str], plan: LivePlan) -> LiveOutput:
     strange = next((name for name in into if name != "kafka" and not name.startswith(("kafka.", "librdkafka."))), None)
     if "kafka" not in into or strange is not None:
         what = "has no topic" if strange is None else f"has an option {strange}"
-        raise EpisodeAnalysisError(
-            f"into={dict(into)!r} {what}.", hint=f"Write into={{'kafka': 'alerts', '{SERVERS}': 'host:9092'}}."
-        )
+        hint = f"Write into={{'kafka': 'alerts', '{SERVERS}': 'host:9092'}}."
+        raise EpisodeAnalysisError(f"into={dict(into)!r} {what}.", hint=hint)
     if SERVERS not in options:
         raise EpisodeAnalysisError(f"into={dict(into)!r}: which broker?", hint=f"Add '{SERVERS}': 'host:9092'.")
     made = made_for("matches", plan, using="kafka", options={**options, TOPIC: str(into["kafka"])})

@@ -117,11 +117,8 @@ def statement_patterns(bound: BoundStatement, tables: Mapping[str, Any], options
 
 def _name_of_table(bound: BoundStatement, pattern: StatementPattern, tables: Mapping[str, Any]) -> str:
     if pattern.table is None:
-        raise pattern.source.error(
-            EpisodeUnsupportedError,
-            "In process, a pattern is over one table.",
-            hint="Name the table of all events: FROM events …. With a table per class, use episode.sql.",
-        )
+        hint = "Name the table of all events: FROM events …. With a table per class, use episode.sql."
+        raise pattern.source.error(EpisodeUnsupportedError, "In process, a pattern is over one table.", hint=hint)
     return _given_name(bound, pattern.table, tables)
 
 
@@ -199,9 +196,8 @@ def local_schema(schema: pa.Schema, source: Source, arguments: Arguments, utc: b
     lower = [name.lower() for name in schema.names]
     twice = next((name for name in schema.names if lower.count(name.lower()) > 1), None)
     if twice is not None:
-        raise source.error(
-            EpisodeAnalysisError, f"The table has two columns named {twice}.", hint="Rename one of them."
-        )
+        hint = "Rename one of them."
+        raise source.error(EpisodeAnalysisError, f"The table has two columns named {twice}.", hint=hint)
 
     def type_of(sql: str) -> str:
         return spark_name(Projection.compile([("", ScalarColumn.of(sql))], schema, (), arguments, utc).schema.types[0])

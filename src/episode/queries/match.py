@@ -56,16 +56,12 @@ class MatchQuery:
     def query(self) -> Any:
         """The pattern, parsed; its arguments are checked."""
         if self.events is None and (not isinstance(self.text, str) or not self.tables):
-            raise EpisodeAnalysisError(
-                f"{self.function} needs events and a pattern.",
-                hint="Write match(df, 'PATTERN …', time='ts') or match('PATTERN …', time='ts', A=df_a, B=df_b).",
-            )
+            hint = "Write match(df, 'PATTERN …', time='ts') or match('PATTERN …', time='ts', A=df_a, B=df_b)."
+            raise EpisodeAnalysisError(f"{self.function} needs events and a pattern.", hint=hint)
         if self.events is not None and self.tables:
             check_pattern_tables(self.function, self.tables, None)
-            raise EpisodeAnalysisError(
-                f"{self.function} has one table of all events, and further tables: {', '.join(self.tables)}.",
-                hint="Give one of the two.",
-            )
+            message = f"{self.function} has one table of all events, and further tables: {', '.join(self.tables)}."
+            raise EpisodeAnalysisError(message, hint="Give one of the two.")
         text = text_of(self.text)
         query = self.read(text, strategy_of(self.given.strategy))
         check_arguments(text, tokenize(text), self.arguments)
@@ -104,18 +100,14 @@ class MatchQuery:
 
         self.query()
         if self.events is None:
-            raise EpisodeUnsupportedError(
-                "In process, a pattern is over one table of all events.",
-                hint="Put the events into one table with a type column: Events(table, type_column=…), or use Spark.",
-            )
+            hint = "Put the events into one table with a type column: Events(table, type_column=…), or use Spark."
+            raise EpisodeUnsupportedError("In process, a pattern is over one table of all events.", hint=hint)
         return plan_match(self.events, text_of(self.text), self.given, self.options, self.arguments)
 
     def start(self, into: Into, settings: LiveSettings) -> LiveQuery:
         """Refuse: live tasks read a declared stream, which a statement names."""
-        raise EpisodeUnsupportedError(
-            "A live query is a statement over a declared stream.",
-            hint="Name the stream in the pattern: episode.query('FROM stream PATTERN …').",
-        )
+        hint = "Name the stream in the pattern: episode.query('FROM stream PATTERN …')."
+        raise EpisodeUnsupportedError("A live query is a statement over a declared stream.", hint=hint)
 
     def _plan(self, query: object) -> tuple[SparkSession, PatternEvents, PlannedQuery]:
         self.options.check_use([language_of(query)])
@@ -136,10 +128,8 @@ class MatchQuery:
             return session, PatternEvents(frame, self.given)
         language = language_of(query)
         if not language.classes(query):
-            raise EpisodeAnalysisError(
-                f"{language.one.capitalize()} is matched over one DataFrame of events.",
-                hint="Write match(df, 'DEFINE … PATTERN …', time='ts').",
-            )
+            message = f"{language.one.capitalize()} is matched over one DataFrame of events."
+            raise EpisodeAnalysisError(message, hint="Write match(df, 'DEFINE … PATTERN …', time='ts').")
         tables = checked_tables(self.tables)
         session = session_of(self.spark, tables)
         frames = keyword_tables(session, tables)

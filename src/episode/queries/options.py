@@ -139,10 +139,9 @@ class Options:
         unknown = [name for name in named if name not in known]
         if unknown:
             guess = closest(unknown[0], known)
-            raise EpisodeAnalysisError(
-                f"Options({unknown[0]}={named[unknown[0]]!r}): there is no such option.",
-                hint=f"Did you mean {guess}?" if guess else f"Options: {', '.join(known)}.",
-            )
+            message = f"Options({unknown[0]}={named[unknown[0]]!r}): there is no such option."
+            hint = f"Did you mean {guess}?" if guess else f"Options: {', '.join(known)}."
+            raise EpisodeAnalysisError(message, hint=hint)
         return super().__new__(cls)
 
     def run(self, number: int = 1, arguments: Mapping[str, object] | None = None) -> RunOptions:
@@ -193,10 +192,9 @@ class Options:
             return
         shown = ", ".join(f"{name}={getattr(self, name)!r}" for name in given)
         purposes = "; ".join(f"{name}: {OF_STREAMS[name]}" for name in given)
-        raise EpisodeAnalysisError(
-            f"Options({shown}): for patterns over streams, and no pattern of this query is over a stream.",
-            hint=f"{purposes}. Leave {'it' if len(given) == 1 else 'them'} out, or read the events with readStream.",
-        )
+        message = f"Options({shown}): for patterns over streams, and no pattern of this query is over a stream."
+        hint = f"{purposes}. Leave {'it' if len(given) == 1 else 'them'} out, or read the events with readStream."
+        raise EpisodeAnalysisError(message, hint=hint)
 
     def _check_watermark(self, streams: Iterable[PlannedRun]) -> None:
         """One watermark is for the streams of a query, or for a pattern over matches, and must be of use."""
@@ -205,10 +203,8 @@ class Options:
         users = [stream for stream in streams if stream.takes_watermark]
         given = f"Options(watermark={self.watermark!r})"
         if not users:
-            raise EpisodeAnalysisError(
-                f"{given}: the events are matches of another pattern, and come with its watermark.",
-                hint="Leave the watermark out.",
-            )
+            message = f"{given}: the events are matches of another pattern, and come with its watermark."
+            raise EpisodeAnalysisError(message, hint="Leave the watermark out.")
         if len({stream.of_matches for stream in users}) > 1:
             raise EpisodeAnalysisError(
                 f"{given} is for a stream of this query; of one of its patterns over matches it is not known how late "
@@ -224,10 +220,9 @@ class Options:
             users = [language for language in LANGUAGES.values() if one.name in language.options]
             if users and languages and value != one.default and not any(used in users for used in languages):
                 language = min(languages, key=lambda language: language.name)
-                raise EpisodeAnalysisError(
-                    f"Options({one.name}={value!r}) has no meaning for {language.one}.",
-                    hint=f"It is for {' and '.join(f'{user.name}s' for user in users)}.",
-                )
+                message = f"Options({one.name}={value!r}) has no meaning for {language.one}."
+                hint = f"It is for {' and '.join(f'{user.name}s' for user in users)}."
+                raise EpisodeAnalysisError(message, hint=hint)
 
     def __post_init__(self) -> None:
         for name in ("step_budget", "shards", "shard_bytes", "max_state_rows", "recent_buffer"):
@@ -236,17 +231,15 @@ class Options:
                 raise EpisodeAnalysisError(f"Options({name}={value!r}): a whole number of at least 1 is needed.")
         number = isinstance(self.slices, int) and not isinstance(self.slices, bool)
         if not (self.slices in (AUTO, OFF) or (number and int(self.slices) >= 2)):
-            raise EpisodeAnalysisError(
-                f"Options(slices={self.slices!r}): 'auto', 'off' or a whole number of at least 2 is needed.",
-                hint="It is the number of slices of time into which a large key is cut.",
-            )
+            message = f"Options(slices={self.slices!r}): 'auto', 'off' or a whole number of at least 2 is needed."
+            hint = "It is the number of slices of time into which a large key is cut."
+            raise EpisodeAnalysisError(message, hint=hint)
         if self.when_full not in ("error", "drop"):
             raise EpisodeAnalysisError(f"Options(when_full={self.when_full!r}): 'error' or 'drop' is needed.")
         if self.when_full == "drop" and self.max_state_rows is None:
-            raise EpisodeAnalysisError(
-                "Options(when_full='drop') says what happens beyond max_state_rows, which is not given.",
-                hint="Write for example Options(max_state_rows=100_000, when_full='drop').",
-            )
+            message = "Options(when_full='drop') says what happens beyond max_state_rows, which is not given."
+            hint = "Write for example Options(max_state_rows=100_000, when_full='drop')."
+            raise EpisodeAnalysisError(message, hint=hint)
         if self.detect not in (EARLIEST, COMPLETE):
             raise EpisodeAnalysisError(f"Options(detect={self.detect!r}): 'earliest' or 'complete' is needed.")
         if self.closure not in ENGINES:
@@ -277,10 +270,9 @@ class Options:
         if self.late not in ("drop", "keep"):
             raise EpisodeAnalysisError(f"Options(late={self.late!r}): 'drop' or 'keep' is needed.")
         if (self.late == "keep") != (self.late_path is not None):
-            raise EpisodeAnalysisError(
-                "Late events are kept where both are given: Options(late='keep', late_path='…').",
-                hint="late_path is a directory; each micro-batch with late events adds a Parquet file.",
-            )
+            message = "Late events are kept where both are given: Options(late='keep', late_path='…')."
+            hint = "late_path is a directory; each micro-batch with late events adds a Parquet file."
+            raise EpisodeAnalysisError(message, hint=hint)
 
 
 def options_of(options: object) -> Options:
@@ -288,7 +280,6 @@ def options_of(options: object) -> Options:
     if options is None:
         return Options()
     if not isinstance(options, Options):
-        raise EpisodeAnalysisError(
-            f"options is a {type(options).__name__}.", hint="Write options=Options(…), with the names of options in it."
-        )
+        hint = "Write options=Options(…), with the names of options in it."
+        raise EpisodeAnalysisError(f"options is a {type(options).__name__}.", hint=hint)
     return options

@@ -145,12 +145,10 @@ class StatementQuery:
         streams = streams_in(self.spark, self.statement, self.given)
         first = self.statement.tokens[0]
         if streams and first.upper not in QUERY_WORDS and self.statement.creation is None:
-            raise self.bound.source.error(
-                EpisodeUnsupportedError,
-                f"{next(iter(streams))} is a stream or an archive: a table of queries and INSERT, not of {first.text}.",
-                first.span,
-                USE_DATAFRAME,
+            message = (
+                f"{next(iter(streams))} is a stream or an archive: a table of queries and INSERT, not of {first.text}."
             )
+            raise self.bound.source.error(EpisodeUnsupportedError, message, first.span, USE_DATAFRAME)
         self._give(streams)
 
     def _create(self, created: Creation) -> DataFrame:
@@ -346,12 +344,9 @@ class StatementQuery:
         except (EpisodeAnalysisError, EpisodeUnsupportedError):
             if name in self.given or any(table.name.lower() == name.lower() for table in self.statement.common_tables):
                 raise
-            raise pattern.source.error(
-                EpisodeAnalysisError,
-                f"There is no table {name} for the class {name}.",
-                pattern.classes[name],
-                "Give it as a keyword, or name the table of all events: FROM events TYPE BY column PATTERN …",
-            ) from None
+            message = f"There is no table {name} for the class {name}."
+            hint = "Give it as a keyword, or name the table of all events: FROM events TYPE BY column PATTERN …"
+            raise pattern.source.error(EpisodeAnalysisError, message, pattern.classes[name], hint) from None
 
     def _read(self, table: str, position: int) -> DataFrame:
         """The rows of a table as Spark sees it at a position of the statement."""

@@ -9,7 +9,6 @@ import pyarrow as pa
 
 from episode.errors import EpisodeAnalysisError, EpisodeError, EpisodeUnsupportedError, kind_of
 from episode.lang.creation import Insertion
-from episode.lang.lexer import Kind
 from episode.lang.statement import Statement
 from episode.lang.streams import CreateStream, DescribeStream, DropStream, StreamStatement
 from episode.lang.syntax import Source, Span
@@ -46,7 +45,7 @@ def streams_in(spark: SparkSession, statement: Statement, given: Iterable[str]) 
     known = _names(catalog) - {name.lower() for name in given}
     found: dict[str, DataFrame] = {}
     for index, token in enumerate(statement.tokens):
-        if token.kind not in (Kind.NAME, Kind.QUOTED) or token.identifier.lower() not in known:
+        if not token.is_name or token.identifier.lower() not in known:
             continue
         after = statement.tokens[index + 1]
         if after.is_symbol(".") or after.is_symbol("(") or not may_precede_table(list(statement.tokens), index - 1):
@@ -95,12 +94,8 @@ def create(catalog: Catalog, created: CreateStream, spark: SparkSession | None =
     exists = created.if_not_exists and catalog.lookup(created.name.text) is not None
     for named in (created.name, created.archive):
         if spark is not None and named is not None and not exists and spark.catalog.tableExists(named.text):
-            raise created.source.error(
-                EpisodeAnalysisError,
-                f"There is a table called {named.text} in Spark's catalog already.",
-                named.span,
-                "Choose another name.",
-            )
+            message = f"There is a table called {named.text} in Spark's catalog already."
+            raise created.source.error(EpisodeAnalysisError, message, named.span, "Choose another name.")
     delay, retain = (
         None if length is None else created.source.text_at(length.span) for length in (created.delay, created.retain)
     )
@@ -184,19 +179,11 @@ def insertion_target(spark: SparkSession, statement: Statement, inserted: Insert
         return None
     source = Source(statement.source)
     if found.name.lower() != inserted.table.text.lower():
-        raise source.error(
-            EpisodeUnsupportedError,
-            f"{inserted.table.text} is an archive: its events come from the stream {found.name}.",
-            inserted.table.span,
-            f"Insert into {found.name}.",
-        )
+        message = f"{inserted.table.text} is an archive: its events come from the stream {found.name}."
+        raise source.error(EpisodeUnsupportedError, message, inserted.table.span, f"Insert into {found.name}.")
     if inserted.overwrite:
-        raise source.error(
-            EpisodeUnsupportedError,
-            f"The stream {found.name} is appended to, never overwritten.",
-            inserted.table.span,
-            f"Write INSERT INTO {found.name}.",
-        )
+        message = f"The stream {found.name} is appended to, never overwritten."
+        raise source.error(EpisodeUnsupportedError, message, inserted.table.span, f"Write INSERT INTO {found.name}.")
     return found
 
 
@@ -206,21 +193,17 @@ def insert(statement: Statement, inserted: Insertion, declaration: Declaration, 
 
     source = Source(statement.source)
     if rows.isStreaming:
-        raise source.error(
-            EpisodeUnsupportedError,
-            "The query that is inserted is a stream, which does not end.",
-            inserted.query,
+        message = "The query that is inserted is a stream, which does not end."
+        hint = (
             f"Run the query alone, and start it: .writeStream.format('episode').option('checkpointLocation', …)"
-            f".start('{declaration.name}').",
+            f".start('{declaration.name}')."
         )
+        raise source.error(EpisodeUnsupportedError, message, inserted.query, hint)
     names = _columns(source, inserted, declaration)
     if len(rows.columns) != len(names):
-        raise source.error(
-            EpisodeAnalysisError,
-            f"The query has {len(rows.columns)} columns; {len(names)} go into {declaration.name}.",
-            Span(inserted.query.start, inserted.query.start + 1),
-            f"Columns: {', '.join(names)}.",
-        )
+        message = f"The query has {len(rows.columns)} columns; {len(names)} go into {declaration.name}."
+        hint = f"Columns: {', '.join(names)}."
+        raise source.error(EpisodeAnalysisError, message, Span(inserted.query.start, inserted.query.start + 1), hint)
     _at(source, inserted.table.span, lambda: append_frame(rows.toDF(*names), declaration))
     return rows.sparkSession.createDataFrame([], "name string")
 

@@ -52,7 +52,7 @@ def mentioned_names(tokens: Sequence[Token]) -> frozenset[str] | None:
         return None
     if any(token.is_symbol("*") and not _is_no_star(tokens[max(0, at - 2) : at]) for at, token in enumerate(tokens)):
         return None
-    names = [token for token in tokens if token.kind in (Kind.NAME, Kind.QUOTED) or token.is_double_quoted]
+    names = [token for token in tokens if token.is_identifier]
     return frozenset(token.identifier.lower() for token in names)
 
 
@@ -142,9 +142,7 @@ def without_unread(frame: DataFrame, select: WindowedSelect, tokens: Sequence[To
     if select.stars or len(set(lower)) < len(lower):
         return frame
     inside = [token for token in tokens if select.span.start <= token.start < select.span.end]
-    names = {
-        token.identifier.lower() for token in inside if token.kind in (Kind.NAME, Kind.QUOTED) or token.is_double_quoted
-    }
+    names = {token.identifier.lower() for token in inside if token.is_identifier}
     read = [column for column in columns if column.lower() in names] or columns[:1]
     return frame if len(read) == len(columns) else frame.select(*(quote(column) for column in read))
 
@@ -169,12 +167,8 @@ def _rows(subquery: Subquery, source: Source, run: Callable[[Subquery], DataFram
         error.hint = error.hint or UNCORRELATED
         raise
     if frame.isStreaming:
-        raise source.error(
-            EpisodeAnalysisError,
-            "A subquery of a row pattern is over tables, not over a stream.",
-            span,
-            "Write what it computes to a table.",
-        )
+        message = "A subquery of a row pattern is over tables, not over a stream."
+        raise source.error(EpisodeAnalysisError, message, span, "Write what it computes to a table.")
     if subquery.form == VALUE and len(frame.columns) != 1:
         message = f"A subquery has one column here, not {len(frame.columns)}."
         raise source.error(EpisodeAnalysisError, message, span, "Select one value.")

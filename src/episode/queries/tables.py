@@ -71,10 +71,8 @@ def every_table(tables: Mapping[str, Table] | None, named: Mapping[str, Table]) 
     if tables is None:
         return dict(named)
     if not isinstance(tables, Mapping):
-        raise EpisodeAnalysisError(
-            f"tables is a {type(tables).__name__}.",
-            hint="Give names with their tables: tables={'t': …}. A table called tables: tables={'tables': …}.",
-        )
+        hint = "Give names with their tables: tables={'t': …}. A table called tables: tables={'tables': …}."
+        raise EpisodeAnalysisError(f"tables is a {type(tables).__name__}.", hint=hint)
     twice = next((name for name in named if name in tables), None)
     if twice is not None:
         raise EpisodeAnalysisError(f"The table {twice} is given twice.", hint="By keyword, or in tables={…}.")
@@ -89,18 +87,15 @@ def _arrow_value(name: str, value: Any) -> pa.Table:
     import pyarrow as pa
 
     if type(value).__module__.startswith("pyspark.pandas"):
-        raise EpisodeAnalysisError(
-            f"The table {name} is a frame of pandas on Spark.", hint=f"Give its DataFrame: {name}.to_spark()."
-        )
+        hint = f"Give its DataFrame: {name}.to_spark()."
+        raise EpisodeAnalysisError(f"The table {name} is a frame of pandas on Spark.", hint=hint)
     if isinstance(value, (list, tuple, dict)):
         rows = "pyarrow.table(columns)" if isinstance(value, dict) else "pyarrow.Table.from_pylist(rows)"
         raise EpisodeAnalysisError(f"The table {name} is a {type(value).__name__}.", hint=f"{KNOWN} Write {rows}.")
     if not hasattr(value, "__arrow_c_stream__") and not isinstance(value, pa.RecordBatch):
         lazy = hasattr(value, "collect")
-        raise EpisodeAnalysisError(
-            f"The table {name} is a {_package_of(value)}{type(value).__name__}.",
-            hint="Collect it first: frame.collect()." if lazy else KNOWN,
-        )
+        hint = "Collect it first: frame.collect()." if lazy else KNOWN
+        raise EpisodeAnalysisError(f"The table {name} is a {_package_of(value)}{type(value).__name__}.", hint=hint)
     return held_table(name, value)
 
 
@@ -283,9 +278,8 @@ def session_of(spark: SparkSession | None, tables: Mapping[str, Any]) -> SparkSe
 
     if spark is not None and not hasattr(spark, "createDataFrame"):
         shown = repr(spark) if isinstance(spark, str) else type(spark).__name__
-        raise EpisodeAnalysisError(
-            f"spark={shown}: a SparkSession is needed.", hint="A table of this name is given as tables={'spark': …}."
-        )
+        hint = "A table of this name is given as tables={'spark': …}."
+        raise EpisodeAnalysisError(f"spark={shown}: a SparkSession is needed.", hint=hint)
     frames = [table for table in tables.values() if hasattr(table, "sparkSession")]
     found = session(frames[0].sparkSession if spark is None and frames else spark)
     warm(found)
@@ -309,14 +303,11 @@ def arguments_of(args: Mapping[str, object] | None) -> Mapping[str, object]:
     """The values of parameters, by name."""
     if args is not None and not isinstance(args, Mapping):
         if hasattr(args, "__arrow_c_stream__") or hasattr(args, "sparkSession"):
-            raise EpisodeAnalysisError(
-                f"A {type(args).__name__} is given as args, which are values of parameters.",
-                hint="Give tables by the names that they have in the query: t=df, or tables={'t': df}.",
-            )
-        raise EpisodeAnalysisError(
-            f"args={reprlib.repr(args)}: the values of parameters are given by their names.",
-            hint="Write :x in the query and args={'x': 5}.",
-        )
+            message = f"A {type(args).__name__} is given as args, which are values of parameters."
+            hint = "Give tables by the names that they have in the query: t=df, or tables={'t': df}."
+            raise EpisodeAnalysisError(message, hint=hint)
+        message = f"args={reprlib.repr(args)}: the values of parameters are given by their names."
+        raise EpisodeAnalysisError(message, hint="Write :x in the query and args={'x': 5}.")
     return args or {}
 
 

@@ -18,7 +18,7 @@ from episode.errors import EpisodeSyntaxError, EpisodeUnsupportedError
 from episode.lang.correlation.syntax import ColumnComparison, CorrelatedTable, Equality, Operand, Recency, Star
 from episode.lang.cursor import Cursor, describe, top_words
 from episode.lang.duration import UNITS, parse_window
-from episode.lang.lexer import Kind, Token
+from episode.lang.lexer import Kind, Token, words_of
 from episode.lang.syntax import Duration, Source, Span
 
 # Conditions next to RECENCY: the conjuncts, and those that compare columns and numbers.
@@ -97,7 +97,7 @@ def _path(tokens: list[Token]) -> tuple[str, ...] | None:
     names, dots = tokens[::2], tokens[1::2]
     if len(names) != len(dots) + 1 or not all(dot.is_symbol(".") for dot in dots):
         return None
-    if not all(name.kind in (Kind.NAME, Kind.QUOTED) for name in names):
+    if not all(name.is_name for name in names):
         return None
     return tuple(name.identifier for name in names)
 
@@ -110,12 +110,10 @@ TWO = (
 )
 BESIDE = "RECENCY stands in WHERE or ON beside the other conditions, joined to them by AND."
 AROUND = "Other tables are joined to the result: SELECT … FROM (SELECT … FROM … WHERE … RECENCY = …) JOIN …."
-AFTER_FROM = frozenset(
-    (
-        "WHERE", "GROUP", "HAVING", "ORDER", "SORT", "CLUSTER", "DISTRIBUTE", "LIMIT", "OFFSET", "WINDOW", "QUALIFY",
-        "SELECT", "LATERAL", "PIVOT", "UNPIVOT", "TABLESAMPLE",
-    )
-)  # fmt: skip
+AFTER_FROM = words_of("""
+    WHERE GROUP HAVING ORDER SORT CLUSTER DISTRIBUTE LIMIT OFFSET WINDOW QUALIFY SELECT LATERAL PIVOT UNPIVOT
+    TABLESAMPLE
+""")
 """Words that end the tables of FROM."""
 
 REFUSED_AFTER_FROM = ("LATERAL", "PIVOT", "UNPIVOT", "TABLESAMPLE")
@@ -301,21 +299,20 @@ class _Reader:
         span = self.patterns.get(first.start)
         if cursor.at_end or span is None:
             what = "nothing" if cursor.at_end else describe(first)
-            self._fail(
-                f"RECENCY correlates two patterns of FROM, found {what}.", place if cursor.at_end else first, TWO
-            )
+            message = f"RECENCY correlates two patterns of FROM, found {what}."
+            self._fail(message, place if cursor.at_end else first, TWO)
         while not cursor.at_end and cursor.token.start < span.end:
             cursor.advance()
         begin, alias = cursor.token.start, None
         columns: tuple[str, ...] = ()
         explicit = cursor.accept_words("AS")
         words = (*JOINS, *OTHER_JOINS, *AFTER_FROM, "ON", "USING", WORD)
-        if explicit or (cursor.token.kind in (Kind.NAME, Kind.QUOTED) and cursor.token.upper not in words):
+        if explicit or (cursor.token.is_name and cursor.token.upper not in words):
             alias = cursor.expect_identifier("a name for the pattern").identifier
             if cursor.token.is_symbol("("):
                 opening = cursor.index
                 listed = self.tokens[opening + 1 : cursor.skip_group()]
-                columns = tuple(token.identifier for token in listed if token.kind in (Kind.NAME, Kind.QUOTED))
+                columns = tuple(token.identifier for token in listed if token.is_name)
         return CorrelatedTable(span, alias, Span(begin, begin) if alias is None else cursor.span_from(begin), columns)
 
     def _join(self) -> None:
@@ -329,12 +326,8 @@ class _Reader:
         if token.upper in OTHER_JOINS or token.upper == "USING":
             hint = "Write JOIN … ON l.symbol = a.symbol RECENCY 7 seconds."
             shown = "USING" if token.upper == "USING" else f"{token.upper} JOIN"
-            raise self.source.error(
-                EpisodeUnsupportedError,
-                f"{shown} cannot stand between patterns that RECENCY correlates.",
-                token.span,
-                hint,
-            )
+            message = f"{shown} cannot stand between patterns that RECENCY correlates."
+            raise self.source.error(EpisodeUnsupportedError, message, token.span, hint)
 
     def _on(self, joined: bool) -> tuple[int, int] | None:
         """Return the condition of ON: tokens from the first to before the second index. RECENCY may come without ON."""

@@ -43,13 +43,13 @@ def parse_match_aggregates(cursor: Cursor, variables: Variables) -> MatchAggrega
     items_end = ends[0]
     names: set[str] = set()
     items = []
-    for part in split_list(Cursor(cursor.source, cursor.tokens, cursor.index, items_end), "an aggregate", ITEM):
+    for part in split_list(cursor.part(cursor.index, items_end), "an aggregate", ITEM):
         item = _item(part, variables)
         _check_name(cursor, item.name, item.span, names)
         items.append(item)
     attributes: list[GroupAttribute] = []
     if group is not None:
-        inner = Cursor(cursor.source, cursor.tokens, group + 2, every if every is not None else cursor.end)
+        inner = cursor.part(group + 2, every if every is not None else cursor.end)
         attributes = [_attribute(part, variables) for part in split_list(inner, "an attribute", GROUP)]
         for attribute in attributes:
             _check_name(cursor, attribute.name, attribute.span, names)
@@ -61,7 +61,7 @@ def _places(cursor: Cursor) -> tuple[int | None, int | None]:
     """Return the places of GROUP BY and EVERY; each may appear once."""
     found: dict[str, int] = {}
     for index in top_level(cursor, cursor.index, cursor.end):
-        token, after = cursor.tokens[index], Cursor(cursor.source, cursor.tokens, index + 1, cursor.end)
+        token, after = cursor.tokens[index], cursor.part(index + 1, cursor.end)
         grouping = token.upper == "GROUP" and after.token.upper == "BY"
         duration = after.token.kind is Kind.NUMBER or after.token.upper == "INTERVAL" or after.at_end
         spaced = token.upper == "EVERY" and (duration or parameter_at(cursor.tokens, index + 1) is not None)
@@ -73,17 +73,16 @@ def _places(cursor: Cursor) -> tuple[int | None, int | None]:
 
 
 def _check_name(cursor: Cursor, name: str, span: Span, seen: set[str]) -> None:
-    place = Token(Kind.NAME, "", span.start, span.end)
     if name.lower() in seen:
-        cursor.fail(f"Two columns of AGGREGATE are called {name}.", place, "Name one of them with AS.")
+        cursor.fail(f"Two columns of AGGREGATE are called {name}.", span, "Name one of them with AS.")
     if name.lower() in BUCKET:
         hint = "bucket_start and bucket_end are added with EVERY; choose another name with AS."
-        cursor.fail(f"A column of AGGREGATE cannot be called {name}.", place, hint)
+        cursor.fail(f"A column of AGGREGATE cannot be called {name}.", span, hint)
     seen.add(name.lower())
 
 
 def _every(cursor: Cursor, index: int) -> Duration:
-    inner = Cursor(cursor.source, cursor.tokens, index + 1, cursor.end)
+    inner = cursor.part(index + 1, cursor.end)
     if inner.at_end:
         inner.fail(f"Expected a duration after EVERY, found {describe(inner.token)}.", None, EXAMPLES)
     duration = parse_window(inner)
@@ -91,7 +90,7 @@ def _every(cursor: Cursor, index: int) -> Duration:
         refuse_unit(inner)
         inner.fail(f"Unexpected {describe(inner.token)} after EVERY.", None, ORDER)
     if duration.amount == 0 and duration.parameter is None:
-        raise Source(cursor.source).error(EpisodeSyntaxError, "EVERY needs some time.", duration.span, EXAMPLES)
+        cursor.fail("EVERY needs some time.", duration.span, EXAMPLES)
     return duration
 
 
@@ -100,7 +99,7 @@ def _item(cursor: Cursor, variables: Variables) -> ReturnItem:
     inner, name = split_name(cursor, "count(*) counts matches.")
     expression = lift_scalar(inner, _TrendAtoms(variables))
     if not expression.atoms:
-        cursor.fail("This is no aggregate over matches.", Token(Kind.NAME, "", span.start, span.end), ITEM)
+        cursor.fail("This is no aggregate over matches.", span, ITEM)
     return ReturnItem(expression, name or " ".join(expression.original.split()), span)
 
 
@@ -110,17 +109,13 @@ def _attribute(cursor: Cursor, variables: Variables) -> GroupAttribute:
     expression = lift_scalar(inner, _GroupAtoms(variables))
     column = _only_column(expression)
     if column is None:
-        cursor.fail("GROUP BY takes attributes, not expressions.", Token(Kind.NAME, "", span.start, span.end), GROUP)
+        cursor.fail("GROUP BY takes attributes, not expressions.", span, GROUP)
     variable = variables[column.variable.lower()]
     if variable.negation is not None:
         hint = "Group by an event that is not negated."
-        raise Source(cursor.source).error(
-            EpisodeSyntaxError, f"{column.variable} is negated: a match has no such event.", column.span, hint
-        )
+        cursor.fail(f"{column.variable} is negated: a match has no such event.", column.span, hint)
     if variable.closure:
-        raise Source(cursor.source).error(
-            EpisodeSyntaxError, f"{column.variable} is several events: a match is of one group.", column.span, GROUP
-        )
+        cursor.fail(f"{column.variable} is several events: a match is of one group.", column.span, GROUP)
     return GroupAttribute(column, name or column.path[-1], span)
 
 
@@ -159,24 +154,16 @@ class _TrendAtoms:
             hint = f"Write {name.text}({aggregate.variable}[].x)."
             cursor.fail(f"{aggregate.variable}[..i] has no meaning over all matches.", name, hint)
         if self.variables[aggregate.variable.lower()].negation is not None:
-            raise source.error(
-                EpisodeSyntaxError,
-                f"{aggregate.variable} is negated: a match has no such event.",
-                aggregate.span,
-                "Aggregate events that are not negated.",
-            )
+            message = f"{aggregate.variable} is negated: a match has no such event."
+            raise source.error(EpisodeSyntaxError, message, aggregate.span, "Aggregate events that are not negated.")
         if aggregate.function not in FUNCTIONS:
-            raise source.error(
-                EpisodeUnsupportedError,
-                f"{name.text} is not evaluated over all matches without enumerating them.",
-                name.span,
-                f"These are: {', '.join(FUNCTIONS)}. Others: return the matches, and aggregate them in SQL.",
-            )
+            message = f"{name.text} is not evaluated over all matches without enumerating them."
+            hint = f"These are: {', '.join(FUNCTIONS)}. Others: return the matches, and aggregate them in SQL."
+            raise source.error(EpisodeUnsupportedError, message, name.span, hint)
 
     def column(self, cursor: Cursor, fields: tuple[str, ...], _quoted: bool, span: Span) -> EventColumn:
-        written = Token(Kind.NAME, "", span.start, span.end)
         shown = ".".join(fields)
-        cursor.fail(f"{shown} is different in every match.", written, f"{ITEM} Groups are made by GROUP BY {shown}.")
+        cursor.fail(f"{shown} is different in every match.", span, f"{ITEM} Groups are made by GROUP BY {shown}.")
 
 
 @dataclass
@@ -194,7 +181,7 @@ class _GroupAtoms:
 
     def column(self, cursor: Cursor, fields: tuple[str, ...], _quoted: bool, span: Span) -> EventColumn:
         if len(fields) == 1 and fields[0].lower() in self.variables:
-            cursor.fail(f"{fields[0]} is an event, not a value.", Token(Kind.NAME, "", span.start, span.end), GROUP)
+            cursor.fail(f"{fields[0]} is an event, not a value.", span, GROUP)
         name, path = resolve(cursor, fields, span, self.variables)
         return EventColumn(name, Index.PLAIN, 0, path, span)
 

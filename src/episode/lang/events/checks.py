@@ -50,9 +50,8 @@ def check_pattern(source: Source, pattern: EventPattern) -> None:
         if isinstance(node, (Sequence, Conjunction)) and not _is_positive(node):
             if isinstance(node, Conjunction) and id(node) in within and _is_flat(node):
                 continue  # A; (!B & !C); D
-            raise source.error(
-                EpisodeSyntaxError, "This group has negated events only.", node.span, "Write them one by one: !B; !C."
-            )
+            hint = "Write them one by one: !B; !C."
+            raise source.error(EpisodeSyntaxError, "This group has negated events only.", node.span, hint)
 
 
 def _is_flat(conjunction: Conjunction) -> bool:
@@ -90,12 +89,9 @@ def _check_negated(source: Source, negation: Negation) -> None:
         raise source.error(EpisodeSyntaxError, "A closure cannot be negated.", negation.span, hint)
     for node in nodes_of(negation.part):
         if isinstance(node, Negation) and not _is_of_classes(node.part):
-            raise source.error(
-                EpisodeUnsupportedError,
-                "A negation inside a negation is of single classes.",
-                node.span,
-                "Write for example !(A; !B; C) or !(A; !(B | D); C).",
-            )
+            message = "A negation inside a negation is of single classes."
+            hint = "Write for example !(A; !B; C) or !(A; !(B | D); C)."
+            raise source.error(EpisodeUnsupportedError, message, node.span, hint)
 
 
 def _is_of_classes(pattern: EventPattern) -> bool:
@@ -136,13 +132,12 @@ def _check_closed(source: Source, closure: Closure, before: bool, after: bool) -
                 isinstance(node, Conjunction)
                 or not all(any(map(_is_certain, side)) or (at_edges and around) for side, around in sides)
             ):
-                raise source.error(
-                    EpisodeUnsupportedError,
+                message = (
                     "A negation inside a closure is supported between two events of one repetition, and at the edge "
-                    "of repetitions of single events with an event before and after the closure.",
-                    part.span,
-                    "Put an event before and one after it: SEQ(A a, ~B b, C c)+.",
+                    "of repetitions of single events with an event before and after the closure."
                 )
+                hint = "Put an event before and one after it: SEQ(A a, ~B b, C c)+."
+                raise source.error(EpisodeUnsupportedError, message, part.span, hint)
 
 
 def _is_plain(pattern: EventPattern) -> bool:
@@ -181,14 +176,12 @@ def check_groups(source: Source, pattern: EventPattern) -> None:
             continue  # every event of it starts a group
         if not _has_single(alternative):
             hint = "Put a single event beside it, A; B+, or write SEQ(B+ b[]) for every choice of events."
-            raise source.error(
-                EpisodeSyntaxError, "A pattern of nothing but closures has no bounds.", alternative.span, hint
-            )
+            message = "A pattern of nothing but closures has no bounds."
+            raise source.error(EpisodeSyntaxError, message, alternative.span, hint)
         if (True, True) in _ends(alternative):
             hint = "Begin or end with a single event, or write SEQ(…) for every choice of events."
-            raise source.error(
-                EpisodeSyntaxError, "A pattern cannot both begin and end with a closure.", alternative.span, hint
-            )
+            message = "A pattern cannot both begin and end with a closure."
+            raise source.error(EpisodeSyntaxError, message, alternative.span, hint)
 
 
 def _check_neighbours(source: Source, sequence: Sequence) -> None:
@@ -199,13 +192,12 @@ def _check_neighbours(source: Source, sequence: Sequence) -> None:
             continue
         ends, begins = any(last for _, last in _ends(left)), any(first for first, _ in _ends(right))
         if ends and begins:
-            raise source.error(
-                EpisodeUnsupportedError,
-                "Closures side by side are supported as parts of one sequence: A; B*; C+; D.",
-                Span(left.span.start, right.span.end),
+            message = "Closures side by side are supported as parts of one sequence: A; B*; C+; D."
+            hint = (
                 "Put an event between them, write the alternatives out, or write SEQ(A a, B+ b[], C+ c[], D d) for "
-                "every choice of events.",
+                "every choice of events."
             )
+            raise source.error(EpisodeUnsupportedError, message, Span(left.span.start, right.span.end), hint)
 
 
 def _flat(sequence: Sequence) -> Iterator[EventPattern]:
@@ -299,9 +291,8 @@ def _check_twice(source: Source, one: EventVariable, other: EventVariable, span:
         raise source.error(EpisodeSyntaxError, message, span, hint)
     if one.closure != other.closure or (one.negation is None) != (other.negation is None):
         message = f"The variable {other.name} is not of the same kind in all alternatives."
-        raise source.error(
-            EpisodeSyntaxError, message, span, "Give the single event, the closure or the negated event another name."
-        )
+        hint = "Give the single event, the closure or the negated event another name."
+        raise source.error(EpisodeSyntaxError, message, span, hint)
 
 
 def _another(name: str) -> str:

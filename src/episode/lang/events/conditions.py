@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import NoReturn
 
-from episode.errors import EpisodeSyntaxError
 from episode.lang.cursor import Cursor, closest, describe, top_level
 from episode.lang.events.scalar import Variables, parse_event_scalar
 from episode.lang.events.syntax import (
@@ -27,7 +26,7 @@ from episode.lang.events.syntax import (
 from episode.lang.lexer import Kind, Token, tokenize
 from episode.lang.lifting import PLACEHOLDER
 from episode.lang.spark_expression import EVENT_PATTERNS, MAXIMUM_DEPTH, TOO_DEEP, read_expression
-from episode.lang.syntax import NOWHERE, Scalar, Source, Span
+from episode.lang.syntax import NOWHERE, Scalar, Span
 
 STRATEGIES = {strategy.value: strategy for strategy in Strategy}
 STRATEGY_SIGNS = {"|": Strategy.STRICT, "→": Strategy.NEXT, "⇒": Strategy.ANY}
@@ -65,7 +64,7 @@ def parse_conditions(cursor: Cursor, variables: Variables) -> Conditions:
         if len(pieces) > 1 or inner != (begin, end):
             pending += reversed(pieces)
         else:
-            _conjunct(Cursor(cursor.source, cursor.tokens, begin, end), variables, found)
+            _conjunct(cursor.part(begin, end), variables, found)
     return found
 
 
@@ -115,7 +114,7 @@ def _split(cursor: Cursor, begin: int, end: int, separators: list[int]) -> list[
 def _without_brackets(cursor: Cursor, begin: int, end: int) -> Range:
     """The inside of brackets around the whole; a list of values keeps its brackets."""
     while cursor.tokens[begin].is_symbol("("):
-        at = Cursor(cursor.source, cursor.tokens, begin, end)
+        at = cursor.part(begin, end)
         closing = at.skip_group()
         listed = any(cursor.tokens[index].is_symbol(",") for index in top_level(cursor, begin + 1, closing))
         if not at.at_end or closing == begin + 1 or listed:
@@ -150,7 +149,7 @@ def _span(cursor: Cursor, begin: int, end: int) -> Span:
 
 def _fail_at(cursor: Cursor, begin: int, end: int, message: str, hint: str) -> NoReturn:
     span = _span(cursor, begin, end)
-    cursor.fail(message, Token(Kind.NAME, "", span.start, span.end), hint)
+    cursor.fail(message, span, hint)
 
 
 def _refuse_attributes_inside(cursor: Cursor) -> None:
@@ -160,7 +159,7 @@ def _refuse_attributes_inside(cursor: Cursor) -> None:
         begins = index == cursor.index or cursor.tokens[index - 1].text.upper() in ("AND", "∧", "OR", "NOT", "(")
         if not (begins and cursor.tokens[index].is_symbol("[")) or (index == cursor.index and not alternatives):
             continue
-        closing = Cursor(cursor.source, cursor.tokens, index, cursor.end).skip_group()
+        closing = cursor.part(index, cursor.end).skip_group()
         written = _short(cursor, index, closing + 1)
         if alternatives:
             message, hint = f"{written} cannot be part of an OR.", f"{AROUND_OR}: {written} AND (… OR …)."
@@ -179,7 +178,7 @@ def _same_attributes(cursor: Cursor) -> list[SameAttribute]:
     if not cursor.at_end:
         cursor.fail(f"Expected AND after {_short(cursor, opening, closing + 1)}, found {describe(cursor.token)}.",
                     None, SAME)  # fmt: skip
-    inner = Cursor(cursor.source, cursor.tokens, opening + 1, closing)
+    inner = cursor.part(opening + 1, closing)
     if inner.at_end:
         inner.fail("Expected an attribute between these brackets.", inner.tokens[opening], SAME)
     found = []
@@ -268,7 +267,7 @@ def _scalars(cursor: Cursor, variables: Variables) -> list[Scalar]:
         if any(node.key in COMPARED and getattr(node.this, "key", None) in COMPARED for node in condition.tree.walk()):
             _fail_at(cursor, begin, cursor.end, "A chain of = is a condition of its own.", CHAINS_INSIDE)
         return _with_all_known([condition], variables)
-    cursors = [Cursor(cursor.source, cursor.tokens, begin, end) for begin, end in operands]
+    cursors = [cursor.part(begin, end) for begin, end in operands]
     parsed = [parse_event_scalar(operand, variables, returned=False) for operand in cursors]
     parsed = _with_all_known(parsed, variables)
     plain = [not _iterated_closures(scalar, variables) and not _negations(scalar, variables) for scalar in parsed]
@@ -369,30 +368,18 @@ def _check_variables(cursor: Cursor, condition: Scalar, variables: Variables) ->
     iterated, negations = _iterated_closures(condition, variables), _negations(condition, variables)
     for name, span in list(iterated.items())[1:]:
         first = next(iter(iterated))
-        raise Source(cursor.source).error(
-            EpisodeSyntaxError,
-            f"One condition cannot go through both {first} and {name}.",
-            span,
-            f"Of one of them, name a single event, {name}[1].x or {name}[last].x, or an aggregate: max({name}[].x).",
-        )
+        hint = f"Of one of them, name a single event, {name}[1].x or {name}[last].x, or an aggregate: max({name}[].x)."
+        cursor.fail(f"One condition cannot go through both {first} and {name}.", span, hint)
     for _, (name, span) in list(negations.items())[1:]:
         other = next(iter(negations.values()))[0]
-        raise Source(cursor.source).error(
-            EpisodeSyntaxError,
-            f"One condition cannot be about two negated events, {other} and {name}.",
-            span,
-            "Compare each with events that are not negated.",
-        )
+        hint = "Compare each with events that are not negated."
+        cursor.fail(f"One condition cannot be about two negated events, {other} and {name}.", span, hint)
     inner = any(variables[atom.variable.lower()].inner is not None for atom in event_atoms(condition))
     known = [variables[name.lower()] for name in iterated]
     if negations and any((one.inner if inner else one.negation) is None for one in known):
         name, span = next(iter(iterated.items()))
-        raise Source(cursor.source).error(
-            EpisodeSyntaxError,
-            f"A condition of a negated event cannot go through {name}.",
-            span,
-            f"Name a single event, {name}[1].x or {name}[last].x, or an aggregate: max({name}[].x).",
-        )
+        hint = f"Name a single event, {name}[1].x or {name}[last].x, or an aggregate: max({name}[].x)."
+        cursor.fail(f"A condition of a negated event cannot go through {name}.", span, hint)
 
 
 def _iterated_closures(scalar: Scalar, variables: Variables) -> dict[str, Span]:

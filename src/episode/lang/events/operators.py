@@ -54,7 +54,7 @@ def parse_operators(cursor: Cursor) -> EventPattern:
 def _is_list(cursor: Cursor) -> bool:
     """Are there commas in the brackets that begin at the cursor, and nothing after them?"""
     opening = cursor.index
-    brackets = Cursor(cursor.source, cursor.tokens, opening, cursor.end)
+    brackets = cursor.part(opening, cursor.end)
     closing = brackets.skip_group()
     inside = top_level(cursor, opening + 1, closing)
     return brackets.at_end and any(cursor.tokens[index].is_symbol(",") for index in inside)
@@ -167,7 +167,7 @@ def _refuse_second_closure(cursor: Cursor) -> None:
 
 def _variable(cursor: Cursor, part: EventPattern, closed: bool) -> EventPattern:
     token = cursor.token
-    if token.kind not in (Kind.NAME, Kind.QUOTED) or _at_union(cursor):
+    if not token.is_name or _at_union(cursor):
         return part
     _refuse_word(cursor, token)
     if not isinstance(part, EventClass) or part.variable_span != part.span:
@@ -207,7 +207,7 @@ def _primary(cursor: Cursor, depth: int, in_seq: bool) -> EventPattern:
         if not cursor.accept_symbol(")"):
             _fail_unexpected(cursor)
         return inner
-    if token.kind not in (Kind.NAME, Kind.QUOTED):
+    if not token.is_name:
         _fail_unexpected(cursor, expected=True)
     _refuse_word(cursor, token)
     cursor.advance()

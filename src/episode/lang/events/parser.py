@@ -205,7 +205,7 @@ def _input(cursor: Cursor) -> EventInput:
         found = replace(found, start=read_column(cursor, "the column of the start of events", GRAMMAR))
     found = replace(found, interval=read_interval(cursor, GRAMMAR))
     if accept_by(cursor, "TYPE", GRAMMAR):
-        span = Span(cursor.token.start, cursor.token.end)
+        span = cursor.token.span
         column = read_column(cursor, "the column of the event type", GRAMMAR)
         found = replace(found, type_column=column, type_span=span)
     return found
@@ -220,7 +220,7 @@ def _accept_collapsed(cursor: Cursor, variables: Variables) -> Span | None:
     if "collapsed" in variables and (named or cursor.index + 1 == cursor.end):
         return None
     token = cursor.advance()
-    return Span(token.start, token.end)
+    return token.span
 
 
 def _returns(cursor: Cursor, variables: Variables, collapsed: bool) -> tuple[ReturnItem, ...] | None:
@@ -247,9 +247,5 @@ def _item(cursor: Cursor, variables: Variables) -> NamedItem:
 def _refuse_negated(cursor: Cursor, expression: Scalar, variables: Variables) -> None:
     for atom in event_atoms(expression):
         if variables[atom.variable.lower()].negation is not None:
-            raise Source(cursor.source).error(
-                EpisodeSyntaxError,
-                f"{atom.variable} is negated: a match has no such event.",
-                atom.span,
-                "Return events that are not negated.",
-            )
+            hint = "Return events that are not negated."
+            cursor.fail(f"{atom.variable} is negated: a match has no such event.", atom.span, hint)

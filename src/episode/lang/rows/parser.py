@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import NoReturn
 
-from episode.errors import EpisodeAnalysisError, EpisodeSyntaxError
+from episode.errors import EpisodeAnalysisError
 from episode.lang.cursor import Cursor, describe, known_labels, label_name
 from episode.lang.duration import UNITS, parse_window
 from episode.lang.functions import RANDOM
@@ -66,12 +66,9 @@ def parse_clause_tokens(source: str, tokens: list[Token], begin: int, end: int) 
     names = frozenset(labels) | {subset.name for subset in subsets}
     rows_per_match = _rows_per_match(sections.get("ROWS PER MATCH"), cursor_of("ROWS PER MATCH"))
     if rows_per_match is RowsPerMatch.ALL_WITH_UNMATCHED and _has_exclusion(pattern):
-        raise Source(source).error(
-            EpisodeAnalysisError,
-            "Exclusion {- … -} cannot be combined with ALL ROWS PER MATCH WITH UNMATCHED ROWS.",
-            pattern_span,
-            "Use SHOW EMPTY MATCHES or OMIT EMPTY MATCHES, or drop the exclusion.",
-        )
+        message = "Exclusion {- … -} cannot be combined with ALL ROWS PER MATCH WITH UNMATCHED ROWS."
+        hint = "Use SHOW EMPTY MATCHES or OMIT EMPTY MATCHES, or drop the exclusion."
+        raise Source(source).error(EpisodeAnalysisError, message, pattern_span, hint)
     skip_to, skip_label, skip_span = _skip(cursor_of("AFTER MATCH"), names)
     mode = sections.get("MATCH MODE")
     within, timed_out = _within(cursor_of("WITHIN"))
@@ -116,7 +113,7 @@ def _pattern(cursor: Cursor) -> tuple[Pattern, Span]:
     closing = cursor.skip_group()
     if not cursor.at_end:
         fail_unexpected(cursor, "after PATTERN ( … )")
-    inner = Cursor(cursor.source, cursor.tokens, begin, closing)
+    inner = cursor.part(begin, closing)
     if inner.at_end:
         inner.fail("PATTERN is empty.", opening, "The empty pattern is written PATTERN (()).")
     return parse_pattern(inner), Span(opening.start, cursor.tokens[closing].end)
@@ -170,10 +167,10 @@ def _key(cursor: Cursor, begin: int, stop: int, clause: str) -> RowKey:
     """`expression [AS name]` in tokens[begin:stop]."""
     tokens = cursor.tokens
     name: str | None = None
-    if stop - begin > 2 and tokens[stop - 2].upper == "AS" and tokens[stop - 1].kind in (Kind.NAME, Kind.QUOTED):
+    if stop - begin > 2 and tokens[stop - 2].upper == "AS" and tokens[stop - 1].is_name:
         name, stop = tokens[stop - 1].identifier, stop - 2
     for at in range(begin + 1, stop):
-        misspelt = tokens[at].kind is Kind.NAME and tokens[at - 1].kind in (Kind.NAME, Kind.QUOTED)
+        misspelt = tokens[at].kind is Kind.NAME and tokens[at - 1].is_name
         if misspelt and misspelt_section(tokens[at]) is not None:
             fail_unexpected(Cursor(cursor.source, tokens, at, stop), f"after a column of {clause}", KEYS)
     return RowKey(parse_key(Cursor(cursor.source, tokens, begin, stop), clause), name)
@@ -194,15 +191,13 @@ def _measures(cursor: Cursor | None, labels: frozenset[str]) -> tuple[Measure, .
         if cursor.tokens[begin].upper == "AS":
             cursor.fail("Expected an expression before AS.", cursor.tokens[begin], MEASURE)
         name = cursor.tokens[stop - 1]
-        if name.kind not in (Kind.NAME, Kind.QUOTED) or stop - begin < 3 or cursor.tokens[stop - 2].upper != "AS":
+        if not name.is_name or stop - begin < 3 or cursor.tokens[stop - 2].upper != "AS":
             start, last = cursor.tokens[begin], cursor.tokens[stop - 1]
-            raise Source(cursor.source).error(
-                EpisodeSyntaxError, "A measure needs a name.", Span(start.start, last.end), MEASURE
-            )
+            cursor.fail("A measure needs a name.", Span(start.start, last.end), MEASURE)
         if name.identifier.lower() in seen:
             cursor.fail(f"The measure {name.identifier} is given twice.", name, "Give each measure a name of its own.")
         seen.add(name.identifier.lower())
-        expression = parse_scalar(Cursor(cursor.source, cursor.tokens, begin, stop - 2), labels)
+        expression = parse_scalar(cursor.part(begin, stop - 2), labels)
         measures.append(Measure(expression, name.identifier, Span(cursor.tokens[begin].start, name.end)))
         if cursor.at_end:
             return tuple(measures)
@@ -217,7 +212,7 @@ def _with_clauses(
     for clause in [name for name in sections if name in ("MATCH_NUMBER", "CLASSIFIER")]:
         keyword, cursor = sections[clause].keyword, cursor_of(clause)
         assert cursor is not None
-        span = Span(keyword.start, keyword.end)
+        span = keyword.span
         name = keyword
         if cursor.accept_words("AS"):
             name = cursor.expect_identifier(f"the name of {clause}", CLAUSES)
@@ -287,7 +282,7 @@ def _skip(cursor: Cursor | None, names: frozenset[str]) -> tuple[SkipTo, str | N
             result = SkipTo.NEXT_ROW
         else:
             result = SkipTo.LAST_LABEL
-            names_follow = cursor.peek().kind in (Kind.NAME, Kind.QUOTED) or cursor.peek().is_double_quoted
+            names_follow = cursor.peek().is_identifier
             if cursor.token.upper in ("FIRST", "LAST") and names_follow:
                 result = SkipTo.FIRST_LABEL if cursor.advance().upper == "FIRST" else SkipTo.LAST_LABEL
             token = cursor.expect_identifier("a label to skip to", SKIPS)
@@ -369,9 +364,8 @@ def _definitions(
         token = cursor.expect_identifier("a label to define", DEFINITION)
         label = label_name(token)
         if any(subset.name == label for subset in subsets):
-            cursor.fail(
-                f"{token.text} is a subset; only labels of the pattern can be defined.", token, known_labels(labels)
-            )
+            message = f"{token.text} is a subset; only labels of the pattern can be defined."
+            cursor.fail(message, token, known_labels(labels))
         if label not in labels:
             _fail_unknown_label(cursor, token, labels)
         if any(definition.label == label for definition in definitions):
@@ -384,8 +378,8 @@ def _definitions(
         if begin == stop:
             cursor.index = begin
             cursor.fail(f"Expected a condition for {token.text}, found {describe(cursor.token)}.", None, DEFINITION)
-        _refuse_random(Cursor(cursor.source, cursor.tokens, begin, stop))
-        condition = parse_scalar(Cursor(cursor.source, cursor.tokens, begin, stop), names)
+        _refuse_random(cursor.part(begin, stop))
+        condition = parse_scalar(cursor.part(begin, stop), names)
         definitions.append(Definition(label, condition, Span(token.start, cursor.tokens[stop - 1].end)))
         if cursor.at_end:
             return tuple(definitions)
@@ -406,14 +400,11 @@ def _definition_end(cursor: Cursor) -> int:
     """The next comma, or where `label AS` begins after a closing parenthesis (the papers leave the comma out)."""
     begin = cursor.index
     while not cursor.at_end and not cursor.token.is_symbol(","):
-        if cursor.index > begin and cursor.token.kind in (Kind.NAME, Kind.QUOTED) and cursor.peek().upper == "AS":
+        if cursor.index > begin and cursor.token.is_name and cursor.peek().upper == "AS":
             if cursor.peek(-1).is_symbol(")"):
                 break
-            cursor.fail(
-                f"Expected ',' before the definition of {cursor.token.text}.",
-                None,
-                "Write DEFINE A AS condition, B AS condition.",
-            )
+            hint = "Write DEFINE A AS condition, B AS condition."
+            cursor.fail(f"Expected ',' before the definition of {cursor.token.text}.", None, hint)
         if cursor.token.kind is Kind.SYMBOL and cursor.token.text in "([{":
             cursor.skip_group()
         else:

@@ -64,9 +64,8 @@ def _hint(token: Token) -> str:
 def _alternation(cursor: Cursor, depth: int, listed: bool = False) -> Pattern:
     """Alternatives up to what ends them; `listed`: commas end them too, as in PERMUTE."""
     if depth > MAXIMUM_DEPTH:
-        cursor.fail(
-            f"The pattern is nested more than {MAXIMUM_DEPTH} levels deep.", None, "Leave out brackets that do nothing."
-        )
+        hint = "Leave out brackets that do nothing."
+        cursor.fail(f"The pattern is nested more than {MAXIMUM_DEPTH} levels deep.", None, hint)
     parts = [_concatenation(cursor, depth, listed)]
     while cursor.accept_symbol("|"):
         parts.append(_concatenation(cursor, depth, listed))
@@ -123,17 +122,13 @@ def _braces(cursor: Cursor) -> tuple[int, int | None]:
     elif minimum is None:
         cursor.fail(f"Expected a number in the quantifier, found {describe(cursor.token)}.", None, QUANTIFIERS)
     closing = cursor.expect_symbol("}", "to end the quantifier", QUANTIFIERS)
-    written = Token(Kind.SYMBOL, "", opening.start, closing.end)
+    written = Span(opening.start, closing.end)
     if maximum == 0:
-        cursor.fail(
-            "A quantifier's upper bound must be at least 1.", written, "Leave the part out; ? makes a part optional."
-        )
+        hint = "Leave the part out; ? makes a part optional."
+        cursor.fail("A quantifier's upper bound must be at least 1.", written, hint)
     if maximum is not None and minimum > maximum:
-        cursor.fail(
-            f"A quantifier's lower bound ({minimum}) must not exceed its upper bound ({maximum}).",
-            written,
-            f"Write {{{maximum},{minimum}}}.",
-        )
+        message = f"A quantifier's lower bound ({minimum}) must not exceed its upper bound ({maximum})."
+        cursor.fail(message, written, f"Write {{{maximum},{minimum}}}.")
     return minimum, maximum
 
 
@@ -160,10 +155,10 @@ def _primary(cursor: Cursor, depth: int) -> Pattern:
         return _exclusion(cursor, depth)
     if token.upper == "PERMUTE" and cursor.peek().is_symbol("("):
         return _permutation(cursor, depth)
-    if token.kind not in (Kind.NAME, Kind.QUOTED) and not token.is_double_quoted:
+    if not token.is_identifier:
         cursor.fail(f"Unexpected {describe(token)} in PATTERN.", token, _hint(token))
     cursor.advance()
-    return Label(label_name(token), Span(token.start, token.end))
+    return Label(label_name(token), token.span)
 
 
 def _group(cursor: Cursor, depth: int) -> Pattern:
@@ -179,9 +174,8 @@ def _group(cursor: Cursor, depth: int) -> Pattern:
 def _exclusion(cursor: Cursor, depth: int) -> Pattern:
     opening = cursor.advance()
     if not cursor.accept_symbol("-"):
-        cursor.fail(
-            "A quantifier must follow a label or a group.", opening, "Write A{2}; exclusion is written {- A -}."
-        )
+        hint = "Write A{2}; exclusion is written {- A -}."
+        cursor.fail("A quantifier must follow a label or a group.", opening, hint)
     inner = _alternation(cursor, depth + 1)
     if not (cursor.token.is_symbol("-") and cursor.peek().is_symbol("}")):
         cursor.fail("This exclusion is not closed.", opening, "Exclusion is written {- A -}.")

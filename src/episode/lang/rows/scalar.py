@@ -17,7 +17,7 @@ from episode.lang.functions import (
     SYNONYMS,
     aggregate_arguments,
 )
-from episode.lang.lexer import Kind, Token, tokenize
+from episode.lang.lexer import Kind, Token, tokenize, words_of
 from episode.lang.lifting import (
     PLACEHOLDER,
     called_function,
@@ -81,10 +81,9 @@ def _is_bracketed(tokens: Sequence[Token], begin: int, end: int) -> bool:
 VALUE, LIST, EXISTS = "value", "list", "exists"
 SUBQUERY = f"{PLACEHOLDER}subquery_"
 _NAME = re.compile(rf"{SUBQUERY}({VALUE}|{LIST}|{EXISTS})_(\d+)_(\d+)")
-_BEFORE = frozenset((
-    "AND", "AS", "BETWEEN", "CASE", "DIV", "ELSE", "ILIKE", "IN", "IS", "LIKE", "MEASURES", "NOT", "OR", "REGEXP",
-    "RLIKE", "THEN", "WHEN",
-))  # fmt: skip
+_BEFORE = words_of("""
+    AND AS BETWEEN CASE DIV ELSE ILIKE IN IS LIKE MEASURES NOT OR REGEXP RLIKE THEN WHEN
+""")
 """Words before a bracket that do not make it a call."""
 
 
@@ -104,7 +103,7 @@ def subquery_at(cursor: Cursor) -> str | None:
     opening = cursor.index + exists
     if not cursor.tokens[opening].is_symbol("(") or not _begins_query(cursor.tokens, opening + 1):
         return None
-    if not exists and before.kind in (Kind.NAME, Kind.QUOTED) and before.upper not in _BEFORE:
+    if not exists and before.is_name and before.upper not in _BEFORE:
         return None
     form = EXISTS if exists else LIST if before.upper == "IN" else VALUE
     cursor.index = opening
@@ -122,7 +121,7 @@ def _begins_query(tokens: Sequence[Token], at: int) -> bool:
         return not following.is_symbol(".")
     if word == "VALUES":
         return following.is_symbol("(")
-    return word in ("WITH", "FROM", "TABLE") and following.kind in (Kind.NAME, Kind.QUOTED)
+    return word in ("WITH", "FROM", "TABLE") and following.is_name
 
 
 def subqueries_of(query: object) -> tuple[Subquery, ...]:
@@ -224,19 +223,15 @@ def parse_key(cursor: Cursor, clause: str) -> Scalar:
     """The expression of PARTITION BY or ORDER BY between the cursor and its end."""
     first = cursor.tokens[cursor.index]
     names, dots = (cursor.tokens[cursor.index + odd : cursor.end : 2] for odd in (0, 1))
-    if len(names) > len(dots) and all(map(_is_name, names)) and all(one.is_symbol(".") for one in dots):
+    if len(names) > len(dots) and all(one.is_name for one in names) and all(one.is_symbol(".") for one in dots):
         column = ColumnRef(None, tuple(one.identifier for one in names), Span(first.start, names[-1].end))
         return scalar_of(column, cursor.source[column.span.start : column.span.end])  # also one named by a keyword
     scalar = lift_scalar(cursor, KeyAtoms(clause))
     if not scalar.atoms:
         message = f"{scalar.original} is the same for all rows."
         hint = f"{clause} takes columns, and expressions of columns."
-        raise Source(cursor.source).error(EpisodeAnalysisError, message, scalar.span, hint)
+        cursor.fail(message, scalar.span, hint, EpisodeAnalysisError)
     return scalar
-
-
-def _is_name(token: Token) -> bool:
-    return token.kind in (Kind.NAME, Kind.QUOTED)
 
 
 def parse_scalar(cursor: Cursor, labels: frozenset[str], inside: str | None = None) -> Scalar:
@@ -256,24 +251,14 @@ def _call_at(cursor: Cursor, labels: frozenset[str], inside: str | None) -> Atom
         return None
     mode: Mode | None = None
     name = token
-    if (
-        token.upper in ("RUNNING", "FINAL")
-        and following.kind in (Kind.NAME, Kind.QUOTED)
-        and cursor.peek(2).is_symbol(".")
-    ):
-        cursor.fail(
-            f"{token.upper} applies to FIRST, LAST and aggregates, not to a column.",
-            token,
-            f"Write {token.upper} LAST(A.x).",
-        )
+    if token.upper in ("RUNNING", "FINAL") and following.is_name and cursor.peek(2).is_symbol("."):
+        hint = f"Write {token.upper} LAST(A.x)."
+        cursor.fail(f"{token.upper} applies to FIRST, LAST and aggregates, not to a column.", token, hint)
     if token.upper in ("RUNNING", "FINAL") and following.kind is Kind.NAME and cursor.peek(2).is_symbol("("):
         mode, name = Mode(token.upper), following
         if name.upper not in NAVIGATIONS and aggregate_arguments(name.upper) is None:
-            cursor.fail(
-                f"{mode.value} applies to FIRST, LAST and aggregates, not to {name.text}.",
-                token,
-                f"Write {mode.value} directly before the navigation or aggregate.",
-            )
+            hint = f"Write {mode.value} directly before the navigation or aggregate."
+            cursor.fail(f"{mode.value} applies to FIRST, LAST and aggregates, not to {name.text}.", token, hint)
     elif not following.is_symbol("("):
         return None
     word = name.upper
@@ -289,18 +274,12 @@ def _call_at(cursor: Cursor, labels: frozenset[str], inside: str | None) -> Atom
         cursor.index += 2 if mode else 1
         return _call(cursor, token, name, mode, labels, inside)
     if word in GENERATORS:
-        cursor.fail(
-            f"{word} makes several rows of one, which an expression of MATCH_RECOGNIZE cannot.",
-            name,
-            "Apply it to the result: SELECT …, explode(values) FROM t MATCH_RECOGNIZE (…).",
-        )
+        hint = "Apply it to the result: SELECT …, explode(values) FROM t MATCH_RECOGNIZE (…)."
+        cursor.fail(f"{word} makes several rows of one, which an expression of MATCH_RECOGNIZE cannot.", name, hint)
     if word in OTHER_SPARK_AGGREGATES:
-        raise Source(cursor.source).error(
-            EpisodeUnsupportedError,
-            f"The aggregate {name.text} is not evaluated over the rows of a match.",
-            name.span,
-            "Collect the values with array_agg and apply Spark's array functions to them.",
-        )
+        message = f"The aggregate {name.text} is not evaluated over the rows of a match."
+        hint = "Collect the values with array_agg and apply Spark's array functions to them."
+        cursor.fail(message, name.span, hint, EpisodeUnsupportedError)
     return None
 
 
@@ -341,7 +320,7 @@ def _classifier(
 
 
 def label_name_or_none(token: Token) -> str | None:
-    if token.kind in (Kind.NAME, Kind.QUOTED) or token.is_double_quoted:
+    if token.is_identifier:
         return label_name(token)
     return None
 
@@ -351,24 +330,20 @@ def _navigation(
 ) -> Navigation:
     word = name.upper
     if not 1 <= len(arguments) <= 2:
-        cursor.fail(
-            f"{word} takes an expression and an optional offset.", name, f"Write {word}(A.x) or {word}(A.x, 2)."
-        )
+        hint = f"Write {word}(A.x) or {word}(A.x, 2)."
+        cursor.fail(f"{word} takes an expression and an optional offset.", name, hint)
     physical = word in ("PREV", "NEXT")
     offset = _offset(cursor, arguments[1], word) if len(arguments) == 2 else (1 if physical else 0)
     begin, end = arguments[0]
     refuse_modifiers_inside(cursor, begin, end, name, MODIFIERS, ROW_PATTERNS.name)
     if physical and mode is not None:
         cursor.fail(f"{mode.value} does not apply to {word}.", name, f"Write {word}({mode.value} LAST(A.x)).")
-    argument = parse_scalar(Cursor(cursor.source, cursor.tokens, begin, end), labels, inside=word)
+    argument = parse_scalar(cursor.part(begin, end), labels, inside=word)
     nested = [atom for _, atom in argument.atoms if isinstance(atom, Navigation)]
     if nested:
         if argument.text.strip() != argument.atoms[0][0]:
-            cursor.fail(
-                f"{word} may contain {nested[0].logical} only as its whole argument.",
-                name,
-                "Write PREV(LAST(A.x, 1), 2).",
-            )
+            hint = "Write PREV(LAST(A.x, 1), 2)."
+            cursor.fail(f"{word} may contain {nested[0].logical} only as its whole argument.", name, hint)
         inner = nested[0]
         return Navigation(
             inner.argument, inner.logical, inner.logical_offset, -offset if word == "PREV" else offset, inner.mode, span
@@ -382,13 +357,10 @@ def _offset(cursor: Cursor, argument: tuple[int, int], word: str) -> int:
     begin, end = argument
     token = cursor.tokens[begin]
     if end - begin != 1 or token.kind is not Kind.NUMBER or not (token.text.isascii() and token.text.isdigit()):
-        whole = Token(Kind.NAME, "", token.start, cursor.tokens[end - 1].end)
+        whole = Span(token.start, cursor.tokens[end - 1].end)
         other = {"PREV": "NEXT", "NEXT": "PREV", "FIRST": "LAST", "LAST": "FIRST"}[word]
-        cursor.fail(
-            f"The offset of {word} must be a whole number, written out and not negative.",
-            whole,
-            f"Write for example {word}(A.x, 2); {other} goes the other way.",
-        )
+        hint = f"Write for example {word}(A.x, 2); {other} goes the other way."
+        cursor.fail(f"The offset of {word} must be a whole number, written out and not negative.", whole, hint)
     if len(token.text) > 10 or int(token.text) > MAXIMUM_OFFSET:
         cursor.fail(f"The offset of {word} can be at most {MAXIMUM_OFFSET:,}.", token)
     return int(token.text)
@@ -398,7 +370,7 @@ def _aggregate(
     cursor: Cursor, name: Token, arguments: list[tuple[int, int]], mode: Mode | None, labels: frozenset[str], span: Span
 ) -> Aggregate:
     word = name.upper
-    number, reader = aggregate_arguments(word) or (1, 1), RowAtoms(labels, word)
+    number, reader = aggregate_arguments(word) or 1, RowAtoms(labels, word)
     if word == "COUNT" and len(arguments) == 1:
         begin, end = arguments[0]
         tokens = cursor.tokens[begin:end]
@@ -421,7 +393,7 @@ def _labelled_column(cursor: Cursor, labels: frozenset[str]) -> ColumnRef | None
     if not cursor.peek().is_symbol(".") or cursor.peek(-1).is_symbol(".") or label_name(token) not in labels:
         return None
     name = cursor.peek(2)
-    if name.kind not in (Kind.NAME, Kind.QUOTED):
+    if not name.is_name:
         return None
     cursor.index += 3
     return ColumnRef(label_name(token), (name.identifier,), Span(token.start, name.end))

@@ -136,21 +136,13 @@ def cut(cursor: Cursor) -> dict[str, ClauseSection]:
         if words is None:
             if current is None:
                 fail_unexpected(cursor, "at the beginning of MATCH_RECOGNIZE")
-            if cursor.token.kind is Kind.SYMBOL and cursor.token.text in "([{":
-                cursor.skip_group()
-            elif cursor.token.kind is Kind.SYMBOL and cursor.token.text in ")]}":
-                cursor.fail(f"This '{cursor.token.text}' closes nothing.")
-            else:
-                cursor.advance()
+            cursor.skip()
             continue
         first, last = cursor.token, cursor.peek(len(words) - 1)
         keyword = Token(Kind.NAME, " ".join(words), first.start, last.end)
         if words in (("INITIAL",), ("SEEK",)):
-            cursor.fail(
-                f"{words[0]} belongs to row patterns in windows.",
-                first,
-                f"Leave it out, or write OVER (… ROWS BETWEEN … {words[0]} PATTERN …).",
-            )
+            hint = f"Leave it out, or write OVER (… ROWS BETWEEN … {words[0]} PATTERN …)."
+            cursor.fail(f"{words[0]} belongs to row patterns in windows.", first, hint)
         if current is not None:
             sections[current.name] = ClauseSection(current.name, current.keyword, current.begin, cursor.index)
         name = keyword.upper

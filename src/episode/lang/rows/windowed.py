@@ -13,20 +13,20 @@ from typing import NoReturn
 
 from episode.errors import EpisodeAnalysisError, EpisodeSyntaxError, EpisodeUnsupportedError
 from episode.lang.cursor import closest
-from episode.lang.lexer import Kind, Token
+from episode.lang.lexer import Kind, Token, words_of
 from episode.lang.rows.syntax import FunctionCall, Naming, PatternWindow, WindowCall, WindowedSelect, WindowStar
 from episode.lang.rows.windows import Call, base_name, call_before, is_pattern_window, parse_window, read_call
 from episode.lang.syntax import Cover, Source, Span
 
 SETS = ("UNION", "EXCEPT", "MINUS", "INTERSECT")
-AFTER_TABLES = (
-    "WHERE", "GROUP", "HAVING", "WINDOW", "QUALIFY", "ORDER", "SORT", "CLUSTER", "DISTRIBUTE", "LIMIT", "OFFSET",
-)  # fmt: skip
+AFTER_TABLES = words_of("""
+    WHERE GROUP HAVING WINDOW QUALIFY ORDER SORT CLUSTER DISTRIBUTE LIMIT OFFSET
+""")
 JOINING = ("JOIN", "LATERAL", "PIVOT", "UNPIVOT")
 NO_NAMES = frozenset(["END", "NULL", "TRUE", "FALSE", "ASC", "DESC"])
-OPERATORS = frozenset(
-    ["AND", "OR", "NOT", "IS", "IN", "LIKE", "ILIKE", "RLIKE", "BETWEEN", "DIV", "THEN", "ELSE", "WHEN", "CASE", "AS"]
-)
+OPERATORS = words_of("""
+    AND OR NOT IS IN LIKE ILIKE RLIKE BETWEEN DIV THEN ELSE WHEN CASE AS
+""")
 NOT_ALIASES = frozenset(["TABLESAMPLE", "REPEATABLE", "MATCH_RECOGNIZE"])
 ONE_TABLE = "Join in a subquery: FROM (SELECT … FROM a JOIN b ON …) AS t."
 
@@ -93,9 +93,8 @@ class _Finder:
         begins = {self.select_of(at): None for at in windows}
         if None in begins:
             opening = next(at for at in windows if self.select_of(at) is None)
-            self._fail(
-                "A window with a row pattern belongs to a SELECT.", opening, "Write SELECT … FROM table WINDOW …."
-            )
+            hint = "Write SELECT … FROM table WINDOW …."
+            self._fail("A window with a row pattern belongs to a SELECT.", opening, hint)
         return tuple(_Select(self, begin, windows).read() for begin in sorted(b for b in begins if b is not None))
 
     def _pattern_windows(self) -> dict[int, int]:
@@ -244,7 +243,7 @@ class _Select:
                 )
                 what = "A join" if what == "JOIN" else what[:1].upper() + what[1:]
                 self._refuse(f"{what} is not evaluated in a SELECT with row patterns in windows", at, ONE_TABLE)
-        names = [at for at in level if self.tokens[at].kind in (Kind.NAME, Kind.QUOTED)]
+        names = [at for at in level if self.tokens[at].is_name]
         last = level[-1]
         if self.tokens[last].is_symbol(")"):  # the names of columns after an alias
             before = self.partners[last] - 1
@@ -279,7 +278,7 @@ class _Select:
             return [], None
         found: list[_Definition] = []
         here = at + 1
-        while self.tokens[here].kind in (Kind.NAME, Kind.QUOTED) and self.tokens[here + 1].upper == "AS":
+        while self.tokens[here].is_name and self.tokens[here + 1].upper == "AS":
             opening = here + 2
             if self.tokens[opening].kind is Kind.END:
                 break
@@ -289,12 +288,8 @@ class _Select:
                 found.append(_Definition(self.tokens[here], here, opening, self.partners[opening]))
             name = found[-1].name.identifier.lower()
             if any(one.name.identifier.lower() == name for one in found[:-1]):
-                raise Source(self.source).error(
-                    EpisodeAnalysisError,
-                    f"The window {found[-1].name.text} is defined twice.",
-                    found[-1].name.span,
-                    "Keep one of them.",
-                )
+                message = f"The window {found[-1].name.text} is defined twice."
+                raise Source(self.source).error(EpisodeAnalysisError, message, found[-1].name.span, "Keep one of them.")
             here = found[-1].closing + 1
             if not self.tokens[here].is_symbol(","):
                 break
@@ -328,38 +323,32 @@ class _Select:
         if following.is_symbol("("):
             opening, closing = over + 1, self.partners[over + 1]
             name = self.tokens[opening + 1]
-            if closing == opening + 2 and name.kind in (Kind.NAME, Kind.QUOTED):
+            if closing == opening + 2 and name.is_name:
                 return by_name.get(name.identifier.lower()), closing
             return opening, closing
-        if following.kind in (Kind.NAME, Kind.QUOTED):
+        if following.is_name:
             return by_name.get(following.identifier.lower()), over + 1
         return None, over
 
     def _refuse_unknown(self, call: Call | None, over: int, by_name: dict[str, int]) -> None:
         """Refuse `m OVER v` without a window v: m can only be a measure."""
         following = self.tokens[over + 1]
-        named = following.kind in (Kind.NAME, Kind.QUOTED) and following.upper not in ("FROM", "AS")
+        named = following.is_name and following.upper not in ("FROM", "AS")
         if call is None or call.is_function or not named:
             return
         guess = closest(following.identifier, by_name)
-        raise Source(self.source).error(
-            EpisodeAnalysisError,
-            f"There is no window {following.identifier}.",
-            following.span,
-            f"Did you mean {guess}?" if guess else f"Define it: WINDOW {following.identifier} AS ( … PATTERN … ).",
-        )
+        message = f"There is no window {following.identifier}."
+        hint = f"Did you mean {guess}?" if guess else f"Define it: WINDOW {following.identifier} AS ( … PATTERN … )."
+        raise Source(self.source).error(EpisodeAnalysisError, message, following.span, hint)
 
     def _check_places(self, overs: Sequence[_Over], clauses: dict[str, tuple[int, int]]) -> None:
         for over in overs:
             at = over.call.begin
             word = next((word for word, (begin, end) in clauses.items() if begin < at < end), None)
             if word is not None:
-                raise Source(self.source).error(
-                    EpisodeAnalysisError,
-                    f"Calls over windows are not allowed in {word}: windows are evaluated after it.",
-                    self.tokens[at].span,
-                    "Filter in a query around it: SELECT … FROM (SELECT …, m OVER w AS m …) WHERE m > 0.",
-                )
+                message = f"Calls over windows are not allowed in {word}: windows are evaluated after it."
+                hint = "Filter in a query around it: SELECT … FROM (SELECT …, m OVER w AS m …) WHERE m > 0."
+                raise Source(self.source).error(EpisodeAnalysisError, message, self.tokens[at].span, hint)
 
     def _windows(
         self, overs: Sequence[_Over], definitions: Sequence[_Definition], names: Sequence[str]
@@ -391,14 +380,13 @@ class _Select:
             found = known.get(name.identifier.lower())
             if found is None:
                 guess = closest(name.identifier, known)
-                raise Source(self.source).error(
-                    EpisodeAnalysisError,
-                    f"There is no window {name.identifier}.",
-                    name.span,
+                message = f"There is no window {name.identifier}."
+                hint = (
                     f"Did you mean {guess}?"
                     if guess
-                    else "A window may begin with the name of one of the WINDOW clause.",
+                    else "A window may begin with the name of one of the WINDOW clause."
                 )
+                raise Source(self.source).error(EpisodeAnalysisError, message, name.span, hint)
             base = (found.opening + 1, found.closing)
         return parse_window(self.source, self.tokens, opening + 1, closing, base)
 
@@ -429,7 +417,7 @@ class _Select:
         token, before = self.tokens[last], self.tokens[last - 1]
         if any(over.call.begin <= last <= over.last for over in inside) or last == first:
             return False
-        if token.kind not in (Kind.NAME, Kind.QUOTED) or token.upper in NO_NAMES or before.is_symbol("."):
+        if not token.is_name or token.upper in NO_NAMES or before.is_symbol("."):
             return False
         operand = before.kind is not Kind.SYMBOL or before.text in ")]"
         return before.upper == "AS" or (operand and before.upper not in OPERATORS)

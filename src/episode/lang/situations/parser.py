@@ -140,9 +140,8 @@ def _check_use(
     used = {symbol for constraint in constraints for symbol in (constraint.left, constraint.right)}
     for definition in definitions:
         if definition.symbol not in used:
-            place = Token(Kind.NAME, "", definition.symbol_span.start, definition.symbol_span.end)
             hint = "Relate it to another situation in PATTERN, or take the definition out."
-            cursor.fail(f"{definition.symbol} is defined, but PATTERN does not use it.", place, hint)
+            cursor.fail(f"{definition.symbol} is defined, but PATTERN does not use it.", definition.symbol_span, hint)
 
 
 # ---- WITHIN and RETURN -------------------------------------------------------------------------------
@@ -151,8 +150,7 @@ def _check_use(
 def _within(cursor: Cursor) -> Duration:
     duration = read_within(cursor, GRAMMAR)
     if duration.amount == 0 and duration.parameter is None:
-        place = Token(Kind.NUMBER, "", duration.span.start, duration.span.end)
-        cursor.fail("No match fits WITHIN zero.", place, "Give a longer duration, or leave WITHIN out.")
+        cursor.fail("No match fits WITHIN zero.", duration.span, "Give a longer duration, or leave WITHIN out.")
     return duration
 
 

@@ -11,9 +11,8 @@ from __future__ import annotations
 
 from typing import NoReturn
 
-from episode.lang.clauses import is_name
 from episode.lang.cursor import Cursor, closest, describe
-from episode.lang.lexer import Kind, Token
+from episode.lang.lexer import Kind
 from episode.lang.situations.allen import Relation, contradiction, mirror
 from episode.lang.situations.scalar import Symbols, known_symbols
 from episode.lang.situations.syntax import Constraint
@@ -58,7 +57,7 @@ def check_constraints(cursor: Cursor, constraints: tuple[Constraint, ...]) -> No
     if found is not None:
         place = constraints[found.constraints[-1]].span
         hint = "No situations can fulfil this pattern; one of these constraints must go, or needs another alternative."
-        cursor.fail(f"The constraints contradict each other: {found.reason}.", place_of(place), hint)
+        cursor.fail(f"The constraints contradict each other: {found.reason}.", place, hint)
 
 
 # ---- conjunctions and alternatives -------------------------------------------------------------------
@@ -80,7 +79,7 @@ def _alternatives(cursor: Cursor, symbols: Symbols, depth: int) -> list[Constrai
     for operand in operands:
         if len(operand) > 1:
             pairs = " and ".join(f"{each.left}, {each.right}" for each in operand[:2])
-            place = place_of(Span(operand[0].span.start, operand[-1].span.end))
+            place = Span(operand[0].span.start, operand[-1].span.end)
             hint = f"An alternative is one relation of one pair; this one is about {pairs}. {JOINED}"
             cursor.fail("Several constraints cannot be one alternative.", place, hint)
     return [_merge(cursor, [operand[0] for operand in operands])]
@@ -98,7 +97,7 @@ def _merge(cursor: Cursor, alternatives: list[Constraint]) -> Constraint:
         else:
             message = f"The alternatives before are about {first.left} and {first.right}, this one is not."
             hint = "Alternatives are about one pair; write AND between constraints about different pairs."
-            cursor.fail(message, place_of(other.span), hint)
+            cursor.fail(message, other.span, hint)
     ordered = tuple(relation for relation in Relation if relation in relations)
     return Constraint(first.left, first.right, ordered, Span(first.span.start, last.span.end))
 
@@ -127,7 +126,7 @@ def _chain(cursor: Cursor, symbols: Symbols) -> list[Constraint]:
         relation = _relation(cursor, left, symbols, alone=not found)
         place, right = cursor.token, _symbol(cursor, symbols)
         if left == right:
-            span = Token(Kind.NAME, "", start.start, place.end)
+            span = Span(start.start, place.end)
             cursor.fail(f"{left} is related to itself.", span, "A relation is between two different situations.")
         found.append(Constraint(left, right, (relation,), cursor.span_from(start.start)))
         start, left = place, right
@@ -142,7 +141,7 @@ def _symbol(cursor: Cursor, symbols: Symbols) -> str:
     token, before = cursor.token, cursor.tokens[cursor.index - 1].text
     if token.upper == "NOT":
         cursor.fail("NOT is not allowed in PATTERN.", None, "List the relations that are wanted, as alternatives.")
-    if not is_name(token) or token.upper in ("AND", "OR"):
+    if not token.is_name or token.upper in ("AND", "OR"):
         hint = JOINED if before == ";" else known_symbols(symbols)
         cursor.fail(f"Expected a situation after '{before}', found {describe(token)}.", None, hint)
     symbol = symbols.get(token.identifier.lower())
@@ -172,11 +171,11 @@ def _relation(cursor: Cursor, left: str, symbols: Symbols, alone: bool) -> Relat
     if name not in RELATIONS and not alone and first.identifier.lower() in symbols:
         cursor.fail(f"Expected AND or ';' before {describe(first)}.", first, JOINED)
     if name not in RELATIONS:
-        _fail_unknown(cursor, name, place_of(cursor.span_from(first.start)))
+        _fail_unknown(cursor, name, cursor.span_from(first.start))
     return RELATIONS[name]
 
 
-def _fail_unknown(cursor: Cursor, name: str, place: Token) -> NoReturn:
+def _fail_unknown(cursor: Cursor, name: str, place: Span) -> NoReturn:
     similar = OTHER_NAMES.get(name) or closest(name, RELATIONS) or closest(f"{name}-by", RELATIONS)
     shown = " ".join(cursor.source[place.start : place.end].split())
     cursor.fail(f"'{shown}' is not a relation.", place, KNOWN if similar is None else f"Did you mean {similar}?")
@@ -186,8 +185,3 @@ def _fail_without_relation(cursor: Cursor, left: str) -> NoReturn:
     if cursor.at_end and cursor.tokens[cursor.index - 2].upper == "PATTERN":
         cursor.fail("A pattern relates at least two situations.", cursor.tokens[cursor.index - 1], EXAMPLE)
     cursor.fail(f"Expected a relation after {left}, found {describe(cursor.token)}.", None, KNOWN)
-
-
-def place_of(span: Span) -> Token:
-    """A span as a place of an error."""
-    return Token(Kind.NAME, "", span.start, span.end)

@@ -69,12 +69,8 @@ class EventPatterns(Language[EventQuery]):
     def check_given_events(self, query: EventQuery) -> None:
         span = query.input.table_span
         if query.input.table is not None:
-            raise query.source.error(
-                EpisodeAnalysisError,
-                "match is given its events; FROM is for SQL.",
-                span,
-                "Leave FROM out, or run the text with episode.sql.",
-            )
+            hint = "Leave FROM out, or run the text with episode.sql."
+            raise query.source.error(EpisodeAnalysisError, "match is given its events; FROM is for SQL.", span, hint)
 
     def classes(self, query: EventQuery) -> dict[str, Span]:
         places: dict[str, Span] = {}
@@ -86,12 +82,9 @@ class EventPatterns(Language[EventQuery]):
         type_column = given.type_column or query.input.type_column
         if type_column is not None:
             span = query.input.type_span if query.input.type_column is not None else query.source.pattern
-            raise query.source.error(
-                EpisodeAnalysisError,
-                f"The type column {type_column} has no meaning where each class has its table.",
-                span,
-                "Leave it out, or give one table of all events: match(df, …), in SQL FROM events.",
-            )
+            message = f"The type column {type_column} has no meaning where each class has its table."
+            hint = "Leave it out, or give one table of all events: match(df, …), in SQL FROM events."
+            raise query.source.error(EpisodeAnalysisError, message, span, hint)
         time, start = given.time or query.input.time or declared_time(schemas), given.start or query.input.start
         interval = self._interval(query, given)
         if interval is not None:
@@ -116,10 +109,8 @@ class EventPatterns(Language[EventQuery]):
         collapsed = CollapseOptions(run.collapsed, run.exact)
         plan = plan_event_pattern(query, classes, times, keys, strategy_of(given.strategy), run.closure, collapsed)
         if not run.exact and plan.collapse is None:
-            raise EpisodeAnalysisError(
-                "Options(counts='double') says how matches are counted, and this query does not count them.",
-                hint="RETURN COLLAPSED and AGGREGATE count them.",
-            )
+            message = "Options(counts='double') says how matches are counted, and this query does not count them."
+            raise EpisodeAnalysisError(message, hint="RETURN COLLAPSED and AGGREGATE count them.")
         return replace(plan, step_budget=run.step_budget)
 
     def spec(self, plan: EventPlan | AggregatedPlan, schema: pa.Schema, limit: StateLimit | None = None) -> MatcherSpec:
@@ -163,12 +154,8 @@ class EventPatterns(Language[EventQuery]):
         from episode.queries.languages.variables import of_variables, variables_under
 
         if query.aggregate is not None:
-            raise query.source.error(
-                EpisodeAnalysisError,
-                "expand gives matches; AGGREGATE has none.",
-                query.aggregate.span,
-                "Write RETURN in its place.",
-            )
+            message = "expand gives matches; AGGREGATE has none."
+            raise query.source.error(EpisodeAnalysisError, message, query.aggregate.span, "Write RETURN in its place.")
         inner, closures = of_variables(query), variables_under(query.pattern, Closure)
         return inner, {one.variable: one.variable in closures for one in classes_of(inner.pattern)}
 
@@ -197,20 +184,13 @@ class EventPatterns(Language[EventQuery]):
     def _check_correlated(self, query: EventQuery, times: EventTimes) -> None:
         """A correlation joins matches by their times."""
         if query.aggregate is not None:
-            raise query.source.error(
-                EpisodeAnalysisError,
-                "AGGREGATE gives no matches that could be correlated.",
-                query.aggregate.span,
-                "Write RETURN in its place.",
-            )
+            message = "AGGREGATE gives no matches that could be correlated."
+            raise query.source.error(EpisodeAnalysisError, message, query.aggregate.span, "Write RETURN in its place.")
         if times.start is not None:
             what = "imprecise events" if times.imprecise is not None else "events that last"
-            raise query.source.error(
-                EpisodeUnsupportedError,
-                f"A pattern of {what} cannot be correlated: an event has one time there.",
-                query.source.pattern,
-                "Give one column of event time.",
-            )
+            message = f"A pattern of {what} cannot be correlated: an event has one time there."
+            hint = "Give one column of event time."
+            raise query.source.error(EpisodeUnsupportedError, message, query.source.pattern, hint)
 
     def _check_aggregated(self, query: EventQuery, run: RunOptions) -> None:
         """Options for matches have no meaning where no match is enumerated."""
@@ -237,12 +217,8 @@ class EventPatterns(Language[EventQuery]):
         written = query.input.interval
         if given.interval is not None:
             if written is not None:
-                raise query.source.error(
-                    EpisodeAnalysisError,
-                    "The query says TIME BETWEEN, and match says time=.",
-                    written.span,
-                    "Leave one of the two out.",
-                )
+                message = "The query says TIME BETWEEN, and match says time=."
+                raise query.source.error(EpisodeAnalysisError, message, written.span, "Leave one of the two out.")
             granularity, width = (
                 None if value is None else duration_of(name, value)
                 for name, value in (("granularity", given.granularity), ("interval_width", given.interval_width))
@@ -250,12 +226,9 @@ class EventPatterns(Language[EventQuery]):
             written = Interval(*given.interval, given.probabilities, granularity, width, query.source.pattern)
         others = given.time or query.input.time or given.start or query.input.start
         if written is not None and others is not None:
-            raise query.source.error(
-                EpisodeAnalysisError,
-                f"Time lies between {written.lo} and {written.hi}, and {others} is another column of time.",
-                written.span,
-                "Imprecise events are instants: leave ORDER BY, START BY, and start= out.",
-            )
+            message = f"Time lies between {written.lo} and {written.hi}, and {others} is another column of time."
+            hint = "Imprecise events are instants: leave ORDER BY, START BY, and start= out."
+            raise query.source.error(EpisodeAnalysisError, message, written.span, hint)
         return written
 
     def _start(self, query: EventQuery, schema: InputSchema, time: str, given: Given) -> str | None:
@@ -265,10 +238,8 @@ class EventPatterns(Language[EventQuery]):
             return None
         start = time_column(query.source, schema, name, SAY_WHICH)
         if schema.columns[start] != schema.columns[time]:
-            raise EpisodeAnalysisError(
-                f"{start} is of type {schema.columns[start]} and {time} of type {schema.columns[time]}.",
-                hint="Start and end of an event must be of one type: cast one of them.",
-            )
+            message = f"{start} is of type {schema.columns[start]} and {time} of type {schema.columns[time]}."
+            raise EpisodeAnalysisError(message, hint="Start and end of an event must be of one type: cast one of them.")
         return start
 
 

@@ -105,9 +105,6 @@ class RowPatterns(Language[MatchRecognize]):
                 f"Write {mode.value} {'in its place' if written else 'before PATTERN'}.",
             )
         if query.rows_per_match is not RowsPerMatch.ONE_ROW:
-            raise query.source.error(
-                EpisodeAnalysisError,
-                f"{query.rows_per_match.value}: a correlation joins matches, not their rows.",
-                query.rows_span,
-                "Write ONE ROW PER MATCH; array_agg in MEASURES collects values of the rows.",
-            )
+            message = f"{query.rows_per_match.value}: a correlation joins matches, not their rows."
+            hint = "Write ONE ROW PER MATCH; array_agg in MEASURES collects values of the rows."
+            raise query.source.error(EpisodeAnalysisError, message, query.rows_span, hint)

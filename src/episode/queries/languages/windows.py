@@ -51,8 +51,6 @@ class RowPatternsInWindows(Language[PatternWindow]):
         return "A row pattern in a window gives each row a value, and puts out no match of its own."
 
     def reasons(self, inspected: Inspected, asked: Expectation) -> tuple[Finding, ...]:
-        raise inspected.placed.source.error(
-            EpisodeUnsupportedError,
-            f"why_not cannot answer for {self.one}.",
-            hint="Ask it of MATCH_RECOGNIZE with the same PATTERN, DEFINE and AFTER MATCH SKIP TO NEXT ROW.",
-        )
+        message = f"why_not cannot answer for {self.one}."
+        hint = "Ask it of MATCH_RECOGNIZE with the same PATTERN, DEFINE and AFTER MATCH SKIP TO NEXT ROW."
+        raise inspected.placed.source.error(EpisodeUnsupportedError, message, hint=hint)

@@ -212,10 +212,8 @@ def key_columns(rules: Sequence[BoundRule]) -> tuple[str, ...]:
     keys = tuple(dict.fromkeys(name for rule in rules for name in rule.extent.key))
     for name in keys:
         if name.lower() in OWN_COLUMNS:
-            raise EpisodeAnalysisError(
-                f"The rules are partitioned by a column {name}, and their result has a column of that name.",
-                hint="Rename the column of the input.",
-            )
+            message = f"The rules are partitioned by a column {name}, and their result has a column of that name."
+            raise EpisodeAnalysisError(message, hint="Rename the column of the input.")
     return keys
 
 

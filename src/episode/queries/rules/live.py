@@ -133,15 +133,12 @@ def plan_rules(
     declaration = catalog.lookup(stream)
     if declaration is None or declaration.name.lower() != stream.lower():
         names = ", ".join(catalog.names())
-        raise EpisodeAnalysisError(
-            f"There is no stream {stream}: live tasks read declared streams.",
-            hint=f"Streams: {names}." if names else "CREATE STREAM declares one.",
-        )
+        hint = f"Streams: {names}." if names else "CREATE STREAM declares one."
+        raise EpisodeAnalysisError(f"There is no stream {stream}: live tasks read declared streams.", hint=hint)
     if given.time not in (None, declaration.time):
-        raise EpisodeAnalysisError(
-            f"time={given.time!r}: the event time of the stream {declaration.name} is {declaration.time}.",
-            hint="Leave time out; or run the rules in micro-batches: match_all on the stream.",
-        )
+        message = f"time={given.time!r}: the event time of the stream {declaration.name} is {declaration.time}."
+        hint = "Leave time out; or run the rules in micro-batches: match_all on the stream."
+        raise EpisodeAnalysisError(message, hint=hint)
     source = Source(declaration.name)
     schema = declaration.schema
     known = local_schema(schema, source, arguments, utc)

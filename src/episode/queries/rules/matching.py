@@ -42,9 +42,8 @@ class RulesQuery:
         parsed = self.rules.parse()
         session, frame = one_table(self.spark, self.events)
         if frame.isStreaming:
-            raise EpisodeUnsupportedError(
-                "match_all is over a table; these events are a stream.", hint="Give the stream to match_all itself."
-            )
+            hint = "Give the stream to match_all itself."
+            raise EpisodeUnsupportedError("match_all is over a table; these events are a stream.", hint=hint)
         self.rules.options.check_streams([])
         from episode.spark.expressions import input_schema
 

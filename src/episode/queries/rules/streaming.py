@@ -211,10 +211,9 @@ class StreamQuery:
         from episode.spark.stream.rules import plan_rule_stream, with_variants
 
         if self.log is None:
-            raise EpisodeAnalysisError(
-                "Rules over a stream need a rule log: a directory in which their versions are kept.",
-                hint="Give log='…', a directory of its own beside the stream's checkpoint.",
-            )
+            message = "Rules over a stream need a rule log: a directory in which their versions are kept."
+            hint = "Give log='…', a directory of its own beside the stream's checkpoint."
+            raise EpisodeAnalysisError(message, hint=hint)
         log = RuleLog(self.log)
         rules, frame = self._rules()
         watcher = RuleWatcher(self.read, rules, log)
@@ -277,10 +276,8 @@ def over_stream(
     for name in ("detect", "interval", "granularity", "probabilities", "interval_width"):
         if getattr(given, name) is not None:
             said = "time=(…, …)" if name == "interval" else f"{name}={getattr(given, name)!r}"
-            raise EpisodeUnsupportedError(
-                f"{said} is not for rules over a stream.",
-                hint="Options(detect=…) is for all situation patterns; run patterns of imprecise time on their own.",
-            )
+            hint = "Options(detect=…) is for all situation patterns; run patterns of imprecise time on their own."
+            raise EpisodeUnsupportedError(f"{said} is not for rules over a stream.", hint=hint)
     seconds = None if every is None else seconds_of("look_every", every)
     return StreamQuery(
         spark, frame, reader_of(rules, spark), given, options, arguments, log, seconds, table
