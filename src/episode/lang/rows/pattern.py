@@ -14,6 +14,7 @@ from episode.lang.rows.syntax import (
     Pattern,
     Permutation,
     Quantified,
+    nodes_of,
 )
 from episode.lang.syntax import Span
 
@@ -32,19 +33,7 @@ def parse_pattern(cursor: Cursor) -> Pattern:
 
 def labels_of(pattern: Pattern) -> list[str]:
     """Distinct label names in order of first appearance."""
-    names: dict[str, None] = {}
-
-    def visit(node: Pattern) -> None:
-        if isinstance(node, Label):
-            names.setdefault(node.name)
-        elif isinstance(node, (Concatenation, Alternation, Permutation)):
-            for part in node.parts:
-                visit(part)
-        elif isinstance(node, (Quantified, Exclusion)):
-            visit(node.part)
-
-    visit(pattern)
-    return list(names)
+    return list(dict.fromkeys(node.name for node in nodes_of(pattern) if isinstance(node, Label)))
 
 
 def _hint(token: Token) -> str:

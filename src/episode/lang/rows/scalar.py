@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
@@ -28,7 +28,15 @@ from episode.lang.lifting import (
     read_call,
     refuse_modifiers_inside,
 )
-from episode.lang.rows.syntax import Classifier, FunctionCall, MatchNumber, MatchRecognize, Navigation, PatternWindow
+from episode.lang.rows.syntax import (
+    Classifier,
+    FunctionCall,
+    MatchNumber,
+    MatchRecognize,
+    Navigation,
+    PatternWindow,
+    scalars_of,
+)
 from episode.lang.spark_expression import ROW_PATTERNS, Surroundings
 from episode.lang.syntax import Aggregate, Atom, ColumnRef, Mode, Scalar, Source, Span
 from episode.lang.trees import exp
@@ -133,7 +141,12 @@ def subqueries_of(query: object) -> tuple[Subquery, ...]:
     if isinstance(query, MatchRecognize):
         scalars += [measure.expression for measure in query.measures]
         scalars += [definition.condition for definition in query.definitions]
-    found = {one.name: one for scalar in _all(scalars) for one in _in(scalar.tree)}
+    found: dict[str, Subquery] = {}
+    for node in (node for scalar in scalars_of(scalars) for node in scalar.tree.find_all(exp.Placeholder)):
+        name = _NAME.fullmatch(node.name)
+        if name is not None:
+            form, start, end = name.groups()
+            found[node.name] = Subquery(node.name, form, Span(int(start), int(end)))
     return tuple(sorted(found.values(), key=lambda one: one.span.start))
 
 
@@ -146,25 +159,6 @@ def with_subqueries(sql: str, statement: str) -> str:
         return text if form == LIST else f"EXISTS ({text})" if form == EXISTS else f"({text})"
 
     return re.sub(f":{_NAME.pattern}", subquery_text, sql)
-
-
-def _all(scalars: Iterable[Scalar]) -> Iterator[Scalar]:
-    """The scalars and those inside them."""
-    for scalar in scalars:
-        yield scalar
-        for _, atom in scalar.atoms:
-            if isinstance(atom, Navigation):
-                yield from _all([atom.argument])
-            elif isinstance(atom, Aggregate):
-                yield from _all(atom.arguments)
-
-
-def _in(tree: exp.Expression) -> Iterator[Subquery]:
-    for node in tree.find_all(exp.Placeholder):
-        name = _NAME.fullmatch(node.name)
-        if name is not None:
-            form, start, end = name.groups()
-            yield Subquery(node.name, form, Span(int(start), int(end)))
 
 
 MAXIMUM_OFFSET = 2**31 - 1
@@ -251,10 +245,11 @@ def _call_at(cursor: Cursor, labels: frozenset[str], inside: str | None) -> Atom
         return None
     mode: Mode | None = None
     name = token
-    if token.upper in ("RUNNING", "FINAL") and following.is_name and cursor.peek(2).is_symbol("."):
+    moded = token.upper in ("RUNNING", "FINAL")
+    if moded and following.is_name and cursor.peek(2).is_symbol("."):
         hint = f"Write {token.upper} LAST(A.x)."
         cursor.fail(f"{token.upper} applies to FIRST, LAST and aggregates, not to a column.", token, hint)
-    if token.upper in ("RUNNING", "FINAL") and following.kind is Kind.NAME and cursor.peek(2).is_symbol("("):
+    if moded and following.kind is Kind.NAME and cursor.peek(2).is_symbol("("):
         mode, name = Mode(token.upper), following
         if name.upper not in NAVIGATIONS and aggregate_arguments(name.upper) is None:
             hint = f"Write {mode.value} directly before the navigation or aggregate."
@@ -265,12 +260,12 @@ def _call_at(cursor: Cursor, labels: frozenset[str], inside: str | None) -> Atom
     if is_quantifier(cursor, name):
         return None
     if word in NAVIGATIONS or word in ROW_FUNCTIONS or aggregate_arguments(word) is not None:
-        if (
-            inside is not None
-            and word not in ROW_FUNCTIONS
-            and not (word in ("FIRST", "LAST") and inside in ("PREV", "NEXT"))
-        ):
-            _fail_nested(cursor, name, inside)
+        moved = word in ("FIRST", "LAST") and inside in ("PREV", "NEXT")
+        if inside is not None and word not in ROW_FUNCTIONS and not moved:
+            hint = "Navigation and aggregates may not contain each other."
+            if inside in NAVIGATIONS and word in NAVIGATIONS:
+                hint = "Only PREV and NEXT may contain FIRST or LAST: PREV(LAST(A.x, 1), 2)."
+            cursor.fail(f"{word} may not stand inside {inside}.", name, hint)
         cursor.index += 2 if mode else 1
         return _call(cursor, token, name, mode, labels, inside)
     if word in GENERATORS:
@@ -281,14 +276,6 @@ def _call_at(cursor: Cursor, labels: frozenset[str], inside: str | None) -> Atom
         hint = "Collect the values with array_agg and apply Spark's array functions to them."
         cursor.fail(message, name.span, hint, EpisodeUnsupportedError)
     return None
-
-
-def _fail_nested(cursor: Cursor, name: Token, inside: str) -> None:
-    if inside in NAVIGATIONS and name.upper in NAVIGATIONS:
-        hint = "Only PREV and NEXT may contain FIRST or LAST: PREV(LAST(A.x, 1), 2)."
-    else:
-        hint = "Navigation and aggregates may not contain each other."
-    cursor.fail(f"{name.upper} may not stand inside {inside}.", name, hint)
 
 
 def _call(
@@ -339,17 +326,15 @@ def _navigation(
     if physical and mode is not None:
         cursor.fail(f"{mode.value} does not apply to {word}.", name, f"Write {word}({mode.value} LAST(A.x)).")
     argument = parse_scalar(cursor.part(begin, end), labels, inside=word)
-    nested = [atom for _, atom in argument.atoms if isinstance(atom, Navigation)]
-    if nested:
+    moved = -offset if word == "PREV" else offset
+    inner = next((atom for _, atom in argument.atoms if isinstance(atom, Navigation)), None)
+    if inner is not None:
         if argument.text.strip() != argument.atoms[0][0]:
-            hint = "Write PREV(LAST(A.x, 1), 2)."
-            cursor.fail(f"{word} may contain {nested[0].logical} only as its whole argument.", name, hint)
-        inner = nested[0]
-        return Navigation(
-            inner.argument, inner.logical, inner.logical_offset, -offset if word == "PREV" else offset, inner.mode, span
-        )
+            message = f"{word} may contain {inner.logical} only as its whole argument."
+            cursor.fail(message, name, "Write PREV(LAST(A.x, 1), 2).")
+        return replace(inner, physical_offset=moved, span=span)
     if physical:
-        return Navigation(argument, "LAST", 0, -offset if word == "PREV" else offset, None, span)
+        return Navigation(argument, "LAST", 0, moved, None, span)
     return Navigation(argument, word, offset, 0, mode, span)
 
 

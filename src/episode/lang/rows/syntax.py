@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Union, cast
 
-from episode.lang.syntax import NOWHERE, Aggregate, ColumnRef, Duration, Mode, Scalar, Source, Span
+from episode.lang.syntax import NOWHERE, Aggregate, Atom, ColumnRef, Duration, Mode, Scalar, Source, Span
 
 # ---- patterns -------------------------------------------------------------------------------------
 
@@ -70,6 +71,14 @@ class Exclusion:
 Pattern = Union[Label, Empty, Anchor, Concatenation, Alternation, Quantified, Permutation, Exclusion]
 
 
+def nodes_of(pattern: Pattern) -> Iterator[Pattern]:
+    """The pattern and all parts of it, from the outside in."""
+    yield pattern
+    inside: tuple[Pattern, ...] = getattr(pattern, "parts", ())
+    for part in (pattern.part,) if isinstance(pattern, (Quantified, Exclusion)) else inside:
+        yield from nodes_of(part)
+
+
 # ---- atoms of scalar expressions ------------------------------------------------------------------
 
 
@@ -104,6 +113,21 @@ class Navigation:
 
 
 RowAtom = Union[ColumnRef, Classifier, MatchNumber, Navigation, Aggregate]
+
+
+def arguments_of(atom: Atom) -> tuple[Scalar, ...]:
+    """The scalars inside an atom of a row pattern."""
+    if isinstance(atom, Navigation):
+        return (atom.argument,)
+    return atom.arguments if isinstance(atom, Aggregate) else ()
+
+
+def scalars_of(scalars: Iterable[Scalar]) -> Iterator[Scalar]:
+    """The scalars and those inside them."""
+    for scalar in scalars:
+        yield scalar
+        for _, atom in scalar.atoms:
+            yield from scalars_of(arguments_of(atom))
 
 
 def row_atoms(scalar: Scalar) -> dict[str, RowAtom]:

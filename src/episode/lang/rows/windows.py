@@ -21,11 +21,13 @@ from episode.lang.rows.syntax import (
     MatchRecognize,
     MeasureCall,
     Navigation,
-    Pattern,
     PatternWindow,
     Search,
     WindowCall,
+    arguments_of,
+    nodes_of,
     row_atoms,
+    scalars_of,
 )
 from episode.lang.syntax import NOWHERE, Aggregate, ColumnRef, Scalar, Source, Span
 
@@ -142,10 +144,7 @@ def _check_arguments(cursor: Cursor) -> None:
 def _refuse_row_functions(scalar: Scalar, source: str) -> Scalar:
     """CLASSIFIER and MATCH_NUMBER have no meaning outside of MEASURES and DEFINE."""
     for atom in row_atoms(scalar).values():
-        arguments = atom.arguments if isinstance(atom, Aggregate) else ()
-        if isinstance(atom, Navigation):
-            arguments = (atom.argument,)
-        for inner in (inner for argument in arguments for _, inner in argument.atoms):
+        for inner in (inner for argument in arguments_of(atom) for _, inner in argument.atoms):
             if not isinstance(inner, ColumnRef):
                 raise _only_in_measures(source, source[inner.span.start : inner.span.end].split("(")[0], inner.span)
     return scalar
@@ -409,36 +408,17 @@ def _check(clause: MatchRecognize) -> None:
     for what, span, hint in refused:
         if span != NOWHERE:
             raise clause.source.error(EpisodeSyntaxError, f"{what} is not a part of a window.", span, hint)
-    if _has_anchor(clause.pattern):
+    if any(isinstance(node, Anchor) for node in nodes_of(clause.pattern)):
         message = "Anchors ^ and $ are not allowed in a window: its frame begins at each row."
         hint = "Use MATCH_RECOGNIZE for patterns at the bounds of a partition."
         raise clause.source.error(EpisodeAnalysisError, message, clause.source.pattern, hint)
     scalars = [measure.expression for measure in clause.measures] + [one.condition for one in clause.definitions]
-    number = next((found for scalar in scalars for found in _match_numbers(scalar)), None)
-    if number is not None:
-        refuse_match_number(clause, number)
+    for _, atom in (pair for scalar in scalars_of(scalars) for pair in scalar.atoms):
+        if isinstance(atom, MatchNumber):
+            refuse_match_number(clause, atom.span)
 
 
 def refuse_match_number(clause: MatchRecognize, span: Span) -> NoReturn:
     """Also for the planner, which finds those without parentheses."""
     message = "MATCH_NUMBER() is not allowed in a window: the matches of rows are not counted."
     raise clause.source.error(EpisodeAnalysisError, message, span, "Leave it out, or use MATCH_RECOGNIZE.")
-
-
-def _has_anchor(pattern: Pattern) -> bool:
-    if isinstance(pattern, Anchor):
-        return True
-    children = getattr(pattern, "parts", None) or ((pattern.part,) if hasattr(pattern, "part") else ())
-    return any(_has_anchor(child) for child in children)
-
-
-def _match_numbers(scalar: Scalar) -> list[Span]:
-    found: list[Span] = []
-    for _, atom in scalar.atoms:
-        if isinstance(atom, MatchNumber):
-            found.append(atom.span)
-        elif isinstance(atom, Navigation):
-            found += _match_numbers(atom.argument)
-        elif isinstance(atom, Aggregate):
-            found += [span for argument in atom.arguments for span in _match_numbers(argument)]
-    return found
