@@ -120,7 +120,9 @@ def cut_clauses(cursor: Cursor, grammar: Grammar) -> dict[str, Cursor]:
     ends: dict[str, int] = {}
     while not cursor.at_end:
         token = cursor.token
-        if _is_clause(cursor, grammar) and not (token.upper == current and current in grammar.repeated):
+        called = token.upper in grammar.functions and cursor.peek().is_symbol("(")
+        continues = token.upper == current and current in grammar.repeated
+        if token.upper in grammar.clauses and not (called or continues or _is_name(cursor)):
             _check_order(cursor, token, begins, grammar)
             ends[current] = cursor.index
             current = token.upper
@@ -129,12 +131,6 @@ def cut_clauses(cursor: Cursor, grammar: Grammar) -> dict[str, Cursor]:
         cursor.skip()
     ends[current] = cursor.end
     return {name: cursor.part(begin, ends[name]) for name, begin in begins.items()}
-
-
-def _is_clause(cursor: Cursor, grammar: Grammar) -> bool:
-    if cursor.token.upper in grammar.functions and cursor.peek().is_symbol("("):
-        return False
-    return cursor.token.upper in grammar.clauses and not _is_name(cursor)
 
 
 def _is_name(cursor: Cursor) -> bool:

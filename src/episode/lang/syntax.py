@@ -107,6 +107,16 @@ class Scalar:
     original: str = ""
     span: Span = field(default=NOWHERE, compare=False)
 
+    @property
+    def only_atom(self) -> Atom | None:
+        """The atom that is all of the expression, if it is nothing more."""
+        return self.atoms[0][1] if len(self.atoms) == 1 and self.text.strip() == self.atoms[0][0] else None
+
+    @property
+    def plain_original(self) -> str:
+        """The user's text on one line."""
+        return " ".join(self.original.split())
+
 
 @dataclass(frozen=True)
 class Duration:

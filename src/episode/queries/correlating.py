@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Union
 
 from episode.errors import EpisodeAnalysisError
 from episode.lang.correlation.parser import comparisons, equalities
-from episode.lang.correlation.syntax import ColumnComparison, Correlation, Equality
-from episode.lang.cursor import Cursor, closest, top_words
+from episode.lang.correlation.syntax import Correlation, Equality
+from episode.lang.cursor import Cursor, closest
 from episode.lang.lexer import tokenize
 from episode.lang.syntax import NOWHERE, Source, Span
 from episode.matchers.projection import CopiedColumn, Projection, Projections
@@ -71,15 +71,16 @@ class CorrelateQuery:
         queries = [one.query() for one in (self.live, self.archive)]
         self.options.check_use([*(language_of(query) for query in queries), CORRELATIONS])
         where = self._where()
-        check_arguments(where, tokenize(where), self.arguments)
-        found = [*self._on(), *_equalities(where)]
+        tokens = tokenize(where)
+        check_arguments(where, tokens, self.arguments)
+        cursor, end = Cursor(where, tokens), len(tokens) - 1
         return Correlation(
             live=queries[0],
             archive=queries[1],
             duration=duration_of("recency", self.recency),
             ordered=self.ordered,
-            equalities=tuple(found),
-            comparisons=tuple(_comparisons(where)),
+            equalities=(*self._on(), *equalities(cursor, 0, end)),
+            comparisons=tuple(comparisons(cursor, 0, end)) if end else (),
             source=Source(str(self.recency)),
             names=(LIVE, ARCHIVE),
         )
@@ -200,20 +201,6 @@ class CorrelateQuery:
                     raise EpisodeAnalysisError(message, hint="Give one of them another name.")
                 merged[name] = value
         return merged
-
-
-def _equalities(where: str) -> list[Equality]:
-    """Equalities among the conjuncts of a condition."""
-    tokens = tokenize(where)
-    cursor = Cursor(where, tokens)
-    end = len(tokens) - 1
-    return [] if top_words(cursor, 0, end, "OR", "XOR") else list(equalities(cursor, 0, end))
-
-
-def _comparisons(where: str) -> list[ColumnComparison]:
-    """All conjuncts of a condition."""
-    tokens = tokenize(where)
-    return list(comparisons(Cursor(where, tokens), 0, len(tokens) - 1)) if len(tokens) > 1 else []
 
 
 def _new_names(columns: Sequence[str]) -> list[tuple[str, str]]:

@@ -29,11 +29,14 @@ COMPARED = ("<", "<=", ">", ">=", "=", "==")
 
 
 def equalities(cursor: Cursor, begin: int, end: int) -> Iterator[Equality]:
-    """The conjuncts of a condition, tokens[begin:end], that are `column = column`."""
+    """The conjuncts of a condition, tokens[begin:end], that are `column = column`; none if it has alternatives."""
+    if top_words(cursor, begin, end, "OR", "XOR"):
+        return
     for conjunct in _conjuncts(cursor, begin, end):
-        equality = _equality(conjunct)
-        if equality is not None:
-            yield equality
+        tokens = _without_brackets(conjunct)
+        one = _comparison("", tokens)
+        if one.sign == "=" and isinstance(one.left, tuple) and isinstance(one.right, tuple):
+            yield Equality(one.left, one.right, Span(tokens[0].start, tokens[-1].end))
 
 
 def comparisons(cursor: Cursor, begin: int, end: int) -> Iterator[ColumnComparison]:
@@ -42,8 +45,7 @@ def comparisons(cursor: Cursor, begin: int, end: int) -> Iterator[ColumnComparis
         yield ColumnComparison(cursor.source[cursor.tokens[begin].start : cursor.tokens[end - 1].end])
         return
     for conjunct in _conjuncts(cursor, begin, end):
-        text = cursor.source[conjunct[0].start : conjunct[-1].end]
-        yield _comparison(text, _without_brackets(conjunct))
+        yield _comparison(cursor.source[conjunct[0].start : conjunct[-1].end], _without_brackets(conjunct))
 
 
 def _conjuncts(cursor: Cursor, begin: int, end: int) -> Iterator[list[Token]]:
@@ -80,16 +82,6 @@ def _operand(tokens: list[Token]) -> Operand | None:
     except ValueError:  # with a letter for its type
         return None
     return -number if minus else number
-
-
-def _equality(tokens: list[Token]) -> Equality | None:
-    tokens = _without_brackets(tokens)
-    sign = next((at for at, token in enumerate(tokens) if token.is_symbol("=")), None)
-    if sign is None:
-        return None
-    after = sign + 2 if sign + 1 < len(tokens) and tokens[sign + 1].is_symbol("=") else sign + 1
-    left, right = _path(tokens[:sign]), _path(tokens[after:])
-    return None if left is None or right is None else Equality(left, right, Span(tokens[0].start, tokens[-1].end))
 
 
 def _path(tokens: list[Token]) -> tuple[str, ...] | None:
@@ -240,7 +232,8 @@ class _Reader:
         if self.cursor.accept_symbol(","):
             joined = False
         elif self.cursor.token.upper in JOINS:
-            self._join()
+            while self.cursor.token.upper in JOINS and self.cursor.advance().upper != "JOIN":
+                pass
             joined = True
         else:
             self._refuse_other_join()
@@ -250,11 +243,9 @@ class _Reader:
         if not self.cursor.at_end:
             self._refuse_other_join()
             more = self.cursor.token.is_symbol(",") or self.cursor.token.upper in (*JOINS, *REFUSED_AFTER_FROM)
-            what = (
-                "RECENCY correlates two patterns, and FROM has more."
-                if more
-                else (f"Unexpected {describe(self.cursor.token)} after the patterns that RECENCY correlates.")
-            )
+            what = f"Unexpected {describe(self.cursor.token)} after the patterns that RECENCY correlates."
+            if more:
+                what = "RECENCY correlates two patterns, and FROM has more."
             self._fail(what, self.cursor.token, AROUND if more else EXAMPLE)
         conditions = [on] if on is not None else []
         if self.block.where is not None:
@@ -273,7 +264,7 @@ class _Reader:
             span=Span(first.span.start, last.end),
             place=Span(place.start, self.tokens[after - 1].end),
             conditions=tuple(Span(self.tokens[b].start, self.tokens[e - 1].end) for b, e in pieces),
-            equalities=tuple(self._equalities(pieces)),
+            equalities=tuple(one for begin, end in pieces for one in equalities(self.cursor, begin, end)),
             comparisons=tuple(one for begin, end in pieces for one in comparisons(self.cursor, begin, end)),
             stars=tuple(self._stars()),
         )
@@ -314,12 +305,6 @@ class _Reader:
                 listed = self.tokens[opening + 1 : cursor.skip_group()]
                 columns = tuple(token.identifier for token in listed if token.is_name)
         return CorrelatedTable(span, alias, Span(begin, begin) if alias is None else cursor.span_from(begin), columns)
-
-    def _join(self) -> None:
-        """[INNER | CROSS] JOIN"""
-        while self.cursor.token.upper in JOINS:
-            if self.cursor.advance().upper == "JOIN":
-                return
 
     def _refuse_other_join(self) -> None:
         token = self.cursor.token
@@ -395,30 +380,18 @@ class _Reader:
             pieces += [(begin, before), (after + 1, end)]
         return [(begin, end) for begin, end in pieces if begin < end]
 
-    def _equalities(self, pieces: list[tuple[int, int]]) -> list[Equality]:
-        found: list[Equality] = []
-        for begin, end in pieces:
-            if not top_words(self.cursor, begin, end, "OR", "XOR"):
-                found += equalities(self.cursor, begin, end)
-        return found
-
     # ---- SELECT ------------------------------------------------------------------------------------------
 
     def _stars(self) -> list[Star]:
         """Every `*` that is an item of SELECT, before FROM or after it."""
         stars: list[Star] = []
-        level = [
-            at for at in _level(self.tokens, self.partners, self.block.from_) if self.block.begin <= at < self.block.end
-        ]
-        for at in level:
+        level = _level(self.tokens, self.partners, self.block.from_)
+        for at in (at for at in level if self.block.begin <= at < self.block.end):
             before, token, following = self.tokens[at - 1], self.tokens[at], self.tokens[at + 1]
             item = before.is_symbol(",") or before.upper in ("SELECT", "DISTINCT", "ALL")
-            if token.is_symbol("*") and item and self._ends_item(following):
+            ends = following.kind in (Kind.END, Kind.NAME) or following.is_symbol(",") or following.is_symbol(")")
+            if token.is_symbol("*") and item and ends:
                 opening = self.tokens[at + 2]
                 excepted = opening.end if following.upper in ("EXCEPT", "EXCLUDE") and opening.is_symbol("(") else None
                 stars.append(Star(token.span, excepted))
         return stars
-
-    @staticmethod
-    def _ends_item(token: Token) -> bool:
-        return token.kind is Kind.END or token.is_symbol(",") or token.is_symbol(")") or token.kind is Kind.NAME

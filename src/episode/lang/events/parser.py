@@ -37,9 +37,8 @@ from episode.lang.events.aggregates import parse_match_aggregates, read_confiden
 from episode.lang.events.checks import check_groups, check_pattern, variables_of
 from episode.lang.events.conditions import Conditions, parse_conditions
 from episode.lang.events.operators import parse_operators
-from episode.lang.events.scalar import Variables, parse_event_scalar
+from episode.lang.events.scalar import Variables, parse_event_scalar, refuse_negated
 from episode.lang.events.syntax import (
-    EventAtom,
     EventColumn,
     EventInput,
     EventQuery,
@@ -65,12 +64,12 @@ class NamedItem:
 
 def own_name(expression: Scalar) -> str:
     """The attribute or variable, where the expression is nothing else; else its text."""
-    atom = _only_atom(expression)
+    atom = expression.only_atom
     if isinstance(atom, EventColumn):
         return atom.path[-1]
     if isinstance(atom, WholeEvent):
         return atom.variable
-    return " ".join(expression.original.split())
+    return expression.plain_original
 
 
 def with_different_names(items: list[NamedItem]) -> list[ReturnItem]:
@@ -86,18 +85,12 @@ def with_different_names(items: list[NamedItem]) -> list[ReturnItem]:
 
 def _longer_name(item: ReturnItem) -> str:
     """a.x: a_x; b[1].x: b_1_x; b[last].x: b_last_x; b[2]: b_2. Other expressions keep their text."""
-    atom = _only_atom(item.expression)
+    atom = item.expression.only_atom
     if not isinstance(atom, (EventColumn, WholeEvent)):
         return item.name
     index = {Index.AT: (str(atom.number),), Index.LAST: ("last",)}.get(atom.index, ())
     path = atom.path if isinstance(atom, EventColumn) else ()
     return "_".join((atom.variable, *index, *path))
-
-
-def _only_atom(expression: Scalar) -> EventAtom | None:
-    """The atom that is all of an expression."""
-    atoms = event_atoms(expression)
-    return atoms[0] if len(atoms) == 1 and expression.text.strip() == expression.atoms[0][0] else None
 
 
 INPUT_WORDS = ("FROM", "PARTITION", "ORDER", "START", "TIME", "TYPE")
@@ -162,7 +155,7 @@ def _query(cursor: Cursor, strategy: Strategy | None) -> EventQuery:
     pattern_cursor = clauses["PATTERN"]
     if pattern_cursor.at_end:
         pattern_cursor.fail(f"Expected an event after PATTERN, found {describe(pattern_cursor.token)}.", None, EXAMPLE)
-    pattern_span = Span(pattern_cursor.token.start, cursor.tokens[pattern_cursor.end - 1].end)
+    pattern_span = pattern_cursor.rest
     pattern = parse_operators(pattern_cursor)
     check_pattern(Source(cursor.source), pattern)
     variables = variables_of(Source(cursor.source), pattern)
@@ -217,10 +210,7 @@ def _accept_collapsed(cursor: Cursor, variables: Variables) -> Span | None:
         return None
     after = cursor.peek()
     named = after.kind is Kind.END or (after.kind is Kind.SYMBOL and after.text in ".,[")
-    if "collapsed" in variables and (named or cursor.index + 1 == cursor.end):
-        return None
-    token = cursor.advance()
-    return token.span
+    return None if "collapsed" in variables and (named or cursor.index + 1 == cursor.end) else cursor.advance().span
 
 
 def _returns(cursor: Cursor, variables: Variables, collapsed: bool) -> tuple[ReturnItem, ...] | None:
@@ -228,24 +218,17 @@ def _returns(cursor: Cursor, variables: Variables, collapsed: bool) -> tuple[Ret
     if collapsed and cursor.at_end:
         return None
     taken = (*TIMES, COUNTED) if collapsed else TIMES
-    items: list[ReturnItem] = []
     names: set[str] = set()
-    for item in with_different_names([_item(part, variables) for part in split_list(cursor, RETURNED, ITEM)]):
+    items = with_different_names([_item(part, variables) for part in split_list(cursor, RETURNED, ITEM)])
+    for item in items:
         check_name(cursor, item.name, item.span, names, taken)
-        items.append(item)
     return tuple(items)
 
 
 def _item(cursor: Cursor, variables: Variables) -> NamedItem:
-    span = Span(cursor.token.start, cursor.tokens[cursor.end - 1].end)
+    span = cursor.rest
     inner, name = split_name(cursor, "Without RETURN, every event is returned.")
     expression = parse_event_scalar(inner, variables, returned=True)
-    _refuse_negated(cursor, expression, variables)
-    return NamedItem(ReturnItem(expression, name or own_name(expression), span), bool(name))
-
-
-def _refuse_negated(cursor: Cursor, expression: Scalar, variables: Variables) -> None:
     for atom in event_atoms(expression):
-        if variables[atom.variable.lower()].negation is not None:
-            hint = "Return events that are not negated."
-            cursor.fail(f"{atom.variable} is negated: a match has no such event.", atom.span, hint)
+        refuse_negated(cursor, atom, variables, "Return events that are not negated.")
+    return NamedItem(ReturnItem(expression, name or own_name(expression), span), bool(name))

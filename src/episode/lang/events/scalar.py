@@ -46,13 +46,10 @@ def resolve(cursor: Cursor, fields: tuple[str, ...], span: Span, variables: Vari
     if variable is not None and len(fields) > 1:
         return variable.name, fields[1:]
     if variable is not None or len(variables) > 1:
-        end = span.end if len(fields) == 1 else min(span.end, span.start + _length_of_name(cursor, span.start))
+        first = next((token.end for token in cursor.tokens if token.start == span.start), span.start + 1)
+        end = span.end if len(fields) == 1 else min(span.end, first)
         fail_unbound(cursor, fields[0], Span(span.start, end), variables, alone=len(fields) == 1)
     return next(iter(variables.values())).name, fields
-
-
-def _length_of_name(cursor: Cursor, start: int) -> int:
-    return next((token.end - start for token in cursor.tokens if token.start == start), 1)
 
 
 def fail_unbound(cursor: Cursor, name: str, place: Token | Span, variables: Variables, alone: bool) -> NoReturn:
@@ -73,6 +70,11 @@ def fail_unbound(cursor: Cursor, name: str, place: Token | Span, variables: Vari
     cursor.fail(f"{name} is not a variable of the pattern.", place, hint)
 
 
+def refuse_negated(cursor: Cursor, atom: EventAtom, variables: Variables, hint: str) -> None:
+    if variables[atom.variable.lower()].negation is not None:
+        cursor.fail(f"{atom.variable} is negated: a match has no such event.", atom.span, hint)
+
+
 def known_variables(names: Iterable[str]) -> str:
     return f"Variables of this pattern: {', '.join(names)}."
 
@@ -80,12 +82,10 @@ def known_variables(names: Iterable[str]) -> str:
 def variable_at(cursor: Cursor, variables: Variables) -> EventVariable | None:
     """Return the variable whose name is at the cursor. An index after any other name is an error."""
     token = cursor.token
-    if not token.is_name or cursor.peek(-1).is_symbol("."):
-        return None
-    if cursor.peek().is_symbol("("):
+    if not token.is_name or cursor.peek(-1).is_symbol(".") or cursor.peek().is_symbol("("):
         return None
     variable = variables.get(token.identifier.lower())
-    if variable is None and token.is_name and _has_index(cursor):
+    if variable is None and _has_index(cursor):
         fail_unbound(cursor, token.identifier, token, variables, alone=False)
     return variable
 
@@ -105,7 +105,7 @@ def read_subscript(cursor: Cursor, name: Token, variable: EventVariable) -> Subs
     opening = cursor.index
     closing = cursor.skip_group()
     inside = cursor.tokens[opening + 1 : closing]
-    written = Token(Kind.SYMBOL, "[…]", cursor.tokens[opening].start, cursor.tokens[closing].end)
+    written = cursor.span_of(opening, closing + 1)
     if not variable.closure:
         hint = f"Write {name.text}.x, or make it a closure in the pattern: {variable.event_class}+ {variable.name}[]."
         cursor.fail(f"{variable.name} is one event, not a closure.", written, hint)
@@ -118,7 +118,8 @@ def read_subscript(cursor: Cursor, name: Token, variable: EventVariable) -> Subs
     number = re.fullmatch(r"(i-)?(\d+)", text, re.ASCII)
     if number is None:
         hint = "Later events are not known yet; compare with the one before: b[i-1]." if "i+" in text else INDEXES
-        cursor.fail(f"[{_short(text)}] is not an index of an event.", written, hint)
+        shown = text if len(text) <= 40 else f"{text[:40]}…"
+        cursor.fail(f"[{shown}] is not an index of an event.", written, hint)
     if len(number.group(2)) > 10 or int(number.group(2)) > MAXIMUM_INDEX:
         cursor.fail(f"An index can be at most {MAXIMUM_INDEX:,}.", written, INDEXES)
     back, count = bool(number.group(1)), int(number.group(2))
@@ -126,10 +127,6 @@ def read_subscript(cursor: Cursor, name: Token, variable: EventVariable) -> Subs
         hint = f"{variable.name}[i] is the event itself." if back else f"The first event is {variable.name}[1]."
         cursor.fail("An index is counted from 1.", written, hint)
     return Subscript(Index.BACK if back else Index.AT, count)
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= 40 else f"{text[:40]}…"
 
 
 def read_reach(cursor: Cursor, name: Token, variable: EventVariable) -> Reach:
@@ -298,23 +295,17 @@ class _ArgumentAtoms:
         inner = aggregate_at(cursor)
         if inner is not None:
             refuse_nested(cursor, inner, self.name)
-        token = cursor.token
+        token, following = cursor.token, cursor.peek()
         variable = variable_at(cursor, self.variables)
-        if variable is None:
+        if variable is None or not (following.is_symbol("[") or (is_keyword(token) and following.is_symbol("."))):
             return None
-        if cursor.peek().is_symbol("["):
-            cursor.advance()
-            reach = read_reach(cursor, token, variable)
-            path = read_path(cursor)
-            span = cursor.span_from(token.start)
-            if not path:
-                self._fail_whole(cursor, variable, span)
-            return self._column(cursor, variable.name, reach, path, span)
-        if is_keyword(token) and cursor.peek().is_symbol("."):
-            cursor.advance()
-            path = read_path(cursor)
-            return self._column(cursor, variable.name, Reach.ALL, path, cursor.span_from(token.start))
-        return None
+        cursor.advance()
+        reach = read_reach(cursor, token, variable) if following.is_symbol("[") else Reach.ALL
+        path = read_path(cursor)
+        span = cursor.span_from(token.start)
+        return (
+            self._column(cursor, variable.name, reach, path, span) if path else self._fail_whole(cursor, variable, span)
+        )
 
     def column(self, cursor: Cursor, fields: tuple[str, ...], _quoted: bool, span: Span) -> EventColumn:
         variable = self.variables.get(fields[0].lower())

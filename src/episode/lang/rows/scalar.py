@@ -307,9 +307,7 @@ def _classifier(
 
 
 def label_name_or_none(token: Token) -> str | None:
-    if token.is_identifier:
-        return label_name(token)
-    return None
+    return label_name(token) if token.is_identifier else None
 
 
 def _navigation(
@@ -329,7 +327,7 @@ def _navigation(
     moved = -offset if word == "PREV" else offset
     inner = next((atom for _, atom in argument.atoms if isinstance(atom, Navigation)), None)
     if inner is not None:
-        if argument.text.strip() != argument.atoms[0][0]:
+        if argument.only_atom is None:
             message = f"{word} may contain {inner.logical} only as its whole argument."
             cursor.fail(message, name, "Write PREV(LAST(A.x, 1), 2).")
         return replace(inner, physical_offset=moved, span=span)

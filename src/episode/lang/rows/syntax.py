@@ -172,8 +172,7 @@ class RowKey:
     @property
     def column(self) -> ColumnRef | None:
         """The column that it is, if it is nothing more."""
-        placeholder, atom = self.expression.atoms[0]
-        return cast(ColumnRef, atom) if self.expression.text.strip() == placeholder else None
+        return cast(Union[ColumnRef, None], self.expression.only_atom)
 
     @property
     def span(self) -> Span:

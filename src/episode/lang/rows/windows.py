@@ -26,7 +26,6 @@ from episode.lang.rows.syntax import (
     WindowCall,
     arguments_of,
     nodes_of,
-    row_atoms,
     scalars_of,
 )
 from episode.lang.syntax import NOWHERE, Aggregate, ColumnRef, Scalar, Source, Span
@@ -123,7 +122,7 @@ def _function(cursor: Cursor, call: Call) -> Scalar:
         cursor.fail(f"{written} is not evaluated {WHERE}.", name.span, hint, EpisodeUnsupportedError)
     _check_arguments(cursor)
     scalar = parse_scalar(cursor, frozenset())
-    if len(scalar.atoms) != 1 or scalar.text.strip() != scalar.atoms[0][0]:
+    if scalar.only_atom is None:
         cursor.fail(f"Expected one call before OVER, found {describe(name)}.", name)
     return scalar
 
@@ -143,10 +142,9 @@ def _check_arguments(cursor: Cursor) -> None:
 
 def _refuse_row_functions(scalar: Scalar, source: str) -> Scalar:
     """CLASSIFIER and MATCH_NUMBER have no meaning outside of MEASURES and DEFINE."""
-    for atom in row_atoms(scalar).values():
-        for inner in (inner for argument in arguments_of(atom) for _, inner in argument.atoms):
-            if not isinstance(inner, ColumnRef):
-                raise _only_in_measures(source, source[inner.span.start : inner.span.end].split("(")[0], inner.span)
+    for inner in (inner for _, atom in scalar.atoms for argument in arguments_of(atom) for _, inner in argument.atoms):
+        if not isinstance(inner, ColumnRef):
+            raise _only_in_measures(source, source[inner.span.start : inner.span.end].split("(")[0], inner.span)
     return scalar
 
 
@@ -252,8 +250,7 @@ def parse_window(
     source: str, tokens: Sequence[Token], begin: int, end: int, base: tuple[int, int] | None = None
 ) -> PatternWindow:
     """The window in tokens[begin:end]. base: the tokens of the other window whose name it begins with."""
-    cursor = Cursor(source, tokens, begin, end)
-    name = base_name(tokens, begin, end)
+    cursor, name = Cursor(source, tokens, begin, end), base_name(tokens, begin, end)
     own = begin if name is None else begin + 1
     frame, frame_at, frame_end = _frame(Cursor(source, tokens, own, end))
     search, search_at = _search(cursor, frame_end, end)
