@@ -69,9 +69,6 @@ def install(spark: SparkSession | None = None) -> None:
         session_of(spark, {})
 
 
-# ---- the methods -------------------------------------------------------------------------------------
-
-
 def match_recognize(
     self: DataFrame, text: str, args: Mapping[str, object] | None = None, *, options: Options | None = None
 ) -> DataFrame:
@@ -138,7 +135,6 @@ def _situation_pattern(text: str, strategy: Strategy | None) -> PatternQuery:
 
 
 def _pattern_for(method: str, query: Any) -> Any:
-    """Return a pattern of the language that the method is for."""
     language = language_of(query)
     if language.method != method:
         raise EpisodeAnalysisError(f"This is {language.one}.", hint=f"Use {language.method}.")

@@ -108,9 +108,6 @@ class Grammar:
         return self.clauses[0]
 
 
-# ---- clauses -----------------------------------------------------------------------------------------
-
-
 def cut_clauses(cursor: Cursor, grammar: Grammar) -> dict[str, Cursor]:
     """A cursor for each clause; each at most once, and in order."""
     if not cursor.at_words(grammar.first):
@@ -189,9 +186,6 @@ def with_suggestion(
     return error
 
 
-# ---- input -------------------------------------------------------------------------------------------
-
-
 def read_table(cursor: Cursor, grammar: Grammar) -> tuple[str, Span]:
     """The name of the table after FROM, as written."""
     start = cursor.token
@@ -207,7 +201,6 @@ def read_table(cursor: Cursor, grammar: Grammar) -> tuple[str, Span]:
 
 
 def read_columns(cursor: Cursor, what: str, grammar: Grammar, qualifiers: tuple[str, ...] = ()) -> tuple[str, ...]:
-    """Columns after PARTITION BY."""
     return tuple(cursor.read_list(lambda cursor: read_column(cursor, what, grammar, qualifiers)))
 
 
@@ -228,7 +221,6 @@ def read_column(cursor: Cursor, what: str, grammar: Grammar, qualifiers: tuple[s
 
 
 def read_time(cursor: Cursor, grammar: Grammar, qualifiers: tuple[str, ...] = ()) -> str:
-    """The column after ORDER BY."""
     column = read_column(cursor, "the column of the event time", grammar, qualifiers)
     if cursor.token.is_symbol(",") or cursor.token.upper in ("ASC", "DESC"):
         cursor.fail("Events are ordered by one column of time, ascending.", None, grammar.input_hint)
@@ -236,7 +228,6 @@ def read_time(cursor: Cursor, grammar: Grammar, qualifiers: tuple[str, ...] = ()
 
 
 def accept_by(cursor: Cursor, word: str, grammar: Grammar) -> bool:
-    """`word BY`."""
     if not cursor.accept_words(word):
         return False
     cursor.expect_words("BY", after=word, hint=grammar.input_hint)
@@ -249,9 +240,6 @@ def refuse_keyword(cursor: Cursor, what: str, grammar: Grammar) -> None:
     named = after.upper in words or after.is_symbol(".") or after.is_symbol(",")
     if cursor.token.upper in words and not named:
         cursor.fail(f"Expected {what}, found {describe(cursor.token)}.", None, grammar.input_hint)
-
-
-# ---- WITHIN and RETURN -------------------------------------------------------------------------------
 
 
 def read_within(cursor: Cursor, grammar: Grammar) -> Duration:

@@ -92,7 +92,6 @@ def view_of(source: str, tokens: Sequence[Token], created: Creation) -> View | N
 
 
 def _columns(cursor: Cursor) -> tuple[str, ...]:
-    """Names of columns in brackets, if they are there."""
     if not cursor.accept_symbol("("):
         return ()
     names = [cursor.expect_identifier("the name of a column").identifier]

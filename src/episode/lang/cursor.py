@@ -39,7 +39,6 @@ class Cursor:
         return self.index >= self.end
 
     def part(self, begin: int, end: int) -> Cursor:
-        """A cursor over tokens[begin:end]."""
         return Cursor(self.source, self.tokens, begin, end)
 
     @property
@@ -48,7 +47,6 @@ class Cursor:
         return self.span_of(self.index, self.end)
 
     def span_of(self, begin: int, end: int) -> Span:
-        """The place of tokens[begin:end]."""
         return Span(self.tokens[begin].start, self.tokens[end - 1].end)
 
     def advance(self) -> Token:
@@ -201,7 +199,6 @@ def label_name(token: Token) -> str:
 
 
 def known_labels(labels: Iterable[str]) -> str:
-    """The labels of a pattern, in a hint."""
     return f"Labels of this pattern: {', '.join(sorted(labels))}."
 
 

@@ -78,5 +78,4 @@ REGISTERED: dict[str, UserAggregate] = {}
 
 
 def user_aggregate(name: str) -> UserAggregate | None:
-    """The aggregate that users call by a name, in any case."""
     return REGISTERED.get(name.upper())

@@ -276,7 +276,6 @@ def parameter_at(tokens: Sequence[Token], index: int) -> str | None:
 
 
 def parameters_in(tokens: Sequence[Token]) -> list[tuple[str, Span]]:
-    """All parameters of a text, with their places."""
     found = []
     for index in range(len(tokens)):
         name = parameter_at(tokens, index)

@@ -51,7 +51,6 @@ class _Text:
     length: int = 0
 
     def copy(self, source: str, start: int, end: int) -> None:
-        """Text of the query, as it is."""
         self._add(source[start:end], Span(start, end), True)
 
     def put(self, piece: str, origin: Span) -> None:
@@ -237,7 +236,6 @@ def lift_arguments(
 
 
 def refuse_nested(cursor: Cursor, inner: Token, name: Token) -> NoReturn:
-    """Refuse an aggregate inside an aggregate."""
     hint = "An aggregate covers events, not other aggregates."
     cursor.fail(f"{inner.upper} may not stand inside {name.upper}.", inner, hint)
 

@@ -114,7 +114,6 @@ GUARDED = {"div": "try_divide", "mod": "try_mod"}
 
 
 def write_expression(tree: exp.Expression) -> str:
-    """Spark's text of a tree."""
     from sqlglot.errors import ErrorLevel, SqlglotError
 
     try:
@@ -135,9 +134,6 @@ def with_null_for_zero(tree: exp.Expression) -> exp.Expression:
         return exp.Anonymous(this=function, expressions=[node.this.unnest(), node.expression.unnest()])
 
     return tree.copy().transform(guard)
-
-
-# ---- what sqlglot complains of -----------------------------------------------------------------------
 
 
 def _complaint(detail: dict[str, object], tokens: Sequence[Token]) -> Unreadable:
@@ -187,9 +183,6 @@ def _operator_without_left_side(tokens: Sequence[Token]) -> Token | None:
 
 def _is_binary(token: Token) -> bool:
     return token.upper in BINARY_WORDS or (token.kind is Kind.SYMBOL and token.text in "=<>/%|&^")
-
-
-# ---- what sqlglot takes but an expression may not hold ------------------------------------------------
 
 
 def _check_nesting(tokens: Sequence[Token], where: Surroundings) -> None:

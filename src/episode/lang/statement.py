@@ -114,7 +114,6 @@ class Statement:
         return self.first_word in CHANGES or self.creation is not None
 
     def pattern_at(self, span: Span) -> TablePattern | TableQuery:
-        """Return the pattern at a place."""
         every: list[TablePattern | TableQuery] = [*self.patterns, *self.tables]
         return next(one for one in every if one.span == span)
 
@@ -130,7 +129,6 @@ class Statement:
 
 
 def parse_statement(source: str) -> Statement:
-    """Find and parse every pattern of the statement."""
     tokens = tokenize(source)
     whole = whole_pattern(source, tokens)
     if whole is not None:

@@ -115,9 +115,6 @@ def parse_columns(text: str) -> tuple[StreamColumn, ...]:
     return tuple(columns)
 
 
-# ---- CREATE ------------------------------------------------------------------------------------------
-
-
 def _create(cursor: Cursor) -> CreateStream:
     cursor.index += 2
     if_not_exists = cursor.accept_words("IF", "NOT", "EXISTS")
@@ -260,9 +257,6 @@ def _option(cursor: Cursor) -> tuple[WrittenName, str]:
     if value.kind is Kind.NUMBER or value.upper in ("TRUE", "FALSE"):
         return named, cursor.advance().text.lower()
     return cursor.fail(f"Expected the value of the option {name}, found {describe(value)}.", value, OPTION)
-
-
-# ---- parts -------------------------------------------------------------------------------------------
 
 
 def _drop(cursor: Cursor) -> DropStream:

@@ -51,9 +51,6 @@ class Cover:
         return at >= 0 and place < self._ends[at]
 
 
-# ---- scalar expressions ---------------------------------------------------------------------------
-
-
 class Atom(Protocol):
     """A part of a scalar expression that episode evaluates."""
 
@@ -155,7 +152,6 @@ class Source:
     pattern: Span = NOWHERE
 
     def text_at(self, span: Span) -> str:
-        """Return the text of the query at a place."""
         return self.text[span.start : span.end]
 
     def error(self, kind: type[Kind], message: str, span: Span | None = None, hint: str | None = None) -> Kind:
@@ -164,6 +160,5 @@ class Source:
         return kind(message, source=self.text, position=place.start, length=place.end - place.start, hint=hint)
 
     def locate(self, error: Kind, span: Span) -> Kind:
-        """Let an error show a place."""
         error.source, error.position, error.length = self.text, span.start, max(1, span.end - span.start)
         return error

@@ -165,9 +165,6 @@ def may_precede_table(tokens: list[Token], index: int) -> bool:
     return before is None or before.upper in BEFORE_TABLES or (before.kind is Kind.SYMBOL and before.text in "(,")
 
 
-# ---- which pattern it is -----------------------------------------------------------------------------
-
-
 def _is_event_pattern(tokens: list[Token], begin: int, end: int) -> bool:
     """Is this PATTERN …, or FROM … PATTERN …? `FROM t pattern SELECT x` is SQL."""
     first, second = tokens[begin].upper, tokens[min(begin + 1, end)]

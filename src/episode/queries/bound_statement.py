@@ -58,7 +58,6 @@ class OnePattern:
         return bound.source.error(EpisodeUnsupportedError, message, place, self.remedy)
 
     def refuse(self, source: Source, what: str, span: Span) -> EpisodeUnsupportedError:
-        """The error for a part of a statement that is not possible here."""
         return source.error(EpisodeUnsupportedError, f"{what} {self.refuses}.", span, self.remedy)
 
 
@@ -74,7 +73,6 @@ class EventsTable:
 
     @property
     def has_schema(self) -> bool:
-        """Is it a name of several parts?"""
         tokens = tokenize(self.written)[:-1]
         return len(tokens) > 1 and all(token.is_symbol(".") for token in tokens[1::2])
 
@@ -106,7 +104,6 @@ class StatementPattern:
         return () if self.table is None else self.table.names
 
     def missing_events(self, hint: str) -> EpisodeAnalysisError:
-        """The error for a pattern that names no table."""
         message = f"The events of the {self.language.name} are missing."
         return self.source.error(EpisodeAnalysisError, message, self.source.span.beginning, hint)
 
@@ -169,14 +166,10 @@ class BoundStatement:
 
     @property
     def languages(self) -> list[Language[Any]]:
-        """The languages of its patterns."""
         queries = (*(pattern.query for pattern in self.patterns), *self.windows)
         return [*(language_of(query) for query in queries), *([CORRELATIONS] if self.pairs else [])]
 
-    # ---- statements with one pattern -----------------------------------------------------------------
-
     def only(self, place: OnePattern) -> StatementPattern:
-        """Return the one pattern of the statement."""
         if len(self.patterns) != 1 or self.statement.windowed:
             raise place.only_one(self)
         return self.patterns[0]
@@ -265,12 +258,10 @@ class BoundStatement:
 
 
 def bind_statement(text: str, arguments: Arguments = NO_ARGUMENTS) -> BoundStatement:
-    """Parse a statement, and find its patterns and their tables."""
     return bind_parsed(parse_statement(text), arguments)
 
 
 def bind_parsed(statement: Statement, arguments: Arguments = NO_ARGUMENTS) -> BoundStatement:
-    """Find the patterns of a parsed statement and their tables."""
     check_arguments(statement.source, statement.tokens, arguments)
     return BoundStatement.of(statement, arguments)
 
@@ -290,7 +281,6 @@ def _over_input(source: str, pattern: TablePattern) -> StatementPattern:
 
 
 def _own_tables(query: Any, span: Span) -> StatementPattern:
-    """A pattern that names its tables itself."""
     language = language_of(query)
     table = language.table(query)
     if table is None:

@@ -32,7 +32,6 @@ def named_tables(statement: Statement, tables: Mapping[str, DataFrame]) -> dict[
 
 
 def empty_tables(spark: SparkSession, schemas: Mapping[str, StructType]) -> dict[str, DataFrame]:
-    """Tables of these columns without rows."""
     from episode.spark.query import empty_frame
 
     return {name: empty_frame(spark, schema) for name, schema in schemas.items()}

@@ -65,7 +65,6 @@ class CorrelateQuery:
                 raise EpisodeAnalysisError(message, hint="Write live.correlate(archive, options=Options(…), …).")
 
     def query(self) -> Correlation:
-        """The correlation of both patterns, parsed and checked."""
         if not isinstance(self.ordered, bool):
             raise EpisodeAnalysisError(f"ordered={self.ordered!r}: True or False is needed.")
         queries = [one.query() for one in (self.live, self.archive)]
@@ -86,7 +85,6 @@ class CorrelateQuery:
         )
 
     def origin(self) -> QueryOrigin:
-        """The correlation, planned over the events of both patterns."""
         query = self.query()
         session, live = self.live.events_of(query.live)
         _, archive = self.archive.events_of(query.archive)
@@ -116,7 +114,6 @@ class CorrelateQuery:
         return remember(found, origin)
 
     def local(self) -> Any:
-        """The pairs in this process."""
         from episode.queries.local import refusing
 
         plan = self._plan_local()

@@ -41,7 +41,6 @@ def explain_pattern(placed: PlacedPattern, analyze: bool, format: str = TEXT) ->
 
 
 def _reason(reason: str) -> FactLine:
-    """Return why a pattern runs as it does (scan, shards) as a fact."""
     name, colon, what = reason.partition(": ")
     return fact(name, what) if colon else fact("run", reason, "{}")
 
@@ -52,7 +51,6 @@ def text_of_all(patterns: Iterable[ExplainedPattern]) -> str:
 
 
 def check_format(given: object) -> str:
-    """Return a format, or raise an error that lists the formats."""
     if given not in FORMATS:
         hint = f"There are: {', '.join(FORMATS)}."
         raise EpisodeAnalysisError(f"format={given!r}: there is no such format of a plan.", hint=hint)

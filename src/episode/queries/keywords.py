@@ -56,7 +56,6 @@ def check_pattern_tables(function: str, tables: Mapping[str, Any], classes: Iter
 
 
 def _check_option(function: str, name: str) -> None:
-    """Raise an error if a name is nearly that of an option."""
     guess = closest(name, OPTIONS[function])
     if guess is not None:
         raise EpisodeAnalysisError(f"{name} is not an option of {function}; did you mean {guess}?")

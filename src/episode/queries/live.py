@@ -74,14 +74,12 @@ _REFUSED = {
 def plan_live(
     text: str, catalog: Catalog, options: Options, arguments: Arguments = NO_ARGUMENTS, utc: bool = True
 ) -> LivePlan:
-    """Plan a statement over the declared streams of a catalog. utc: is UTC the session's time zone?"""
     bound = bind_statement(text, arguments)
     with refusing(HINTS):
         return Planner(bound, catalog, options, utc).plan()
 
 
 def check_options(options: Options, languages: Sequence[Language[Any]]) -> None:
-    """Options that have a meaning for live tasks, and for patterns of these languages."""
     default = Options()
     for name, what in _REFUSED.items():
         value = getattr(options, name)
@@ -121,10 +119,7 @@ class Planner:
             replace(matched, finish=selection.after(matched.finish, self.arguments, self.utc)), plain
         )
 
-    # ---- one pattern ---------------------------------------------------------------------------------
-
     def _pattern(self, pattern: StatementPattern) -> Matched:
-        """A pattern over its stream, or over a stream per class."""
         language, query, source = pattern.language, pattern.query, pattern.source
         self.check_options([language])
         if pattern.table is not None:
@@ -173,7 +168,6 @@ class Planner:
         return bound, tuple(reads)
 
     def _input(self, bound: PatternPlan | PairPlan, own: Sequence[str]) -> Values:
-        """The input columns of a pattern over the columns of its events."""
         derived = {name: ScalarColumn.of(sql) for sql, name in bound.derived}
         columns: list[tuple[str, Value]] = []
         for name in bound.input_columns:
@@ -192,8 +186,6 @@ class Planner:
             hint = f"Its columns: {', '.join(own)}."
             raise EpisodeAnalysisError(f"Options(event_id={event_id!r}): the stream has no such column.", hint=hint)
         return (*columns, (event_id, CopiedColumn(event_id)))
-
-    # ---- the plan ------------------------------------------------------------------------------------
 
     def _plan_pattern(self, matched: Matched, plain: Mapping[str, str]) -> LivePlan:
         """plain: columns of the output that are columns of the pattern's, as they are."""
@@ -243,7 +235,6 @@ class Planner:
         )
 
     def _output(self, matched: Matched) -> pa.Schema:
-        """The columns of the result."""
         schema = matched.finish.schema
         lower = [name.lower() for name in schema.names]
         twice = next((name for name in schema.names if lower.count(name.lower()) > 1), None)
@@ -252,14 +243,11 @@ class Planner:
             raise matched.source.error(EpisodeAnalysisError, message, matched.span, "Name one of them by AS.")
         return schema
 
-    # ---- streams and options -------------------------------------------------------------------------
-
     @property
     def run(self) -> Any:
         return self.options.run(1, self.arguments)
 
     def check_options(self, languages: Sequence[Language[Any]]) -> None:
-        """Options that have a meaning for live tasks, and for patterns of these languages."""
         check_options(self.options, languages)
 
     def stream(self, table: EventsTable, archived: bool = False) -> Declaration:

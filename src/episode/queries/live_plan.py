@@ -49,11 +49,9 @@ class LivePlan:
 
     @property
     def delay(self) -> int:
-        """The longest delay of the streams."""
         return max(stream.declaration.delay or 0 for stream in self.streams)
 
     def check_tasks(self, tasks: int) -> None:
-        """Raise an error if the query cannot have this number of tasks."""
         if isinstance(tasks, bool) or not isinstance(tasks, int) or tasks < 1:
             raise EpisodeAnalysisError(f"tasks={tasks!r}: a whole number of at least 1 is needed.")
         if tasks > self.lanes and self.reason is not None:
@@ -85,8 +83,6 @@ class Read:
     united: Values | None = None
 
     def prepare(self, utc: bool, arguments: Arguments) -> Projections:
-        """The input columns of the matcher from those of the stream."""
-
         def compile_columns(columns: Values, schema: pa.Schema) -> Projection:
             return Projection.compile(columns, schema, (), arguments, utc)
 
@@ -182,5 +178,4 @@ def partition_columns(plan: PatternPlan) -> set[str]:
 
 
 def end_of(end: datetime | str | int | None, time: EventTime, utc: bool) -> int | None:
-    """The end of the stream in units of event time."""
     return end_of_stream(end, time, "UTC" if utc or time.type != "timestamp" else None)

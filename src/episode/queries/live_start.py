@@ -84,7 +84,6 @@ class LiveSettings:
 def start_live(
     text: str, spark: SparkSession, into: Any, options: Options, arguments: Mapping[str, object], settings: LiveSettings
 ) -> LiveQuery:
-    """Plan a query, and start it."""
     from episode.spark.expressions import UTC_NAMES
     from episode.spark.live import LiveQuery, LiveRun, running_tasks, slots
     from episode.spark.stores.catalog import catalog_of
@@ -259,9 +258,6 @@ def output_of(into: Any, plan: LivePlan, catalog: Catalog, checkpoint: str) -> L
     raise EpisodeAnalysisError(f"into={into!r} says nothing of where matches go.", hint=FORMS)
 
 
-# ---- streams -----------------------------------------------------------------------------------------
-
-
 def _stream(name: str, plan: LivePlan, catalog: Catalog) -> LiveOutput:
     read = next((one for one in plan.streams if one.declaration.name.lower() == name.lower()), None)
     if read is not None:
@@ -292,7 +288,6 @@ def _check_fits(declaration: Declaration, plan: LivePlan) -> None:
 
 
 def made_for(name: str, plan: LivePlan, **how: Any) -> Declaration:
-    """A stream for the matches of a query."""
     columns = [(one.name, spark_name(one.type)) for one in plan.output]
     time = time_of(name, plan)
     keys = [key for key in plan.keys if lane_of(dict(columns)[key]) is not None]
@@ -318,9 +313,6 @@ def time_of(name: str, plan: LivePlan) -> str:
         hint=f"Add the time of a match to the result, as in LAST({plan.time.column}) AS match_end, or declare the "
         f"stream: CREATE STREAM {name} (…) TIME …",
     )
-
-
-# ---- other places ------------------------------------------------------------------------------------
 
 
 def _topic(into: Mapping[str, str], plan: LivePlan) -> LiveOutput:

@@ -63,11 +63,7 @@ def refusing(hints: Mapping[str, str] = NeedsSpark.HINTS) -> Iterator[None]:
         raise error.as_error(hints) from None
 
 
-# ---- statements --------------------------------------------------------------------------------------
-
-
 def sql_local(bound: BoundStatement, tables: Mapping[str, Any], options: Options, function: str = "sql_local") -> Any:
-    """Run a statement over the tables."""
     with refusing():
         if bound.pairs:
             return _run_pair(bound, tables, options, function)
@@ -81,7 +77,6 @@ def sql_local(bound: BoundStatement, tables: Mapping[str, Any], options: Options
 
 
 def match_local(events: Any, text: str, given: Given, options: Options, arguments: Arguments = NO_ARGUMENTS) -> Any:
-    """Find a pattern in a table."""
     return like(events, plan_match(events, text, given, options, arguments).run())
 
 
@@ -123,16 +118,12 @@ def _name_of_table(bound: BoundStatement, pattern: StatementPattern, tables: Map
 
 
 def _given_name(bound: BoundStatement, table: EventsTable, tables: Mapping[str, Any]) -> str:
-    """The name of a table that is given by keyword."""
     if table.name is None:
         raise IN_PROCESS.refuse(bound.source, "A pattern over a query", table.span)
     if table.name not in tables:
         hint = f"Give it by keyword: {table.name}=…. Given: {', '.join(tables) or 'none'}."
         raise bound.source.error(EpisodeAnalysisError, f"There is no table {table.name}.", table.span, hint)
     return table.name
-
-
-# ---- one pattern -------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -157,14 +148,12 @@ def run_local(
     arguments: Arguments = NO_ARGUMENTS,
     selection: Selection | None = None,
 ) -> pa.Table:
-    """The output of a pattern over a table. arguments: the values of parameters. selection: of the output."""
     return plan_local(pattern, table, given, options, arguments).run(selection)
 
 
 def plan_local(
     pattern: StatementPattern, table: pa.Table, given: Given, options: Options, arguments: Arguments = NO_ARGUMENTS
 ) -> LocalPlan:
-    """Plan a pattern over a table. arguments: the values of parameters."""
     query, language = pattern.query, pattern.language
     check_local(options, [language])
     events = _events(pattern, to_spark_types(table), given, arguments)
@@ -206,9 +195,6 @@ def local_schema(schema: pa.Schema, source: Source, arguments: Arguments, utc: b
     return InputSchema(columns, type_of, utc=utc, arguments=arguments)
 
 
-# ---- row patterns in windows -------------------------------------------------------------------------
-
-
 def _run_windows(bound: BoundStatement, tables: Mapping[str, Any], options: Options) -> Any:
     """One SELECT with row patterns in windows: each window adds columns to the rows."""
     select, events, selection = bound.selected_windows(IN_PROCESS)
@@ -218,9 +204,6 @@ def _run_windows(bound: BoundStatement, tables: Mapping[str, Any], options: Opti
         pattern = StatementPattern(window, window.source.span, events)
         table = run_local(pattern, table, Given(), options, bound.arguments)
     return like(tables[name], selection.projection(table.schema, bound.arguments)(table))
-
-
-# ---- two patterns that RECENCY correlates ------------------------------------------------------------
 
 
 def _run_pair(bound: BoundStatement, tables: Mapping[str, Any], options: Options, function: str) -> Any:

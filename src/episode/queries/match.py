@@ -54,7 +54,6 @@ class MatchQuery:
     function: str = "match"
 
     def query(self) -> Any:
-        """The pattern, parsed; its arguments are checked."""
         if self.events is None and (not isinstance(self.text, str) or not self.tables):
             hint = "Write match(df, 'PATTERN …', time='ts') or match('PATTERN …', time='ts', A=df_a, B=df_b)."
             raise EpisodeAnalysisError(f"{self.function} needs events and a pattern.", hint=hint)
@@ -73,7 +72,6 @@ class MatchQuery:
         return query
 
     def origin(self) -> QueryOrigin:
-        """The pattern, planned over its events."""
         query = self.query()
         session, events, planned = self._plan(query)
         warn_of_input(query, events, planned)
@@ -85,7 +83,6 @@ class MatchQuery:
         return remember(origin.pattern().planned.frame(), origin)
 
     def local(self) -> Any:
-        """The matches in this process."""
         return like(self.events, self._plan_local().run())
 
     @property

@@ -41,7 +41,6 @@ class LocalEvents:
     tables: ClassVar[Mapping[str, EventTable]] = {}
 
     def input(self, query: object, run: RunOptions) -> Input:
-        """The events as a pattern is bound to them."""
         return Input(self.schema, self.names)
 
 
@@ -59,7 +58,6 @@ class InProcessRun:
 
     @property
     def reasons(self) -> list[str]:
-        """Explanation of how it runs, for `explain`."""
         return [f"in process: {count_of(self.rows, 'row')} of a table in memory, matched in one pass"]
 
 

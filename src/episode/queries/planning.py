@@ -40,7 +40,6 @@ class PatternEvents:
     tables: Mapping[str, EventTable] = field(default_factory=dict)
 
     def input(self, query: object, run: RunOptions) -> Input:
-        """Return the input that a pattern is bound to."""
         from episode.spark.expressions import input_schema
 
         language = language_of(query)
@@ -51,7 +50,6 @@ class PatternEvents:
 
 
 def plan_over(spark: SparkSession, query: object, events: PatternEvents, run: RunOptions) -> PlannedQuery:
-    """One pattern over its events."""
     from episode.spark.query import plan_query
 
     plan = language_of(query).bind(query, events.input(query, run), events.given, run)

@@ -125,7 +125,6 @@ class StatementQuery:
 
     @property
     def origin(self) -> QueryOrigin:
-        """The origin of the result."""
         patterns = tuple(placed for _, placed in sorted(self.placed.items()))
         why = "it is about streams." if self.statement.streams is not None else "Spark evaluates all of it."
         return QueryOrigin(self.statement.source, self.spark, patterns, f"No pattern in this statement: {why}")
@@ -238,7 +237,6 @@ class StatementQuery:
         return name
 
     def _pairs(self, pair: StatementPair) -> str:
-        """The name of the frame of pairs."""
         position, query = pair.recency.span.start, pair.query
         name = f"{_PAIRS}{position}"
         if name not in self.frames:
@@ -286,8 +284,6 @@ class StatementQuery:
 
         used = {name: frame for name, frame in self.frames.items() if f"{{{name}}}" in text}
         return run_sql(self.spark, text, used, self.bound.arguments, Copies(self.statement.source, self.copied))
-
-    # ---- patterns ------------------------------------------------------------------------------------
 
     def _events(self, pattern: StatementPattern) -> PatternEvents:
         position = pattern.span.start

@@ -26,9 +26,6 @@ SHOWN = "name string, archive string, store string, time string, key string, loc
 DESCRIBED = "col_name string, data_type string, comment string"
 
 
-# ---- names of streams as tables ----------------------------------------------------------------------
-
-
 def streams_in(spark: SparkSession, statement: Statement, given: Iterable[str]) -> dict[str, DataFrame]:
     """The streams and archives that a statement names where a table may stand, each once. given: other tables.
 
@@ -61,9 +58,6 @@ def _names(catalog: Catalog) -> set[str]:
     declarations = catalog.declarations()
     names = [*(one.name for one in declarations), *(one.archive for one in declarations if one.archive)]
     return {name.lower() for name in names}
-
-
-# ---- statements --------------------------------------------------------------------------------------
 
 
 def run_stream_statement(spark: SparkSession, statement: StreamStatement) -> DataFrame:
@@ -119,7 +113,6 @@ def create(catalog: Catalog, created: CreateStream, spark: SparkSession | None =
 
 
 def row_of_stream(declaration: Declaration) -> tuple[str | None, ...]:
-    """A row of SHOW STREAMS."""
     key = ", ".join(declaration.key) or None
     return (
         declaration.name,
@@ -166,9 +159,6 @@ def _at(source: Source, span: Span, done: Callable[[], Result]) -> Result:
         raise source.error(kind_of(error), error.message, span, error.hint) from None
 
 
-# ---- INSERT INTO -------------------------------------------------------------------------------------
-
-
 def insertion_target(spark: SparkSession, statement: Statement, inserted: Insertion) -> Declaration | None:
     """The stream that rows are inserted into; None if the table is not a stream."""
     from episode.spark.stores.catalog import catalog_of
@@ -209,7 +199,6 @@ def insert(statement: Statement, inserted: Insertion, declaration: Declaration, 
 
 
 def _columns(source: Source, inserted: Insertion, declaration: Declaration) -> list[str]:
-    """The columns of the stream that rows are inserted into, in order."""
     if not inserted.columns:
         return [name for name, _ in declaration.columns]
     found: list[str] = []
@@ -222,9 +211,6 @@ def _columns(source: Source, inserted: Insertion, declaration: Declaration) -> l
             raise source.error(EpisodeAnalysisError, message, named.span, f"Columns: {columns}.")
         found.append(column[0])
     return found
-
-
-# ---- what Spark does for `episode.streams` -----------------------------------------------------------
 
 
 def register_source(spark: SparkSession | None) -> None:

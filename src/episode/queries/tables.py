@@ -268,9 +268,6 @@ def _library(frame: Any) -> str:
     return type(frame).__module__.split(".")[0]
 
 
-# ---- on Spark ----------------------------------------------------------------------------------------
-
-
 def session_of(spark: SparkSession | None, tables: Mapping[str, Any]) -> SparkSession:
     """The given session, that of a given DataFrame, the active one, or a local one."""
     from episode.spark.startup.session import session
@@ -293,14 +290,12 @@ def session_of(spark: SparkSession | None, tables: Mapping[str, Any]) -> SparkSe
 
 
 def text_of(text: object) -> str:
-    """The text of a query."""
     if not isinstance(text, str):
         raise EpisodeAnalysisError(f"A query is a text, not a {type(text).__name__}.")
     return text
 
 
 def arguments_of(args: Mapping[str, object] | None) -> Mapping[str, object]:
-    """The values of parameters, by name."""
     if args is not None and not isinstance(args, Mapping):
         if hasattr(args, "__arrow_c_stream__") or hasattr(args, "sparkSession"):
             message = f"A {type(args).__name__} is given as args, which are values of parameters."

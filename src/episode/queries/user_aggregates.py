@@ -23,7 +23,6 @@ TAKEN = frozenset([*AGGREGATES, *GENERATORS, *NAVIGATIONS, *OTHER_SPARK_AGGREGAT
 def register_aggregate(
     name: str, initial: Any, step: Callable[..., Any], finish: Callable[..., Any] | None, takes: str
 ) -> None:
-    """Make an aggregate known under a name, after its functions have been traced."""
     _check_name(name)
     if takes not in ("double", "bigint"):
         raise EpisodeAnalysisError(f"takes={takes!r}: 'double' or 'bigint' is needed.")

@@ -282,10 +282,7 @@ class _Reader:
         named = any(token.upper == WORD and _inside(token, here) for token in self.tokens)
         return len(here) == 1 and named
 
-    # ---- FROM ------------------------------------------------------------------------------------------
-
     def _table(self, place: Token) -> CorrelatedTable:
-        """A pattern, with its alias."""
         cursor, first = self.cursor, self.cursor.token
         span = self.patterns.get(first.start)
         if cursor.at_end or span is None:
@@ -379,8 +376,6 @@ class _Reader:
             before = index - 1 if index > begin and self.tokens[index - 1].upper == "AND" else index
             pieces += [(begin, before), (after + 1, end)]
         return [(begin, end) for begin, end in pieces if begin < end]
-
-    # ---- SELECT ------------------------------------------------------------------------------------------
 
     def _stars(self) -> list[Star]:
         """Every `*` that is an item of SELECT, before FROM or after it."""

@@ -33,7 +33,6 @@ BUCKET = ("bucket_start", "bucket_end")
 
 
 def parse_match_aggregates(cursor: Cursor, variables: Variables) -> MatchAggregates:
-    """Parse the clause after AGGREGATE."""
     start = cursor.tokens[cursor.index - 1].start
     group, every = _places(cursor)
     group_end = cursor.end if every is None else every

@@ -65,9 +65,6 @@ def _is_positive(pattern: EventPattern) -> bool:
     return any(_is_positive(part) for part in children(pattern))
 
 
-# ---- negations and closures --------------------------------------------------------------------------
-
-
 def _check_negations(source: Source, pattern: EventPattern) -> None:
     for node in nodes_of(pattern):
         if isinstance(node, Negation):
@@ -163,9 +160,6 @@ def _is_certain(pattern: EventPattern) -> bool:
     return all(certain) if isinstance(pattern, Disjunction) else any(certain)
 
 
-# ---- groups ------------------------------------------------------------------------------------------
-
-
 def check_groups(source: Source, pattern: EventPattern) -> None:
     """Check that ZStream's closures have neighbours that mark their beginning and end. For skip-till-any-match only."""
     for node in nodes_of(pattern):
@@ -236,9 +230,6 @@ def _ends(pattern: EventPattern) -> set[tuple[bool, bool]]:
     return {(first, last) for first, _ in ends[0] for _, last in ends[-1]}
 
 
-# ---- variables ---------------------------------------------------------------------------------------
-
-
 def variables_of(source: Source, pattern: EventPattern) -> dict[str, EventVariable]:
     """The variables by their lower-case names."""
     negations = [node for node in nodes_of(pattern) if isinstance(node, Negation)]
@@ -300,6 +291,5 @@ def _another(name: str) -> str:
 
 
 def _place(pattern: EventPattern, name: str) -> Span:
-    """Return the place at which the variable is first named."""
     found = (node for node in nodes_of(pattern) if isinstance(node, EventClass) and node.variable.lower() == name)
     return next(found).variable_span

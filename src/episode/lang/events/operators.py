@@ -98,9 +98,6 @@ def _unary(cursor: Cursor, depth: int, in_seq: bool) -> EventPattern:
     return Negation(part, cursor.span_from(sign.start))
 
 
-# ---- closures and variables --------------------------------------------------------------------------
-
-
 def _parse_closure(cursor: Cursor, depth: int, in_seq: bool) -> EventPattern:
     start = cursor.token.start
     part = _primary(cursor, depth, in_seq)
@@ -190,11 +187,7 @@ def _variable(cursor: Cursor, part: EventPattern, closed: bool) -> EventPattern:
     return replace(part, variable=token.identifier, span=span, variable_span=Span(token.start, name_end))
 
 
-# ---- classes and groups ------------------------------------------------------------------------------
-
-
 def _primary(cursor: Cursor, depth: int, in_seq: bool) -> EventPattern:
-    """A class or a group."""
     token = cursor.token
     if token.upper == "SEQ" and cursor.peek().is_symbol("("):
         return _seq(cursor, depth)

@@ -183,9 +183,6 @@ def _query(cursor: Cursor, strategy: Strategy | None) -> EventQuery:
     )
 
 
-# ---- input and RETURN --------------------------------------------------------------------------------
-
-
 def _input(cursor: Cursor) -> EventInput:
     found = EventInput()
     if cursor.accept_words("FROM"):

@@ -161,9 +161,6 @@ def parse_event_scalar(cursor: Cursor, variables: Variables, returned: bool) -> 
     return lift_scalar(cursor, EventAtoms(variables, returned))
 
 
-# ---- references --------------------------------------------------------------------------------------
-
-
 @dataclass
 class EventAtoms:
     """Reads the atoms of WHERE and RETURN."""
@@ -258,9 +255,6 @@ def _stands_alone(cursor: Cursor) -> bool:
     return begins and ends
 
 
-# ---- aggregates --------------------------------------------------------------------------------------
-
-
 def aggregate_at(cursor: Cursor) -> Token | None:
     """The name of the aggregate at the cursor; what is an aggregate elsewhere only is an error."""
     word, token = called_function(cursor), cursor.token
@@ -275,7 +269,6 @@ def aggregate_at(cursor: Cursor) -> Token | None:
 
 
 def event_aggregate_arguments(word: str) -> int | None:
-    """Return the number of arguments of an aggregate; None for other words."""
     return 1 if word in ENDS else aggregate_arguments(word)
 
 

@@ -93,7 +93,6 @@ def parse_clause_tokens(source: str, tokens: list[Token], begin: int, end: int) 
 
 
 def _whole(section: ClauseSection | None, tokens: list[Token]) -> Span:
-    """A section with its keyword."""
     return NOWHERE if section is None else Span(section.keyword.start, tokens[section.end - 1].end)
 
 
@@ -103,9 +102,6 @@ def _fail_without_pattern(cursor: Cursor) -> NoReturn:
         if cursor.advance().upper == "PATTERN" and not cursor.token.is_symbol("("):
             cursor.fail(f"Expected '(' after PATTERN, found {describe(cursor.token)}.", None, example)
     cursor.fail("MATCH_RECOGNIZE needs a PATTERN.", None, example)
-
-
-# ---- the parts ---------------------------------------------------------------------------------------
 
 
 def _pattern(cursor: Cursor) -> tuple[Pattern, Span]:

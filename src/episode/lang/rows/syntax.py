@@ -9,8 +9,6 @@ from typing import Union, cast
 
 from episode.lang.syntax import NOWHERE, Aggregate, Atom, ColumnRef, Duration, Mode, Scalar, Source, Span
 
-# ---- patterns -------------------------------------------------------------------------------------
-
 
 @dataclass(frozen=True)
 class Label:
@@ -77,9 +75,6 @@ def nodes_of(pattern: Pattern) -> Iterator[Pattern]:
     inside: tuple[Pattern, ...] = getattr(pattern, "parts", ())
     for part in (pattern.part,) if isinstance(pattern, (Quantified, Exclusion)) else inside:
         yield from nodes_of(part)
-
-
-# ---- atoms of scalar expressions ------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -356,5 +351,4 @@ class WindowedSelect:
 
     @property
     def calls(self) -> tuple[WindowCall, ...]:
-        """All calls, window by window."""
         return tuple(call for window in self.windows for call in window.calls)

@@ -224,8 +224,6 @@ class _Select:
         shown = "GROUP BY" if word == "GROUP" else word
         self._refuse(f"{shown} is not evaluated in a SELECT with row patterns in windows", at, hint)
 
-    # ---- FROM --------------------------------------------------------------------------------------------
-
     def _table(self, begin: int, end: int) -> tuple[str | None, str | None, bool]:
         """The alias of the one table in FROM, its own name, and whether it is a name of one part and no more."""
         level = [at for at in self.level if begin <= at < end]
@@ -389,8 +387,6 @@ class _Select:
                 raise Source(self.source).error(EpisodeAnalysisError, message, name.span, hint)
             base = (found.opening + 1, found.closing)
         return parse_window(self.source, self.tokens, opening + 1, closing, base)
-
-    # ---- the list ----------------------------------------------------------------------------------------
 
     def _namings(self, from_: int, calls: Sequence[WindowCall], overs: Sequence[_Over]) -> tuple[Naming, ...]:
         """Names for the items of SELECT that have calls and no name."""

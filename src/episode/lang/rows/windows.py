@@ -85,9 +85,6 @@ def read_call(
     return FunctionCall(_without_tables(function, {name.lower() for name in tables}), column, span)
 
 
-# ---- measures -------------------------------------------------------------------------------------------
-
-
 def _measure(cursor: Cursor, clause: MatchRecognize) -> str:
     token = cursor.token
     name = token.identifier
@@ -99,9 +96,6 @@ def _measure(cursor: Cursor, clause: MatchRecognize) -> str:
         hint = f"Did you mean {guess}?" if guess else known
         cursor.fail(f"{name} is not a measure of the window.", token.span, hint, EpisodeAnalysisError)
     return found
-
-
-# ---- functions ------------------------------------------------------------------------------------------
 
 
 def _function(cursor: Cursor, call: Call) -> Scalar:
@@ -184,9 +178,6 @@ def _nth_value(cursor: Cursor) -> Scalar:
     span = Span(name.start, cursor.tokens[cursor.end - 1].end)
     atom = Navigation(value, "FIRST", int(token.text) - 1, 0, None, span)
     return scalar_of(atom, cursor.source[span.start : span.end])
-
-
-# ---- columns --------------------------------------------------------------------------------------------
 
 
 def _without_tables(scalar: Scalar, tables: set[str]) -> Scalar:
@@ -391,9 +382,6 @@ def _base_clauses(cursor: Cursor, name: Token, own: int, end: int, begin: int, s
 
 def _word(tokens: Sequence[Token], begin: int, word: str) -> Token:
     return next(token for token in tokens[begin:] if token.upper == word)
-
-
-# ---- what windows do not have ----------------------------------------------------------------------------
 
 
 def _check(clause: MatchRecognize) -> None:

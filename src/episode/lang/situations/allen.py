@@ -239,9 +239,6 @@ def _is_contradictory(constraints: Sequence[RelationOfPair]) -> bool:
     return network is None or not _is_satisfiable(network)
 
 
-# ---- reasons ------------------------------------------------------------------------------------------
-
-
 def _minimal_contradiction(
     constraints: Sequence[RelationOfPair], component: list[int], contradicts: Callable[[Sequence[RelationOfPair]], bool]
 ) -> Contradiction:
@@ -274,6 +271,5 @@ def _reason(constraints: Sequence[RelationOfPair]) -> str:
 
 
 def constraint_text(left: str, right: str, relations: Collection[Relation]) -> str:
-    """`A meets or overlaps B`."""
     ordered = relations_of(mask(relations))
     return f"{left} {' or '.join(relation.value for relation in ordered)} {right}"

@@ -92,9 +92,6 @@ def _refuse_missing_comma(cursor: Cursor) -> None:
             cursor.fail(f"Expected a comma before {describe(name)}.", name, DEFINITION)
 
 
-# ---- where the limit begins --------------------------------------------------------------------------
-
-
 def _limit(cursor: Cursor, begin: int, end: int) -> int | None:
     """The index of the token with which the limit of the duration begins."""
     for index in top_level(cursor, begin, end):
@@ -162,9 +159,6 @@ def _last_conjunct(cursor: Cursor, begin: int, end: int) -> int:
     return last
 
 
-# ---- the limit itself --------------------------------------------------------------------------------
-
-
 def _read_limit(cursor: Cursor, symbol: str) -> tuple[Duration | None, Duration | None]:
     found: dict[str, Duration] = {}
     if cursor.accept_words("BETWEEN"):
@@ -195,7 +189,6 @@ def _read_limit(cursor: Cursor, symbol: str) -> tuple[Duration | None, Duration 
 
 
 def _positive(cursor: Cursor) -> Duration:
-    """A duration that is not zero."""
     duration = parse_window(cursor)
     if duration.amount == 0 and duration.parameter is None:
         cursor.fail("A duration here must be longer than zero.", duration.span, "Leave it out if it limits nothing.")

@@ -144,9 +144,6 @@ def _check_use(
             cursor.fail(f"{definition.symbol} is defined, but PATTERN does not use it.", definition.symbol_span, hint)
 
 
-# ---- WITHIN and RETURN -------------------------------------------------------------------------------
-
-
 def _within(cursor: Cursor) -> Duration:
     duration = read_within(cursor, GRAMMAR)
     if duration.amount == 0 and duration.parameter is None:

@@ -60,9 +60,6 @@ def check_constraints(cursor: Cursor, constraints: tuple[Constraint, ...]) -> No
         cursor.fail(f"The constraints contradict each other: {found.reason}.", place, hint)
 
 
-# ---- conjunctions and alternatives -------------------------------------------------------------------
-
-
 def _constraints(cursor: Cursor, symbols: Symbols, depth: int) -> list[Constraint]:
     found = _alternatives(cursor, symbols, depth)
     while cursor.accept_words("AND"):
@@ -114,9 +111,6 @@ def _operand(cursor: Cursor, symbols: Symbols, depth: int) -> list[Constraint]:
     if not cursor.accept_symbol(")"):
         cursor.fail(f"{describe(cursor.token)} is not expected here.", None, JOINED)
     return found
-
-
-# ---- relations ---------------------------------------------------------------------------------------
 
 
 def _chain(cursor: Cursor, symbols: Symbols) -> list[Constraint]:

@@ -65,9 +65,6 @@ def _read_spark_text(cursor: Cursor) -> str | None:
     return read_sign(cursor) or read_number(cursor)
 
 
-# ---- DEFINE ------------------------------------------------------------------------------------------
-
-
 @dataclass
 class ConditionAtoms:
     """Reads the atoms of the condition of a symbol: columns, with or without the table before them."""
@@ -118,9 +115,6 @@ class ConditionAtoms:
             hint = f"Write {'.'.join([*self.qualifiers[:1], *fields[1:]])} for the column of the event."
             cursor.fail(f"{named} is a situation of this query, and {reason}.", span, hint)
         return SituationColumn(fields, span)
-
-
-# ---- RETURN ------------------------------------------------------------------------------------------
 
 
 @dataclass
@@ -182,9 +176,6 @@ def _fail_unbound(
     cursor.fail(f"{fields[0]} is not a situation of this query.", span, hint)
 
 
-# ---- aggregates --------------------------------------------------------------------------------------
-
-
 def _aggregate_at(cursor: Cursor) -> bool:
     """Is this a call of an aggregate? Those of other patterns are errors."""
     word, token = called_function(cursor), cursor.token
@@ -233,7 +224,6 @@ class _ArgumentAtoms:
 
 
 def _parse_aggregate(cursor: Cursor, symbols: Symbols, qualifiers: tuple[str, ...]) -> SituationAggregate:
-    """The call at the cursor."""
     name = cursor.advance()
     arguments, span = read_call(cursor, name, name, MODIFIERS, SITUATION_PATTERNS.name)
     if name.upper == "COUNT" and len(arguments) == 1:

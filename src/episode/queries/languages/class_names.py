@@ -43,8 +43,6 @@ class Rows:
 
 
 def rows_of_table(table: pa.Table) -> Rows:
-    """Rows of a table in memory."""
-
     def read(names: list[str]) -> Iterator[pa.Table]:
         wanted = table.select(names)
         return (wanted.slice(begin, PIECE) for begin in range(0, table.num_rows, PIECE))

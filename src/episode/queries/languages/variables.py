@@ -40,7 +40,6 @@ def _of_variables(pattern: EventPattern) -> EventPattern:
 
 
 def variables_under(pattern: EventPattern, kind: type) -> set[str]:
-    """Variables under nodes of a kind."""
     if isinstance(pattern, kind):
         return {one.variable for one in classes_of(pattern)}
     return {name for part in children(pattern) for name in variables_under(part, kind)}

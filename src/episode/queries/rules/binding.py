@@ -48,7 +48,6 @@ class RuleSet:
     table: str | None = None
 
     def parse(self) -> list[ParsedRule]:
-        """Parse the rules; raise the errors of all texts at once."""
         parsed = self.each([(rule.name, rule) for rule in self.rules], self._parse)
         self._check(parsed)
         return parsed
@@ -84,7 +83,6 @@ class RuleSet:
         return self.each([(one.rule.name, one) for one in parsed], lambda one: self.bind(one, shared))
 
     def bind(self, parsed: ParsedRule, schema: InputSchema) -> BoundRule:
-        """One rule over the columns of its input."""
         language = parsed.language
         given = Given(**{name: getattr(self.given, name) for name in language.arguments})
         options = self.options if given.detect is None else replace(self.options, detect=given.detect)
@@ -217,9 +215,6 @@ def key_columns(rules: Sequence[BoundRule]) -> tuple[str, ...]:
     return keys
 
 
-# ---- the text of a rule: a pattern, or a SELECT of columns around one --------------------------------
-
-
 IN_A_RULE = OnePattern(
     "a rule",
     "cannot stand in a rule",
@@ -252,7 +247,6 @@ class ParsedRule:
 
 
 def parse_rule(rule: Rule, given: Given, arguments: Mapping[str, object]) -> ParsedRule:
-    """Read the text of a rule. arguments: of all rules together."""
     tokens = tokenize(rule.text)
     own = {name: arguments[name] for name in {name for name, _ in parameters_in(tokens)} if name in arguments}
     if tokens[0].upper not in ("SELECT", "WITH"):

@@ -88,7 +88,6 @@ def start_rules(
     settings: LiveSettings,
     look_every: float | str | None,
 ) -> LiveQuery:
-    """Plan rules over a stream, and start them."""
     from episode.spark.expressions import UTC_NAMES
     from episode.spark.live import LiveQuery, LiveRun, running_tasks, slots
     from episode.spark.stores.catalog import catalog_of

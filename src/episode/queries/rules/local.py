@@ -55,7 +55,6 @@ class LocalMatches(RuleMatches):
 
     @property
     def counts(self) -> dict[str, int]:
-        """The number of rows of each rule."""
         return {name: one.result.num_rows for name, one in self.found.items()}
 
     @property
@@ -75,7 +74,6 @@ class LocalMatches(RuleMatches):
 
 
 def match_all_local(events: Any, rules: RuleSet) -> LocalMatches:
-    """The matches of all rules over a table."""
     parsed = rules.parse()
     check_local(rules.options, [one.language for one in parsed])
     table = to_spark_types(held_table("events", events))
@@ -123,7 +121,6 @@ class LocalRules:
         return {rule.name: projection for rule, projection in zip(self.bound, made, strict=True)}
 
     def matches(self, events: Any) -> LocalMatches:
-        """The matches of all rules."""
         projections = self.projections
         found: dict[str, list[pa.Table]] = {name: [spec.output_schema.empty_table()] for name, spec in self.specs}
         reports = []

@@ -69,12 +69,10 @@ class TableMatches(RuleMatches):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The rules, in order."""
         return tuple(rule.name for rule in self.bound)
 
     @cached_property
     def frame(self) -> DataFrame:
-        """All matches, lazily."""
         from episode.spark.batch.rules import has_variant, one_result
 
         pooled = self._pooled
@@ -122,8 +120,6 @@ class TableMatches(RuleMatches):
         if name.startswith("_"):
             raise AttributeError(name)
         return getattr(self.frame, name)
-
-    # ---- planning ------------------------------------------------------------------------------------
 
     @cached_property
     def _run(self) -> Batch:
@@ -186,7 +182,6 @@ class TableMatches(RuleMatches):
         return found
 
     def _alone(self, rule: BoundRule) -> DataFrame:
-        """The rule as `match` or `sql` runs it."""
         parsed = rule.parsed
         options, arguments = self.rules.options, parsed.arguments
         table = parsed.pattern.table

@@ -56,7 +56,6 @@ class StreamPlanner:
         return _plan_once(self, text)
 
     def check(self, text: str) -> tuple[RuleSpec, list[str]]:
-        """Plan a rule; return it with its warnings."""
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", EpisodeWarning)
             spec = self._plan(text)

@@ -52,15 +52,11 @@ class RuleMatches(ABC):
 
 
 def _no_rule(name: object, names: Sequence[str]) -> EpisodeAnalysisError:
-    """Return the error for a rule that is not in the set."""
     guess = closest(name, names) if isinstance(name, str) else None
     shown = ", ".join(names[:20]) + (", …" if len(names) > 20 else "")
     return EpisodeAnalysisError(
         f"There is no rule {name}.", hint=f"Did you mean {guess}?" if guess else f"Rules: {shown}."
     )
-
-
-# ---- explain -----------------------------------------------------------------------------------------
 
 
 SHOWN = 12

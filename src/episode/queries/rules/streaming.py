@@ -108,7 +108,6 @@ class StreamMatches(RuleMatches):
 
 
 def versions_of(watcher: RuleWatcher) -> pa.Table:
-    """Return the `rules_table` of a watcher's rules."""
     return rules_table(watcher.log, held_as(watcher.rules.schema.field(watcher.rules.time).type))
 
 
@@ -186,9 +185,6 @@ def _moment(value: int | None, time: pa.DataType, first: bool) -> object:
         return date(1970, 1, 1) + timedelta(days=days)
     moment = datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(microseconds=value)
     return moment if time.tz is not None else moment.replace(tzinfo=None)
-
-
-# ---- starting ----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
