@@ -104,10 +104,7 @@ def _parse_nested_type(cursor: Cursor) -> str:
     word = start.upper
     cursor.expect_symbol("<", f"after {word}", f"Write for example {_EXAMPLES[word]}.")
     if word == "STRUCT":
-        fields = [_field(cursor)]
-        while cursor.accept_symbol(","):
-            fields.append(_field(cursor))
-        inside = ",".join(fields)
+        inside = ",".join(cursor.read_list(_field))
     else:
         inside = parse_type(cursor)
         if word == "MAP":

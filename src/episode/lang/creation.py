@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from episode.errors import EpisodeUnsupportedError
 from episode.lang.cursor import Cursor, describe
-from episode.lang.lexer import Kind, Token
+from episode.lang.lexer import Token
 from episode.lang.streams import WrittenName
 from episode.lang.syntax import Source, Span
 
@@ -84,35 +84,26 @@ def view_of(source: str, tokens: Sequence[Token], created: Creation) -> View | N
     name = cursor.expect_identifier("the name of the view")
     if cursor.token.is_symbol("."):
         cursor.fail("The name of a temporary view has one part.")
-    columns = _columns(cursor)
+    columns: list[Token] = []
+    if cursor.accept_symbol("("):
+        columns = cursor.read_list(lambda cursor: cursor.expect_identifier("the name of a column"))
+        cursor.expect_symbol(")", "after the columns of the view", "Write their names alone.")
     if cursor.token.upper != "AS":
         hint = "A temporary view of patterns has a name, names for its columns, and a query."
         cursor.fail(f"Expected AS and a query, found {describe(cursor.token)}.", None, hint)
-    return View(name.identifier, columns, created.replaces, created.everywhere)
-
-
-def _columns(cursor: Cursor) -> tuple[str, ...]:
-    if not cursor.accept_symbol("("):
-        return ()
-    names = [cursor.expect_identifier("the name of a column").identifier]
-    while cursor.accept_symbol(","):
-        names.append(cursor.expect_identifier("the name of a column").identifier)
-    cursor.expect_symbol(")", "after the columns of the view", "Write their names alone.")
-    return tuple(names)
+    return View(name.identifier, tuple(one.identifier for one in columns), created.replaces, created.everywhere)
 
 
 def _query(cursor: Cursor) -> int | None:
     """Return the token at which the query begins: after the first AS outside brackets, or its first word."""
-    at, depth = cursor.index, 0
-    while at < cursor.end:
+    depth = 0
+    for at in range(cursor.index, cursor.end):
         token = cursor.tokens[at]
-        if token.kind is Kind.SYMBOL:
-            depth += (token.text in ("(", "[", "{")) - (token.text in (")", "]", "}"))
-        elif depth == 0 and token.upper == "AS":
+        depth += token.nesting
+        if depth == 0 and token.upper == "AS":
             return at + 1 if at + 1 < cursor.end else None
-        elif depth == 0 and token.upper in QUERIES and cursor.tokens[at + 1].upper != "SERDEPROPERTIES":
+        if depth == 0 and token.upper in QUERIES and cursor.tokens[at + 1].upper != "SERDEPROPERTIES":
             return at
-        at += 1
     return None
 
 
@@ -149,9 +140,7 @@ def insertion(statement: Statement) -> Insertion | None:
     columns = _listed_columns(cursor)
     if cursor.token.upper not in INSERTED_QUERIES and not cursor.token.is_symbol("("):
         return None
-    return Insertion(
-        WrittenName(name.identifier, name.span), columns, Span(cursor.token.start, statement.body.end), overwrite
-    )
+    return Insertion(WrittenName.of(name), columns, Span(cursor.token.start, statement.body.end), overwrite)
 
 
 def _listed_columns(cursor: Cursor) -> tuple[WrittenName, ...]:
@@ -162,8 +151,7 @@ def _listed_columns(cursor: Cursor) -> tuple[WrittenName, ...]:
         return ()
     names = []
     while cursor.token.is_name:
-        token = cursor.advance()
-        names.append(WrittenName(token.identifier, token.span))
+        names.append(WrittenName.of(cursor.advance()))
         if not cursor.accept_symbol(","):
             break
     if not cursor.accept_symbol(")"):

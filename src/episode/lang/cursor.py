@@ -174,10 +174,10 @@ def top_words(cursor: Cursor, begin: int, end: int, *words: str) -> list[int]:
     found: list[int] = []
     between = 0
     for index in top_level(cursor, begin, end):
-        word = cursor.tokens[index].upper
+        word = cursor.tokens[index].upper or cursor.tokens[index].text
         if word == "BETWEEN":
             between += 1
-        elif word == "AND" and between:
+        elif word in ("AND", "∧") and between:
             between -= 1
         elif word in words:
             found.append(index)

@@ -155,25 +155,14 @@ def parse_statement(source: str) -> Statement:
         if token.upper == "MATCH_RECOGNIZE" and not tokens[index - 1].is_symbol(".") and _is_clause(tokens, index)
     ]
     created = creation(source, tokens)
-    if (found or tables) and tokens[0].upper not in QUERY_WORDS and created is None:
-        clause = "MATCH_RECOGNIZE" if found else tables[0].word
-        message = (
-            f"{clause} is evaluated inside queries and in {', '.join(CHANGES)}, CREATE TABLE AS and CREATE TEMP VIEW; "
-            f"not inside {tokens[0].text}."
-        )
-        hint = USE_EXPLAIN if tokens[0].upper == "EXPLAIN" else USE_DATAFRAME
-        raise Source(source).error(EpisodeUnsupportedError, message, tokens[0].span, hint)
+    if (found or tables) and created is None:
+        _check_place(source, tokens[0], "MATCH_RECOGNIZE" if found else tables[0].word)
     patterns = tuple(_table_pattern(source, tokens, partners, index) for index in found)
     _check_nesting(source, patterns)
     clauses = [*(Span(pattern.input.end, pattern.span.end) for pattern in patterns), *inside]
     windowed = windowed_selects(source, tokens, partners, clauses)
-    if windowed and tokens[0].upper not in QUERY_WORDS and created is None:
-        message = (
-            f"A row pattern in a window is evaluated inside queries and in {', '.join(CHANGES)}, CREATE TABLE AS and "
-            f"CREATE TEMP VIEW; not inside {tokens[0].text}."
-        )
-        hint = USE_EXPLAIN if tokens[0].upper == "EXPLAIN" else USE_DATAFRAME
-        raise Source(source).error(EpisodeUnsupportedError, message, tokens[0].span, hint)
+    if windowed and created is None:
+        _check_place(source, tokens[0], "A row pattern in a window")
     if (found or tables or windowed) and created is not None:
         view_of(source, tokens, created)
     return Statement(
@@ -188,6 +177,15 @@ def parse_statement(source: str) -> Statement:
         windowed=windowed,
         creation=created,
     )
+
+
+def _check_place(source: str, first: Token, what: str) -> None:
+    """Refuse patterns in statements that are neither queries nor change a table. first: the first word."""
+    if first.upper not in QUERY_WORDS:
+        places = f"inside queries and in {', '.join(CHANGES)}, CREATE TABLE AS and CREATE TEMP VIEW"
+        hint = USE_EXPLAIN if first.upper == "EXPLAIN" else USE_DATAFRAME
+        message = f"{what} is evaluated {places}; not inside {first.text}."
+        raise Source(source).error(EpisodeUnsupportedError, message, first.span, hint)
 
 
 def _body(tokens: list[Token]) -> Span:
@@ -214,9 +212,16 @@ def _too_deep(source: str, place: Span) -> EpisodeUnsupportedError:
 def _is_clause(tokens: list[Token], index: int) -> bool:
     """A clause has `(` after it, or clearly lacks it; a column or alias of this name is neither."""
     following = tokens[index + 1]
-    if following.is_symbol("("):
-        return True
-    return following.upper in ("PARTITION", "ORDER", "MEASURES", "PATTERN", "ONE", "ALL", "AFTER", "DEFINE")
+    return following.is_symbol("(") or following.upper in (
+        "PARTITION",
+        "ORDER",
+        "MEASURES",
+        "PATTERN",
+        "ONE",
+        "ALL",
+        "AFTER",
+        "DEFINE",
+    )
 
 
 def _bracket_partners(source: str, tokens: list[Token]) -> dict[int, int]:
@@ -283,9 +288,7 @@ def _input_table(
     source: str, tokens: list[Token], partners: dict[int, int], index: int
 ) -> tuple[int, str | None, str | None]:
     """First token of the table before MATCH_RECOGNIZE, its alias, and its name without schema."""
-    travelled = as_of(tokens, partners, index - 1)
-    primary_end, alias = travelled or _strip_alias(tokens, partners, index - 1)
-    primary_end = _strip_sample(tokens, partners, primary_end)
+    primary_end, alias = _strip_alias(tokens, partners, index - 1)
     # One clause may follow another directly: the first of them has the table.
     for chained in range(MAXIMUM_NESTING + 1):
         clause = _clause_ending_at(tokens, partners, primary_end)
@@ -293,8 +296,7 @@ def _input_table(
             break
         if chained == MAXIMUM_NESTING:
             raise _too_deep(source, tokens[index].span)
-        primary_end, _ = as_of(tokens, partners, clause - 1) or _strip_alias(tokens, partners, clause - 1)
-        primary_end = _strip_sample(tokens, partners, primary_end)
+        primary_end, _ = _strip_alias(tokens, partners, clause - 1)
     token = tokens[primary_end] if primary_end >= 0 else None
     name: str | None = None
     start = -1
@@ -348,27 +350,21 @@ def _values_start(tokens: list[Token], partners: dict[int, int], start: int) -> 
 
 
 def _strip_alias(tokens: list[Token], partners: dict[int, int], last: int) -> tuple[int, str | None]:
-    """Index of the last token of the table without its alias, and the alias: `t`, `AS t`, `t(a, b)`, `AS t(a, b)`."""
+    """Index of the last token of the table without its alias, TABLESAMPLE ( … ) and REPEATABLE ( … ), and the alias:
+    `t`, `AS t`, `t(a, b)`, `AS t(a, b)`."""
     at = last
-    if at >= 0 and tokens[at].is_symbol(")"):
-        name = partners[at] - 1
-        follows_table = name >= 1 and (tokens[name - 1].upper == "AS" or _ends_table(tokens[name - 1]))
-        if name < 0 or tokens[name].upper in SAMPLES or not _is_table_name(tokens[name]) or not follows_table:
-            return last, None
-        at = name
-    if at >= 1 and _is_table_name(tokens[at]):
-        if tokens[at - 1].upper == "AS":
-            return at - 2, tokens[at].identifier
-        if _ends_table(tokens[at - 1]):
-            return at - 1, tokens[at].identifier
-    return last, None
-
-
-def _strip_sample(tokens: list[Token], partners: dict[int, int], last: int) -> int:
-    """Index of the last token of the table without TABLESAMPLE ( … ) and REPEATABLE ( … )."""
+    name = partners[at] - 1 if at >= 0 and tokens[at].is_symbol(")") else -1
+    if name >= 1 and tokens[name].upper not in SAMPLES and _is_table_name(tokens[name]):
+        at = name if tokens[name - 1].upper == "AS" or _ends_table(tokens[name - 1]) else at
+    alias = None
+    end = as_of(tokens, partners, last)
+    if end is not None:
+        last, alias = end
+    elif at >= 1 and _is_table_name(tokens[at]) and (tokens[at - 1].upper == "AS" or _ends_table(tokens[at - 1])):
+        last, alias = at - 1 - (tokens[at - 1].upper == "AS"), tokens[at].identifier
     while last >= 0 and tokens[last].is_symbol(")") and tokens[partners[last] - 1].upper in SAMPLES:
         last = partners[last] - 2
-    return last
+    return last, alias
 
 
 def _ends_table(token: Token) -> bool:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from episode.errors import EpisodeSyntaxError
 from episode.lang.clauses import refuse_unit, split_list
-from episode.lang.cursor import Cursor, describe, top_level
+from episode.lang.cursor import Cursor, describe, top_level, top_words
 from episode.lang.duration import PLAIN_UNITS, parse_window
 from episode.lang.lexer import Kind, Token, words_of
 from episode.lang.situations.allen import EVERY, Relation, constraint_text, mask, mirror_mask, relations_of
@@ -77,11 +77,8 @@ def _definition(token: Token, cursor: Cursor, symbols: Symbols, qualifiers: tupl
         cursor.fail(f"Expected a condition before {words}.", None, DEFINITION)
     inner = cursor.part(begin, cursor.end if limit is None else limit)
     condition = parse_condition(inner, symbol, symbols, qualifiers)
-    at_least: Duration | None = None
-    at_most: Duration | None = None
-    if limit is not None:
-        at_least, at_most = _read_limit(cursor.part(limit, cursor.end), symbol)
-    span = Span(token.start, cursor.tokens[cursor.end - 1].end)
+    at_least, at_most = (None, None) if limit is None else _read_limit(cursor.part(limit, cursor.end), symbol)
+    span = Span(token.start, cursor.rest.end)
     return SituationDefinition(symbol, condition, at_least, at_most, span, token.span)
 
 
@@ -147,16 +144,8 @@ def _is_condition(cursor: Cursor, begin: int, end: int) -> bool:
 
 def _last_conjunct(cursor: Cursor, begin: int, end: int) -> int:
     """Return the start of the part after the last AND or OR; the AND of SQL's BETWEEN does not count."""
-    betweens, last = 0, begin
-    for index in top_level(cursor, begin, end):
-        word = cursor.tokens[index].upper
-        if word == "BETWEEN":
-            betweens += 1
-        elif word == "AND" and betweens:
-            betweens -= 1
-        elif word in ("AND", "OR"):
-            last = index + 1
-    return last
+    joints = top_words(cursor, begin, end, "AND", "OR")
+    return joints[-1] + 1 if joints else begin
 
 
 def _read_limit(cursor: Cursor, symbol: str) -> tuple[Duration | None, Duration | None]:

@@ -27,13 +27,13 @@ from episode.lang.clauses import (
     with_suggestion,
 )
 from episode.lang.cursor import Cursor
-from episode.lang.lexer import Kind, Token, tokenize
+from episode.lang.lexer import Token, tokenize
 from episode.lang.lifting import refuse_reserved
 from episode.lang.situations.define import check_pairs, check_window, parse_definitions
 from episode.lang.situations.relations import check_constraints, parse_constraints
 from episode.lang.situations.scalar import Symbols, parse_returned
 from episode.lang.situations.syntax import Constraint, SituationDefinition, SituationInput, SituationQuery
-from episode.lang.syntax import NOWHERE, Duration, ReturnItem, Source, Span
+from episode.lang.syntax import NOWHERE, ReturnItem, Source, Span
 
 ORDER_HINT = "The parts, in order: DEFINE, PATTERN, WITHIN, RETURN."
 EXAMPLE = "Write for example DEFINE A AS x > 5, B AS y < 3 PATTERN A overlaps B WITHIN 10 seconds."
@@ -87,7 +87,9 @@ def _query(cursor: Cursor) -> SituationQuery:
     _check_use(cursor, definitions, constraints)
     check_constraints(cursor, constraints)
     check_pairs(cursor, definitions, constraints)
-    within = _within(clauses["WITHIN"]) if "WITHIN" in clauses else None
+    within = read_within(clauses["WITHIN"], GRAMMAR) if "WITHIN" in clauses else None
+    if within is not None and within.amount == 0 and within.parameter is None:
+        cursor.fail("No match fits WITHIN zero.", within.span, "Give a longer duration, or leave WITHIN out.")
     check_window(cursor, definitions, within)
     return SituationQuery(
         definitions=definitions,
@@ -113,9 +115,7 @@ def _input(cursor: Cursor) -> SituationInput:
         if cursor.accept_words("AS"):
             refuse_keyword(cursor, "a name for the table", GRAMMAR)
             alias = cursor.expect_identifier("a name for the table", GRAMMAR.input_hint).identifier
-        elif cursor.token.kind is Kind.QUOTED or (
-            cursor.token.kind is Kind.NAME and cursor.token.upper not in (*GRAMMAR.clauses, *GRAMMAR.inputs, "WHERE")
-        ):
+        elif cursor.token.is_name and cursor.token.upper not in (*GRAMMAR.clauses, *GRAMMAR.inputs, "WHERE"):
             alias = cursor.advance().identifier
     found = SituationInput(table, alias, table_span)
     qualifiers = _qualifiers(found)
@@ -144,21 +144,14 @@ def _check_use(
             cursor.fail(f"{definition.symbol} is defined, but PATTERN does not use it.", definition.symbol_span, hint)
 
 
-def _within(cursor: Cursor) -> Duration:
-    duration = read_within(cursor, GRAMMAR)
-    if duration.amount == 0 and duration.parameter is None:
-        cursor.fail("No match fits WITHIN zero.", duration.span, "Give a longer duration, or leave WITHIN out.")
-    return duration
-
-
 def _returns(cursor: Cursor, symbols: Symbols, qualifiers: tuple[str, ...]) -> tuple[ReturnItem, ...]:
     items: list[ReturnItem] = []
     names: set[str] = set()
     for part in split_list(cursor, "a column of RETURN", ITEM):
-        span = Span(part.token.start, part.tokens[part.end - 1].end)
+        span = part.rest
         inner, name = split_name(part, "Name what to return: first(A.x), A.start, A.end.")
         expression = parse_returned(inner, symbols, qualifiers)
-        item = ReturnItem(expression, name or " ".join(expression.original.split()), span)
+        item = ReturnItem(expression, name or expression.plain_original, span)
         check_name(cursor, item.name, span, names, TIMES)
         items.append(item)
     return tuple(items)
