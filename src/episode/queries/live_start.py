@@ -24,13 +24,12 @@ from episode.live.sinks import Delivery, FilesOutput, Receiver, StreamOutput
 from episode.matchers.projection import ConstantColumn, CopiedColumn, Projections
 from episode.matchers.spark_types import spark_name
 from episode.matchers.state import fingerprint
-from episode.plan.event_time import EventTime, duration_in_units
 from episode.plan.schema import OWN
 from episode.plan.streams import SERVERS, TOPIC
 from episode.plan.types import is_event_time, is_integer, lane_of
 from episode.queries.live import plan_live
 from episode.queries.live_plan import LivePlan
-from episode.queries.options import Options
+from episode.queries.options import Options, seconds_of
 from episode.store.catalog import Catalog
 from episode.store.conforming import conform
 from episode.store.declaration import Declaration, declare, is_name
@@ -38,6 +37,7 @@ from episode.store.declaration import Declaration, declare, is_name
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from episode.queries.rules.live import DriverRules
     from episode.spark.live import LiveQuery
 
 
@@ -71,35 +71,57 @@ class LiveSettings:
         _check_number("tasks", self.tasks, 1)
 
     def options(self, plan: LivePlan) -> TaskOptions:
-        options = TaskOptions(handling=self.input, late_path=plan.late_path)  # type: ignore[arg-type]
-        if self.max_unprocessed is not None:
-            options = replace(options, max_unprocessed=self.max_unprocessed)
-        if self.push_ahead is not None:
-            options = replace(options, future=self.push_ahead)
-        if self.snapshot_every is not None:
-            options = replace(options, snapshot_every=_seconds(self.snapshot_every))
-        return options
+        every = self.snapshot_every
+        given: dict[str, Any] = {
+            "max_unprocessed": self.max_unprocessed,
+            "future": self.push_ahead,
+            "snapshot_every": None if every is None else seconds_of("snapshot_every", every),
+        }
+        chosen = {name: value for name, value in given.items() if value is not None}
+        return TaskOptions(handling=self.input, late_path=plan.late_path, **chosen)  # type: ignore[arg-type]
 
 
 def start_live(
     text: str, spark: SparkSession, into: Any, options: Options, arguments: Mapping[str, object], settings: LiveSettings
 ) -> LiveQuery:
     from episode.spark.expressions import UTC_NAMES
+    from episode.spark.stores.catalog import catalog_of
+
+    catalog = catalog_of(spark)
+    plan = plan_live(text, catalog, options, arguments, time_zone(spark) in UTC_NAMES)
+    checkpoint = checkpoint_of(text, into, arguments, settings.checkpoint, catalog)
+    return run_tasks(plan, spark, into, checkpoint, settings)
+
+
+def time_zone(spark: SparkSession) -> str:
+    return spark.conf.get("spark.sql.session.timeZone") or "UTC"
+
+
+def run_tasks(
+    plan: LivePlan,
+    spark: SparkSession,
+    into: Any,
+    checkpoint: str,
+    settings: LiveSettings,
+    driven: Callable[[int], DriverRules] | None = None,
+) -> LiveQuery:
+    """Start the tasks of a plan. driven: makes the driver's part in its rules, for a number of tasks."""
     from episode.spark.live import LiveQuery, LiveRun, running_tasks, slots
     from episode.spark.stores.catalog import catalog_of
 
     catalog = catalog_of(spark)
-    zone = spark.conf.get("spark.sql.session.timeZone") or "UTC"
-    plan = plan_live(text, catalog, options, arguments, zone in UTC_NAMES)
-    checkpoint = checkpoint_of(text, into, arguments, settings.checkpoint, catalog)
     output = output_of(into, plan, catalog, checkpoint)
-    plan, input_ = with_partitions(plan), input_of(plan, zone)
+    plan, input_ = with_partitions(plan), input_of(plan, time_zone(spark))
     tasks = tasks_for(plan, settings.tasks, tasks_of(checkpoint), slots(spark), running_tasks())
     how = settings.options(plan)
+    rules = None if driven is None else driven(tasks)
     output = output.prepare(catalog)  # all is checked
-    descriptions = describe_tasks(plan, output, input_, checkpoint, tasks, how)
+    rule_log = None if rules is None else str(rules.watcher.log.place)
+    descriptions = describe_tasks(plan, output, input_, checkpoint, tasks, how, rule_log)
+    if rules is not None:
+        rules = rules.of_query(descriptions[0].query)
     numeric = plan.time.units_per_millisecond == 1
-    run = LiveRun(descriptions, settings.name, output.words, numeric, output.receiver, settings.metrics_port)
+    run = LiveRun(descriptions, settings.name, output.words, numeric, output.receiver, settings.metrics_port, rules)
     return LiveQuery(spark, run)
 
 
@@ -184,14 +206,6 @@ def tasks_for(plan: LivePlan, wanted: int | None, kept: int | None, slots: int, 
         hint = (f"Use at most tasks={free}, or" if free else "Stop one of them, or use") + " a session with more cores."
         raise EpisodeAnalysisError(message, hint=hint)
     return tasks
-
-
-def _seconds(value: float | str) -> float:
-    if isinstance(value, str):
-        value = duration_in_units(value, EventTime("", "timestamp"), "snapshot_every") / 1e6
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0:
-        raise EpisodeAnalysisError(f"snapshot_every={value!r}: a number of seconds is needed, or '5 seconds'.")
-    return float(value)
 
 
 def _check_number(name: str, value: object, least: int) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from episode.errors import EpisodeAnalysisError
 from episode.lang.cursor import closest
 from episode.plan.correlation.plan import CorrelationStrategy
-from episode.plan.event_time import TIME_UNITS
+from episode.plan.event_time import TIME_UNITS, EventTime, duration_in_units
 from episode.plan.events.postponed import AUTO, ENGINES
 from episode.plan.pattern import COLLAPSED, DOUBLE, EXACT, MATCHES, OFF, STEP_BUDGET, RunOptions, StreamOptions
 from episode.plan.situations.plan import COMPLETE, EARLIEST
@@ -234,25 +234,16 @@ class Options:
             message = f"Options(slices={self.slices!r}): 'auto', 'off' or a whole number of at least 2 is needed."
             hint = "It is the number of slices of time into which a large key is cut."
             raise EpisodeAnalysisError(message, hint=hint)
-        if self.when_full not in ("error", "drop"):
-            raise EpisodeAnalysisError(f"Options(when_full={self.when_full!r}): 'error' or 'drop' is needed.")
+        self._check_choice("when_full", "error", "drop")
         if self.when_full == "drop" and self.max_state_rows is None:
             message = "Options(when_full='drop') says what happens beyond max_state_rows, which is not given."
             hint = "Write for example Options(max_state_rows=100_000, when_full='drop')."
             raise EpisodeAnalysisError(message, hint=hint)
-        if self.detect not in (EARLIEST, COMPLETE):
-            raise EpisodeAnalysisError(f"Options(detect={self.detect!r}): 'earliest' or 'complete' is needed.")
-        if self.closure not in ENGINES:
-            known = ", ".join(repr(name) for name in ENGINES)
-            raise EpisodeAnalysisError(f"Options(closure={self.closure!r}): one of {known} is needed.")
-        if self.results not in (MATCHES, COLLAPSED):
-            raise EpisodeAnalysisError(f"Options(results={self.results!r}): 'matches' or 'collapsed' is needed.")
-        if self.counts not in (EXACT, DOUBLE):
-            raise EpisodeAnalysisError(f"Options(counts={self.counts!r}): 'exact' or 'double' is needed.")
-        strategies = [AUTO, *(strategy.value for strategy in CorrelationStrategy)]
-        if self.correlation not in strategies:
-            shown = ", ".join(repr(name) for name in strategies)
-            raise EpisodeAnalysisError(f"Options(correlation={self.correlation!r}): one of {shown} is needed.")
+        self._check_choice("detect", EARLIEST, COMPLETE)
+        self._check_choice("closure", *ENGINES)
+        self._check_choice("results", MATCHES, COLLAPSED)
+        self._check_choice("counts", EXACT, DOUBLE)
+        self._check_choice("correlation", AUTO, *(strategy.value for strategy in CorrelationStrategy))
         if not isinstance(self.result_cache, bool):
             raise EpisodeAnalysisError(f"Options(result_cache={self.result_cache!r}): True or False is needed.")
         for name, given in (("result_cache", not self.result_cache), ("recent_buffer", self.recent_buffer is not None)):
@@ -262,17 +253,29 @@ class Options:
                     "eagerly, none is.",
                     hint="Leave it out, or the strategy to episode: correlation='auto'.",
                 )
-        if self.on_error not in (STOP, SKIP_KEY):
-            raise EpisodeAnalysisError(f"Options(on_error={self.on_error!r}): 'stop' or 'skip key' is needed.")
-        if self.time_unit is not None and self.time_unit not in TIME_UNITS:
-            known = ", ".join(repr(name) for name in TIME_UNITS)
-            raise EpisodeAnalysisError(f"Options(time_unit={self.time_unit!r}): one of {known} is needed.")
-        if self.late not in ("drop", "keep"):
-            raise EpisodeAnalysisError(f"Options(late={self.late!r}): 'drop' or 'keep' is needed.")
+        self._check_choice("on_error", STOP, SKIP_KEY)
+        if self.time_unit is not None:
+            self._check_choice("time_unit", *TIME_UNITS)
+        self._check_choice("late", "drop", "keep")
         if (self.late == "keep") != (self.late_path is not None):
             message = "Late events are kept where both are given: Options(late='keep', late_path='…')."
             hint = "late_path is a directory; each micro-batch with late events adds a Parquet file."
             raise EpisodeAnalysisError(message, hint=hint)
+
+    def _check_choice(self, name: str, *choices: str) -> None:
+        value = getattr(self, name)
+        if value not in choices:
+            known = " or ".join(map(repr, choices)) if len(choices) == 2 else f"one of {', '.join(map(repr, choices))}"
+            raise EpisodeAnalysisError(f"Options({name}={value!r}): {known} is needed.")
+
+
+def seconds_of(name: str, value: float | str) -> float:
+    """A time of the clock, in seconds."""
+    if isinstance(value, str):
+        value = duration_in_units(value, EventTime("", "timestamp"), name) / 1e6
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0:
+        raise EpisodeAnalysisError(f"{name}={value!r}: a number of seconds is needed, or '5 seconds'.")
+    return float(value)
 
 
 def options_of(options: object) -> Options:
