@@ -12,10 +12,9 @@ from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
 from episode.queries.calls import QueryCall, ResultCall, StatementCall
 from episode.queries.correlating import CorrelateQuery, On
 from episode.queries.events import EVENT_COLUMNS, EventColumns, Events, events_of, keys_of
-from episode.queries.expanding import ExpandQuery
 from episode.queries.explaining import check_format, explain_pattern
 from episode.queries.language import Given, Length
-from episode.queries.match import MatchQuery
+from episode.queries.match import MatchQuery, plan_expansion_of
 from episode.queries.options import Options, options_of
 from episode.queries.origins import QueryOrigin
 from episode.queries.tables import Table, arguments_of, every_table, session_of, text_of
@@ -442,7 +441,7 @@ def match_all(
     All rules are partitioned by `key` and ordered by `time`. log: a directory for the versions of rules, next to the
     stream's checkpoint. A text that is not a rule is reported, and leaves the others running.
     """
-    from episode.queries.rules.matching import RulesQuery
+    from episode.queries.rules.matching import match_table
 
     one = events_of("match_all", events, columns)
     if getattr(one.table, "isStreaming", False):
@@ -453,7 +452,7 @@ def match_all(
     if log is not None:
         message = f"log={fspath(log)!r} is for rules over a stream; these are over a table."
         raise EpisodeAnalysisError(message, hint="Leave it out.")
-    return RulesQuery(one.table, _rule_set(rules, one.given, options, args, table), spark).plan()
+    return match_table(one.table, _rule_set(rules, one.given, options, args, table), spark)
 
 
 def match_all_local(
@@ -540,7 +539,7 @@ def expand(
     given = events_of("expand", collapsed, columns).given
     if given.interval is not None:
         raise EpisodeAnalysisError(f"time={given.interval!r}: matches over imprecise time are not collapsed.")
-    return ExpandQuery(collapsed, text, given, spark, options_of(options), arguments_of(args)).plan().frame()
+    return plan_expansion_of(collapsed, text, given, spark, options_of(options), arguments_of(args)).frame()
 
 
 def aggregate(

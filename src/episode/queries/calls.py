@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from episode.errors import EpisodeAnalysisError
 from episode.queries.bound_statement import BoundStatement, bind_statement
-from episode.queries.keywords import check_statement_tables
+from episode.queries.events import check_statement_tables
 from episode.queries.options import Options
 from episode.queries.origins import QueryOrigin, origin_of, remember
 from episode.queries.statement import StatementQuery
@@ -67,8 +67,7 @@ class StatementCall:
         return bound
 
     def _query(self) -> StatementQuery:
-        bound = self._bind()
-        given = checked_tables(self.tables)
+        bound, given = self._bind(), checked_tables(self.tables)
         return StatementQuery(bound, session_of(self.spark, given), self.options, given)
 
     def frame(self) -> DataFrame:

@@ -28,7 +28,15 @@ if TYPE_CHECKING:
     from episode.see.pictures.look import Look
     from episode.see.reasons.finding import Expectation, Finding
 
-Query = TypeVar("Query")
+
+class PlacedQuery(Protocol):
+    """A parsed query."""
+
+    @property
+    def source(self) -> Source: ...
+
+
+Query = TypeVar("Query", bound=PlacedQuery)
 LIVE, ARCHIVE = "live", "archive"
 """Roles of two correlated patterns."""
 
@@ -87,9 +95,9 @@ class Language(ABC, Generic[Query]):
         """One pattern of it, with its article."""
         return f"{'an' if self.name[0] in 'aeiou' else 'a'} {self.name}"
 
-    @abstractmethod
     def source(self, query: Query) -> Source:
         """The text that the query is in, and its place there."""
+        return query.source
 
     @abstractmethod
     def bind(self, query: Query, events: Input, given: Given, run: RunOptions) -> PatternPlan:

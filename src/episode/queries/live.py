@@ -219,20 +219,8 @@ class Planner:
             repr((settings.end, settings.event_id)),
             *(f"{one.declaration.name} {one.declaration.location}" for one in matched.streams),
         )
-        return LivePlan(
-            matched.streams,
-            spec,
-            settings,
-            matched.finish,
-            output,
-            time,
-            times,
-            keys,
-            lanes,
-            reason,
-            identity,
-            options.late_path,
-        )
+        streams, finish, late = matched.streams, matched.finish, options.late_path
+        return LivePlan(streams, spec, settings, finish, output, time, times, keys, lanes, reason, identity, late)
 
     def _output(self, matched: Matched) -> pa.Schema:
         schema = matched.finish.schema

@@ -38,7 +38,7 @@ from episode.queries.bound_statement import (
     StatementPattern,
     parse_pattern,
 )
-from episode.queries.keywords import check_statement_tables
+from episode.queries.events import check_statement_tables
 from episode.queries.language import Given, Language
 from episode.queries.languages.class_names import rows_of_table
 from episode.queries.languages.correlation import CORRELATIONS

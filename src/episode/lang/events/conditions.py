@@ -157,7 +157,7 @@ def _same_attributes(cursor: Cursor) -> list[SameAttribute]:
     inner = cursor.part(opening + 1, closing)
     if inner.at_end:
         inner.fail("Expected an attribute between these brackets.", inner.tokens[opening], SAME)
-    found = []
+    found: list[SameAttribute] = []
     while not found or not inner.at_end:
         if found:
             inner.expect_symbol(",", "between attributes", "Write [a, b], or [a] AND [b].")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from episode.errors import EpisodeAnalysisError
 from episode.lang.cursor import Cursor, describe, known_labels, label_name
@@ -61,7 +61,7 @@ def parse_clause_tokens(source: str, tokens: list[Token], begin: int, end: int) 
     """The clause in tokens[begin:end] of a larger query."""
     sections = cut(Cursor(source, tokens, begin, end))
 
-    def read(name: str, parse: Callable[[Cursor], Part], otherwise: Part) -> Part:
+    def read(name: str, parse: Callable[[Cursor], Part], otherwise: Any) -> Part:
         section = sections.get(name)
         return otherwise if section is None else parse(Cursor(source, tokens, section.begin, section.end))
 

@@ -7,8 +7,19 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
-from episode.lang.events.syntax import Closure, EventQuery, Interval, Strategy, classes_of
-from episode.lang.syntax import Scalar, Source, Span
+from episode.lang.events.syntax import (
+    Closure,
+    EventClass,
+    EventPattern,
+    EventQuery,
+    Interval,
+    Negation,
+    Strategy,
+    classes_of,
+    event_atoms,
+    nodes_of,
+)
+from episode.lang.syntax import Scalar, Span
 from episode.plan.event_time import time_column
 from episode.plan.events.aggregated import BUCKET_END, BUCKET_START, AggregatedPlan, plan_aggregated
 from episode.plan.events.classes import EventClasses, declared_time, one_stream_of
@@ -58,9 +69,6 @@ class EventPatterns(Language[EventQuery]):
             "interval_width",
         }
     )
-
-    def source(self, query: EventQuery) -> Source:
-        return query.source
 
     def table(self, query: EventQuery) -> tuple[str, Span] | None:
         given = query.input
@@ -151,8 +159,6 @@ class EventPatterns(Language[EventQuery]):
         return None
 
     def expand(self, query: EventQuery) -> tuple[EventQuery, dict[str, bool]]:
-        from episode.queries.languages.variables import of_variables, variables_under
-
         if query.aggregate is not None:
             message = "expand gives matches; AGGREGATE has none."
             raise query.source.error(EpisodeAnalysisError, message, query.aggregate.span, "Write RETURN in its place.")
@@ -252,3 +258,31 @@ def strategy_of(name: str | None) -> Strategy | None:
     except ValueError:
         known = ", ".join(strategy.value for strategy in Strategy)
         raise EpisodeAnalysisError(f"There is no selection strategy {name!r}.", hint=f"There are: {known}.") from None
+
+
+# Event patterns over events that have their variables already: for `expand`.
+
+
+def of_variables(query: EventQuery) -> EventQuery:
+    """Return the plain query over events that have their variables already: each is a class. Negations were tested
+    when the matches were collapsed."""
+    negated = variables_under(query.pattern, Negation)
+    conditions = tuple(
+        one for one in query.conditions if not any(atom.variable in negated for atom in event_atoms(one))
+    )
+    given = replace(query.input, table=None, type_column=None, partition_by=())
+    pattern = _of_variables(query.pattern)
+    return replace(query, pattern=pattern, conditions=conditions, collapsed=None, input=given)
+
+
+def _of_variables(pattern: EventPattern) -> EventPattern:
+    if isinstance(pattern, EventClass):
+        return replace(pattern, name=pattern.variable)
+    if isinstance(pattern, (Negation, Closure)):
+        return replace(pattern, part=_of_variables(pattern.part))
+    parts = tuple(_of_variables(part) for part in pattern.parts if not isinstance(part, Negation))
+    return replace(pattern, parts=parts)
+
+
+def variables_under(pattern: EventPattern, kind: type) -> set[str]:
+    return {one.variable for node in nodes_of(pattern) if isinstance(node, kind) for one in classes_of(node)}

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from episode.lang.situations.syntax import SituationQuery
-from episode.lang.syntax import Scalar, Source, Span
+from episode.lang.syntax import Scalar, Span
 from episode.plan.event_time import time_column
 from episode.plan.output import Extent, RowPlace, key_at, measure_named, with_atoms
 from episode.plan.pattern import PatternPlan, RunOptions
@@ -38,9 +38,6 @@ class SituationPatterns(Language[SituationQuery]):
     method = "match_situations"
     options = frozenset({"detect"})
     arguments = frozenset({"time", "key", "detect"})
-
-    def source(self, query: SituationQuery) -> Source:
-        return query.source
 
     def table(self, query: SituationQuery) -> tuple[str, Span] | None:
         given = query.input

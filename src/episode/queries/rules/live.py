@@ -24,9 +24,9 @@ from episode.plan.schema import key_columns
 from episode.queries.language import Given
 from episode.queries.live import check_options
 from episode.queries.live_plan import LivePlan, Matched, Read, end_of, lanes_of
-from episode.queries.live_start import LiveSettings, checkpoint_of, run_tasks, seconds_of, time_zone
+from episode.queries.live_start import LiveSettings, checkpoint_of, run_tasks, time_zone
 from episode.queries.local import local_schema
-from episode.queries.options import Options
+from episode.queries.options import Options, seconds_of
 from episode.queries.rules.planning import StreamPlanner
 from episode.queries.rules.streaming import spec_of, versions_of, warn_of_problems
 from episode.queries.rules.watching import RuleWatcher, reader_of
@@ -116,14 +116,11 @@ def plan_rules(
         message = f"time={given.time!r}: the event time of the stream {declaration.name} is {declaration.time}."
         hint = "Leave time out; or run the rules in micro-batches: match_all on the stream."
         raise EpisodeAnalysisError(message, hint=hint)
-    source = Source(declaration.name)
-    schema = declaration.schema
-    known = local_schema(schema, source, arguments, utc)
-    keys = key_columns(known, given.key or declaration.key)
-    run = options.run(1, arguments)
+    source, schema, time = Source(declaration.name), declaration.schema, declaration.event_time
+    keys = key_columns(local_schema(schema, source, arguments, utc), given.key or declaration.key)
     limit = StateLimit.of(options.max_state_rows, options.when_full == "drop")
     said = replace(given, time=declaration.time, key=keys)
-    rules = StreamPlanner(schema, declaration.time, keys, said, run, limit, utc)
+    rules = StreamPlanner(schema, declaration.time, keys, said, options.run(1, arguments), limit, utc)
     spec = spec_of(rules)
     own = {name: name for name in schema.names}
     reading = Read(declaration, tuple((name, CopiedColumn(name)) for name in own), own)
@@ -132,23 +129,12 @@ def plan_rules(
     finish = Projections((Projection.compile(output, spec.output_schema),))
     matched = Matched(None, (reading,), streams, schema, finish, source, source.span)  # type: ignore[arg-type]
     lanes, reason = lanes_of(matched, spec)
-    live = ShardSettings(
-        end_of(options.end, declaration.event_time, utc), options.event_id, options.late == "keep", True
+    end = end_of(options.end, time, utc)
+    settings = ShardSettings(end, options.event_id, options.late == "keep", True)
+    identity = fingerprint(
+        spec.fingerprint, repr((end, options.event_id)), f"{declaration.name} {declaration.location}"
     )
-    plan = LivePlan(
-        streams=streams,
-        spec=spec,
-        settings=live,
-        finish=finish,
-        output=finish.schema,
-        time=declaration.event_time,
-        times={MATCH_START: None, MATCH_END: None},
-        keys=keys,
-        lanes=lanes,
-        reason=reason,
-        fingerprint=fingerprint(
-            spec.fingerprint, repr((live.end, live.event_id)), f"{declaration.name} {declaration.location}"
-        ),
-        late_path=options.late_path,
+    times = {MATCH_START: None, MATCH_END: None}
+    return rules, LivePlan(
+        streams, spec, settings, finish, finish.schema, time, times, keys, lanes, reason, identity, options.late_path
     )
-    return rules, plan
