@@ -109,7 +109,10 @@ class Token:
 
 def tokenize(source: str) -> list[Token]:
     """Tokens of the text, ending with an END token; comments, hints and white space are dropped."""
-    _check_characters(source)
+    at = lone_surrogate(source)
+    if at is not None:
+        shown = source.encode(errors="replace").decode()
+        _fail(shown, at, f"U+{ord(source[at]):04X} is a lone surrogate, not a character.", SURROGATES)
     tokens: list[Token] = []
     position, length = 0, len(source)
     hint: int | None = None
@@ -129,13 +132,6 @@ def tokenize(source: str) -> list[Token]:
         _fail(source, hint, "This hint does not end.", "Close it with */.")
     tokens.append(Token(Kind.END, "", length, length))
     return tokens
-
-
-def _check_characters(source: str) -> None:
-    at = lone_surrogate(source)
-    if at is not None:
-        shown = source.encode(errors="replace").decode()
-        _fail(shown, at, f"U+{ord(source[at]):04X} is a lone surrogate, not a character.", SURROGATES)
 
 
 def lone_surrogate(text: str) -> int | None:
@@ -193,7 +189,10 @@ def _scan(source: str, position: int) -> tuple[int, Kind]:
         return superscript.end(), Kind.NUMBER
     dollars = _DOLLARS.match(source, position) if character == "$" else None
     if dollars is not None:
-        return _dollar_string_end(source, position, dollars[0]), Kind.STRING
+        end = source.find(dollars[0], dollars.end())
+        if end < 0:
+            _fail(source, position, "This string does not end.", f"Close it with {dollars[0]}.")
+        return end + len(dollars[0]), Kind.STRING
     if not character.isascii() and category(character) == "Cn":  # a later version of Unicode may make a letter of it
         _fail(source, position, f"U+{ord(character):04X} is not a known character.", "Quote it with backticks.")
     return position + 1, Kind.SYMBOL
@@ -220,13 +219,6 @@ def _string_end(source: str, position: int, raw: bool, quotes: str = "") -> int:
         else:
             at += 2
     return _fail(source, position, "This string does not end.", f"Close it with {quote}.")
-
-
-def _dollar_string_end(source: str, position: int, tag: str) -> int:
-    end = source.find(tag, position + len(tag))
-    if end < 0:
-        _fail(source, position, "This string does not end.", f"Close it with {tag}.")
-    return end + len(tag)
 
 
 def _backtick_end(source: str, position: int) -> int:

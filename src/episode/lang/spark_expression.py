@@ -172,11 +172,9 @@ def _missing_part(kind: type) -> tuple[str, str | None]:
 
 
 def _operator_without_left_side(tokens: Sequence[Token]) -> Token | None:
-    for index, token in enumerate(tokens):
-        before = tokens[index - 1] if index else None
-        if _is_binary(token) and (
-            before is None or _is_binary(before) or (before.kind is Kind.SYMBOL and before.text in "(,")
-        ):
+    for before, token in zip((None, *tokens), tokens):
+        begins = before is None or _is_binary(before) or (before.kind is Kind.SYMBOL and before.text in "(,")
+        if begins and _is_binary(token):
             return token
     return None
 
@@ -218,7 +216,8 @@ def _check_node(node: exp.Expression, tokens: Sequence[Token], where: Surroundin
         raise _at(f"A window function is not allowed in {where.name}.", where.windows, _word(tokens, "OVER"))
     if isinstance(node, (exp.Filter, exp.WithinGroup)):
         raise _at(f"FILTER and WITHIN GROUP are not allowed in {where.name}.", None, _word(tokens, "FILTER", "WITHIN"))
-    if isinstance(node, (exp.Alias, exp.Aliases)) and not _is_struct(node.parent):
+    in_struct = isinstance(node.parent, exp.Anonymous) and node.parent.name.upper() == "STRUCT"
+    if isinstance(node, (exp.Alias, exp.Aliases)) and not in_struct:
         raise _at("A name (AS …) is not allowed inside an expression.", where.names, _word(tokens, "AS"))
     if isinstance(node, exp.Anonymous) and node.name.upper() in (*GENERATORS, "VARIANT_EXPLODE_OUTER"):
         raise _at(
@@ -230,16 +229,12 @@ def _check_node(node: exp.Expression, tokens: Sequence[Token], where: Surroundin
         raise _at(*where.stars, _star(tokens))
     if isinstance(node, (exp.Command, exp.DDL, exp.DML, exp.Block)):
         raise Unreadable("A statement is not allowed inside an expression.")
-    if isinstance(node, exp.In) and not any(
-        node.args.get(part) for part in ("expressions", "query", "unnest", "field")
-    ):
-        raise _at("IN needs a list of values.", "Write x IN (1, 2, 3).", _in_without_list(tokens))
+    listed = any(node.args.get(part) for part in ("expressions", "query", "unnest", "field"))
+    if isinstance(node, exp.In) and not listed:
+        without = (one for one, after in zip(tokens, (*tokens[1:], None)) if after is None or not after.is_symbol("("))
+        raise _at("IN needs a list of values.", "Write x IN (1, 2, 3).", _word(list(without), "IN"))
     if isinstance(node, exp.Tuple) and not node.expressions:
         raise _at("Expected an expression between these brackets.", None, _empty_brackets(tokens))
-
-
-def _is_struct(node: exp.Expression | None) -> bool:
-    return isinstance(node, exp.Anonymous) and node.name.upper() == "STRUCT"
 
 
 def _at(message: str, hint: str | None, token: Token | None) -> Unreadable:
@@ -250,15 +245,9 @@ def _word(tokens: Sequence[Token], *words: str) -> Token | None:
     return next((token for token in tokens if token.upper in words), None)
 
 
-def _in_without_list(tokens: Sequence[Token]) -> Token | None:
-    after = [*(token.is_symbol("(") for token in tokens[1:]), False]
-    return next((token for token, listed in zip(tokens, after) if token.upper == "IN" and not listed), None)
-
-
 def _star(tokens: Sequence[Token]) -> Token | None:
     """A star that does not multiply."""
-    for index, token in enumerate(tokens):
-        before = tokens[index - 1] if index else None
+    for before, token in zip((None, *tokens), tokens):
         if token.is_symbol("*") and (before is None or (before.kind is Kind.SYMBOL and before.text not in ")]")):
             return token
     return None

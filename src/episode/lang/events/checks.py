@@ -48,14 +48,11 @@ def check_pattern(source: Source, pattern: EventPattern) -> None:
     within = {id(part) for node in nodes_of(pattern) if isinstance(node, Sequence) for part in node.parts}
     for node in nodes_of(pattern):
         if isinstance(node, (Sequence, Conjunction)) and not _is_positive(node):
-            if isinstance(node, Conjunction) and id(node) in within and _is_flat(node):
+            flat = all(isinstance(part, Negation) for part in node.parts)
+            if isinstance(node, Conjunction) and id(node) in within and flat:
                 continue  # A; (!B & !C); D
             hint = "Write them one by one: !B; !C."
             raise source.error(EpisodeSyntaxError, "This group has negated events only.", node.span, hint)
-
-
-def _is_flat(conjunction: Conjunction) -> bool:
-    return all(isinstance(part, Negation) for part in conjunction.parts)
 
 
 def _is_positive(pattern: EventPattern) -> bool:
@@ -270,7 +267,8 @@ def _variables(
     for part in pattern.parts:
         more = _variables(source, part, closure, negation, numbers)
         for name in [name for name in more if name in found]:
-            _check_twice(source, found[name], more[name], _place(part, name), isinstance(pattern, Disjunction))
+            place = next(node.variable_span for node in classes_of(part) if node.variable.lower() == name)
+            _check_twice(source, found[name], more[name], place, isinstance(pattern, Disjunction))
         found |= {name: variable for name, variable in more.items() if name not in found}
     return found
 
@@ -278,18 +276,10 @@ def _variables(
 def _check_twice(source: Source, one: EventVariable, other: EventVariable, span: Span, alternatives: bool) -> None:
     if not alternatives:
         message = f"The variable {other.name} stands for two events."
-        hint = f"Give each a name of its own: {one.event_class} {_another(one.name)}."
+        another = f"{one.name.lower()}{'' if one.name[-1:].isalpha() else '_'}2"
+        hint = f"Give each a name of its own: {one.event_class} {another}."
         raise source.error(EpisodeSyntaxError, message, span, hint)
     if one.closure != other.closure or (one.negation is None) != (other.negation is None):
         message = f"The variable {other.name} is not of the same kind in all alternatives."
         hint = "Give the single event, the closure or the negated event another name."
         raise source.error(EpisodeSyntaxError, message, span, hint)
-
-
-def _another(name: str) -> str:
-    return f"{name.lower()}2" if name[-1:].isalpha() else f"{name.lower()}_2"
-
-
-def _place(pattern: EventPattern, name: str) -> Span:
-    found = (node for node in nodes_of(pattern) if isinstance(node, EventClass) and node.variable.lower() == name)
-    return next(found).variable_span

@@ -94,7 +94,8 @@ class _Finder:
         if None in begins:
             opening = next(at for at in windows if self.select_of(at) is None)
             hint = "Write SELECT … FROM table WINDOW …."
-            self._fail("A window with a row pattern belongs to a SELECT.", opening, hint)
+            message = "A window with a row pattern belongs to a SELECT."
+            raise Source(self.source).error(EpisodeSyntaxError, message, self.tokens[opening].span, hint)
         return tuple(_Select(self, begin, windows).read() for begin in sorted(b for b in begins if b is not None))
 
     def _pattern_windows(self) -> dict[int, int]:
@@ -142,9 +143,6 @@ class _Finder:
         named = before is not None and (before.is_symbol(".") or (before.upper == "AS" and word != "SELECT"))
         return word in words and not named
 
-    def _fail(self, message: str, at: int, hint: str) -> NoReturn:
-        raise Source(self.source).error(EpisodeSyntaxError, message, self.tokens[at].span, hint)
-
 
 class _Select:
     """One SELECT. begin: its word."""
@@ -157,12 +155,9 @@ class _Select:
         opening = finder.around[begin]
         whole = len(self.tokens) - 1 if opening < 0 else self.partners[opening]
         level = [at for at in finder.levels[opening] if at >= begin]
-        sets = (at for at in level if finder.is_word(at, *SETS) and not self._is_star_exception(at))
+        sets = (at for at in level if finder.is_word(at, *SETS) and not self.tokens[at - 1].is_symbol("*"))
         self.end = next(sets, whole)
         self.level = [at for at in level if at < self.end]
-
-    def _is_star_exception(self, at: int) -> bool:
-        return self.tokens[at - 1].is_symbol("*")
 
     def read(self) -> WindowedSelect:
         finder, tokens = self.finder, self.tokens
@@ -301,7 +296,7 @@ class _Select:
         for at in range(self.begin, self.end):
             if self.tokens[at].upper != "OVER" or self.finder.select_of(at) != self.begin:
                 continue
-            if self.finder.inside_pattern(self.tokens[at]) or self._inside_window(at):
+            if self.finder.inside_pattern(self.tokens[at]) or at in self.inside_windows:
                 continue
             call = call_before(self.tokens, self.partners, at)
             key, last = self._window_after(at, by_name)
@@ -311,9 +306,6 @@ class _Select:
             if key in self.pattern_windows:
                 found.append(_Over(call, key, last))
         return found
-
-    def _inside_window(self, at: int) -> bool:
-        return at in self.inside_windows
 
     def _window_after(self, over: int, by_name: dict[str, int]) -> tuple[int | None, int]:
         """The window after an OVER, by its opening bracket, and the last token of the reference to it."""
@@ -352,7 +344,9 @@ class _Select:
         self, overs: Sequence[_Over], definitions: Sequence[_Definition], names: Sequence[str]
     ) -> tuple[PatternWindow, ...]:
         """The windows that are called, with their calls; equal ones are one. All others are read for their errors."""
-        parsed = {key: self._parse_window(key, definitions) for key in self._own_windows(overs, definitions)}
+        named = [one.opening for one in definitions if one.opening in self.pattern_windows]
+        own = dict.fromkeys([*named, *(over.key for over in overs)])
+        parsed = {key: self._parse_window(key, definitions) for key in own}
         merged: list[PatternWindow] = []
         for over in overs:
             window = parsed[over.key]
@@ -364,10 +358,6 @@ class _Select:
             else:
                 merged[same] = replace(merged[same], calls=(*merged[same].calls, call))
         return tuple(merged)
-
-    def _own_windows(self, overs: Sequence[_Over], definitions: Sequence[_Definition]) -> list[int]:
-        named = [one.opening for one in definitions if one.opening in self.pattern_windows]
-        return list(dict.fromkeys([*named, *(over.key for over in overs)]))
 
     def _parse_window(self, opening: int, definitions: Sequence[_Definition]) -> PatternWindow:
         closing = self.pattern_windows[opening]
@@ -437,7 +427,7 @@ class _Select:
         found = []
         for at in range(self.begin, self.end):
             token, before, following = self.tokens[at], self.tokens[at - 1], self.tokens[at + 1]
-            if not token.is_symbol("*") or self.finder.select_of(at) != self.begin or self._inside_window(at):
+            if not token.is_symbol("*") or self.finder.select_of(at) != self.begin or at in self.inside_windows:
                 continue
             if self.finder.inside_pattern(token) or any(over.call.begin < at < over.last for over in overs):
                 continue

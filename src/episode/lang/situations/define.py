@@ -17,8 +17,9 @@ from episode.lang.clauses import refuse_unit, split_list
 from episode.lang.cursor import Cursor, describe, top_level, top_words
 from episode.lang.duration import PLAIN_UNITS, parse_window
 from episode.lang.lexer import Kind, Token, words_of
+from episode.lang.lifting import lift_scalar
 from episode.lang.situations.allen import EVERY, Relation, constraint_text, mask, mirror_mask, relations_of
-from episode.lang.situations.scalar import Symbols, parse_condition
+from episode.lang.situations.scalar import ConditionAtoms, Symbols
 from episode.lang.situations.syntax import Constraint, SituationDefinition
 from episode.lang.spark_expression import MAXIMUM_DEPTH
 from episode.lang.syntax import Duration, Span
@@ -70,23 +71,19 @@ def _definition(token: Token, cursor: Cursor, symbols: Symbols, qualifiers: tupl
     symbol, begin = token.identifier, cursor.index
     if cursor.at_end:
         cursor.fail(f"Expected a condition after {token.text} AS, found {describe(cursor.token)}.", None, DEFINITION)
-    _refuse_missing_comma(cursor)
+    for index in top_level(cursor, begin, cursor.end):
+        if cursor.tokens[index].upper == "AS" and index > begin:
+            name = cursor.tokens[index - 1]
+            cursor.fail(f"Expected a comma before {describe(name)}.", name, DEFINITION)
     limit = _limit(cursor, begin, cursor.end)
     if limit == begin:
         words = " ".join(cursor.tokens[index].upper for index in range(begin, begin + 1 + cursor.at_words("AT")))
         cursor.fail(f"Expected a condition before {words}.", None, DEFINITION)
     inner = cursor.part(begin, cursor.end if limit is None else limit)
-    condition = parse_condition(inner, symbol, symbols, qualifiers)
+    condition = lift_scalar(inner, ConditionAtoms(symbol, symbols, qualifiers))
     at_least, at_most = (None, None) if limit is None else _read_limit(cursor.part(limit, cursor.end), symbol)
     span = Span(token.start, cursor.rest.end)
     return SituationDefinition(symbol, condition, at_least, at_most, span, token.span)
-
-
-def _refuse_missing_comma(cursor: Cursor) -> None:
-    for index in top_level(cursor, cursor.index, cursor.end):
-        if cursor.tokens[index].upper == "AS" and index > cursor.index:
-            name = cursor.tokens[index - 1]
-            cursor.fail(f"Expected a comma before {describe(name)}.", name, DEFINITION)
 
 
 def _limit(cursor: Cursor, begin: int, end: int) -> int | None:

@@ -28,10 +28,10 @@ from episode.lang.clauses import (
 )
 from episode.lang.cursor import Cursor
 from episode.lang.lexer import Token, tokenize
-from episode.lang.lifting import refuse_reserved
+from episode.lang.lifting import lift_scalar, refuse_reserved
 from episode.lang.situations.define import check_pairs, check_window, parse_definitions
 from episode.lang.situations.relations import check_constraints, parse_constraints
-from episode.lang.situations.scalar import Symbols, parse_returned
+from episode.lang.situations.scalar import ReturnAtoms, Symbols
 from episode.lang.situations.syntax import Constraint, SituationDefinition, SituationInput, SituationQuery
 from episode.lang.syntax import NOWHERE, ReturnItem, Source, Span
 
@@ -150,7 +150,7 @@ def _returns(cursor: Cursor, symbols: Symbols, qualifiers: tuple[str, ...]) -> t
     for part in split_list(cursor, "a column of RETURN", ITEM):
         span = part.rest
         inner, name = split_name(part, "Name what to return: first(A.x), A.start, A.end.")
-        expression = parse_returned(inner, symbols, qualifiers)
+        expression = lift_scalar(inner, ReturnAtoms(symbols, qualifiers))
         item = ReturnItem(expression, name or expression.plain_original, span)
         check_name(cursor, item.name, span, names, TIMES)
         items.append(item)

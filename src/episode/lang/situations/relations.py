@@ -9,8 +9,6 @@ A chain `A before B overlaps C` stands for A before B AND B overlaps C. Alternat
 
 from __future__ import annotations
 
-from typing import NoReturn
-
 from episode.lang.cursor import Cursor, closest, describe
 from episode.lang.lexer import Kind
 from episode.lang.situations.allen import Relation, contradiction, mirror
@@ -116,7 +114,7 @@ def _operand(cursor: Cursor, symbols: Symbols, depth: int) -> list[Constraint]:
 def _chain(cursor: Cursor, symbols: Symbols) -> list[Constraint]:
     start, left = cursor.token, _symbol(cursor, symbols)
     found: list[Constraint] = []
-    while not found or _may_go_on(cursor):
+    while not found or (cursor.token.kind is Kind.NAME and cursor.token.upper not in ("AND", "OR")):
         relation = _relation(cursor, left, symbols, alone=not found)
         place, right = cursor.token, _symbol(cursor, symbols)
         if left == right:
@@ -125,10 +123,6 @@ def _chain(cursor: Cursor, symbols: Symbols) -> list[Constraint]:
         found.append(Constraint(left, right, (relation,), cursor.span_from(start.start)))
         start, left = place, right
     return found
-
-
-def _may_go_on(cursor: Cursor) -> bool:
-    return cursor.token.kind is Kind.NAME and cursor.token.upper not in ("AND", "OR")
 
 
 def _symbol(cursor: Cursor, symbols: Symbols) -> str:
@@ -154,7 +148,9 @@ def _relation(cursor: Cursor, left: str, symbols: Symbols, alone: bool) -> Relat
     """The relation at the cursor: `met-by`, `met_by` and `met by` are the same."""
     first = cursor.token
     if first.kind is not Kind.NAME or first.upper in ("AND", "OR"):
-        _fail_without_relation(cursor, left)
+        if cursor.at_end and cursor.tokens[cursor.index - 2].upper == "PATTERN":
+            cursor.fail("A pattern relates at least two situations.", cursor.tokens[cursor.index - 1], EXAMPLE)
+        cursor.fail(f"Expected a relation after {left}, found {describe(first)}.", None, KNOWN)
     words = [cursor.advance().text.lower()]
     if cursor.token.is_symbol("-") and cursor.peek().kind is Kind.NAME:
         cursor.advance()
@@ -165,17 +161,8 @@ def _relation(cursor: Cursor, left: str, symbols: Symbols, alone: bool) -> Relat
     if name not in RELATIONS and not alone and first.identifier.lower() in symbols:
         cursor.fail(f"Expected AND or ';' before {describe(first)}.", first, JOINED)
     if name not in RELATIONS:
-        _fail_unknown(cursor, name, cursor.span_from(first.start))
+        similar = OTHER_NAMES.get(name) or closest(name, RELATIONS) or closest(f"{name}-by", RELATIONS)
+        place = cursor.span_from(first.start)
+        shown = " ".join(cursor.source[place.start : place.end].split())
+        cursor.fail(f"'{shown}' is not a relation.", place, KNOWN if similar is None else f"Did you mean {similar}?")
     return RELATIONS[name]
-
-
-def _fail_unknown(cursor: Cursor, name: str, place: Span) -> NoReturn:
-    similar = OTHER_NAMES.get(name) or closest(name, RELATIONS) or closest(f"{name}-by", RELATIONS)
-    shown = " ".join(cursor.source[place.start : place.end].split())
-    cursor.fail(f"'{shown}' is not a relation.", place, KNOWN if similar is None else f"Did you mean {similar}?")
-
-
-def _fail_without_relation(cursor: Cursor, left: str) -> NoReturn:
-    if cursor.at_end and cursor.tokens[cursor.index - 2].upper == "PATTERN":
-        cursor.fail("A pattern relates at least two situations.", cursor.tokens[cursor.index - 1], EXAMPLE)
-    cursor.fail(f"Expected a relation after {left}, found {describe(cursor.token)}.", None, KNOWN)

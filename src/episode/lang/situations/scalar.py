@@ -12,10 +12,10 @@ from episode.lang.cursor import Cursor, closest, describe
 from episode.lang.duration import read_number
 from episode.lang.functions import AGGREGATES, NAVIGATIONS, OTHER_SPARK_AGGREGATES, ROW_FUNCTIONS, SYNONYMS
 from episode.lang.lexer import Kind, Token
-from episode.lang.lifting import called_function, lift_arguments, lift_scalar, read_call, refuse_nested
+from episode.lang.lifting import called_function, lift_arguments, read_call, refuse_nested
 from episode.lang.situations.syntax import Moment, SituationAggregate, SituationAtom, SituationColumn, SituationTime
 from episode.lang.spark_expression import SITUATION_PATTERNS, Surroundings
-from episode.lang.syntax import Scalar, Span
+from episode.lang.syntax import Span
 
 Symbols = Mapping[str, str]
 """The defined symbols as written, by lower-case name."""
@@ -41,16 +41,6 @@ MODIFIERS = {
 }
 ONE_SITUATION = "An aggregate covers the events of one situation; compute with several aggregates: {}(A.x) + {}(B.x)."
 TIMES = {moment.value: moment for moment in Moment}
-
-
-def parse_condition(cursor: Cursor, symbol: str, symbols: Symbols, qualifiers: tuple[str, ...]) -> Scalar:
-    """The condition of DEFINE between the cursor and its end."""
-    return lift_scalar(cursor, ConditionAtoms(symbol, symbols, qualifiers))
-
-
-def parse_returned(cursor: Cursor, symbols: Symbols, qualifiers: tuple[str, ...]) -> Scalar:
-    """The expression of RETURN between the cursor and its end."""
-    return lift_scalar(cursor, ReturnAtoms(symbols, qualifiers))
 
 
 def known_symbols(symbols: Symbols) -> str:
@@ -139,19 +129,16 @@ class ReturnAtoms:
         span = cursor.span_from(start)
         if len(path) == 1 and path[0].lower() in TIMES:
             return SituationTime(symbol, TIMES[path[0].lower()], span)
-        return self._fail_column(cursor, symbol, path, span)
+        shown = ".".join([symbol, *path])
+        hint = f"Say which: first({shown}) or last({shown}), or another aggregate."
+        return cursor.fail(f"{shown} has a value for every event of the situation.", span, hint)
 
     def column(self, cursor: Cursor, fields: tuple[str, ...], _quoted: bool, span: Span) -> SituationAtom:
         if len(fields) == 1 and fields[0].lower() in self.symbols:
-            symbol, place = self.symbols[fields[0].lower()], span
+            symbol = self.symbols[fields[0].lower()]
             hint = f"Write {symbol}.start, {symbol}.end, {symbol}.duration or an aggregate: first({symbol}.x)."
-            cursor.fail(f"{symbol} is a situation, not a value.", place, hint)
+            cursor.fail(f"{symbol} is a situation, not a value.", span, hint)
         _fail_unbound(cursor, fields, span, self.symbols, self.qualifiers, "first")
-
-    def _fail_column(self, cursor: Cursor, symbol: str, path: tuple[str, ...], span: Span) -> NoReturn:
-        shown, place = ".".join([symbol, *path]), span
-        hint = f"Say which: first({shown}) or last({shown}), or another aggregate."
-        cursor.fail(f"{shown} has a value for every event of the situation.", place, hint)
 
 
 def _symbol_at(cursor: Cursor, symbols: Symbols) -> str | None:
