@@ -32,27 +32,6 @@ if TYPE_CHECKING:
     from episode.see.reasons.why_not import WhyNot
     from episode.spark.live import LiveQuery
 
-__all__ = [
-    "Events",
-    "Options",
-    "Query",
-    "aggregate",
-    "expand",
-    "explain",
-    "match",
-    "match_all",
-    "match_all_local",
-    "match_local",
-    "plot",
-    "query",
-    "report",
-    "sql",
-    "sql_local",
-    "start",
-    "start_rules",
-    "why_not",
-]
-
 
 class Query:
     """A query with its input, made by `query`. Nothing is planned or run before one of its methods is called.

@@ -129,6 +129,23 @@ class Duration:
 
 
 @dataclass(frozen=True)
+class Star:
+    """A `*` of SELECT that stands for columns of FROM. excepted: where the list of its EXCEPT begins, if it has one."""
+
+    span: Span
+    excepted: int | None
+
+    @property
+    def place(self) -> Span:
+        """Where columns are taken out of it: the star itself, or the beginning of the list."""
+        return self.span if self.excepted is None else Span(self.excepted, self.excepted)
+
+    def without(self, columns: str) -> str:
+        """The text at its place that takes columns out."""
+        return f"* EXCEPT ({columns})" if self.excepted is None else f"{columns}, "
+
+
+@dataclass(frozen=True)
 class ReturnItem:
     """One output column. Its name is the alias; else the attribute or variable, if it is one alone; else its text."""
 

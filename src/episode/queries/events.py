@@ -71,18 +71,8 @@ class Events:
     def given(self) -> Given:
         """Arguments that a language gets about the events."""
         time, interval = (self.time, None) if isinstance(self.time, str) else (None, self.time)
-        return Given(
-            time,
-            self.start,
-            keys_of(self.key),
-            self.type_column,
-            self.strategy,
-            self.detect,
-            interval,
-            self.granularity,
-            self.probabilities,
-            self.interval_width,
-        )
+        columns = {name: getattr(self, name) for name in EVENT_COLUMNS}
+        return Given(**{**columns, "time": time, "key": keys_of(self.key)}, interval=interval)
 
 
 class EventColumns(TypedDict, total=False):

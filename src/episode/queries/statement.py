@@ -16,12 +16,12 @@ from operator import methodcaller, or_
 from typing import TYPE_CHECKING
 
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
-from episode.lang.correlation.syntax import Recency, Star
+from episode.lang.correlation.syntax import Recency
 from episode.lang.creation import Creation, insertion, view_of
 from episode.lang.rows.scalar import Subquery
 from episode.lang.rows.syntax import WindowedSelect
 from episode.lang.statement import CHANGES, QUERY_WORDS, USE_DATAFRAME, Statement
-from episode.lang.syntax import Span
+from episode.lang.syntax import Span, Star
 from episode.plan.pattern import RunOptions
 from episode.plan.schema import quote
 from episode.queries.bound_statement import BoundStatement, EventsTable, StatementPair, StatementPattern
@@ -195,8 +195,7 @@ class StatementQuery:
         for pair in self.bound.pairs:
             found.append(_Replacement(pair.recency.span, partial(self._pairs_text, pair)))
             for star in pair.recency.stars:
-                at = star.span if star.excepted is None else Span(star.excepted, star.excepted)
-                found.append(_Replacement(at, partial(self._star_text, pair, star)))
+                found.append(_Replacement(star.place, partial(self._star_text, pair, star)))
         for select in self.statement.windowed:
             parts = window_replacements(select, partial(self._windows, select), self._text)
             found += [_Replacement(span, text) for span, text in parts]
@@ -219,8 +218,7 @@ class StatementQuery:
         return tables_text(name, first, second, [self._text(condition) for condition in pair.recency.conditions])
 
     def _star_text(self, pair: StatementPair, star: Star) -> str:
-        hidden = hidden_columns(self.frames[self._pairs(pair)].columns)
-        return f"* EXCEPT ({hidden})" if star.excepted is None else f"{hidden}, "
+        return star.without(hidden_columns(self.frames[self._pairs(pair)].columns))
 
     def _windows(self, select: WindowedSelect) -> str:
         """The name of the rows of a SELECT, with a column for each call over its windows with row patterns."""

@@ -39,7 +39,9 @@ def streams_in(spark: SparkSession, statement: Statement, given: Iterable[str]) 
     catalog = catalog_of(spark)
     if not catalog.directory.is_dir():
         return {}
-    known = _names(catalog) - {name.lower() for name in given}
+    declarations = catalog.declarations()
+    names = [*(one.name for one in declarations), *(one.archive for one in declarations if one.archive)]
+    known = {name.lower() for name in names} - {name.lower() for name in given}
     found: dict[str, DataFrame] = {}
     for index, token in enumerate(statement.tokens):
         if not token.is_name or token.identifier.lower() not in known:
@@ -52,12 +54,6 @@ def streams_in(spark: SparkSession, statement: Statement, given: Iterable[str]) 
         if frame is not None:
             found[token.identifier] = frame
     return found
-
-
-def _names(catalog: Catalog) -> set[str]:
-    declarations = catalog.declarations()
-    names = [*(one.name for one in declarations), *(one.archive for one in declarations if one.archive)]
-    return {name.lower() for name in names}
 
 
 def run_stream_statement(spark: SparkSession, statement: StreamStatement) -> DataFrame:
@@ -75,7 +71,8 @@ def run_stream_statement(spark: SparkSession, statement: StreamStatement) -> Dat
         return spark.createDataFrame([], "name string")
     if isinstance(statement, DescribeStream):
         named = statement.name
-        rows = _at(statement.source, named.span, lambda: describe_stream(_find_stream(catalog, named.text)))
+        found = catalog.lookup(named.text)
+        rows = _at(statement.source, named.span, lambda: describe_stream(found or catalog.find(named.text)))
         return spark.createDataFrame(rows, DESCRIBED)
     return spark.createDataFrame([row_of_stream(one) for one in catalog.declarations()], SHOWN)
 
@@ -113,15 +110,8 @@ def create(catalog: Catalog, created: CreateStream, spark: SparkSession | None =
 
 
 def row_of_stream(declaration: Declaration) -> tuple[str | None, ...]:
-    key = ", ".join(declaration.key) or None
-    return (
-        declaration.name,
-        declaration.archive,
-        declaration.using,
-        declaration.time,
-        key,
-        declaration.location or None,
-    )
+    key, location = ", ".join(declaration.key) or None, declaration.location or None
+    return declaration.name, declaration.archive, declaration.using, declaration.time, key, location
 
 
 def describe_stream(declaration: Declaration) -> list[tuple[str, str, str]]:
@@ -143,10 +133,6 @@ def describe_stream(declaration: Declaration) -> list[tuple[str, str, str]]:
         **{f"Option {name}": value for name, value in declaration.options.items()},
     }
     return [*rows, ("", "", ""), ("# Stream", "", ""), *((name, value, "") for name, value in details.items() if value)]
-
-
-def _find_stream(catalog: Catalog, name: str) -> Declaration:
-    return catalog.lookup(name) or catalog.find(name)
 
 
 def _at(source: Source, span: Span, done: Callable[[], Result]) -> Result:

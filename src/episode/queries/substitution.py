@@ -102,7 +102,8 @@ def window_replacements(
     """
     found: list[tuple[Span, Callable[[], str]]] = []
     if select.definitions is not None:
-        found.append((select.definitions, lambda: _definitions(select, text)))
+        kept = select.kept  # Spark's windows alone
+        found.append((select.definitions, lambda: f"WINDOW {', '.join(map(text, kept))}" if kept else ""))
     if not select.windows:
         return found
     names = {naming.position: naming.name for naming in select.namings}
@@ -111,13 +112,9 @@ def window_replacements(
         found.append((call.span, _constant(f"{call.column}{'' if name is None else _naming(name)}")))
     found += [(Span(position, position), _constant(_naming(name))) for position, name in names.items()]
     hidden = ", ".join(call.column for call in select.calls)
-    for star in select.stars:
-        if star.excepted is None:
-            found.append((star.span, _constant(f"* EXCEPT ({hidden})")))
-        else:
-            found.append((Span(star.excepted, star.excepted), _constant(f"{hidden}, ")))
+    found += [(star.place, _constant(star.without(hidden))) for star in select.stars]
     name = select.alias or select.name
-    alias = "" if name is None else f" AS {escape_braces(quote(name))}"
+    alias = "" if name is None else _naming(name)
     found.append((select.from_where, lambda: f"FROM {{{rows()}}}{alias}"))
     return found
 
@@ -128,11 +125,6 @@ def _constant(text: str) -> Callable[[], str]:
 
 def _naming(name: str) -> str:
     return f" AS {escape_braces(quote(name))}"
-
-
-def _definitions(select: WindowedSelect, text: Callable[[Span], str]) -> str:
-    """The WINDOW clause with Spark's windows alone."""
-    return f"WINDOW {', '.join(text(span) for span in select.kept)}" if select.kept else ""
 
 
 def without_unread(frame: DataFrame, select: WindowedSelect, tokens: Sequence[Token]) -> DataFrame:

@@ -15,11 +15,11 @@ from itertools import pairwise
 from typing import NoReturn
 
 from episode.errors import EpisodeSyntaxError, EpisodeUnsupportedError
-from episode.lang.correlation.syntax import ColumnComparison, CorrelatedTable, Equality, Operand, Recency, Star
+from episode.lang.correlation.syntax import ColumnComparison, CorrelatedTable, Equality, Operand, Recency
 from episode.lang.cursor import Cursor, describe, top_words
 from episode.lang.duration import UNITS, parse_window
 from episode.lang.lexer import Kind, Token, words_of
-from episode.lang.syntax import Duration, Source, Span
+from episode.lang.syntax import Duration, Source, Span, Star
 
 # Conditions next to RECENCY: the conjuncts, and those that compare columns and numbers.
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Union, cast
 
-from episode.lang.syntax import NOWHERE, Aggregate, Atom, ColumnRef, Duration, Mode, Scalar, Source, Span
+from episode.lang.syntax import NOWHERE, Aggregate, Atom, ColumnRef, Duration, Mode, Scalar, Source, Span, Star
 
 
 @dataclass(frozen=True)
@@ -308,14 +308,6 @@ class PatternWindow:
 
 
 @dataclass(frozen=True)
-class WindowStar:
-    """A `*` that stands for columns of FROM. excepted: where the list of its EXCEPT begins, if it has one."""
-
-    span: Span
-    excepted: int | None
-
-
-@dataclass(frozen=True)
 class Naming:
     """The end of an item of SELECT without an alias, and the name for its column."""
 
@@ -347,7 +339,7 @@ class WindowedSelect:
     definitions: Span | None = None
     kept: tuple[Span, ...] = ()
     namings: tuple[Naming, ...] = ()
-    stars: tuple[WindowStar, ...] = ()
+    stars: tuple[Star, ...] = ()
 
     @property
     def calls(self) -> tuple[WindowCall, ...]:

@@ -14,9 +14,9 @@ from typing import NoReturn
 from episode.errors import EpisodeAnalysisError, EpisodeSyntaxError, EpisodeUnsupportedError
 from episode.lang.cursor import closest
 from episode.lang.lexer import Kind, Token, words_of
-from episode.lang.rows.syntax import FunctionCall, Naming, PatternWindow, WindowCall, WindowedSelect, WindowStar
+from episode.lang.rows.syntax import FunctionCall, Naming, PatternWindow, WindowCall, WindowedSelect
 from episode.lang.rows.windows import Call, base_name, call_before, is_pattern_window, parse_window, read_call
-from episode.lang.syntax import Cover, Source, Span
+from episode.lang.syntax import Cover, Source, Span, Star
 
 SETS = ("UNION", "EXCEPT", "MINUS", "INTERSECT")
 AFTER_TABLES = words_of("""
@@ -422,7 +422,7 @@ class _Select:
         pieces.append(self.source[at : self.tokens[last].end])
         return " ".join("".join(pieces).split())
 
-    def _stars(self, overs: Sequence[_Over]) -> tuple[WindowStar, ...]:
+    def _stars(self, overs: Sequence[_Over]) -> tuple[Star, ...]:
         """Return every `*` of this SELECT that means columns: a whole item, after a table, or in struct(*)."""
         found = []
         for at in range(self.begin, self.end):
@@ -437,5 +437,5 @@ class _Select:
                 continue
             opening = self.tokens[min(at + 2, len(self.tokens) - 1)]
             excepted = opening.end if following.upper in ("EXCEPT", "EXCLUDE") and opening.is_symbol("(") else None
-            found.append(WindowStar(token.span, excepted))
+            found.append(Star(token.span, excepted))
         return tuple(found)

@@ -19,6 +19,7 @@ from episode.lang.events.syntax import (
     event_atoms,
     nodes_of,
 )
+from episode.lang.lexer import words_of
 from episode.lang.syntax import Scalar, Span
 from episode.plan.event_time import time_column
 from episode.plan.events.aggregated import BUCKET_END, BUCKET_START, AggregatedPlan, plan_aggregated
@@ -56,19 +57,7 @@ class EventPatterns(Language[EventQuery]):
     called = "the event pattern"
     method = "match_events"
     options = frozenset({"step_budget", "match_times", "closure", "results", "counts"})
-    arguments = frozenset(
-        {
-            "time",
-            "start",
-            "key",
-            "type_column",
-            "strategy",
-            "interval",
-            "granularity",
-            "probabilities",
-            "interval_width",
-        }
-    )
+    arguments = words_of("time start key type_column strategy interval granularity probabilities interval_width")
 
     def table(self, query: EventQuery) -> tuple[str, Span] | None:
         given = query.input
