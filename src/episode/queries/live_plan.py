@@ -20,6 +20,7 @@ from episode.plan.output import ColumnAtPlace
 from episode.plan.parameters import Arguments
 from episode.plan.pattern import PatternPlan
 from episode.store.declaration import MOST_LANES, Declaration
+from episode.words import count_of
 
 Values = tuple[tuple[str, Value], ...]
 
@@ -57,18 +58,14 @@ class LivePlan:
         if tasks > self.lanes and self.reason is not None:
             raise self.reason
         if tasks > self.lanes:
-            names = " and ".join(stream.declaration.name for stream in self.streams)
+            names, lanes = " and ".join(stream.declaration.name for stream in self.streams), self.lanes
             if self.streams[0].declaration.using == "kafka":
-                raise EpisodeAnalysisError(
-                    f"tasks={tasks}: the topic of {names} has {self.lanes} partition{'s' if self.lanes > 1 else ''}, "
-                    "and a partition is read by one task.",
-                    hint=f"Use tasks={self.lanes}.",
-                )
-            raise EpisodeAnalysisError(
-                f"tasks={tasks}: the keys of {names} are in {self.lanes} lane{'s' if self.lanes > 1 else ''}, and a "
-                "lane is read by one task.",
-                hint=f"Use tasks={self.lanes}, or declare the stream with more lanes: OPTIONS (lanes '{tasks}').",
-            )
+                what = f"the topic of {names} has {count_of(lanes, 'partition')}, and a partition"
+                hint = f"Use tasks={lanes}."
+            else:
+                what = f"the keys of {names} are in {count_of(lanes, 'lane')}, and a lane"
+                hint = f"Use tasks={lanes}, or declare the stream with more lanes: OPTIONS (lanes '{tasks}')."
+            raise EpisodeAnalysisError(f"tasks={tasks}: {what} is read by one task.", hint=hint)
 
 
 @dataclass(frozen=True)
@@ -117,15 +114,11 @@ def check_time(matched: Matched, time: EventTime) -> None:
     """The watermark is that of the declared event times."""
     for read in matched.reads:
         if read.names.get(read.declaration.time) != time.column:
-            shown_time = time.column if time.column in dict(read.declaration.columns) else "another column"
-            raise matched.source.error(
-                EpisodeUnsupportedError,
-                f"The pattern is in order of {shown_time}, and the event time of the stream "
-                f"{read.declaration.name} is {read.declaration.time}.",
-                matched.span,
-                f"Order by {read.declaration.time}; or run it in micro-batches: episode.sql on the stream, with "
-                "Options(watermark=…).",
-            )
+            own, name = read.declaration.time, read.declaration.name
+            shown = time.column if time.column in dict(read.declaration.columns) else "another column"
+            message = f"The pattern is in order of {shown}, and the event time of the stream {name} is {own}."
+            hint = f"Order by {own}; or run it in micro-batches: episode.sql on the stream, with Options(watermark=…)."
+            raise matched.source.error(EpisodeUnsupportedError, message, matched.span, hint)
 
 
 def lanes_of(matched: Matched, spec: MatcherSpec) -> tuple[int, EpisodeError | None]:

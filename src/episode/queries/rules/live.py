@@ -22,7 +22,7 @@ from episode.matchers.state import fingerprint
 from episode.matchers.stream_shard import ShardSettings
 from episode.plan.schema import key_columns
 from episode.queries.language import Given
-from episode.queries.live import check_options
+from episode.queries.live import check_options, no_stream
 from episode.queries.live_plan import LivePlan, Matched, Read, end_of, lanes_of
 from episode.queries.live_start import LiveSettings, checkpoint_of, run_tasks, time_zone
 from episode.queries.local import local_schema
@@ -109,9 +109,8 @@ def plan_rules(
     check_options(options, [])
     declaration = catalog.lookup(stream)
     if declaration is None or declaration.name.lower() != stream.lower():
-        names = ", ".join(catalog.names())
-        hint = f"Streams: {names}." if names else "CREATE STREAM declares one."
-        raise EpisodeAnalysisError(f"There is no stream {stream}: live tasks read declared streams.", hint=hint)
+        message, hint = no_stream(stream, catalog)
+        raise EpisodeAnalysisError(message, hint=hint)
     if given.time not in (None, declaration.time):
         message = f"time={given.time!r}: the event time of the stream {declaration.name} is {declaration.time}."
         hint = "Leave time out; or run the rules in micro-batches: match_all on the stream."
