@@ -20,7 +20,7 @@ from episode.plan.output import ColumnAtPlace
 from episode.plan.parameters import Arguments
 from episode.plan.pattern import PatternPlan
 from episode.store.declaration import MOST_LANES, Declaration
-from episode.words import count_of
+from episode.words import plural
 
 Values = tuple[tuple[str, Value], ...]
 
@@ -60,10 +60,10 @@ class LivePlan:
         if tasks > self.lanes:
             names, lanes = " and ".join(stream.declaration.name for stream in self.streams), self.lanes
             if self.streams[0].declaration.using == "kafka":
-                what = f"the topic of {names} has {count_of(lanes, 'partition')}, and a partition"
+                what = f"the topic of {names} has {lanes} {plural(lanes, 'partition')}, and a partition"
                 hint = f"Use tasks={lanes}."
             else:
-                what = f"the keys of {names} are in {count_of(lanes, 'lane')}, and a lane"
+                what = f"the keys of {names} are in {lanes} {plural(lanes, 'lane')}, and a lane"
                 hint = f"Use tasks={lanes}, or declare the stream with more lanes: OPTIONS (lanes '{tasks}')."
             raise EpisodeAnalysisError(f"tasks={tasks}: {what} is read by one task.", hint=hint)
 
