@@ -24,7 +24,7 @@ from episode.lang.statement import CHANGES, QUERY_WORDS, USE_DATAFRAME, Statemen
 from episode.lang.syntax import Span, Star
 from episode.plan.pattern import RunOptions
 from episode.plan.schema import quote
-from episode.queries.bound_statement import BoundStatement, EventsTable, StatementPair, StatementPattern
+from episode.queries.bound_statement import BoundStatement, StatementPair, StatementPattern
 from episode.queries.language import Given
 from episode.queries.options import Options
 from episode.queries.origins import PlacedPattern, QueryOrigin
@@ -286,7 +286,10 @@ class StatementQuery:
     def _events(self, pattern: StatementPattern) -> PatternEvents:
         position = pattern.span.start
         if pattern.table is not None:
-            return PatternEvents(self._table(pattern.table, position), names=pattern.names)
+            frame = self._keyword_table(pattern.table.name, position)
+            if frame is None:
+                frame = self._read(self._text(pattern.table.span), position)
+            return PatternEvents(frame, names=pattern.names)
         if pattern.classes:
             frames = {name: self._class_table(pattern, name) for name in pattern.classes}
             return events_of_classes(self.spark, pattern.query, frames, Given())
@@ -322,11 +325,6 @@ class StatementQuery:
         if name not in self.given or self.statement.is_common(name, position):
             return None
         return self.given[name]
-
-    def _table(self, table: EventsTable, position: int) -> DataFrame:
-        """The table of a pattern: a keyword table, a common table, one of the catalog, or a query."""
-        given = self._keyword_table(table.name, position)
-        return self._read(self._text(table.span), position) if given is None else given
 
     def _class_table(self, pattern: StatementPattern, name: str) -> DataFrame:
         position = pattern.span.start

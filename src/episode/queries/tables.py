@@ -93,15 +93,11 @@ def _arrow_value(name: str, value: Any) -> pa.Table:
         rows = "pyarrow.table(columns)" if isinstance(value, dict) else "pyarrow.Table.from_pylist(rows)"
         raise EpisodeAnalysisError(f"The table {name} is a {type(value).__name__}.", hint=f"{KNOWN} Write {rows}.")
     if not hasattr(value, "__arrow_c_stream__") and not isinstance(value, pa.RecordBatch):
-        lazy = hasattr(value, "collect")
+        lazy, package = hasattr(value, "collect"), _library(value)
+        package = "" if package == "builtins" else f"{package} "
         hint = "Collect it first: frame.collect()." if lazy else KNOWN
-        raise EpisodeAnalysisError(f"The table {name} is a {_package_of(value)}{type(value).__name__}.", hint=hint)
+        raise EpisodeAnalysisError(f"The table {name} is a {package}{type(value).__name__}.", hint=hint)
     return held_table(name, value)
-
-
-def _package_of(value: object) -> str:
-    package = type(value).__module__.split(".")[0]
-    return "" if package == "builtins" else f"{package} "
 
 
 # ---- paths -------------------------------------------------------------------------------------------
@@ -251,17 +247,12 @@ def like(frame: Any, result: pa.Table) -> Any:
     if len(zones) == 1:
         result = to_spark_types(result, zones.pop())
     if _library(frame) == "pandas":
-        return _as_pandas(result)
+        pandas = result.to_pandas(integer_object_nulls=True)
+        for field in result.schema:  # integers with nulls stay integers
+            if pa.types.is_integer(field.type) and result.column(field.name).null_count:
+                pandas[field.name] = pandas[field.name].astype("Int64")
+        return pandas
     return type(frame)(result) if _library(frame) == "polars" else result
-
-
-def _as_pandas(result: pa.Table) -> Any:
-    """Integers with nulls stay integers."""
-    frame = result.to_pandas(integer_object_nulls=True)
-    for field in result.schema:
-        if pa.types.is_integer(field.type) and result.column(field.name).null_count:
-            frame[field.name] = frame[field.name].astype("Int64")
-    return frame
 
 
 def _library(frame: Any) -> str:

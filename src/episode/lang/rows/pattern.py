@@ -83,21 +83,18 @@ def _at_stop(cursor: Cursor) -> bool:
 
 def _parse_quantified(cursor: Cursor, depth: int) -> Pattern:
     part = _primary(cursor, depth)
-    token = cursor.token
-    if token.is_symbol("*"):
+    if cursor.accept_symbol("*"):
         bounds: tuple[int, int | None] = (0, None)
-    elif token.is_symbol("+"):
+    elif cursor.accept_symbol("+"):
         bounds = (1, None)
-    elif token.is_symbol("?"):
+    elif cursor.accept_symbol("?"):
         bounds = (0, 1)
-    elif token.is_symbol("{") and cursor.peek().is_symbol("-") and cursor.peek(2).kind is Kind.NUMBER:
-        cursor.fail("A quantifier's bounds cannot be negative.", cursor.peek(), QUANTIFIERS)
-    elif token.is_symbol("{") and not cursor.peek().is_symbol("-"):
+    elif cursor.token.is_symbol("{") and not cursor.peek().is_symbol("-"):
         bounds = _braces(cursor)
-        return Quantified(part, *bounds, greedy=not cursor.accept_symbol("?"))
     else:
+        if cursor.token.is_symbol("{") and cursor.peek(2).kind is Kind.NUMBER:
+            cursor.fail("A quantifier's bounds cannot be negative.", cursor.peek(), QUANTIFIERS)
         return part
-    cursor.advance()
     return Quantified(part, *bounds, greedy=not cursor.accept_symbol("?"))
 
 
@@ -168,17 +165,13 @@ def _exclusion(cursor: Cursor, depth: int) -> Pattern:
     inner = _alternation(cursor, depth + 1)
     if not (cursor.token.is_symbol("-") and cursor.peek().is_symbol("}")):
         cursor.fail("This exclusion is not closed.", opening, "Exclusion is written {- A -}.")
-    cursor.advance()
-    cursor.advance()
+    cursor.index += 2
     return Exclusion(inner)
 
 
 def _permutation(cursor: Cursor, depth: int) -> Pattern:
-    cursor.advance()
-    cursor.advance()
-    parts = [_alternation(cursor, depth + 1, listed=True)]
-    while cursor.accept_symbol(","):
-        parts.append(_alternation(cursor, depth + 1, listed=True))
+    cursor.index += 2
+    parts = cursor.read_list(lambda cursor: _alternation(cursor, depth + 1, listed=True))
     if not cursor.accept_symbol(")"):
         cursor.fail(f"Expected ',' or ')' in PERMUTE, found {describe(cursor.token)}.", None, "Write PERMUTE(A, B, C).")
     return parts[0] if len(parts) == 1 else Permutation(tuple(parts))

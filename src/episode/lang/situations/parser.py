@@ -76,7 +76,9 @@ def _query(cursor: Cursor) -> SituationQuery:
     source = _input(cursor)
     qualifiers = _qualifiers(source)
     clauses = cut_clauses(cursor, GRAMMAR)
-    spans = {name: _span(clause) for name, clause in clauses.items()}
+    spans = {  # nothing of an empty clause
+        name: Span(clause.token.start, max(clause.token.start, clause.rest.end)) for name, clause in clauses.items()
+    }
     definitions = parse_definitions(clauses["DEFINE"], qualifiers)
     if "PATTERN" not in clauses:
         later = next((name for name in ("WITHIN", "RETURN") if name in clauses), None)
@@ -101,11 +103,6 @@ def _query(cursor: Cursor) -> SituationQuery:
         define_span=spans["DEFINE"],
         return_span=spans.get("RETURN", NOWHERE),
     )
-
-
-def _span(clause: Cursor) -> Span:
-    """From the first to the last token; nothing of an empty clause."""
-    return Span(clause.token.start, max(clause.token.start, clause.tokens[clause.end - 1].end))
 
 
 def _input(cursor: Cursor) -> SituationInput:
