@@ -18,6 +18,8 @@ from episode.plan.sections import Section
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from episode.lang.events.syntax import EventInput
+    from episode.lang.situations.syntax import SituationInput
     from episode.lang.table_patterns import TableLanguage
     from episode.matchers.protocol import MatcherSpec, StateLimit
     from episode.plan.correlation.pairs import PairPlan
@@ -185,16 +187,6 @@ class Language(ABC, Generic[Query]):
                 raise EpisodeAnalysisError(f"{name}={value!r} has no meaning for {self.one}.")
 
 
-class InputClauses(Protocol):
-    """Clauses before a pattern that describe its events."""
-
-    @property
-    def time(self) -> str | None: ...
-
-    @property
-    def partition_by(self) -> tuple[str, ...]: ...
-
-
-def given_for_input(own: InputClauses, given: Given) -> Given:
+def given_for_input(own: EventInput | SituationInput, given: Given) -> Given:
     """Return the given time and key, without those that the pattern's own clauses set."""
     return Given(time=None if own.time is not None else given.time, key=() if own.partition_by else given.key)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from episode.errors import EpisodeAnalysisError
 from episode.lang.cursor import closest
@@ -19,25 +19,11 @@ from episode.queries.languages import LANGUAGES
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from episode.spark.query import Planned
+    from episode.spark.stream.runtime import Stream
+
 
 STOP, SKIP_KEY = "stop", "skip key"
-
-
-class PlannedRun(Protocol):
-    """A planned pattern, as far as its options are concerned."""
-
-    @property
-    def is_stream(self) -> bool: ...
-
-    @property
-    def takes_watermark(self) -> bool:
-        """Is the watermark that was given in use?"""
-        ...
-
-    @property
-    def of_matches(self) -> bool:
-        """Are its events the matches of another pattern in a stream?"""
-        ...
 
 
 OF_STREAMS = {
@@ -174,7 +160,7 @@ class Options:
             recent_buffer=self.recent_buffer,
         )
 
-    def check_streams(self, planned: Iterable[PlannedRun]) -> None:
+    def check_streams(self, planned: Iterable[Planned | Stream]) -> None:
         """Options of streams need a pattern over a stream among the planned ones: no option is accepted and ignored."""
         given = [one.name for one in fields(self) if one.name in OF_STREAMS and getattr(self, one.name) != one.default]
         patterns = list(planned)
@@ -196,7 +182,7 @@ class Options:
         hint = f"{purposes}. Leave {'it' if len(given) == 1 else 'them'} out, or read the events with readStream."
         raise EpisodeAnalysisError(message, hint=hint)
 
-    def _check_watermark(self, streams: Iterable[PlannedRun]) -> None:
+    def _check_watermark(self, streams: Iterable[Planned | Stream]) -> None:
         """One watermark is for the streams of a query, or for a pattern over matches, and must be of use."""
         if self.watermark is None:
             return

@@ -184,8 +184,7 @@ class RowAtoms:
     surroundings: Surroundings = ROW_PATTERNS
 
     def read(self, cursor: Cursor) -> Atom | str | None:
-        found = subquery_at(cursor)
-        return found or _call_at(cursor, self.labels, self.inside) or _labelled_column(cursor, self.labels)
+        return subquery_at(cursor) or _call_at(cursor, self) or _labelled_column(cursor, self.labels)
 
     def column(self, _cursor: Cursor, fields: tuple[str, ...], quoted: bool, span: Span) -> Atom:
         name = fields[0] if quoted else fields[0].upper()
@@ -239,7 +238,7 @@ def scalar_of(atom: Atom, original: str) -> Scalar:
     return Scalar(name, exp.column(name), ((name, atom),), original, atom.span)
 
 
-def _call_at(cursor: Cursor, labels: frozenset[str], inside: str | None) -> Atom | None:
+def _call_at(cursor: Cursor, reader: RowAtoms) -> Atom | None:
     token, following = cursor.token, cursor.peek()
     if token.kind is not Kind.NAME or cursor.peek(-1).is_symbol("."):
         return None
@@ -260,14 +259,14 @@ def _call_at(cursor: Cursor, labels: frozenset[str], inside: str | None) -> Atom
     if is_quantifier(cursor, name):
         return None
     if word in NAVIGATIONS or word in ROW_FUNCTIONS or aggregate_arguments(word) is not None:
-        moved = word in ("FIRST", "LAST") and inside in ("PREV", "NEXT")
+        inside, moved = reader.inside, word in ("FIRST", "LAST") and reader.inside in ("PREV", "NEXT")
         if inside is not None and word not in ROW_FUNCTIONS and not moved:
             hint = "Navigation and aggregates may not contain each other."
             if inside in NAVIGATIONS and word in NAVIGATIONS:
                 hint = "Only PREV and NEXT may contain FIRST or LAST: PREV(LAST(A.x, 1), 2)."
             cursor.fail(f"{word} may not stand inside {inside}.", name, hint)
         cursor.index += 2 if mode else 1
-        return _call(cursor, token, name, mode, labels, inside)
+        return _call(cursor, token, name, mode, reader.labels)
     if word in GENERATORS:
         hint = "Apply it to the result: SELECT …, explode(values) FROM t MATCH_RECOGNIZE (…)."
         cursor.fail(f"{word} makes several rows of one, which an expression of MATCH_RECOGNIZE cannot.", name, hint)
@@ -278,13 +277,17 @@ def _call_at(cursor: Cursor, labels: frozenset[str], inside: str | None) -> Atom
     return None
 
 
-def _call(
-    cursor: Cursor, first: Token, name: Token, mode: Mode | None, labels: frozenset[str], inside: str | None
-) -> Atom:
+def _call(cursor: Cursor, first: Token, name: Token, mode: Mode | None, labels: frozenset[str]) -> Atom:
     arguments, span = read_call(cursor, first, name, MODIFIERS, ROW_PATTERNS.name)
     word = name.upper
     if word == "CLASSIFIER":
-        return _classifier(cursor, name, arguments, labels, span)
+        if not arguments:
+            return Classifier(None, span)
+        begin, end = arguments[0]
+        token = cursor.tokens[begin]
+        if len(arguments) > 1 or end - begin != 1 or label_name_or_none(token) not in labels:
+            cursor.fail("CLASSIFIER takes no argument or one label of the pattern.", token, known_labels(labels))
+        return Classifier(label_name(token), span)
     if word == "MATCH_NUMBER":
         if arguments:
             cursor.fail("MATCH_NUMBER takes no argument.", cursor.tokens[arguments[0][0]], "Write MATCH_NUMBER().")
@@ -292,18 +295,6 @@ def _call(
     if word in NAVIGATIONS:
         return _navigation(cursor, name, arguments, mode, labels, span)
     return _aggregate(cursor, name, arguments, mode, labels, span)
-
-
-def _classifier(
-    cursor: Cursor, name: Token, arguments: list[tuple[int, int]], labels: frozenset[str], span: Span
-) -> Classifier:
-    if not arguments:
-        return Classifier(None, span)
-    begin, end = arguments[0]
-    token = cursor.tokens[begin]
-    if len(arguments) > 1 or end - begin != 1 or label_name_or_none(token) not in labels:
-        cursor.fail("CLASSIFIER takes no argument or one label of the pattern.", token, known_labels(labels))
-    return Classifier(label_name(token), span)
 
 
 def label_name_or_none(token: Token) -> str | None:
