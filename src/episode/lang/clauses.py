@@ -14,9 +14,6 @@ from episode.lang.duration import EXAMPLES, UNITS, parse_window
 from episode.lang.lexer import CURLY_QUOTES, Kind, Token, words_of
 from episode.lang.syntax import Duration, Source, Span
 
-# References and signs that event and situation patterns have in common: paths of columns, percentages, ∧ ≤ ≥ ≠.
-
-
 SIGNS = {"∧": "AND", "≥": ">=", "≤": "<=", "≠": "<>"}
 NO_OPERAND = words_of("""
     AND OR NOT THEN ELSE END WHEN BETWEEN IN IS LIKE ILIKE RLIKE REGEXP DIV AS WHERE WITHIN RETURN

@@ -107,9 +107,6 @@ def _query(cursor: Cursor) -> int | None:
     return None
 
 
-# `INSERT INTO table [(columns)] query`: where rows go, and which query gives them.
-
-
 INSERTED_QUERIES = ("SELECT", "WITH", "FROM", "VALUES", "TABLE")
 
 

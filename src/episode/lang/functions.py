@@ -56,9 +56,6 @@ RANDOM = words_of("RAND RANDOM RANDN RANDSTR UNIFORM UUID SHUFFLE MONOTONICALLY_
 """Functions of Spark whose value is another one each time."""
 
 
-# Aggregates that users have registered, in addition to those of SQL.
-
-
 @dataclass(frozen=True)
 class UserAggregate:
     """An aggregate over the rows of a label or the events of a variable, in functions of its user.

@@ -154,9 +154,6 @@ class ReturnItem:
     span: Span = field(default=NOWHERE, compare=False)
 
 
-# The text of a query and places in it, for errors of all languages.
-
-
 Kind = TypeVar("Kind", bound=EpisodeError)
 
 

@@ -13,8 +13,7 @@ from episode.lang.events.syntax import EventQuery, Strategy
 from episode.lang.lexer import Kind, Token, tokenize
 from episode.lang.rows.parser import parse_clause_tokens
 from episode.lang.rows.syntax import MatchRecognize
-from episode.lang.situations.parser import parse_situation_tokens
-from episode.lang.situations.relations import RELATIONS
+from episode.lang.situations.parser import RELATIONS, parse_situation_tokens
 from episode.lang.situations.syntax import SituationQuery
 from episode.lang.syntax import Source, Span
 

@@ -258,9 +258,6 @@ def no_stream(name: str, catalog: Catalog) -> tuple[str, str]:
     return f"There is no stream {name}: live tasks read declared streams.", hint
 
 
-# Two patterns that RECENCY correlates, as a live query: over one stream, a stream and its archive, or two streams.
-
-
 def plan_pairs(planner: Planner) -> LivePlan:
     """The statement's two patterns, whose pairs are the matches."""
     pair, selection = planner.bound.selected_pair(LIVE_QUERY)

@@ -21,9 +21,6 @@ from episode.lang.duration import UNITS, parse_window
 from episode.lang.lexer import Kind, Token, words_of
 from episode.lang.syntax import Duration, Source, Span, Star
 
-# Conditions next to RECENCY: the conjuncts, and those that compare columns and numbers.
-
-
 SIGNS = "<>=!"
 COMPARED = ("<", "<=", ">", ">=", "=", "==")
 

@@ -165,9 +165,6 @@ class _GroupAtoms:
         return EventColumn(name, Index.PLAIN, 0, path, span)
 
 
-# Imprecise time in the text of an event pattern: TIME BETWEEN … before PATTERN, and CONFIDENCE after WITHIN.
-
-
 INTERVAL_HINT = "Write TIME BETWEEN lo AND hi, then PROBABILITIES p, GRANULARITY 1 second, WIDTH 20 seconds as needed."
 CONFIDENCE_HINT = "Write for example CONFIDENCE >= 0.7."
 PARTS = ("PROBABILITIES", "GRANULARITY", "WIDTH")

@@ -51,8 +51,6 @@ from episode.lang.lexer import Kind, Token, tokenize
 from episode.lang.lifting import refuse_reserved
 from episode.lang.syntax import ReturnItem, Scalar, Source, Span
 
-# Names of the columns of RETURN without AS.
-
 
 @dataclass(frozen=True)
 class NamedItem:

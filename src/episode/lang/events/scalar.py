@@ -21,9 +21,6 @@ from episode.lang.lifting import called_function, is_keyword, lift_arguments, li
 from episode.lang.spark_expression import EVENT_PATTERNS, Surroundings
 from episode.lang.syntax import Scalar, Span
 
-# References of event patterns: variables, and their subscripts.
-
-
 INDEXES = "Write b[i], b[i-1], b[1], b[last], b[] or, in aggregates, b[..i-1] or b[..i]."
 MAXIMUM_INDEX = 2**31 - 1
 

@@ -41,8 +41,6 @@ from episode.lang.spark_expression import ROW_PATTERNS, Surroundings
 from episode.lang.syntax import Aggregate, Atom, ColumnRef, Mode, Scalar, Source, Span
 from episode.lang.trees import exp
 
-# A condition of DEFINE in pieces: the conjuncts that are joined by AND, each with its own place.
-
 
 def conjuncts_of(condition: Scalar, source: Source, names: frozenset[str]) -> tuple[Scalar, ...]:
     """The parts of a condition that must all hold, in the order of the text. names: labels and subsets."""

@@ -30,9 +30,6 @@ from episode.lang.rows.syntax import (
 )
 from episode.lang.syntax import NOWHERE, Aggregate, ColumnRef, Scalar, Source, Span
 
-# Calls before OVER and a window with a row pattern: a measure of it, or a function over the match.
-
-
 WHERE = "over a window with a row pattern"
 RANKING = frozenset(["RANK", "DENSE_RANK", "ROW_NUMBER", "NTILE", "PERCENT_RANK", "CUME_DIST", "LAG", "LEAD"])
 """Window functions that look at the partition, not at a frame."""

@@ -191,9 +191,6 @@ def check_limits(cursor: Cursor, symbol: str, least: Duration | None, most: Dura
         cursor.fail(f"The greatest duration of {symbol} is below its least.", most.span, LIMIT)
 
 
-# Limits of durations that no match can keep: against WITHIN, and against the relations of a pair.
-
-
 SHORTER = (Relation.STARTS, Relation.DURING, Relation.FINISHED_BY)
 """Relations of A to B in which A is the shorter one: it lies in B, and one of its ends is not B's."""
 LONGER = (Relation.STARTED_BY, Relation.CONTAINS, Relation.FINISHES)

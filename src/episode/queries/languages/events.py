@@ -249,9 +249,6 @@ def strategy_of(name: str | None) -> Strategy | None:
         raise EpisodeAnalysisError(f"There is no selection strategy {name!r}.", hint=f"There are: {known}.") from None
 
 
-# Event patterns over events that have their variables already: for `expand`.
-
-
 def of_variables(query: EventQuery) -> EventQuery:
     """Return the plain query over events that have their variables already: each is a class. Negations were tested
     when the matches were collapsed."""
