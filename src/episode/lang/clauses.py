@@ -68,15 +68,9 @@ def _begins_operand(token: Token) -> bool:
     return token.kind is not Kind.END and token.upper not in NO_OPERAND
 
 
-SQL_CLAUSES = (
-    ("FROM",),
-    ("PARTITION", "BY"),
-    ("ORDER", "BY"),
-    ("TYPE", "BY"),
-    ("GROUP", "BY"),
-    ("HAVING",),
-    ("SELECT",),
-)
+SQL_CLAUSES = [
+    tuple(words.split()) for words in ("FROM", "PARTITION BY", "ORDER BY", "TYPE BY", "GROUP BY", "HAVING", "SELECT")
+]
 ITEM = "A column of RETURN is written expression AS name."
 
 

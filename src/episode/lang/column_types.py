@@ -20,10 +20,9 @@ KNOWN = (
     "Types: BOOLEAN, TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE, DECIMAL(p, s), STRING, VARCHAR(n), BINARY, DATE, "
     "TIMESTAMP, TIMESTAMP_NTZ, ARRAY<…>, MAP<…, …>, STRUCT<…>."
 )
+LIMITED = ("VARCHAR", "CHAR", "CHARACTER")
 NOT_KEPT = {
-    "VARCHAR": "Inside of other types, write STRING: lengths are not checked there.",
-    "CHAR": "Inside of other types, write STRING: lengths are not checked there.",
-    "CHARACTER": "Inside of other types, write STRING: lengths are not checked there.",
+    **dict.fromkeys(LIMITED, "Inside of other types, write STRING: lengths are not checked there."),
     "INTERVAL": "Write BIGINT, and keep the length of time as a number.",
     "TIME": "Write BIGINT, and keep the time of day as a number.",
     "VARIANT": "Write STRING, and keep the value as JSON.",
@@ -31,7 +30,6 @@ NOT_KEPT = {
 }
 """Spark's types that columns of a stream cannot have (or values inside of others), and what to write."""
 
-LIMITED = ("VARCHAR", "CHAR", "CHARACTER")
 SHOWN_WIDTH = ("TINYINT", "SMALLINT", "INT", "INTEGER", "BIGINT")
 """Types whose parameter is the width in which MySQL shows values: it limits nothing, and is not kept."""
 

@@ -8,7 +8,7 @@ from typing import NoReturn, TypeVar
 
 from episode.errors import EpisodeError, EpisodeSyntaxError
 from episode.lang.lexer import Kind, Token
-from episode.lang.syntax import Source, Span
+from episode.lang.syntax import Source, Span, Star
 
 CLOSING = {"(": ")", "[": "]", "{": "}"}
 LONGEST_SHOWN = 40
@@ -207,3 +207,10 @@ def closest(name: str, known: Iterable[str]) -> str | None:
     by_lower = {other.lower(): other for other in known}
     found = get_close_matches(name.lower(), by_lower, n=1, cutoff=0.75)
     return by_lower[found[0]] if found else None
+
+
+def star_at(tokens: Sequence[Token], at: int) -> Star:
+    """The `*` of a token, with the place of the list of EXCEPT after it."""
+    opening = tokens[min(at + 2, len(tokens) - 1)]
+    excepts = tokens[at + 1].upper in ("EXCEPT", "EXCLUDE") and opening.is_symbol("(")
+    return Star(tokens[at].span, opening.end if excepts else None)

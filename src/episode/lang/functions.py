@@ -28,14 +28,12 @@ def aggregate_arguments(word: str) -> int | None:
 
 SYNONYMS = {
     "MEAN": "avg",
-    "STD": "stddev_samp",
-    "STDDEV": "stddev_samp",
     "VARIANCE": "var_samp",
     "ARRAY_AGG": "collect_list",
     "EVERY": "bool_and",
-    "SOME": "bool_or",
-    "ANY": "bool_or",
     "ANY_VALUE": "first_value",
+    **dict.fromkeys(("STD", "STDDEV"), "stddev_samp"),
+    **dict.fromkeys(("SOME", "ANY"), "bool_or"),
 }
 """Other names of the same aggregate."""
 

@@ -142,22 +142,24 @@ class Options:
             self.watermark, self.end, self.event_id, self.late_path, self.max_state_rows, gives_up,
             skips_keys=self.on_error == SKIP_KEY, time_unit=self.time_unit,
         )  # fmt: skip
+        same = (
+            "step_budget",
+            "shards",
+            "shard_bytes",
+            "slices",
+            "match_times",
+            "closure",
+            "correlation",
+            "result_cache",
+        )
         return RunOptions(
-            step_budget=self.step_budget,
-            shards=self.shards,
-            shard_bytes=self.shard_bytes,
-            slices=self.slices,
-            match_times=self.match_times,
+            **{name: getattr(self, name) for name in (*same, "recent_buffer")},
             eager=self.detect == EARLIEST,
-            closure=self.closure,
             counters=self.counters if number == 1 else f"{self.counters}_{number}",
             arguments=arguments or {},
             live=live,
             collapsed=self.results == COLLAPSED,
             exact=self.counts == EXACT,
-            correlation=self.correlation,
-            result_cache=self.result_cache,
-            recent_buffer=self.recent_buffer,
         )
 
     def check_streams(self, planned: Iterable[Planned | Stream]) -> None:

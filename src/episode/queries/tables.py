@@ -153,14 +153,8 @@ def _check_parquet(name: str, path: str) -> None:
         return  # encrypted, perhaps: Spark will see
     columns = (footer.schema.column(at) for at in range(len(footer.schema)))
     twelve_bytes = {one.path for one in columns if one.physical_type == "INT96"}  # Spark's own, which it reads
-    column = next(
-        (
-            one
-            for one in footer.schema.to_arrow_schema()
-            if pa.types.is_timestamp(one.type) and one.type.unit == "ns" and one.name not in twelve_bytes
-        ),
-        None,
-    )
+    kept = (one for one in footer.schema.to_arrow_schema() if one.name not in twelve_bytes)
+    column = next((one for one in kept if pa.types.is_timestamp(one.type) and one.type.unit == "ns"), None)
     if column is not None:
         raise EpisodeAnalysisError(
             f"The column {column.name} of the table {name} has nanoseconds in its Parquet file; {NANOSECONDS}.",
@@ -210,16 +204,12 @@ def _arrow_table(name: str, frame: Any) -> pa.Table:
         return table
     if hasattr(frame, "__arrow_c_stream__"):
         return pa.table(frame)
-    lazy = hasattr(frame, "collect")
-    spark = _library(frame) == "pyspark"
-    raise EpisodeAnalysisError(
-        f"The table {name} is a {type(frame).__module__.split('.')[0]} {type(frame).__name__}.",
-        hint="Use episode.sql or episode.match for Spark's DataFrames."
-        if spark
-        else "Collect it first: frame.collect()."
-        if lazy
-        else "In process, tables are Arrow tables, pandas or Polars frames.",
-    )
+    hint = "In process, tables are Arrow tables, pandas or Polars frames."
+    if _library(frame) == "pyspark":
+        hint = "Use episode.sql or episode.match for Spark's DataFrames."
+    elif hasattr(frame, "collect"):
+        hint = "Collect it first: frame.collect()."
+    raise EpisodeAnalysisError(f"The table {name} is a {_library(frame)} {type(frame).__name__}.", hint=hint)
 
 
 def _check_objects(name: str, frame: Any, table: pa.Table) -> None:

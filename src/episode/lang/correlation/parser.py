@@ -16,7 +16,7 @@ from typing import NoReturn
 
 from episode.errors import EpisodeSyntaxError, EpisodeUnsupportedError
 from episode.lang.correlation.syntax import ColumnComparison, CorrelatedTable, Equality, Operand, Recency
-from episode.lang.cursor import Cursor, describe, top_words
+from episode.lang.cursor import Cursor, describe, star_at, top_words
 from episode.lang.duration import UNITS, parse_window
 from episode.lang.lexer import Kind, Token, words_of
 from episode.lang.syntax import Duration, Source, Span, Star
@@ -140,11 +140,8 @@ def _inside(token: Token, spans: Sequence[Span]) -> bool:
 def _begins_clause(tokens: Sequence[Token], index: int) -> bool:
     """`RECENCY =`, `RECENCY 7`, `RECENCY INTERVAL …` or `RECENCY <= 7 seconds`; else it is a name."""
     following = tokens[index + 1]
-    return (
-        following.kind is Kind.NUMBER
-        or following.upper == "INTERVAL"
-        or (following.kind is Kind.SYMBOL and following.text in "=<>:")
-    )
+    sign = following.kind is Kind.SYMBOL and following.text in "=<>:"
+    return sign or following.kind is Kind.NUMBER or following.upper == "INTERVAL"
 
 
 def _refuse_elsewhere(source: str, tokens: Sequence[Token], index: int, in_brackets: bool) -> None:
@@ -383,7 +380,5 @@ class _Reader:
             item = before.is_symbol(",") or before.upper in ("SELECT", "DISTINCT", "ALL")
             ends = following.kind in (Kind.END, Kind.NAME) or following.is_symbol(",") or following.is_symbol(")")
             if token.is_symbol("*") and item and ends:
-                opening = self.tokens[at + 2]
-                excepted = opening.end if following.upper in ("EXCEPT", "EXCLUDE") and opening.is_symbol("(") else None
-                stars.append(Star(token.span, excepted))
+                stars.append(star_at(self.tokens, at))
         return stars

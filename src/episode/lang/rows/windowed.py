@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import NoReturn
 
 from episode.errors import EpisodeAnalysisError, EpisodeSyntaxError, EpisodeUnsupportedError
-from episode.lang.cursor import closest
+from episode.lang.cursor import closest, star_at
 from episode.lang.lexer import Kind, Token, words_of
 from episode.lang.rows.syntax import FunctionCall, Naming, PatternWindow, WindowCall, WindowedSelect
 from episode.lang.rows.windows import Call, base_name, call_before, is_pattern_window, parse_window, read_call
@@ -229,11 +229,8 @@ class _Select:
         for at in level:
             values = self.tokens[begin].upper == "VALUES" and self.tokens[at].is_symbol(",")
             if (self.tokens[at].is_symbol(",") and not values) or self.finder.is_word(at, *JOINING):
-                what = (
-                    "LATERAL VIEW"
-                    if self.tokens[at].upper == "LATERAL"
-                    else self.tokens[at].upper or "a list of tables"
-                )
+                word = self.tokens[at].upper
+                what = "LATERAL VIEW" if word == "LATERAL" else word or "a list of tables"
                 what = "A join" if what == "JOIN" else what[:1].upper() + what[1:]
                 self._refuse(f"{what} is not evaluated in a SELECT with row patterns in windows", at, ONE_TABLE)
         names = [at for at in level if self.tokens[at].is_name]
@@ -275,14 +272,12 @@ class _Select:
             opening = here + 2
             if self.tokens[opening].kind is Kind.END:
                 break
-            if not self.tokens[opening].is_symbol("("):
-                found.append(_Definition(self.tokens[here], here, opening, opening))
-            else:
-                found.append(_Definition(self.tokens[here], here, opening, self.partners[opening]))
-            name = found[-1].name.identifier.lower()
-            if any(one.name.identifier.lower() == name for one in found[:-1]):
-                message = f"The window {found[-1].name.text} is defined twice."
-                raise Source(self.source).error(EpisodeAnalysisError, message, found[-1].name.span, "Keep one of them.")
+            closing = self.partners[opening] if self.tokens[opening].is_symbol("(") else opening
+            name = self.tokens[here]
+            if any(one.name.identifier.lower() == name.identifier.lower() for one in found):
+                message = f"The window {name.text} is defined twice."
+                raise Source(self.source).error(EpisodeAnalysisError, message, name.span, "Keep one of them.")
+            found.append(_Definition(name, here, opening, closing))
             here = found[-1].closing + 1
             if not self.tokens[here].is_symbol(","):
                 break
@@ -369,11 +364,8 @@ class _Select:
             if found is None:
                 guess = closest(name.identifier, known)
                 message = f"There is no window {name.identifier}."
-                hint = (
-                    f"Did you mean {guess}?"
-                    if guess
-                    else "A window may begin with the name of one of the WINDOW clause."
-                )
+                own = "A window may begin with the name of one of the WINDOW clause."
+                hint = f"Did you mean {guess}?" if guess else own
                 raise Source(self.source).error(EpisodeAnalysisError, message, name.span, hint)
             base = (found.opening + 1, found.closing)
         return parse_window(self.source, self.tokens, opening + 1, closing, base)
@@ -426,7 +418,7 @@ class _Select:
         """Return every `*` of this SELECT that means columns: a whole item, after a table, or in struct(*)."""
         found = []
         for at in range(self.begin, self.end):
-            token, before, following = self.tokens[at], self.tokens[at - 1], self.tokens[at + 1]
+            token, before = self.tokens[at], self.tokens[at - 1]
             if not token.is_symbol("*") or self.finder.select_of(at) != self.begin or at in self.inside_windows:
                 continue
             if self.finder.inside_pattern(token) or any(over.call.begin < at < over.last for over in overs):
@@ -435,7 +427,5 @@ class _Select:
             opens = before.kind is Kind.SYMBOL and before.text in "(,."
             if counted or not (opens or before.upper in ("SELECT", "DISTINCT", "ALL")):
                 continue
-            opening = self.tokens[min(at + 2, len(self.tokens) - 1)]
-            excepted = opening.end if following.upper in ("EXCEPT", "EXCLUDE") and opening.is_symbol("(") else None
-            found.append(Star(token.span, excepted))
+            found.append(star_at(self.tokens, at))
         return tuple(found)

@@ -27,7 +27,7 @@ from episode.lang.clauses import (
     with_suggestion,
 )
 from episode.lang.cursor import Cursor, closest, describe
-from episode.lang.lexer import Token, tokenize
+from episode.lang.lexer import Kind, Token, tokenize
 from episode.lang.lifting import lift_scalar, refuse_reserved
 from episode.lang.situations.allen import Relation, contradiction, mirror
 from episode.lang.situations.define import check_pairs, check_window, parse_definitions
