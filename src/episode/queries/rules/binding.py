@@ -118,22 +118,6 @@ class BoundRule:
     def name(self) -> str:
         return self.parsed.rule.name
 
-    @property
-    def columns(self) -> tuple[tuple[str, str], ...]:
-        """Columns of its result, (name, SQL over the output of its matcher)."""
-        return self.over({}).columns
-
-    def over(self, names: Mapping[str, str]) -> Expressions:
-        """Return its expressions over the output of its matcher, whose columns have other names."""
-        result, extent = self.plan.result, self.extent
-        columns = tuple((one.name, rename_values(one.sql, names)) for one in result.outputs)
-        if self.parsed.selection is not None:
-            columns = selected_expressions(self.parsed.selection, columns)
-        start, end = (None if sql is None else rename_values(sql, names) for sql in (extent.start, extent.end))
-        keys = {name: rename_values(sql, names) for name, sql in extent.key.items()}
-        conditions = tuple(rename_values(one.sql, names) for one in result.conditions)
-        return Expressions(columns, conditions, Extent(keys, start, end, extent.time))
-
 
 @dataclass(frozen=True)
 class RuleProjection:
@@ -156,21 +140,9 @@ class RuleProjection:
         return cls(own, Projection.compile(named, schema, conditions, arguments, utc))
 
 
-@dataclass(frozen=True)
-class Expressions:
-    """Expressions over a rule's values: the columns of its result (name, SQL), conditions on finished matches, and
-    keys and times."""
-
-    columns: tuple[tuple[str, str], ...]
-    conditions: tuple[str, ...]
-    extent: Extent
-
-
 def rename_values(sql: str, names: Mapping[str, str]) -> str:
     """An expression over other names. Those of a matcher's own values are reserved, so that nothing else has them; an
     expression that is one column may be any of them."""
-    if not names:
-        return sql
     pieces, at = [], 0
     tokens = tokenize(sql)[:-1]
     for token in tokens:
