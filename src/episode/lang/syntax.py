@@ -24,6 +24,9 @@ class Span:
     start: int
     end: int
 
+    def covers(self, other: Span) -> bool:
+        return self.start <= other.start and other.end <= self.end
+
     @property
     def beginning(self) -> Span:
         """The first character alone."""

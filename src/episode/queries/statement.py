@@ -52,14 +52,6 @@ _PATTERN, _PAIRS, _TABLE = "__pattern_", "__pairs_", "__table_"
 """Prefixes of references to DataFrames in the text for Spark: of patterns, of pairs, and of given tables."""
 
 
-@dataclass(frozen=True)
-class _Replacement:
-    """A part of the statement that another text replaces."""
-
-    span: Span
-    text: Callable[[], str]
-
-
 def _is_named(name: str, query: str) -> bool:
     """May a query read the table of this name? Not if the name is nowhere in its text."""
     return re.search(rf"(?<!\w){re.escape(escape_braces(quote(name)[1:-1]))}(?!\w)", query, re.IGNORECASE) is not None
@@ -170,17 +162,13 @@ class StatementQuery:
 
     def _text(self, span: Span) -> str:
         """The statement's text in a span, with references in place of the patterns in it."""
-        inside = [one for one in self._replacements() if span.start <= one.span.start and one.span.end <= span.end]
-        inside.sort(key=lambda one: one.span.start)
-        outermost = [
-            one
-            for one in inside
-            if not any(o is not one and o.span.start <= one.span.start and one.span.end <= o.span.end for o in inside)
-        ]
+        inside = [(one, text) for one, text in self._replacements() if span.covers(one)]
+        inside.sort(key=lambda replacement: replacement[0].start)
         pieces, at = [], span.start
-        for replaced in outermost:
-            pieces += [self._copy(at, replaced.span.start), replaced.text()]
-            at = replaced.span.end
+        for one, text in inside:
+            if not any(other is not one and other.covers(one) for other, _ in inside):
+                pieces += [self._copy(at, one.start), text()]
+                at = one.end
         pieces.append(self._copy(at, span.end))
         return "".join(pieces)
 
@@ -189,16 +177,15 @@ class StatementQuery:
         self.copied.add((start, end))
         return escape_braces(self.statement.source[start:end])
 
-    def _replacements(self) -> list[_Replacement]:
-        """Replacements of patterns, of correlated ones and their `*`, and of calls over windows."""
-        found = [_Replacement(one.span, partial(self._reference_text, one)) for one in self.bound.patterns]
+    def _replacements(self) -> list[tuple[Span, Callable[[], str]]]:
+        """Texts in place of patterns, of correlated ones and their `*`, and of calls over windows."""
+        found: list[tuple[Span, Callable[[], str]]] = []
+        found += [(one.span, partial(self._reference_text, one)) for one in self.bound.patterns]
         for pair in self.bound.pairs:
-            found.append(_Replacement(pair.recency.span, partial(self._pairs_text, pair)))
-            for star in pair.recency.stars:
-                found.append(_Replacement(star.place, partial(self._star_text, pair, star)))
+            found.append((pair.recency.span, partial(self._pairs_text, pair)))
+            found += [(star.place, partial(self._star_text, pair, star)) for star in pair.recency.stars]
         for select in self.statement.windowed:
-            parts = window_replacements(select, partial(self._windows, select), self._text)
-            found += [_Replacement(span, text) for span, text in parts]
+            found += window_replacements(select, partial(self._windows, select), self._text)
         return found
 
     def _reference_text(self, pattern: StatementPattern) -> str:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 
 from episode.errors import EpisodeSyntaxError
@@ -50,46 +50,6 @@ from episode.lang.events.syntax import (
 from episode.lang.lexer import Kind, Token, tokenize
 from episode.lang.lifting import refuse_reserved
 from episode.lang.syntax import ReturnItem, Scalar, Source, Span
-
-
-@dataclass(frozen=True)
-class NamedItem:
-    """An item of RETURN. given: is its name given by AS?"""
-
-    item: ReturnItem
-    given: bool
-
-
-def own_name(expression: Scalar) -> str:
-    """The attribute or variable, where the expression is nothing else; else its text."""
-    atom = expression.only_atom
-    if isinstance(atom, EventColumn):
-        return atom.path[-1]
-    if isinstance(atom, WholeEvent):
-        return atom.variable
-    return expression.plain_original
-
-
-def with_different_names(items: list[NamedItem]) -> list[ReturnItem]:
-    """`a.ts, c.ts` → a_ts, c_ts: of items with one name, those that do not have it after AS get a longer one."""
-    counts = Counter(one.item.name.lower() for one in items)
-    return [
-        replace(one.item, name=_longer_name(one.item))
-        if counts[one.item.name.lower()] > 1 and not one.given
-        else one.item
-        for one in items
-    ]
-
-
-def _longer_name(item: ReturnItem) -> str:
-    """a.x: a_x; b[1].x: b_1_x; b[last].x: b_last_x; b[2]: b_2. Other expressions keep their text."""
-    atom = item.expression.only_atom
-    if not isinstance(atom, (EventColumn, WholeEvent)):
-        return item.name
-    index = {Index.AT: (str(atom.number),), Index.LAST: ("last",)}.get(atom.index, ())
-    path = atom.path if isinstance(atom, EventColumn) else ()
-    return "_".join((atom.variable, *index, *path))
-
 
 INPUT_WORDS = ("FROM", "PARTITION", "ORDER", "START", "TIME", "TYPE")
 ORDER_HINT = "The parts, in order: PATTERN, WHERE, WITHIN, CONFIDENCE, RETURN or AGGREGATE."
@@ -213,17 +173,32 @@ def _returns(cursor: Cursor, variables: Variables, collapsed: bool) -> tuple[Ret
     if collapsed and cursor.at_end:
         return None
     taken = (*TIMES, COUNTED) if collapsed else TIMES
+    named = [_item(part, variables) for part in split_list(cursor, RETURNED, ITEM)]
+    counts = Counter(item.name.lower() for item, _ in named)
+    items = tuple(replace(item, name=longer) if counts[item.name.lower()] > 1 else item for item, longer in named)
     names: set[str] = set()
-    items = with_different_names([_item(part, variables) for part in split_list(cursor, RETURNED, ITEM)])
     for item in items:
         check_name(cursor, item.name, item.span, names, taken)
-    return tuple(items)
+    return items
 
 
-def _item(cursor: Cursor, variables: Variables) -> NamedItem:
+def _item(cursor: Cursor, variables: Variables) -> tuple[ReturnItem, str]:
+    """An item, and its name if another one has the same: that after AS stays."""
     span = cursor.rest
     inner, name = split_name(cursor, "Without RETURN, every event is returned.")
     expression = parse_event_scalar(inner, variables, returned=True)
     for atom in event_atoms(expression):
         refuse_negated(cursor, atom, variables, "Return events that are not negated.")
-    return NamedItem(ReturnItem(expression, name or own_name(expression), span), bool(name))
+    own, longer = _names(expression)
+    return ReturnItem(expression, name or own, span), name or longer
+
+
+def _names(expression: Scalar) -> tuple[str, str]:
+    """The names of an item without AS, short and long: x and a_x for a.x, x and b_1_x for b[1].x, x and b_last_x for
+    b[last].x, b and b_2 for b[2]; for other expressions their text."""
+    atom = expression.only_atom
+    if not isinstance(atom, (EventColumn, WholeEvent)):
+        return expression.plain_original, expression.plain_original
+    index = {Index.AT: (str(atom.number),), Index.LAST: ("last",)}.get(atom.index, ())
+    path = atom.path if isinstance(atom, EventColumn) else ()
+    return (path or (atom.variable,))[-1], "_".join((atom.variable, *index, *path))
