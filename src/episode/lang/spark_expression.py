@@ -64,15 +64,14 @@ SITUATION_PATTERNS = Surroundings(
 )
 
 
+@dataclass(eq=False)
 class Unreadable(Exception):
     """The text is not an expression. `start`, `end`: offsets in the text, or None for all of it."""
 
-    def __init__(self, message: str, hint: str | None = None, start: int | None = None, end: int | None = None) -> None:
-        super().__init__(message)
-        self.message = message
-        self.hint = hint
-        self.start = start
-        self.end = end
+    message: str
+    hint: str | None = None
+    start: int | None = None
+    end: int | None = None
 
 
 def read_expression(text: str, tokens: Sequence[Token], where: Surroundings = ROW_PATTERNS) -> exp.Expression:

@@ -101,8 +101,7 @@ class TableLanguage:
 def whole_pattern(source: str, tokens: list[Token]) -> PatternQuery | None:
     """Parse a text that is one pattern and nothing else; None for any other text."""
     end = len(tokens) - 1
-    language = next((one for one in TABLE_LANGUAGES if one.is_pattern(tokens, 0, end)), None)
-    return None if language is None else language.parse(source, tokens, 0, end)
+    return next((one.parse(source, tokens, 0, end) for one in TABLE_LANGUAGES if one.is_pattern(tokens, 0, end)), None)
 
 
 def pattern_of(text: str, strategy: Strategy | None = None) -> PatternQuery | MatchRecognize:

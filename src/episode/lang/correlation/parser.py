@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import NoReturn
 
 from episode.errors import EpisodeSyntaxError, EpisodeUnsupportedError
 from episode.lang.correlation.syntax import ColumnComparison, CorrelatedTable, Equality, Operand, Recency
@@ -218,10 +217,10 @@ class _Reader:
     def read(self, index: int) -> Recency | None:
         """None: RECENCY is a column here."""
         place = self.tokens[index]
-        if self._is_column(index):
+        if self._is_column():
             return None
         if self.block.tables_end < self.block.end and self.tokens[self.block.tables_end].upper == "SELECT":
-            self._fail("RECENCY needs SELECT before FROM.", self.tokens[self.block.tables_end], EXAMPLE)
+            self.cursor.fail("RECENCY needs SELECT before FROM.", self.tokens[self.block.tables_end], EXAMPLE)
         first = self._table(place)
         if self.cursor.accept_symbol(","):
             joined = False
@@ -231,7 +230,7 @@ class _Reader:
             joined = True
         else:
             self._refuse_other_join()
-            self._fail("RECENCY correlates two patterns, and FROM has one.", place, TWO)
+            self.cursor.fail("RECENCY correlates two patterns, and FROM has one.", place, TWO)
         second = self._table(place)
         on = self._on(joined)
         if not self.cursor.at_end:
@@ -240,13 +239,13 @@ class _Reader:
             what = f"Unexpected {describe(self.cursor.token)} after the patterns that RECENCY correlates."
             if more:
                 what = "RECENCY correlates two patterns, and FROM has more."
-            self._fail(what, self.cursor.token, AROUND if more else EXAMPLE)
+            self.cursor.fail(what, self.cursor.token, AROUND if more else EXAMPLE)
         conditions = [on] if on is not None else []
         if self.block.where is not None:
             conditions.append((self.block.where + 1, self._where_end()))
         begin, end = next(((b, e) for b, e in conditions if b <= index < e), (index, index))
         if begin == end:
-            self._fail(BESIDE, place, EXAMPLE)
+            self.cursor.fail(BESIDE, place, EXAMPLE)
         duration, ordered, after = self._clause(index, begin, end)
         pieces = self._pieces(index, after, conditions)
         last = self.tokens[max(end for _, end in conditions) - 1]
@@ -263,10 +262,7 @@ class _Reader:
             stars=tuple(self._stars()),
         )
 
-    def _fail(self, message: str, token: Token, hint: str | None = None) -> NoReturn:
-        raise self.source.error(EpisodeSyntaxError, message, token.span, hint)
-
-    def _is_column(self, index: int) -> bool:
+    def _is_column(self) -> bool:
         """Is RECENCY the name of a column: without a pattern in this FROM, or with one that mentions the name?"""
         level = _level(self.tokens, self.partners, self.block.from_)
         starts = {self.tokens[at].start for at in level if self.block.from_ < at < self.block.tables_end}
@@ -282,7 +278,7 @@ class _Reader:
         if cursor.at_end or span is None:
             what = "nothing" if cursor.at_end else describe(first)
             message = f"RECENCY correlates two patterns of FROM, found {what}."
-            self._fail(message, place if cursor.at_end else first, TWO)
+            self.cursor.fail(message, place if cursor.at_end else first, TWO)
         while not cursor.at_end and cursor.token.start < span.end:
             cursor.advance()
         begin, alias = cursor.token.start, None
@@ -334,7 +330,7 @@ class _Reader:
                 if token.upper in words and not self.tokens[at - 1].is_symbol("."):
                     return at
                 if token.is_symbol("|") and self.tokens[at + 1].is_symbol(">"):
-                    self._fail("RECENCY stands in a SELECT, not between |>.", token, EXAMPLE)
+                    self.cursor.fail("RECENCY stands in a SELECT, not between |>.", token, EXAMPLE)
         return self.block.end
 
     # ---- RECENCY, and the conditions next to it -----------------------------------------------------------
@@ -346,7 +342,7 @@ class _Reader:
         negated = before.upper == "NOT"
         dangling = index > begin and before.kind is Kind.SYMBOL and before.text not in ")]"
         if alternatives or negated or dangling:
-            self._fail(BESIDE, self.tokens[index], f"{EXAMPLE} Put other conditions with OR in brackets.")
+            self.cursor.fail(BESIDE, self.tokens[index], f"{EXAMPLE} Put other conditions with OR in brackets.")
         cursor = Cursor(self.cursor.source, self.tokens, index + 1, end)
         if cursor.token.kind is Kind.SYMBOL and cursor.token.text in "<>":
             cursor.fail("RECENCY is written with '='.", None, EXAMPLE)
