@@ -46,10 +46,6 @@ class Creation:
     temporary: bool = False
     everywhere: bool = False
 
-    @property
-    def is_view(self) -> bool:
-        return self.word.upper == "VIEW"
-
 
 def creation(source: str, tokens: Sequence[Token]) -> Creation | None:
     """Parse `CREATE TABLE | VIEW … AS query`; None for any other statement."""
@@ -72,7 +68,7 @@ def creation(source: str, tokens: Sequence[Token]) -> Creation | None:
 def view_of(source: str, tokens: Sequence[Token], created: Creation) -> View | None:
     """The temporary view that a creation makes; None where it makes a table. For a view of patterns, or of tables that
     are given to the statement: any other one is Spark's."""
-    if not created.is_view:
+    if created.word.upper != "VIEW":
         return None
     if not created.temporary:
         message = "Spark keeps a permanent view as its text, which it cannot evaluate without episode."

@@ -111,7 +111,9 @@ def run_tasks(
 
     catalog = catalog_of(spark)
     output = output_of(into, plan, catalog, checkpoint)
-    plan, input_ = with_partitions(plan), input_of(plan, time_zone(spark))
+    topic = next((stream for stream in plan.streams if stream.declaration.using == "kafka"), None)
+    input_ = StoreInputs(plan.streams) if topic is None else KafkaInputs(topic, time_zone(spark))
+    plan = with_partitions(plan)
     tasks = tasks_for(plan, settings.tasks, tasks_of(checkpoint), slots(spark), running_tasks())
     how = settings.options(plan)
     rules = None if driven is None else driven(tasks)
@@ -180,13 +182,6 @@ def with_partitions(plan: LivePlan) -> LivePlan:
         return replace(plan, lanes=min(plan.lanes, reader.count()))
     finally:
         reader.close()
-
-
-def input_of(plan: LivePlan, zone: str) -> InputDescription:
-    topics = [stream for stream in plan.streams if stream.declaration.using == "kafka"]
-    if not topics:
-        return StoreInputs(plan.streams)
-    return KafkaInputs(topics[0], zone)
 
 
 def tasks_for(plan: LivePlan, wanted: int | None, kept: int | None, slots: int, used: int = 0) -> int:

@@ -73,11 +73,7 @@ def sql_local(bound: BoundStatement, tables: Mapping[str, Any], options: Options
         name = _name_of_table(bound, pattern, tables)
         check_statement_tables(function, tables, bound.statement.tokens)
         table = held_table(name, tables[name])
-        return like(tables[name], run_local(pattern, table, Given(), options, bound.arguments, selection))
-
-
-def match_local(events: Any, text: str, given: Given, options: Options, arguments: Arguments = NO_ARGUMENTS) -> Any:
-    return like(events, plan_match(events, text, given, options, arguments).run())
+        return like(tables[name], plan_local(pattern, table, Given(), options, bound.arguments).run(selection))
 
 
 def plan_match(
@@ -140,17 +136,6 @@ class LocalPlan:
         return rows(run(self.placed.planned.spec, self.table))
 
 
-def run_local(
-    pattern: StatementPattern,
-    table: pa.Table,
-    given: Given,
-    options: Options,
-    arguments: Arguments = NO_ARGUMENTS,
-    selection: Selection | None = None,
-) -> pa.Table:
-    return plan_local(pattern, table, given, options, arguments).run(selection)
-
-
 def plan_local(
     pattern: StatementPattern, table: pa.Table, given: Given, options: Options, arguments: Arguments = NO_ARGUMENTS
 ) -> LocalPlan:
@@ -202,7 +187,7 @@ def _run_windows(bound: BoundStatement, tables: Mapping[str, Any], options: Opti
     table = held_table(name, tables[name])
     for window in select.windows:
         pattern = StatementPattern(window, window.source.span, events)
-        table = run_local(pattern, table, Given(), options, bound.arguments)
+        table = plan_local(pattern, table, Given(), options, bound.arguments).run()
     return like(tables[name], selection.projection(table.schema, bound.arguments)(table))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -100,12 +100,9 @@ def _check_repetitions(source: Source, pattern: EventPattern, before: bool, afte
         _check_closed(source, pattern, before, after)
     for number, part in enumerate(children(pattern)):
         if isinstance(pattern, Sequence):
-            _check_repetitions(
-                source,
-                part,
-                before or any(map(_is_certain, pattern.parts[:number])),
-                after or any(map(_is_certain, pattern.parts[number + 1 :])),
-            )
+            left, right = pattern.parts[:number], pattern.parts[number + 1 :]
+            certain = [around or any(map(_is_certain, side)) for around, side in ((before, left), (after, right))]
+            _check_repetitions(source, part, *certain)
         else:
             inside = isinstance(pattern, (Closure, Negation))
             _check_repetitions(source, part, before and not inside, after and not inside)
@@ -147,14 +144,18 @@ def _nodes_outside_negations(pattern: EventPattern) -> Iterator[EventPattern]:
             yield from _nodes_outside_negations(part)
 
 
-def _is_certain(pattern: EventPattern) -> bool:
-    """Does every match of it have an event?"""
+def _has_event(pattern: EventPattern, holds: Callable[[Closure], bool]) -> bool:
+    """Does every match of it have an event? holds: does that hold for a closure?"""
     if isinstance(pattern, (EventClass, Negation)):
         return isinstance(pattern, EventClass)
     if isinstance(pattern, Closure):
-        return pattern.minimum > 0 and _is_certain(pattern.part)
-    certain = [_is_certain(part) for part in children(pattern)]
-    return all(certain) if isinstance(pattern, Disjunction) else any(certain)
+        return holds(pattern)
+    found = [_has_event(part, holds) for part in children(pattern)]
+    return all(found) if isinstance(pattern, Disjunction) else any(found)
+
+
+def _is_certain(pattern: EventPattern) -> bool:
+    return _has_event(pattern, lambda closure: closure.minimum > 0 and _is_certain(closure.part))
 
 
 def check_groups(source: Source, pattern: EventPattern) -> None:
@@ -165,7 +166,7 @@ def check_groups(source: Source, pattern: EventPattern) -> None:
     for alternative in pattern.parts if isinstance(pattern, Disjunction) else (pattern,):
         if isinstance(alternative, Closure) and alternative.groups:
             continue  # every event of it starts a group
-        if not _has_single(alternative):
+        if not _has_event(alternative, lambda closure: not closure.groups):
             hint = "Put a single event beside it, A; B+, or write SEQ(B+ b[]) for every choice of events."
             message = "A pattern of nothing but closures has no bounds."
             raise source.error(EpisodeSyntaxError, message, alternative.span, hint)
@@ -198,16 +199,6 @@ def _flat(sequence: Sequence) -> Iterator[EventPattern]:
             yield from _flat(part)
         else:
             yield part
-
-
-def _has_single(pattern: EventPattern) -> bool:
-    """An event in every match that no group holds."""
-    if isinstance(pattern, (EventClass, Negation)):
-        return isinstance(pattern, EventClass)
-    if isinstance(pattern, Closure):
-        return not pattern.groups
-    found = [_has_single(part) for part in children(pattern)]
-    return all(found) if isinstance(pattern, Disjunction) else any(found)
 
 
 def _ends(pattern: EventPattern) -> set[tuple[bool, bool]]:

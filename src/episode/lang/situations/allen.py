@@ -217,12 +217,8 @@ def _is_satisfiable(network: Network) -> bool:
     while pending and steps < SEARCHED_STEPS:
         steps += 1
         current = pending.pop()
-        open_pairs = [
-            (current[i][j].bit_count(), i, j)
-            for i in range(len(current))
-            for j in range(i)
-            if current[i][j].bit_count() > 1
-        ]
+        pairs = ((current[i][j].bit_count(), i, j) for i in range(len(current)) for j in range(i))
+        open_pairs = [pair for pair in pairs if pair[0] > 1]
         if not open_pairs:
             return True
         _, i, j = min(open_pairs)
