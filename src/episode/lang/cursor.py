@@ -88,7 +88,7 @@ class Cursor:
         return self.advance()
 
     def read_list(self, read: Callable[[Cursor], Item]) -> list[Item]:
-        """What a function reads, once and again after each comma."""
+        """Read an item, and a further one after each comma."""
         items = [read(self)]
         while self.accept_symbol(","):
             items.append(read(self))

@@ -220,7 +220,7 @@ CLAUSES: dict[str, Callable[[Cursor], Any]] = {
     "USING": _store,
     "OPTIONS": _options,
 }
-"""What reads each clause after the columns."""
+"""The functions that read the clauses after the columns."""
 
 
 def _name(cursor: Cursor, what: str, hint: str | None = None) -> WrittenName:

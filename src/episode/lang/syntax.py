@@ -140,7 +140,7 @@ class Star:
 
     @property
     def place(self) -> Span:
-        """Where columns are taken out of it: the star itself, or the beginning of the list."""
+        """The place at which columns are taken out of it: the star itself, or the beginning of the list."""
         return self.span if self.excepted is None else Span(self.excepted, self.excepted)
 
     def without(self, columns: str) -> str:

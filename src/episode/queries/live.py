@@ -252,7 +252,7 @@ class Planner:
 
 
 def no_stream(name: str, catalog: Catalog) -> tuple[str, str]:
-    """What to say of a stream that is not declared, and the hint."""
+    """Return the message and the hint for a stream that is not declared."""
     names = ", ".join(catalog.names())
     hint = f"Streams: {names}." if names else "CREATE STREAM declares one."
     return f"There is no stream {name}: live tasks read declared streams.", hint

@@ -103,9 +103,9 @@ def run_tasks(
     into: Any,
     checkpoint: str,
     settings: LiveSettings,
-    driven: Callable[[int], DriverRules] | None = None,
+    rules_for: Callable[[int], DriverRules] | None = None,
 ) -> LiveQuery:
-    """Start the tasks of a plan. driven: makes the driver's part in its rules, for a number of tasks."""
+    """Start the tasks of a plan. rules_for: makes the driver's part in its rules, for a number of tasks."""
     from episode.spark.live import LiveQuery, LiveRun, running_tasks, slots
     from episode.spark.stores.catalog import catalog_of
 
@@ -116,7 +116,7 @@ def run_tasks(
     plan = with_partitions(plan)
     tasks = tasks_for(plan, settings.tasks, tasks_of(checkpoint), slots(spark), running_tasks())
     how = settings.options(plan)
-    rules = None if driven is None else driven(tasks)
+    rules = None if rules_for is None else rules_for(tasks)
     output = output.prepare(catalog)  # all is checked
     rule_log = None if rules is None else str(rules.watcher.log.place)
     descriptions = describe_tasks(plan, output, input_, checkpoint, tasks, how, rule_log)

@@ -93,13 +93,13 @@ def start_rules(
     what = fspath(given_rules) if isinstance(given_rules, (str, PathLike)) else "given"
     checkpoint = checkpoint_of(f"rules {what} over {stream}", into, arguments, settings.checkpoint, catalog)
 
-    def driven(tasks: int) -> DriverRules:
+    def rules_for(tasks: int) -> DriverRules:
         watcher = RuleWatcher(reader_of(given_rules, spark), planner, RuleLog(f"{checkpoint}/rules"))
         watcher.look()
         warn_of_problems(watcher.log)
         return DriverRules(watcher, "", tasks, every)
 
-    return run_tasks(plan, spark, into, checkpoint, settings, driven)
+    return run_tasks(plan, spark, into, checkpoint, settings, rules_for)
 
 
 def plan_rules(
