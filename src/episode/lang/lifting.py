@@ -46,7 +46,7 @@ class _Text:
     """Text under construction, with the way back from its offsets to the query's."""
 
     parts: list[tuple[int, str, Span, bool]] = field(default_factory=list)
-    """Of each its beginning here, its text, its origin, and whether it is a copy."""
+    """Pieces: beginning here, text, origin, and whether it is a copy."""
     length: int = 0
 
     def copy(self, source: str, start: int, end: int) -> None:

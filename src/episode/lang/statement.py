@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import TYPE_CHECKING
 
 from episode.errors import EpisodeSyntaxError, EpisodeUnsupportedError
 from episode.lang.correlation.parser import recencies
 from episode.lang.correlation.syntax import Recency
-from episode.lang.creation import creation, view_of
+from episode.lang.creation import Creation, creation, view_of
 from episode.lang.cursor import describe
 from episode.lang.lexer import Kind, Token, tokenize, words_of
 from episode.lang.rows.parser import parse_clause_tokens
@@ -30,9 +29,6 @@ from episode.lang.table_patterns import (
     table_patterns,
     whole_pattern,
 )
-
-if TYPE_CHECKING:
-    from episode.lang.creation import Creation
 
 CHANGES = ("INSERT", "MERGE", "UPDATE", "DELETE")
 """Statements that change a table, and are run at once."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar, Uni
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
 from episode.lang.syntax import Scalar, Source, Span
 from episode.plan.output import Extent
-from episode.plan.pattern import RunOptions
+from episode.plan.pattern import PatternPlan, RunOptions
 from episode.plan.schema import EventTable, InputSchema
 from episode.plan.sections import Section
 
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from episode.lang.table_patterns import TableLanguage
     from episode.matchers.protocol import MatcherSpec, StateLimit
     from episode.plan.correlation.pairs import PairPlan
-    from episode.plan.pattern import PatternPlan
     from episode.queries.languages.class_names import Rows
     from episode.see.inspecting import Inspected
     from episode.see.pictures.choosing import Wish

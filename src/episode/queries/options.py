@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, fields
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from episode.errors import EpisodeAnalysisError
@@ -17,8 +18,6 @@ from episode.queries.language import Language
 from episode.queries.languages import LANGUAGES
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from episode.spark.query import Planned
     from episode.spark.stream.runtime import Stream
 

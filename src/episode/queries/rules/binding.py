@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import pyarrow as pa
 from sqlglot import exp
@@ -16,6 +16,7 @@ from episode.lang.spark_expression import write_expression
 from episode.lang.syntax import Source
 from episode.matchers.projection import ConstantColumn, CopiedColumn, Projection, Projections, Value
 from episode.plan.output import ATOM_PREFIX, MATCHED_COLUMN, Extent, ScalarColumn
+from episode.plan.pattern import PatternPlan
 from episode.plan.places import substitute
 from episode.plan.schema import InputSchema, quote
 from episode.queries.bound_statement import OnePattern, StatementPattern, bind_statement, parse_pattern
@@ -23,10 +24,6 @@ from episode.queries.language import Given, Input, Language
 from episode.queries.options import Options
 from episode.queries.rules.rule import Rule
 from episode.queries.selection import Selection
-
-if TYPE_CHECKING:
-    from episode.plan.pattern import PatternPlan
-
 
 Made = TypeVar("Made")
 RULE, MATCH_START, MATCH_END, RESULT = "rule", "match_start", "match_end", "result"
