@@ -26,28 +26,22 @@ class QueryCall(Protocol):
 
     def frame(self) -> DataFrame:
         """The result on Spark, lazily."""
-        ...
 
     def origin(self) -> QueryOrigin:
         """Its patterns, planned on Spark."""
-        ...
 
     def local(self) -> Any:
         """The result in this process."""
-        ...
 
     @property
     def is_local(self) -> bool:
         """Whether its tables are in this process, without a session."""
-        ...
 
     def local_origin(self) -> QueryOrigin:
         """Its patterns, planned in this process."""
-        ...
 
     def start(self, into: Into, settings: LiveSettings) -> LiveQuery:
         """The query in live tasks."""
-        ...
 
 
 @dataclass(frozen=True)
