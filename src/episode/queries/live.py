@@ -17,14 +17,7 @@ from episode.lang.syntax import Source, Span
 from episode.live.inputs import StreamRead
 from episode.matchers.correlation.spec import ARCHIVE_ROW, LIVE_ROW, SIDE_COLUMN
 from episode.matchers.engines import matcher_spec
-from episode.matchers.projection import (
-    ConstantColumn,
-    CopiedColumn,
-    Projection,
-    Projections,
-    Value,
-    value_of,
-)
+from episode.matchers.projection import ConstantColumn, CopiedColumn, Projection, Projections, Value, value_of
 from episode.matchers.protocol import StateLimit
 from episode.matchers.quarantine import check_skips_keys
 from episode.matchers.state import fingerprint, one_line

@@ -148,9 +148,8 @@ def plan_expansion_of(
     inner, variables = language.expand(query)
     for name in ("shards", "shard_bytes"):
         if getattr(options, name) is not None:
-            raise EpisodeAnalysisError(
-                f"Options({name}={getattr(options, name)}) has no meaning for expand: nothing is shuffled."
-            )
+            message = f"Options({name}={getattr(options, name)}) has no meaning for expand: nothing is shuffled."
+            raise EpisodeAnalysisError(message)
     language.check_arguments(given)
     options.check_use([language])
     options.check_streams([])

@@ -38,15 +38,7 @@ from episode.lang.events.checks import check_groups, check_pattern, variables_of
 from episode.lang.events.conditions import Conditions, parse_conditions
 from episode.lang.events.operators import parse_operators
 from episode.lang.events.scalar import Variables, parse_event_scalar, refuse_negated
-from episode.lang.events.syntax import (
-    EventColumn,
-    EventInput,
-    EventQuery,
-    Index,
-    Strategy,
-    WholeEvent,
-    event_atoms,
-)
+from episode.lang.events.syntax import EventColumn, EventInput, EventQuery, Index, Strategy, WholeEvent, event_atoms
 from episode.lang.lexer import Kind, Token, tokenize
 from episode.lang.lifting import refuse_reserved
 from episode.lang.syntax import ReturnItem, Scalar, Source, Span

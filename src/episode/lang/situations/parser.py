@@ -311,7 +311,6 @@ def _relation(cursor: Cursor, left: str, symbols: Symbols, alone: bool) -> Relat
         similar = OTHER_NAMES.get(name) or closest(name, RELATIONS) or closest(f"{name}-by", RELATIONS)
         place = cursor.span_from(first.start)
         shown = " ".join(cursor.source[place.start : place.end].split())
-        cursor.fail(
-            f"'{shown}' is not a relation.", place, KNOWN_RELATIONS if similar is None else f"Did you mean {similar}?"
-        )
+        hint = KNOWN_RELATIONS if similar is None else f"Did you mean {similar}?"
+        cursor.fail(f"'{shown}' is not a relation.", place, hint)
     return RELATIONS[name]
