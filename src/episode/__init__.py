@@ -22,8 +22,6 @@ from episode.interrupts import load_libraries_whole
 if TYPE_CHECKING:
     from episode import streams
     from episode.api import (
-        Events,
-        Options,
         Query,
         aggregate,
         expand,
@@ -43,6 +41,8 @@ if TYPE_CHECKING:
     )
     from episode.methods import install, matching
     from episode.native.traced import greatest, least, where
+    from episode.queries.events import Events
+    from episode.queries.options import Options
 
 __version__ = "0.1.0"
 

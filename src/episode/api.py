@@ -12,10 +12,9 @@ from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
 from episode.queries.calls import QueryCall, ResultCall, StatementCall
 from episode.queries.correlating import CorrelateQuery, On
 from episode.queries.events import EVENT_COLUMNS, EventColumns, Events, events_of, keys_of
-from episode.queries.expanding import ExpandQuery
 from episode.queries.explaining import check_format, explain_pattern
 from episode.queries.language import Given, Length
-from episode.queries.match import MatchQuery
+from episode.queries.match import MatchQuery, plan_expansion_of
 from episode.queries.options import Options, options_of
 from episode.queries.origins import QueryOrigin
 from episode.queries.tables import Table, arguments_of, every_table, session_of, text_of
@@ -32,27 +31,6 @@ if TYPE_CHECKING:
     from episode.see.pictures.picture import Picture
     from episode.see.reasons.why_not import WhyNot
     from episode.spark.live import LiveQuery
-
-__all__ = [
-    "Events",
-    "Options",
-    "Query",
-    "aggregate",
-    "expand",
-    "explain",
-    "match",
-    "match_all",
-    "match_all_local",
-    "match_local",
-    "plot",
-    "query",
-    "report",
-    "sql",
-    "sql_local",
-    "start",
-    "start_rules",
-    "why_not",
-]
 
 
 class Query:
@@ -442,7 +420,7 @@ def match_all(
     All rules are partitioned by `key` and ordered by `time`. log: a directory for the versions of rules, next to the
     stream's checkpoint. A text that is not a rule is reported, and leaves the others running.
     """
-    from episode.queries.rules.matching import RulesQuery
+    from episode.queries.rules.matching import match_table
 
     one = events_of("match_all", events, columns)
     if getattr(one.table, "isStreaming", False):
@@ -451,10 +429,9 @@ def match_all(
         chosen, arguments = options_of(options), arguments_of(args)
         return over_stream(one.table, rules, one.given, chosen, arguments, log, look_every, table)
     if log is not None:
-        raise EpisodeAnalysisError(
-            f"log={fspath(log)!r} is for rules over a stream; these are over a table.", hint="Leave it out."
-        )
-    return RulesQuery(one.table, _rule_set(rules, one.given, options, args, table), spark).plan()
+        message = f"log={fspath(log)!r} is for rules over a stream; these are over a table."
+        raise EpisodeAnalysisError(message, hint="Leave it out.")
+    return match_table(one.table, _rule_set(rules, one.given, options, args, table), spark)
 
 
 def match_all_local(
@@ -474,11 +451,7 @@ def match_all_local(
 
 
 def _rule_set(
-    rules: Rules,
-    given: Given,
-    options: Options | None,
-    args: Mapping[str, object] | None,
-    table: str | None = None,
+    rules: Rules, given: Given, options: Options | None, args: Mapping[str, object] | None, table: str | None = None
 ) -> RuleSet:
     from episode.queries.rules.binding import RuleSet
     from episode.queries.rules.rule import rules_of
@@ -545,7 +518,7 @@ def expand(
     given = events_of("expand", collapsed, columns).given
     if given.interval is not None:
         raise EpisodeAnalysisError(f"time={given.interval!r}: matches over imprecise time are not collapsed.")
-    return ExpandQuery(collapsed, text, given, spark, options_of(options), arguments_of(args)).plan().frame()
+    return plan_expansion_of(collapsed, text, given, spark, options_of(options), arguments_of(args)).frame()
 
 
 def aggregate(

@@ -77,12 +77,7 @@ SCENES = (
         "ticks",
         "{found:,} V-shapes. Planted were {v} single ones and {w} W-shapes, each of which holds two.",
     ),
-    Scene(
-        "w_shape",
-        "W-shapes: two V-shapes in a row",
-        "ticks",
-        "{found:,} W-shapes; {w} were planted.",
-    ),
+    Scene("w_shape", "W-shapes: two V-shapes in a row", "ticks", "{found:,} W-shapes; {w} were planted."),
     Scene(
         "sessions",
         "Sessions: clicks with no pause of more than half an hour",
@@ -124,10 +119,9 @@ def _run(console: Console, data: samples.SampleFiles, report: Path | None) -> No
         with console.status("Starting Spark" if number == 1 else "Running"):
             result = matches(scene, data)
         seconds = perf_counter() - started
-        head = result.slice(0, FIRST_ROWS)
-        console.print(
-            result_table(result.column_names, zip(*(map(_short, column.to_pylist()) for column in head.columns)))
-        )
+        head = [column.to_pylist() for column in result.slice(0, FIRST_ROWS).columns]
+        shown = [[f"{one:%H:%M:%S}" if isinstance(one, datetime) else one for one in row] for row in zip(*head)]
+        console.print(result_table(result.column_names, shown))
         if result.num_rows > FIRST_ROWS:
             console.print(Text(f"… and {result.num_rows - FIRST_ROWS:,} rows more\n", style="dim"))
         console.print(Text(scene.meaning.format(found=result.num_rows, **numbers)))
@@ -141,11 +135,6 @@ def _run(console: Console, data: samples.SampleFiles, report: Path | None) -> No
             written = write_report(data, report)
         words = f"A report on the V-shapes, one file for a browser and for colleagues: {written}"
         console.print(Text(words), soft_wrap=True)
-
-
-def _short(value: Any) -> Any:
-    """Times without their date: the data is of one day."""
-    return value.strftime("%H:%M:%S") if isinstance(value, datetime) else value
 
 
 def planted_counts(data: samples.SampleFiles) -> Counter[str]:

@@ -102,13 +102,8 @@ def _conclude(console: Console, progress: Any, market: Market) -> None:
             f"100 less than the others: {latencies(progress)}."
         )
     )
-    console.print(
-        Text(
-            "The same query over all ticks as a table gives the same falls."
-            if same
-            else "The same query over all ticks as a table gives OTHER falls: this is a bug."
-        )
-    )
+    which = "the same falls" if same else "OTHER falls: this is a bug"
+    console.print(Text(f"The same query over all ticks as a table gives {which}."))
     console.print(Text("Next: docs/streaming.md, and episode run QUERY --live over streams of your own."))
 
 

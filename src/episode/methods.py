@@ -13,14 +13,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from episode.errors import EpisodeAnalysisError, EpisodeError
-from episode.lang.events.syntax import Strategy
-from episode.lang.rows.syntax import MatchRecognize
-from episode.lang.table_patterns import PatternQuery, clause_of, pattern_of
+from episode.errors import EpisodeError
 from episode.queries.events import EventColumns, events_of
 from episode.queries.language import Given
-from episode.queries.languages import language_of
-from episode.queries.match import MatchQuery, Reader
+from episode.queries.match import MatchQuery
 from episode.queries.options import Options, options_of
 from episode.queries.tables import arguments_of, session_of, text_of
 
@@ -62,16 +58,11 @@ def install(spark: SparkSession | None = None) -> None:
     for name, method in METHODS.items():
         there = getattr(DataFrame, name, None)
         if there is not None and getattr(there, "__module__", None) != __name__:
-            raise EpisodeError(
-                f"Spark's DataFrames have a method {name} already, which is not episode's.",
-                hint="Use df.transform(episode.matching(…)).",
-            )
+            hint = "Use df.transform(episode.matching(…))."
+            raise EpisodeError(f"Spark's DataFrames have a method {name} already, which is not episode's.", hint=hint)
         setattr(DataFrame, name, method)
     if spark is not None:
         session_of(spark, {})
-
-
-# ---- the methods -------------------------------------------------------------------------------------
 
 
 def match_recognize(
@@ -81,7 +72,7 @@ def match_recognize(
 
     text: the clause: `MATCH_RECOGNIZE ( … )`, or the text between its brackets. args: the values of its parameters.
     """
-    return _match_frame(self, text, args, Given(), options, _row_pattern)
+    return _match_frame(self, "match_recognize", text, args, Given(), options)
 
 
 def match_events(
@@ -94,8 +85,7 @@ def match_events(
 ) -> DataFrame:
     """The matches of an event pattern (`PATTERN … WHERE … WITHIN … RETURN …`) in the rows of this DataFrame; lazy.
     By keyword, the arguments of `Events`."""
-    given = events_of("match_events", None, columns).given
-    return _match_frame(self, text, args, given, options, _event_pattern)
+    return _match_frame(self, "match_events", text, args, events_of("match_events", None, columns).given, options)
 
 
 def match_situations(
@@ -108,45 +98,18 @@ def match_situations(
 ) -> DataFrame:
     """The matches of a situation pattern (`DEFINE … PATTERN … WITHIN … RETURN …`) in the rows of this DataFrame; lazy.
     By keyword, the arguments of `Events`."""
-    given = events_of("match_situations", None, columns).given
-    return _match_frame(self, text, args, given, options, _situation_pattern)
+    return _match_frame(
+        self, "match_situations", text, args, events_of("match_situations", None, columns).given, options
+    )
 
 
 METHODS: dict[str, Callable[..., Any]] = {
-    "match_recognize": match_recognize,
-    "match_events": match_events,
-    "match_situations": match_situations,
+    one.__name__: one for one in (match_recognize, match_events, match_situations)
 }
 
 
 def _match_frame(
-    frame: DataFrame,
-    text: str,
-    args: Mapping[str, object] | None,
-    given: Given,
-    options: Options | None,
-    read: Reader,
+    frame: DataFrame, method: str, text: str, args: Mapping[str, object] | None, given: Given, options: Options | None
 ) -> DataFrame:
     arguments = arguments_of(args)
-    query = MatchQuery(frame, text_of(text), given, None, options_of(options), {}, arguments, read)
-    return query.frame()
-
-
-def _row_pattern(text: str, strategy: Strategy | None) -> MatchRecognize:
-    return clause_of(text)
-
-
-def _event_pattern(text: str, strategy: Strategy | None) -> PatternQuery:
-    return _pattern_for("match_events", pattern_of(text, strategy))
-
-
-def _situation_pattern(text: str, strategy: Strategy | None) -> PatternQuery:
-    return _pattern_for("match_situations", pattern_of(text, strategy))
-
-
-def _pattern_for(method: str, query: Any) -> Any:
-    """Return a pattern of the language that the method is for."""
-    language = language_of(query)
-    if language.method != method:
-        raise EpisodeAnalysisError(f"This is {language.one}.", hint=f"Use {language.method}.")
-    return query
+    return MatchQuery(frame, text_of(text), given, None, options_of(options), {}, arguments, method).frame()

@@ -17,7 +17,6 @@ def is_local(path: str) -> bool:
 
 
 def local(path: str) -> str:
-    """A local path without its scheme."""
     return path.removeprefix("file://")
 
 

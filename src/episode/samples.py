@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -115,26 +116,16 @@ def stock_ticks(seed: int = 7, *, symbols: tuple[str, ...] = SYMBOLS, ticks: int
     names = pa.DictionaryArray.from_arrays(
         pa.array(np.repeat(np.arange(count, dtype=np.int32), ticks)[order]), pa.array(symbols, pa.string())
     ).cast(pa.string())
-    table = pa.table(
-        [
-            names,
-            pa.array(times.reshape(-1)[order], TIMESTAMP),
-            pa.array((cents / 100.0).reshape(-1)[order]),
-            pa.array(volume.reshape(-1)[order]),
-        ],
-        schema=TICKS,
-    )
+    prices = (cents / 100.0).reshape(-1)[order]
+    table = _table(TICKS, names, times.reshape(-1)[order], prices, volume.reshape(-1)[order])
     which, first_row, last_row = np.array([place for _, *place in found], dtype=np.int64).reshape(-1, 3).T
-    planted = pa.table(
-        [
-            pa.array([shape for shape, *_ in found], pa.string()),
-            pa.array([symbols[symbol] for symbol in which], pa.string()),
-            pa.array(times[which, first_row], TIMESTAMP),
-            pa.array(times[which, last_row], TIMESTAMP),
-        ],
-        schema=PLANTED,
-    )
-    return Sample(table, planted)
+    shapes, keys = [shape for shape, *_ in found], [symbols[symbol] for symbol in which]
+    return Sample(table, _table(PLANTED, shapes, keys, times[which, first_row], times[which, last_row]))
+
+
+def _table(schema: pa.Schema, *columns: Any) -> pa.Table:
+    arrays = [pa.array(values, field.type) for values, field in zip(columns, schema, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=schema)
 
 
 def _moves(shape: str, rng: np.random.Generator) -> np.ndarray:
@@ -206,29 +197,13 @@ def web_clicks(seed: int = 8, *, users: int = 3_000) -> Sample:
         np.char.add("/", action), np.where(np.isin(action, ["view", "cart"]), np.char.add("/", product), "")
     )
     order = np.lexsort((np.arange(len(times)), times))
-    table = pa.table(
-        [
-            pa.array(1 + user[session][order]),
-            pa.array(times[order], TIMESTAMP),
-            pa.array(action[order]),
-            pa.array(url[order]),
-        ],
-        schema=CLICKS,
-    )
+    table = _table(CLICKS, 1 + user[session][order], times[order], action[order], url[order])
 
     bounds = times[starts], times[starts + clicks - 1]
     special = np.flatnonzero(kind != "browse")
     rows = np.concatenate([np.arange(sessions), special])
-    planted = pa.table(
-        [
-            pa.array(np.concatenate([np.full(sessions, "session"), kind[special]])),
-            pa.array((1 + user[rows]).astype("U")),
-            pa.array(bounds[0][rows], TIMESTAMP),
-            pa.array(bounds[1][rows], TIMESTAMP),
-        ],
-        schema=PLANTED,
-    )
-    return Sample(table, planted)
+    shapes, keys = np.concatenate([np.full(sessions, "session"), kind[special]]), (1 + user[rows]).astype("U")
+    return Sample(table, _table(PLANTED, shapes, keys, bounds[0][rows], bounds[1][rows]))
 
 
 def _timestamps(seconds: np.ndarray) -> np.ndarray:
@@ -292,24 +267,8 @@ def machine_readings(seed: int = 9, *, machines: tuple[str, ...] = MACHINES, hou
     by_time = (array.T.reshape(-1) for array in (np.round(temperature, 1), load.astype(np.int64), is_open))
     degrees, loads, doors = by_time
     names = np.tile(np.array(machines), count)
-    table = pa.table(
-        [
-            pa.array(names, pa.string()),
-            pa.array(np.repeat(times, len(machines)), TIMESTAMP),
-            pa.array(degrees),
-            pa.array(loads),
-            pa.array(np.where(doors, "open", "closed"), pa.string()),
-        ],
-        schema=READINGS,
-    )
+    every = np.repeat(times, len(machines))
+    table = _table(READINGS, names, every, degrees, loads, np.where(doors, "open", "closed"))
     which, first_row, last_row = np.array([place for _, *place in found], dtype=np.int64).reshape(-1, 3).T
-    planted = pa.table(
-        [
-            pa.array([kind for kind, *_ in found], pa.string()),
-            pa.array([machines[machine] for machine in which], pa.string()),
-            pa.array(times[first_row], TIMESTAMP),
-            pa.array(times[last_row], TIMESTAMP),
-        ],
-        schema=PLANTED,
-    )
-    return Sample(table, planted)
+    kinds, keys = [kind for kind, *_ in found], [machines[machine] for machine in which]
+    return Sample(table, _table(PLANTED, kinds, keys, times[first_row], times[last_row]))

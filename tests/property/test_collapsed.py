@@ -19,7 +19,7 @@ from episode.plan.events.classes import EventClasses
 from episode.plan.events.plan import plan_event_pattern
 from episode.plan.events.returns import EventTimes
 from episode.plan.schema import CLASS_COLUMN, PARTITION_COLUMN, EventTable, InputSchema
-from episode.queries.languages.variables import of_variables
+from episode.queries.languages.events import of_variables
 from tests.property.test_event_pattern_laws import pieces_of
 from tests.reference import event_patterns
 from tests.reference.event_patterns import Event

@@ -11,29 +11,21 @@ from typing import NoReturn
 from episode.errors import EpisodeSyntaxError
 from episode.lang.cursor import Cursor, closest, describe
 from episode.lang.duration import EXAMPLES, UNITS, parse_window
-from episode.lang.lexer import CURLY_QUOTES, Kind, Token
+from episode.lang.lexer import CURLY_QUOTES, Kind, Token, words_of
 from episode.lang.syntax import Duration, Source, Span
 
-# References and signs that event and situation patterns have in common: paths of columns, percentages, ∧ ≤ ≥ ≠.
-
-
 SIGNS = {"∧": "AND", "≥": ">=", "≤": "<=", "≠": "<>"}
-NO_OPERAND = (
-    "AND", "OR", "NOT", "THEN", "ELSE", "END", "WHEN", "BETWEEN", "IN", "IS", "LIKE", "ILIKE", "RLIKE", "REGEXP", "DIV",
-    "AS", "WHERE", "WITHIN", "RETURN",
-)  # fmt: skip
+NO_OPERAND = words_of("""
+    AND OR NOT THEN ELSE END WHEN BETWEEN IN IS LIKE ILIKE RLIKE REGEXP DIV AS WHERE WITHIN RETURN
+""")
 """Words after `20%` that make it a percentage and not a division with remainder."""
 PERCENT = "Write 20% for 0.20, without a blank, or a.x % 3 for the remainder of a division."
-
-
-def is_name(token: Token) -> bool:
-    return token.kind in (Kind.NAME, Kind.QUOTED)
 
 
 def read_path(cursor: Cursor) -> tuple[str, ...]:
     """`.x.y` at the cursor."""
     path = []
-    while cursor.token.is_symbol(".") and is_name(cursor.peek()):
+    while cursor.token.is_symbol(".") and cursor.peek().is_name:
         cursor.advance()
         path.append(cursor.advance().identifier)
     if cursor.token.is_symbol("."):
@@ -76,15 +68,9 @@ def _begins_operand(token: Token) -> bool:
     return token.kind is not Kind.END and token.upper not in NO_OPERAND
 
 
-SQL_CLAUSES = (
-    ("FROM",),
-    ("PARTITION", "BY"),
-    ("ORDER", "BY"),
-    ("TYPE", "BY"),
-    ("GROUP", "BY"),
-    ("HAVING",),
-    ("SELECT",),
-)
+SQL_CLAUSES = [
+    tuple(words.split()) for words in ("FROM", "PARTITION BY", "ORDER BY", "TYPE BY", "GROUP BY", "HAVING", "SELECT")
+]
 ITEM = "A column of RETURN is written expression AS name."
 
 
@@ -113,9 +99,6 @@ class Grammar:
         return self.clauses[0]
 
 
-# ---- clauses -----------------------------------------------------------------------------------------
-
-
 def cut_clauses(cursor: Cursor, grammar: Grammar) -> dict[str, Cursor]:
     """A cursor for each clause; each at most once, and in order."""
     if not cursor.at_words(grammar.first):
@@ -125,26 +108,17 @@ def cut_clauses(cursor: Cursor, grammar: Grammar) -> dict[str, Cursor]:
     ends: dict[str, int] = {}
     while not cursor.at_end:
         token = cursor.token
-        if _is_clause(cursor, grammar) and not (token.upper == current and current in grammar.repeated):
+        called = token.upper in grammar.functions and cursor.peek().is_symbol("(")
+        continues = token.upper == current and current in grammar.repeated
+        if token.upper in grammar.clauses and not (called or continues or _is_name(cursor)):
             _check_order(cursor, token, begins, grammar)
             ends[current] = cursor.index
             current = token.upper
             begins[current] = cursor.index + 1
         _refuse_other_clause(cursor, grammar, grammar.inside.get(current, ()))
-        if token.kind is Kind.SYMBOL and token.text in "([{":
-            cursor.skip_group()
-        elif token.kind is Kind.SYMBOL and token.text in ")]}":
-            cursor.fail(f"This '{token.text}' closes nothing.")
-        else:
-            cursor.advance()
+        cursor.skip()
     ends[current] = cursor.end
-    return {name: Cursor(cursor.source, cursor.tokens, begin, ends[name]) for name, begin in begins.items()}
-
-
-def _is_clause(cursor: Cursor, grammar: Grammar) -> bool:
-    if cursor.token.upper in grammar.functions and cursor.peek().is_symbol("("):
-        return False
-    return cursor.token.upper in grammar.clauses and not _is_name(cursor)
+    return {name: cursor.part(begin, ends[name]) for name, begin in begins.items()}
 
 
 def _is_name(cursor: Cursor) -> bool:
@@ -198,16 +172,9 @@ def with_suggestion(
         similar = closest(word, words) if len(word) > 3 and word not in words else None
         if similar is not None and not (index > begin and tokens[index - 1].is_symbol(".")):
             place = tokens[index]
-            return Source(error.source or "").error(
-                EpisodeSyntaxError,
-                error.message if index == at else f"{describe(place)} is not expected here.",
-                place.span,
-                f"Did you mean {similar}?",
-            )
+            message = error.message if index == at else f"{describe(place)} is not expected here."
+            return Source(error.source or "").error(EpisodeSyntaxError, message, place.span, f"Did you mean {similar}?")
     return error
-
-
-# ---- input -------------------------------------------------------------------------------------------
 
 
 def read_table(cursor: Cursor, grammar: Grammar) -> tuple[str, Span]:
@@ -225,11 +192,7 @@ def read_table(cursor: Cursor, grammar: Grammar) -> tuple[str, Span]:
 
 
 def read_columns(cursor: Cursor, what: str, grammar: Grammar, qualifiers: tuple[str, ...] = ()) -> tuple[str, ...]:
-    """Columns after PARTITION BY."""
-    columns = [read_column(cursor, what, grammar, qualifiers)]
-    while cursor.accept_symbol(","):
-        columns.append(read_column(cursor, what, grammar, qualifiers))
-    return tuple(columns)
+    return tuple(cursor.read_list(lambda cursor: read_column(cursor, what, grammar, qualifiers)))
 
 
 def read_column(cursor: Cursor, what: str, grammar: Grammar, qualifiers: tuple[str, ...] = ()) -> str:
@@ -241,16 +204,14 @@ def read_column(cursor: Cursor, what: str, grammar: Grammar, qualifiers: tuple[s
         token = cursor.expect_identifier(what, grammar.input_hint)
     elif cursor.token.is_symbol(".") and qualifiers:
         known = " or ".join(qualifiers)
-        cursor.fail(
-            f"{token.identifier} is not the table of this query.", token, f"A column may have {known} before it."
-        )
+        hint = f"A column may have {known} before it."
+        cursor.fail(f"{token.identifier} is not the table of this query.", token, hint)
     if cursor.token.is_symbol("."):
         cursor.fail("Only columns stand here, without table or field.", None, "Compute it as a column of the input.")
     return token.identifier
 
 
 def read_time(cursor: Cursor, grammar: Grammar, qualifiers: tuple[str, ...] = ()) -> str:
-    """The column after ORDER BY."""
     column = read_column(cursor, "the column of the event time", grammar, qualifiers)
     if cursor.token.is_symbol(",") or cursor.token.upper in ("ASC", "DESC"):
         cursor.fail("Events are ordered by one column of time, ascending.", None, grammar.input_hint)
@@ -258,7 +219,6 @@ def read_time(cursor: Cursor, grammar: Grammar, qualifiers: tuple[str, ...] = ()
 
 
 def accept_by(cursor: Cursor, word: str, grammar: Grammar) -> bool:
-    """`word BY`."""
     if not cursor.accept_words(word):
         return False
     cursor.expect_words("BY", after=word, hint=grammar.input_hint)
@@ -267,13 +227,10 @@ def accept_by(cursor: Cursor, word: str, grammar: Grammar) -> bool:
 
 def refuse_keyword(cursor: Cursor, what: str, grammar: Grammar) -> None:
     """A name is missing where a part begins; but `ORDER BY type TYPE BY kind` has a column called type."""
-    words = (*grammar.clauses, *grammar.inputs)
-    named = cursor.peek().upper in words or (cursor.peek().kind is Kind.SYMBOL and cursor.peek().text in ".,")
+    words, after = (*grammar.clauses, *grammar.inputs), cursor.peek()
+    named = after.upper in words or after.is_symbol(".") or after.is_symbol(",")
     if cursor.token.upper in words and not named:
         cursor.fail(f"Expected {what}, found {describe(cursor.token)}.", None, grammar.input_hint)
-
-
-# ---- WITHIN and RETURN -------------------------------------------------------------------------------
 
 
 def read_within(cursor: Cursor, grammar: Grammar) -> Duration:
@@ -300,7 +257,7 @@ def split_list(cursor: Cursor, what: str, hint: str) -> Iterator[Cursor]:
         if cursor.skip_to_comma() == begin:
             before = cursor.tokens[begin - 1].text
             cursor.fail(f"Expected {what} after '{before}', found {describe(cursor.token)}.", None, hint)
-        yield Cursor(cursor.source, cursor.tokens, begin, cursor.index)
+        yield cursor.part(begin, cursor.index)
         if cursor.at_end:
             return
         cursor.advance()
@@ -315,21 +272,20 @@ def split_name(cursor: Cursor, star_hint: str) -> tuple[Cursor, str]:
         cursor.fail("Expected an expression before AS.", None, ITEM)
     if end - begin > 2 and cursor.tokens[end - 2].upper == "AS" and not cursor.tokens[end - 3].is_symbol("."):
         token = cursor.tokens[end - 1]
-        if token.kind not in (Kind.NAME, Kind.QUOTED):
+        if not token.is_name:
             cursor.fail(f"Expected a name after AS, found {describe(token)}.", token, ITEM)
         name, end = token.identifier, end - 2
     elif cursor.tokens[end - 1].upper == "AS" and end - begin > 1 and not cursor.tokens[end - 2].is_symbol("."):
         cursor.fail("A name is missing after AS.", cursor.tokens[end - 1], ITEM)
-    return Cursor(cursor.source, cursor.tokens, begin, end), name
+    return cursor.part(begin, end), name
 
 
 def check_name(cursor: Cursor, name: str, span: Span, seen: set[str], added: tuple[str, ...]) -> None:
     """Names of columns are different, and not those that are added to every result."""
-    place = Token(Kind.NAME, "", span.start, span.end)
     if name.lower() in seen:
-        cursor.fail(f"Two columns of RETURN are called {name}.", place, ITEM)
+        cursor.fail(f"Two columns of RETURN are called {name}.", span, ITEM)
     if name.lower() in added:
         listed = f"{', '.join(added[:-1])} and {added[-1]}"
         hint = f"{listed} are added to every result; choose another name with AS."
-        cursor.fail(f"A column of RETURN cannot be called {name}.", place, hint)
+        cursor.fail(f"A column of RETURN cannot be called {name}.", span, hint)
     seen.add(name.lower())

@@ -7,7 +7,6 @@ import re
 from episode.errors import EpisodeUnsupportedError
 from episode.lang.cursor import Cursor, closest, describe
 from episode.lang.lexer import Kind, Token
-from episode.lang.syntax import Source
 
 SIMPLE = {
     "BOOLEAN": "boolean", "TINYINT": "tinyint", "BYTE": "tinyint", "SMALLINT": "smallint", "SHORT": "smallint",
@@ -21,10 +20,9 @@ KNOWN = (
     "Types: BOOLEAN, TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE, DECIMAL(p, s), STRING, VARCHAR(n), BINARY, DATE, "
     "TIMESTAMP, TIMESTAMP_NTZ, ARRAY<…>, MAP<…, …>, STRUCT<…>."
 )
+LIMITED = ("VARCHAR", "CHAR", "CHARACTER")
 NOT_KEPT = {
-    "VARCHAR": "Inside of other types, write STRING: lengths are not checked there.",
-    "CHAR": "Inside of other types, write STRING: lengths are not checked there.",
-    "CHARACTER": "Inside of other types, write STRING: lengths are not checked there.",
+    **dict.fromkeys(LIMITED, "Inside of other types, write STRING: lengths are not checked there."),
     "INTERVAL": "Write BIGINT, and keep the length of time as a number.",
     "TIME": "Write BIGINT, and keep the time of day as a number.",
     "VARIANT": "Write STRING, and keep the value as JSON.",
@@ -32,7 +30,6 @@ NOT_KEPT = {
 }
 """Spark's types that columns of a stream cannot have (or values inside of others), and what to write."""
 
-LIMITED = ("VARCHAR", "CHAR", "CHARACTER")
 SHOWN_WIDTH = ("TINYINT", "SMALLINT", "INT", "INTEGER", "BIGINT")
 """Types whose parameter is the width in which MySQL shows values: it limits nothing, and is not kept."""
 
@@ -72,10 +69,10 @@ def parse_type(cursor: Cursor) -> str:
         return _parse_nested_type(cursor)
     if word in NOT_KEPT:
         message = f"A column of a stream cannot be of type {word}."
-        raise Source(cursor.source).error(EpisodeUnsupportedError, message, token.span, NOT_KEPT[word])
+        cursor.fail(message, token.span, NOT_KEPT[word], EpisodeUnsupportedError)
     meant = closest(word, [*SIMPLE, *DECIMALS, *NESTED])
     guess = f"Did you mean {meant}? " if meant is not None else ""
-    raise cursor.error(f"There is no type {token.text}.", token, f"{guess}{KNOWN}")
+    return cursor.fail(f"There is no type {token.text}.", token, f"{guess}{KNOWN}")
 
 
 def _decimal(cursor: Cursor) -> str:
@@ -105,10 +102,7 @@ def _parse_nested_type(cursor: Cursor) -> str:
     word = start.upper
     cursor.expect_symbol("<", f"after {word}", f"Write for example {_EXAMPLES[word]}.")
     if word == "STRUCT":
-        fields = [_field(cursor)]
-        while cursor.accept_symbol(","):
-            fields.append(_field(cursor))
-        inside = ",".join(fields)
+        inside = ",".join(cursor.read_list(_field))
     else:
         inside = parse_type(cursor)
         if word == "MAP":

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from episode.errors import EpisodeUnsupportedError
 from episode.lang.cursor import Cursor, describe
-from episode.lang.lexer import Kind, Token
+from episode.lang.lexer import Token
 from episode.lang.streams import WrittenName
 from episode.lang.syntax import Source, Span
 
@@ -46,10 +46,6 @@ class Creation:
     temporary: bool = False
     everywhere: bool = False
 
-    @property
-    def is_view(self) -> bool:
-        return self.word.upper == "VIEW"
-
 
 def creation(source: str, tokens: Sequence[Token]) -> Creation | None:
     """Parse `CREATE TABLE | VIEW … AS query`; None for any other statement."""
@@ -72,58 +68,39 @@ def creation(source: str, tokens: Sequence[Token]) -> Creation | None:
 def view_of(source: str, tokens: Sequence[Token], created: Creation) -> View | None:
     """The temporary view that a creation makes; None where it makes a table. For a view of patterns, or of tables that
     are given to the statement: any other one is Spark's."""
-    if not created.is_view:
+    if created.word.upper != "VIEW":
         return None
     if not created.temporary:
-        raise Source(source).error(
-            EpisodeUnsupportedError,
-            "Spark keeps a permanent view as its text, which it cannot evaluate without episode.",
-            created.word.span,
-            "Write CREATE TEMP VIEW, which lasts as long as the session; or CREATE TABLE … AS, which keeps the rows.",
-        )
+        message = "Spark keeps a permanent view as its text, which it cannot evaluate without episode."
+        hint = "Write CREATE TEMP VIEW, which lasts as long as the session; or CREATE TABLE … AS, which keeps the rows."
+        raise Source(source).error(EpisodeUnsupportedError, message, created.word.span, hint)
     cursor = Cursor(source, tokens, created.named)
     if cursor.at_words("IF", "NOT", "EXISTS"):
         cursor.fail("A temporary view has no IF NOT EXISTS.", None, "Write CREATE OR REPLACE TEMP VIEW.")
     name = cursor.expect_identifier("the name of the view")
     if cursor.token.is_symbol("."):
         cursor.fail("The name of a temporary view has one part.")
-    columns = _columns(cursor)
+    columns: list[Token] = []
+    if cursor.accept_symbol("("):
+        columns = cursor.read_list(lambda cursor: cursor.expect_identifier("the name of a column"))
+        cursor.expect_symbol(")", "after the columns of the view", "Write their names alone.")
     if cursor.token.upper != "AS":
-        cursor.fail(
-            f"Expected AS and a query, found {describe(cursor.token)}.",
-            None,
-            "A temporary view of patterns has a name, names for its columns, and a query.",
-        )
-    return View(name.identifier, columns, created.replaces, created.everywhere)
-
-
-def _columns(cursor: Cursor) -> tuple[str, ...]:
-    """Names of columns in brackets, if they are there."""
-    if not cursor.accept_symbol("("):
-        return ()
-    names = [cursor.expect_identifier("the name of a column").identifier]
-    while cursor.accept_symbol(","):
-        names.append(cursor.expect_identifier("the name of a column").identifier)
-    cursor.expect_symbol(")", "after the columns of the view", "Write their names alone.")
-    return tuple(names)
+        hint = "A temporary view of patterns has a name, names for its columns, and a query."
+        cursor.fail(f"Expected AS and a query, found {describe(cursor.token)}.", None, hint)
+    return View(name.identifier, tuple(one.identifier for one in columns), created.replaces, created.everywhere)
 
 
 def _query(cursor: Cursor) -> int | None:
     """Return the token at which the query begins: after the first AS outside brackets, or its first word."""
-    at, depth = cursor.index, 0
-    while at < cursor.end:
+    depth = 0
+    for at in range(cursor.index, cursor.end):
         token = cursor.tokens[at]
-        if token.kind is Kind.SYMBOL:
-            depth += (token.text in ("(", "[", "{")) - (token.text in (")", "]", "}"))
-        elif depth == 0 and token.upper == "AS":
+        depth += token.nesting
+        if depth == 0 and token.upper == "AS":
             return at + 1 if at + 1 < cursor.end else None
-        elif depth == 0 and token.upper in QUERIES and cursor.tokens[at + 1].upper != "SERDEPROPERTIES":
+        if depth == 0 and token.upper in QUERIES and cursor.tokens[at + 1].upper != "SERDEPROPERTIES":
             return at
-        at += 1
     return None
-
-
-# `INSERT INTO table [(columns)] query`: where rows go, and which query gives them.
 
 
 INSERTED_QUERIES = ("SELECT", "WITH", "FROM", "VALUES", "TABLE")
@@ -151,14 +128,12 @@ def insertion(statement: Statement) -> Insertion | None:
     cursor.advance()
     cursor.accept_words("TABLE")
     name = cursor.advance()
-    if name.kind not in (Kind.NAME, Kind.QUOTED) or cursor.token.is_symbol("."):
+    if not name.is_name or cursor.token.is_symbol("."):
         return None
     columns = _listed_columns(cursor)
     if cursor.token.upper not in INSERTED_QUERIES and not cursor.token.is_symbol("("):
         return None
-    return Insertion(
-        WrittenName(name.identifier, name.span), columns, Span(cursor.token.start, statement.body.end), overwrite
-    )
+    return Insertion(WrittenName.of(name), columns, Span(cursor.token.start, statement.body.end), overwrite)
 
 
 def _listed_columns(cursor: Cursor) -> tuple[WrittenName, ...]:
@@ -168,9 +143,8 @@ def _listed_columns(cursor: Cursor) -> tuple[WrittenName, ...]:
         cursor.index = start
         return ()
     names = []
-    while cursor.token.kind in (Kind.NAME, Kind.QUOTED):
-        token = cursor.advance()
-        names.append(WrittenName(token.identifier, token.span))
+    while cursor.token.is_name:
+        names.append(WrittenName.of(cursor.advance()))
         if not cursor.accept_symbol(","):
             break
     if not cursor.accept_symbol(")"):

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from difflib import get_close_matches
-from typing import NoReturn
+from typing import NoReturn, TypeVar
 
-from episode.errors import EpisodeSyntaxError
+from episode.errors import EpisodeError, EpisodeSyntaxError
 from episode.lang.lexer import Kind, Token
-from episode.lang.syntax import Source, Span
+from episode.lang.syntax import Source, Span, Star
 
 CLOSING = {"(": ")", "[": "]", "{": "}"}
 LONGEST_SHOWN = 40
+Item = TypeVar("Item")
 
 
 class Cursor:
@@ -36,6 +37,17 @@ class Cursor:
     @property
     def at_end(self) -> bool:
         return self.index >= self.end
+
+    def part(self, begin: int, end: int) -> Cursor:
+        return Cursor(self.source, self.tokens, begin, end)
+
+    @property
+    def rest(self) -> Span:
+        """From the token at the cursor to the last one."""
+        return self.span_of(self.index, self.end)
+
+    def span_of(self, begin: int, end: int) -> Span:
+        return Span(self.tokens[begin].start, self.tokens[end - 1].end)
 
     def advance(self) -> Token:
         token = self.token
@@ -71,18 +83,32 @@ class Cursor:
 
     def expect_identifier(self, what: str, hint: str | None = None) -> Token:
         token = self.token
-        if token.kind not in (Kind.NAME, Kind.QUOTED) and not token.is_double_quoted:
+        if not token.is_identifier:
             self.fail(f"Expected {what}, found {describe(token)}.", None, hint)
         return self.advance()
+
+    def read_list(self, read: Callable[[Cursor], Item]) -> list[Item]:
+        """Read an item, and a further one after each comma."""
+        items = [read(self)]
+        while self.accept_symbol(","):
+            items.append(read(self))
+        return items
 
     def skip_to_comma(self) -> int:
         """To the next comma outside brackets, or the end; returns its index."""
         while not self.at_end and not self.token.is_symbol(","):
-            if self.token.kind is Kind.SYMBOL and self.token.text in CLOSING:
-                self.skip_group()
-            else:
-                self.advance()
+            self.skip()
         return self.index
+
+    def skip(self) -> None:
+        """To after the token at the cursor, or the group that it opens."""
+        nesting = self.token.nesting
+        if nesting < 0:
+            self.fail(f"This '{self.token.text}' closes nothing.")
+        if nesting > 0:
+            self.skip_group()
+        else:
+            self.advance()
 
     def skip_group(self) -> int:
         """From an opening bracket to after its closing one; returns the index of the closing token."""
@@ -105,30 +131,32 @@ class Cursor:
                     break
                 self.fail(f"This '{token.text}' closes nothing.", token)
         opening = stack[-1]
-        raise self.error(
-            f"This '{opening.text}' is not closed.", opening, f"Add the missing '{CLOSING[opening.text]}'."
-        )
+        hint = f"Add the missing '{CLOSING[opening.text]}'."
+        return self.fail(f"This '{opening.text}' is not closed.", opening, hint)
 
     def span_from(self, start: int) -> Span:
         """From an offset to the end of the last token read."""
         return Span(start, self.tokens[self.index - 1].end if self.index else start)
 
-    def error(self, message: str, token: Token | None = None, hint: str | None = None) -> EpisodeSyntaxError:
-        """A complaint about a token, by default the one at the cursor."""
-        place = token or self.token
-        return Source(self.source).error(EpisodeSyntaxError, message, place.span, hint)
-
-    def fail(self, message: str, token: Token | None = None, hint: str | None = None) -> NoReturn:
-        raise self.error(message, token, hint)
+    def fail(
+        self,
+        message: str,
+        place: Token | Span | None = None,
+        hint: str | None = None,
+        kind: type[EpisodeError] = EpisodeSyntaxError,
+    ) -> NoReturn:
+        """Complain about a place, by default the token at the cursor."""
+        place = place or self.token
+        raise Source(self.source).error(kind, message, Span(place.start, place.end), hint)
 
 
 def top_level(cursor: Cursor, begin: int, end: int) -> Iterator[int]:
     """Indices of the tokens outside brackets and CASE … END; names after a dot are left out."""
-    at = Cursor(cursor.source, cursor.tokens, begin, end)
+    at = cursor.part(begin, end)
     cases = 0
     while not at.at_end:
         token, after_dot = at.token, at.index > begin and at.peek(-1).is_symbol(".")
-        if token.kind is Kind.SYMBOL and token.text in "([{":
+        if token.nesting > 0:
             at.skip_group()
             continue
         if not after_dot:
@@ -146,10 +174,10 @@ def top_words(cursor: Cursor, begin: int, end: int, *words: str) -> list[int]:
     found: list[int] = []
     between = 0
     for index in top_level(cursor, begin, end):
-        word = cursor.tokens[index].upper
+        word = cursor.tokens[index].upper or cursor.tokens[index].text
         if word == "BETWEEN":
             between += 1
-        elif word == "AND" and between:
+        elif word in ("AND", "∧") and between:
             between -= 1
         elif word in words:
             found.append(index)
@@ -171,7 +199,6 @@ def label_name(token: Token) -> str:
 
 
 def known_labels(labels: Iterable[str]) -> str:
-    """The labels of a pattern, in a hint."""
     return f"Labels of this pattern: {', '.join(sorted(labels))}."
 
 
@@ -180,3 +207,10 @@ def closest(name: str, known: Iterable[str]) -> str | None:
     by_lower = {other.lower(): other for other in known}
     found = get_close_matches(name.lower(), by_lower, n=1, cutoff=0.75)
     return by_lower[found[0]] if found else None
+
+
+def star_at(tokens: Sequence[Token], at: int) -> Star:
+    """The `*` of a token, with the place of the list of EXCEPT after it."""
+    opening = tokens[min(at + 2, len(tokens) - 1)]
+    excepts = tokens[at + 1].upper in ("EXCEPT", "EXCLUDE") and opening.is_symbol("(")
+    return Star(tokens[at].span, opening.end if excepts else None)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import NoReturn
 
 from episode.lang.cursor import Cursor, describe
-from episode.lang.lexer import Kind, Token, parameter_at
+from episode.lang.lexer import Kind, Token, parameter_at, words_of
 from episode.lang.syntax import Duration, Span
 
 MICROSECONDS = {
@@ -30,9 +30,8 @@ def parse_duration(cursor: Cursor) -> Duration:
     """One duration at the cursor; `1 hour 30 minutes` adds up."""
     start = cursor.token
     interval = cursor.accept_words("INTERVAL")
-    total = 0
-    unit: str | None = None
-    parts = 0
+    total = parts = 0
+    unit: str | None = "microseconds"
     while parts == 0 or (unit is not None and cursor.token.kind is Kind.NUMBER):
         amount, unit_name, unit_token = _amount_and_unit(cursor, interval)
         if unit_name is None or unit_name in PLAIN_UNITS:
@@ -46,16 +45,13 @@ def parse_duration(cursor: Cursor) -> Duration:
             unit = None
         else:
             total += _microseconds(cursor, amount, unit_name, unit_token)
-            unit = "microseconds"
         parts += 1
-        if unit is None:
-            break
     if cursor.at_words("TO"):
         _fail_compound(cursor, cursor.token)
     if total > MAXIMUM:
         longest = "The longest is 2^63 microseconds, about 292,000 years."
         cursor.fail("This duration is too long.", start, longest if unit else f"The longest is {MAXIMUM}.")
-    return Duration(total, unit, Span(start.start, cursor.span_from(start.start).end))
+    return Duration(total, unit, cursor.span_from(start.start))
 
 
 def parse_window(cursor: Cursor) -> Duration:
@@ -89,10 +85,7 @@ def _amount_and_unit(cursor: Cursor, interval: bool) -> tuple[Decimal, str | Non
         if interval and cursor.peek().upper == "TO":
             _fail_compound(cursor, token)
         cursor.fail(f"{describe(token)} is not a duration.", token, EXAMPLES)
-    try:
-        amount = Decimal(parsed.group(1))
-    except InvalidOperation:
-        cursor.fail(f"{describe(token)} is not a duration.", token, EXAMPLES)
+    amount = Decimal(parsed.group(1))
     if parsed.group(2):
         return amount, parsed.group(2).lower(), token
     word = cursor.token.text.lower() if cursor.token.kind is Kind.NAME else ""
@@ -121,14 +114,11 @@ def _microseconds(cursor: Cursor, amount: Decimal, unit: str, token: Token) -> i
 
 NUMBER = re.compile(r"((?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)(\w*)")
 LITERAL_SUFFIXES = ("L", "S", "Y", "D", "F", "BD")
-NO_UNITS = frozenset(
-    [
-        "AND", "OR", "NOT", "XOR", "IS", "IN", "LIKE", "ILIKE", "RLIKE", "REGEXP", "BETWEEN", "ESCAPE", "DIV", "MOD",
-        "CASE", "WHEN", "THEN", "ELSE", "END", "AS", "AT", "BY", "FROM", "FOR", "TO", "ON", "USING", "COLLATE", "OVER",
-        "FILTER", "ASC", "DESC", "NULLS", "NULL", "TRUE", "FALSE", "DISTINCT", "IGNORE", "RESPECT", "WITHIN", "RETURN",
-        "DEFINE", "PATTERN", "WHERE", "GROUP", "ORDER", "HAVING", "LIMIT", "UNION", "SELECT", "INTERVAL",
-    ]
-)  # fmt: skip
+NO_UNITS = words_of("""
+    AND OR NOT XOR IS IN LIKE ILIKE RLIKE REGEXP BETWEEN ESCAPE DIV MOD CASE WHEN THEN ELSE END AS AT BY FROM FOR TO ON
+    USING COLLATE OVER FILTER ASC DESC NULLS NULL TRUE FALSE DISTINCT IGNORE RESPECT WITHIN RETURN DEFINE PATTERN WHERE
+    GROUP ORDER HAVING LIMIT UNION SELECT INTERVAL
+""")
 """Words that may follow a number in SQL."""
 
 

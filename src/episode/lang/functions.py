@@ -5,126 +5,53 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass
 
+from episode.lang.lexer import words_of
+
 NAVIGATIONS = ("FIRST", "LAST", "PREV", "NEXT")
 """Logical (FIRST, LAST) and physical (PREV, NEXT) navigation."""
 
 ROW_FUNCTIONS = ("CLASSIFIER", "MATCH_NUMBER")
 
-AGGREGATES = {
-    "COUNT": (1, 1),
-    "SUM": (1, 1),
-    "AVG": (1, 1),
-    "MEAN": (1, 1),
-    "MIN": (1, 1),
-    "MAX": (1, 1),
-    "STDDEV": (1, 1),
-    "STD": (1, 1),
-    "STDDEV_SAMP": (1, 1),
-    "STDDEV_POP": (1, 1),
-    "VARIANCE": (1, 1),
-    "VAR_SAMP": (1, 1),
-    "VAR_POP": (1, 1),
-    "ARRAY_AGG": (1, 1),
-    "COLLECT_LIST": (1, 1),
-    "COLLECT_SET": (1, 1),
-    "MAX_BY": (2, 2),
-    "MIN_BY": (2, 2),
-    "COUNT_IF": (1, 1),
-    "BOOL_AND": (1, 1),
-    "EVERY": (1, 1),
-    "BOOL_OR": (1, 1),
-    "SOME": (1, 1),
-    "ANY": (1, 1),
-    "FIRST_VALUE": (1, 1),
-    "LAST_VALUE": (1, 1),
-    "ANY_VALUE": (1, 1),
-}
-"""Aggregates over the rows of a label, with their least and greatest number of arguments."""
+AGGREGATES = words_of("""
+    COUNT SUM AVG MEAN MIN MAX STDDEV STD STDDEV_SAMP STDDEV_POP VARIANCE VAR_SAMP VAR_POP ARRAY_AGG COLLECT_LIST
+    COLLECT_SET MAX_BY MIN_BY COUNT_IF BOOL_AND EVERY BOOL_OR SOME ANY FIRST_VALUE LAST_VALUE ANY_VALUE
+""")
+"""Aggregates over the rows of a label."""
 
 
-def aggregate_arguments(word: str) -> tuple[int, int] | None:
-    """Return the least and greatest number of arguments of an aggregate, of SQL or of a user; None for other words."""
-    if word in AGGREGATES:
-        return AGGREGATES[word]
-    return None if user_aggregate(word) is None else (1, 1)
+def aggregate_arguments(word: str) -> int | None:
+    """Return the number of arguments of an aggregate, of SQL or of a user; None for other words."""
+    if word in ("MAX_BY", "MIN_BY"):
+        return 2
+    return None if word not in AGGREGATES and user_aggregate(word) is None else 1
 
 
 SYNONYMS = {
     "MEAN": "avg",
-    "STD": "stddev_samp",
-    "STDDEV": "stddev_samp",
     "VARIANCE": "var_samp",
     "ARRAY_AGG": "collect_list",
     "EVERY": "bool_and",
-    "SOME": "bool_or",
-    "ANY": "bool_or",
     "ANY_VALUE": "first_value",
+    **dict.fromkeys(("STD", "STDDEV"), "stddev_samp"),
+    **dict.fromkeys(("SOME", "ANY"), "bool_or"),
 }
 """Other names of the same aggregate."""
 
-OTHER_SPARK_AGGREGATES = frozenset(
-    [
-        "APPROX_COUNT_DISTINCT",
-        "APPROX_PERCENTILE",
-        "BIT_AND",
-        "BIT_OR",
-        "BIT_XOR",
-        "BITMAP_CONSTRUCT_AGG",
-        "BITMAP_OR_AGG",
-        "CORR",
-        "COUNT_MIN_SKETCH",
-        "COVAR_POP",
-        "COVAR_SAMP",
-        "GROUPING",
-        "GROUPING_ID",
-        "HISTOGRAM_NUMERIC",
-        "HLL_SKETCH_AGG",
-        "HLL_UNION_AGG",
-        "KURTOSIS",
-        "LISTAGG",
-        "MEDIAN",
-        "MODE",
-        "PERCENTILE",
-        "PERCENTILE_APPROX",
-        "PERCENTILE_CONT",
-        "PERCENTILE_DISC",
-        "REGR_AVGX",
-        "REGR_AVGY",
-        "REGR_COUNT",
-        "REGR_INTERCEPT",
-        "REGR_R2",
-        "REGR_SLOPE",
-        "REGR_SXX",
-        "REGR_SXY",
-        "REGR_SYY",
-        "SKEWNESS",
-        "STRING_AGG",
-        "TRY_AVG",
-        "TRY_SUM",
-    ]
-)
+OTHER_SPARK_AGGREGATES = words_of("""
+    APPROX_COUNT_DISTINCT APPROX_PERCENTILE BIT_AND BIT_OR BIT_XOR BITMAP_CONSTRUCT_AGG BITMAP_OR_AGG CORR
+    COUNT_MIN_SKETCH COVAR_POP COVAR_SAMP GROUPING GROUPING_ID HISTOGRAM_NUMERIC HLL_SKETCH_AGG HLL_UNION_AGG KURTOSIS
+    LISTAGG MEDIAN MODE PERCENTILE PERCENTILE_APPROX PERCENTILE_CONT PERCENTILE_DISC REGR_AVGX REGR_AVGY REGR_COUNT
+    REGR_INTERCEPT REGR_R2 REGR_SLOPE REGR_SXX REGR_SXY REGR_SYY SKEWNESS STRING_AGG TRY_AVG TRY_SUM
+""")
 """Aggregates of Spark that episode does not evaluate over the rows of a match."""
 
-GENERATORS = frozenset(
-    [
-        "EXPLODE",
-        "EXPLODE_OUTER",
-        "POSEXPLODE",
-        "POSEXPLODE_OUTER",
-        "INLINE",
-        "INLINE_OUTER",
-        "STACK",
-        "JSON_TUPLE",
-        "VARIANT_EXPLODE",
-    ]
+GENERATORS = words_of(
+    "EXPLODE EXPLODE_OUTER POSEXPLODE POSEXPLODE_OUTER INLINE INLINE_OUTER STACK JSON_TUPLE VARIANT_EXPLODE"
 )
 """Functions of Spark that make several rows of one."""
 
-RANDOM = frozenset(["RAND", "RANDOM", "RANDN", "RANDSTR", "UNIFORM", "UUID", "SHUFFLE", "MONOTONICALLY_INCREASING_ID"])
+RANDOM = words_of("RAND RANDOM RANDN RANDSTR UNIFORM UUID SHUFFLE MONOTONICALLY_INCREASING_ID")
 """Functions of Spark whose value is another one each time."""
-
-
-# Aggregates that users have registered, in addition to those of SQL.
 
 
 @dataclass(frozen=True)
@@ -146,5 +73,4 @@ REGISTERED: dict[str, UserAggregate] = {}
 
 
 def user_aggregate(name: str) -> UserAggregate | None:
-    """The aggregate that users call by a name, in any case."""
     return REGISTERED.get(name.upper())

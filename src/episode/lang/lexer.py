@@ -25,6 +25,12 @@ SUPERSCRIPTS = "⁰¹²³⁴⁵⁶⁷⁸⁹"
 WHITE_SPACE = " \t\n\f\r\x0b\xa0\u1680" + "".join(map(chr, range(0x2000, 0x200B))) + "\u2028\u202f\u205f\u3000"
 """Spark's white space; other characters that look empty are errors."""
 
+
+def words_of(text: str) -> frozenset[str]:
+    """The words in a text, as a set."""
+    return frozenset(text.split())
+
+
 SURROGATES = "Read the text with the encoding it was written in."
 
 _SKIPPED = re.compile(rf"(?:[{WHITE_SPACE}]+|--(?:\\\n|[^\r\n])*|//[^\r\n]*)+")
@@ -82,13 +88,31 @@ class Token:
         return self.text[1:-1].replace(quote * 2, quote)
 
     @property
+    def is_name(self) -> bool:
+        """Is it a name, plain or in backticks?"""
+        return self.kind in (Kind.NAME, Kind.QUOTED)
+
+    @property
     def is_double_quoted(self) -> bool:
         return self.kind is Kind.STRING and self.text[:1] == '"'
+
+    @property
+    def is_identifier(self) -> bool:
+        """Is it a name in any quotes, or without?"""
+        return self.is_name or self.is_double_quoted
+
+    @property
+    def nesting(self) -> int:
+        """1 for an opening bracket, -1 for a closing one, else 0."""
+        return 0 if self.kind is not Kind.SYMBOL else (self.text in "([{") - (self.text in ")]}")
 
 
 def tokenize(source: str) -> list[Token]:
     """Tokens of the text, ending with an END token; comments, hints and white space are dropped."""
-    _check_characters(source)
+    at = lone_surrogate(source)
+    if at is not None:
+        shown = source.encode(errors="replace").decode()
+        _fail(shown, at, f"U+{ord(source[at]):04X} is a lone surrogate, not a character.", SURROGATES)
     tokens: list[Token] = []
     position, length = 0, len(source)
     hint: int | None = None
@@ -108,13 +132,6 @@ def tokenize(source: str) -> list[Token]:
         _fail(source, hint, "This hint does not end.", "Close it with */.")
     tokens.append(Token(Kind.END, "", length, length))
     return tokens
-
-
-def _check_characters(source: str) -> None:
-    at = lone_surrogate(source)
-    if at is not None:
-        shown = source.encode(errors="replace").decode()
-        _fail(shown, at, f"U+{ord(source[at]):04X} is a lone surrogate, not a character.", SURROGATES)
 
 
 def lone_surrogate(text: str) -> int | None:
@@ -172,7 +189,10 @@ def _scan(source: str, position: int) -> tuple[int, Kind]:
         return superscript.end(), Kind.NUMBER
     dollars = _DOLLARS.match(source, position) if character == "$" else None
     if dollars is not None:
-        return _dollar_string_end(source, position, dollars[0]), Kind.STRING
+        end = source.find(dollars[0], dollars.end())
+        if end < 0:
+            _fail(source, position, "This string does not end.", f"Close it with {dollars[0]}.")
+        return end + len(dollars[0]), Kind.STRING
     if not character.isascii() and category(character) == "Cn":  # a later version of Unicode may make a letter of it
         _fail(source, position, f"U+{ord(character):04X} is not a known character.", "Quote it with backticks.")
     return position + 1, Kind.SYMBOL
@@ -199,13 +219,6 @@ def _string_end(source: str, position: int, raw: bool, quotes: str = "") -> int:
         else:
             at += 2
     return _fail(source, position, "This string does not end.", f"Close it with {quote}.")
-
-
-def _dollar_string_end(source: str, position: int, tag: str) -> int:
-    end = source.find(tag, position + len(tag))
-    if end < 0:
-        _fail(source, position, "This string does not end.", f"Close it with {tag}.")
-    return end + len(tag)
 
 
 def _backtick_end(source: str, position: int) -> int:
@@ -255,7 +268,6 @@ def parameter_at(tokens: Sequence[Token], index: int) -> str | None:
 
 
 def parameters_in(tokens: Sequence[Token]) -> list[tuple[str, Span]]:
-    """All parameters of a text, with their places."""
     found = []
     for index in range(len(tokens)):
         name = parameter_at(tokens, index)

@@ -15,6 +15,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Any, NoReturn, Protocol
 
 from episode.errors import EpisodeSyntaxError, EpisodeUnsupportedError
@@ -44,14 +45,11 @@ class AtomReader(Protocol):
 class _Text:
     """Text under construction, with the way back from its offsets to the query's."""
 
-    pieces: list[str] = field(default_factory=list)
-    starts: list[int] = field(default_factory=list)
-    origins: list[Span] = field(default_factory=list)
-    copied: list[bool] = field(default_factory=list)
+    parts: list[tuple[int, str, Span, bool]] = field(default_factory=list)
+    """Pieces: beginning here, text, origin, and whether it is a copy."""
     length: int = 0
 
     def copy(self, source: str, start: int, end: int) -> None:
-        """Text of the query, as it is."""
         self._add(source[start:end], Span(start, end), True)
 
     def put(self, piece: str, origin: Span) -> None:
@@ -59,10 +57,7 @@ class _Text:
         self._add(f" {piece} ", origin, False)
 
     def _add(self, piece: str, origin: Span, copied: bool) -> None:
-        self.starts.append(self.length)
-        self.origins.append(origin)
-        self.pieces.append(piece)
-        self.copied.append(copied)
+        self.parts.append((self.length, piece, origin, copied))
         self.length += len(piece)
 
     def place(self, start: int, end: int) -> Span:
@@ -70,14 +65,13 @@ class _Text:
         return Span(self._origin(start, first=True), self._origin(max(start, end - 1), first=False))
 
     def _origin(self, offset: int, first: bool) -> int:
-        index = bisect_right(self.starts, offset) - 1
-        origin, within = self.origins[index], offset - self.starts[index]
-        if not self.copied[index]:
+        begin, _, origin, copied = self.parts[bisect_right(self.parts, offset, key=itemgetter(0)) - 1]
+        if not copied:
             return origin.start if first else origin.end
-        return origin.start + within + (0 if first else 1)
+        return origin.start + offset - begin + (0 if first else 1)
 
     def __str__(self) -> str:
-        return "".join(self.pieces)
+        return "".join(piece for _, piece, _, _ in self.parts)
 
 
 def lift_scalar(cursor: Cursor, reader: AtomReader) -> Scalar:
@@ -144,7 +138,7 @@ def _column_replacements(
     lifted: str, text: _Text, cursor: Cursor, reader: AtomReader, atoms: list[Any]
 ) -> list[tuple[int, int, int]]:
     """(start, end, atom number) in the lifted text for every column that is not a placeholder yet."""
-    span = Span(text.origins[0].start, text.origins[-1].end)
+    span = Span(text.parts[0][2].start, text.parts[-1][2].end)
     tree = _read(lifted, cursor, text, span, reader)
     found: list[tuple[int, int, int]] = []
     for node in tree.walk():
@@ -162,9 +156,8 @@ def _column_replacements(
             continue
         start, end = parts[0].meta.get("start"), last.meta.get("end")
         if start is None or end is None:
-            raise Source(cursor.source).error(
-                EpisodeUnsupportedError, f"The column {'.'.join(fields)} cannot be located in this expression.", span
-            )
+            message = f"The column {'.'.join(fields)} cannot be located in this expression."
+            cursor.fail(message, span, None, EpisodeUnsupportedError)
         quoted = parts[0].args.get("quoted", False)
         atoms.append(reader.column(cursor, tuple(fields), quoted, text.place(start, end + 1)))
         found.append((start, end + 1, len(atoms) - 1))
@@ -221,26 +214,23 @@ def read_call(
 
 
 def lift_arguments(
-    cursor: Cursor, name: Token, arguments: list[tuple[int, int]], number: tuple[int, int], reader: AtomReader,
+    cursor: Cursor, name: Token, arguments: list[tuple[int, int]], number: int, reader: AtomReader,
     modifiers: Modifiers, example: str,
 ) -> tuple[Scalar, ...]:  # fmt: skip
-    """Parse the arguments of an aggregate. number: the least and greatest number of them. example: the label or
-    variable whose columns an example in a message has."""
-    least, most = number
-    if not least <= len(arguments) <= most:
-        wanted = "one argument" if most == 1 else f"{most} arguments"
-        columns = f"{example}.x" if most == 1 else f"{example}.x, {example}.y"
+    """Parse the arguments of an aggregate. number: of them. example: what an example in a message has columns of."""
+    if len(arguments) != number:
+        wanted = "one argument" if number == 1 else f"{number} arguments"
+        columns = f"{example}.x" if number == 1 else f"{example}.x, {example}.y"
         hint = f"Write for example {name.text}({columns})."
         cursor.fail(f"{name.upper} takes {wanted}, not {len(arguments)}.", name, hint)
     parsed = []
     for begin, end in arguments:
         refuse_modifiers_inside(cursor, begin, end, name, modifiers, reader.surroundings.name)
-        parsed.append(lift_scalar(Cursor(cursor.source, cursor.tokens, begin, end), reader))
+        parsed.append(lift_scalar(cursor.part(begin, end), reader))
     return tuple(parsed)
 
 
 def refuse_nested(cursor: Cursor, inner: Token, name: Token) -> NoReturn:
-    """Refuse an aggregate inside an aggregate."""
     hint = "An aggregate covers events, not other aggregates."
     cursor.fail(f"{inner.upper} may not stand inside {name.upper}.", inner, hint)
 
@@ -251,15 +241,10 @@ def split_arguments(cursor: Cursor, start: int, stop: int) -> list[tuple[int, in
         return []
     ranges, depth, begin = [], 0, start
     for index in range(start, stop):
-        token = cursor.tokens[index]
-        if token.kind is Kind.SYMBOL:
-            if token.text in "([{":
-                depth += 1
-            elif token.text in ")]}":
-                depth -= 1
-            elif token.text == "," and depth == 0:
-                ranges.append((begin, index))
-                begin = index + 1
+        depth += cursor.tokens[index].nesting
+        if depth == 0 and cursor.tokens[index].is_symbol(","):
+            ranges.append((begin, index))
+            begin = index + 1
     ranges.append((begin, stop))
     for begin, end in ranges:
         if begin == end:
@@ -285,11 +270,8 @@ def refuse_modifiers_inside(
     depth = 0
     for index in range(begin, end):
         token = cursor.tokens[index]
-        if token.kind is Kind.SYMBOL and token.text in "([":
-            depth += 1
-        elif token.kind is Kind.SYMBOL and token.text in ")]":
-            depth -= 1
-        elif depth == 0:
+        depth += token.nesting
+        if depth == 0:
             word, following = token.upper, cursor.tokens[index + 1].upper if index + 1 < end else ""
             bad = (word == "DISTINCT" and index == begin) or (word == "ORDER" and following == "BY")
             if bad or (word in ("IGNORE", "RESPECT") and following == "NULLS"):

@@ -6,12 +6,13 @@ from typing import Any, ClassVar
 
 from sqlglot.dialects.spark import Spark
 
-KNOWN_FUNCTIONS = (
-    "ABS", "BOOLEAN", "COALESCE", "DATE", "DATEADD", "DATEDIFF", "DATE_ADD", "DATE_DIFF", "DOUBLE", "EXP", "FLOAT",
-    "GREATEST", "IF", "IFNULL", "INT", "ISNAN", "LEAST", "LN", "MOD", "NULLIF", "NVL", "POW", "POWER", "SQRT", "STRING",
-    "TIMESTAMP", "TIMESTAMPADD", "TIMESTAMPDIFF", "TO_UNIX_TIMESTAMP", "UNIX_MICROS", "UNIX_MILLIS", "UNIX_SECONDS",
-    "UNIX_TIMESTAMP",
-)  # fmt: skip
+from episode.lang.lexer import words_of
+
+KNOWN_FUNCTIONS = words_of("""
+    ABS BOOLEAN COALESCE DATE DATEADD DATEDIFF DATE_ADD DATE_DIFF DOUBLE EXP FLOAT GREATEST IF IFNULL INT ISNAN LEAST LN
+    MOD NULLIF NVL POW POWER SQRT STRING TIMESTAMP TIMESTAMPADD TIMESTAMPDIFF TO_UNIX_TIMESTAMP UNIX_MICROS UNIX_MILLIS
+    UNIX_SECONDS UNIX_TIMESTAMP
+""")
 """Functions that the machine may evaluate itself, or that take a keyword. Other calls keep the text of the query."""
 KEYWORDS = frozenset(word for word in Spark.Tokenizer.KEYWORDS if word.isalpha())
 """Words that may not be a plain name to sqlglot."""

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from episode.lang.cursor import describe
-from episode.lang.lexer import Kind, Token
+from episode.lang.functions import GENERATORS
+from episode.lang.lexer import Kind, Token, words_of
 from episode.lang.trees import exp
 
 MAXIMUM_DEPTH = 100
@@ -63,15 +64,14 @@ SITUATION_PATTERNS = Surroundings(
 )
 
 
+@dataclass(eq=False)
 class Unreadable(Exception):
     """The text is not an expression. `start`, `end`: offsets in the text, or None for all of it."""
 
-    def __init__(self, message: str, hint: str | None = None, start: int | None = None, end: int | None = None) -> None:
-        super().__init__(message)
-        self.message = message
-        self.hint = hint
-        self.start = start
-        self.end = end
+    message: str
+    hint: str | None = None
+    start: int | None = None
+    end: int | None = None
 
 
 def read_expression(text: str, tokens: Sequence[Token], where: Surroundings = ROW_PATTERNS) -> exp.Expression:
@@ -96,16 +96,10 @@ def read_expression(text: str, tokens: Sequence[Token], where: Surroundings = RO
     return tree
 
 
-GENERATORS = frozenset((
-    "explode", "explode_outer", "posexplode", "posexplode_outer", "inline", "inline_outer", "stack", "json_tuple",
-    "variant_explode", "variant_explode_outer",
-))  # fmt: skip
-"""Functions of Spark that make several rows of one."""
-
-CHANGING = frozenset((
-    "rand", "random", "randn", "randstr", "uniform", "uuid", "shuffle", "monotonically_increasing_id",
-    "spark_partition_id", "input_file_name", "reflect", "java_method", "try_reflect",
-))  # fmt: skip
+CHANGING = words_of("""
+    rand random randn randstr uniform uuid shuffle monotonically_increasing_id spark_partition_id input_file_name
+    reflect java_method try_reflect
+""")
 """Functions of Spark that need not give the same value when they are called again."""
 
 
@@ -119,7 +113,6 @@ GUARDED = {"div": "try_divide", "mod": "try_mod"}
 
 
 def write_expression(tree: exp.Expression) -> str:
-    """Spark's text of a tree."""
     from sqlglot.errors import ErrorLevel, SqlglotError
 
     try:
@@ -140,9 +133,6 @@ def with_null_for_zero(tree: exp.Expression) -> exp.Expression:
         return exp.Anonymous(this=function, expressions=[node.this.unnest(), node.expression.unnest()])
 
     return tree.copy().transform(guard)
-
-
-# ---- what sqlglot complains of -----------------------------------------------------------------------
 
 
 def _complaint(detail: dict[str, object], tokens: Sequence[Token]) -> Unreadable:
@@ -181,20 +171,15 @@ def _missing_part(kind: type) -> tuple[str, str | None]:
 
 
 def _operator_without_left_side(tokens: Sequence[Token]) -> Token | None:
-    for index, token in enumerate(tokens):
-        before = tokens[index - 1] if index else None
-        if _is_binary(token) and (
-            before is None or _is_binary(before) or (before.kind is Kind.SYMBOL and before.text in "(,")
-        ):
+    for before, token in zip((None, *tokens), tokens):
+        begins = before is None or _is_binary(before) or (before.kind is Kind.SYMBOL and before.text in "(,")
+        if begins and _is_binary(token):
             return token
     return None
 
 
 def _is_binary(token: Token) -> bool:
     return token.upper in BINARY_WORDS or (token.kind is Kind.SYMBOL and token.text in "=<>/%|&^")
-
-
-# ---- what sqlglot takes but an expression may not hold ------------------------------------------------
 
 
 def _check_nesting(tokens: Sequence[Token], where: Surroundings) -> None:
@@ -224,17 +209,16 @@ def _check_depth(tree: exp.Expression, where: Surroundings) -> None:
 def _check_node(node: exp.Expression, tokens: Sequence[Token], where: Surroundings) -> None:
     if isinstance(node, exp.Query):
         raise _at(
-            "A subquery is not allowed here.",
-            where.subqueries,
-            _word(tokens, "SELECT", "WITH", "FROM", "VALUES"),
+            "A subquery is not allowed here.", where.subqueries, _word(tokens, "SELECT", "WITH", "FROM", "VALUES")
         )
     if isinstance(node, (exp.Window, exp.WindowSpec)):
         raise _at(f"A window function is not allowed in {where.name}.", where.windows, _word(tokens, "OVER"))
     if isinstance(node, (exp.Filter, exp.WithinGroup)):
         raise _at(f"FILTER and WITHIN GROUP are not allowed in {where.name}.", None, _word(tokens, "FILTER", "WITHIN"))
-    if isinstance(node, (exp.Alias, exp.Aliases)) and not _is_struct(node.parent):
+    in_struct = isinstance(node.parent, exp.Anonymous) and node.parent.name.upper() == "STRUCT"
+    if isinstance(node, (exp.Alias, exp.Aliases)) and not in_struct:
         raise _at("A name (AS …) is not allowed inside an expression.", where.names, _word(tokens, "AS"))
-    if isinstance(node, exp.Anonymous) and node.name.lower() in GENERATORS:
+    if isinstance(node, exp.Anonymous) and node.name.upper() in (*GENERATORS, "VARIANT_EXPLODE_OUTER"):
         raise _at(
             f"{node.name} gives several rows for one, and is not allowed in {where.name}.",
             "Return the array itself, and use it in the SELECT around the pattern.",
@@ -244,16 +228,12 @@ def _check_node(node: exp.Expression, tokens: Sequence[Token], where: Surroundin
         raise _at(*where.stars, _star(tokens))
     if isinstance(node, (exp.Command, exp.DDL, exp.DML, exp.Block)):
         raise Unreadable("A statement is not allowed inside an expression.")
-    if isinstance(node, exp.In) and not any(
-        node.args.get(part) for part in ("expressions", "query", "unnest", "field")
-    ):
-        raise _at("IN needs a list of values.", "Write x IN (1, 2, 3).", _in_without_list(tokens))
+    listed = any(node.args.get(part) for part in ("expressions", "query", "unnest", "field"))
+    if isinstance(node, exp.In) and not listed:
+        without = (one for one, after in zip(tokens, (*tokens[1:], None)) if after is None or not after.is_symbol("("))
+        raise _at("IN needs a list of values.", "Write x IN (1, 2, 3).", _word(list(without), "IN"))
     if isinstance(node, exp.Tuple) and not node.expressions:
         raise _at("Expected an expression between these brackets.", None, _empty_brackets(tokens))
-
-
-def _is_struct(node: exp.Expression | None) -> bool:
-    return isinstance(node, exp.Anonymous) and node.name.upper() == "STRUCT"
 
 
 def _at(message: str, hint: str | None, token: Token | None) -> Unreadable:
@@ -264,15 +244,9 @@ def _word(tokens: Sequence[Token], *words: str) -> Token | None:
     return next((token for token in tokens if token.upper in words), None)
 
 
-def _in_without_list(tokens: Sequence[Token]) -> Token | None:
-    after = [*(token.is_symbol("(") for token in tokens[1:]), False]
-    return next((token for token, listed in zip(tokens, after) if token.upper == "IN" and not listed), None)
-
-
 def _star(tokens: Sequence[Token]) -> Token | None:
     """A star that does not multiply."""
-    for index, token in enumerate(tokens):
-        before = tokens[index - 1] if index else None
+    for before, token in zip((None, *tokens), tokens):
         if token.is_symbol("*") and (before is None or (before.kind is Kind.SYMBOL and before.text not in ")]")):
             return token
     return None
@@ -280,7 +254,7 @@ def _star(tokens: Sequence[Token]) -> Token | None:
 
 def _empty_brackets(tokens: Sequence[Token]) -> Token | None:
     for before, token, after in zip((None, *tokens), tokens, tokens[1:]):
-        called = before is not None and before.kind in (Kind.NAME, Kind.QUOTED)
+        called = before is not None and before.is_name
         if token.is_symbol("(") and after.is_symbol(")") and not called:
             return Token(Kind.SYMBOL, "()", token.start, after.end)
     return None

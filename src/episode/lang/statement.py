@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import TYPE_CHECKING
 
 from episode.errors import EpisodeSyntaxError, EpisodeUnsupportedError
 from episode.lang.correlation.parser import recencies
 from episode.lang.correlation.syntax import Recency
-from episode.lang.creation import creation, view_of
+from episode.lang.creation import Creation, creation, view_of
 from episode.lang.cursor import describe
-from episode.lang.lexer import Kind, Token, tokenize
+from episode.lang.lexer import Kind, Token, tokenize, words_of
 from episode.lang.rows.parser import parse_clause_tokens
 from episode.lang.rows.syntax import MatchRecognize, WindowedSelect
 from episode.lang.rows.windowed import windowed_selects
@@ -31,9 +30,6 @@ from episode.lang.table_patterns import (
     whole_pattern,
 )
 
-if TYPE_CHECKING:
-    from episode.lang.creation import Creation
-
 CHANGES = ("INSERT", "MERGE", "UPDATE", "DELETE")
 """Statements that change a table, and are run at once."""
 QUERY_WORDS = ("SELECT", "WITH", "FROM", "VALUES", "TABLE", *CHANGES, "")
@@ -41,43 +37,10 @@ USE_DATAFRAME = "Run the query alone, and write its DataFrame where it should go
 USE_EXPLAIN = "Pass the query itself to episode.explain."
 MAXIMUM_NESTING = 50
 SAMPLES = ("TABLESAMPLE", "REPEATABLE")
-NOT_TABLE_NAMES = frozenset(
-    [
-        "MATCH_RECOGNIZE",
-        "FROM",
-        "JOIN",
-        "ON",
-        "USING",
-        "WHERE",
-        "SELECT",
-        "AS",
-        "GROUP",
-        "ORDER",
-        "HAVING",
-        "LIMIT",
-        "UNION",
-        "EXCEPT",
-        "INTERSECT",
-        "LATERAL",
-        "INNER",
-        "LEFT",
-        "RIGHT",
-        "FULL",
-        "CROSS",
-        "OUTER",
-        "SEMI",
-        "ANTI",
-        "NATURAL",
-        "VALUES",
-        "TABLE",
-        "WITH",
-        "BY",
-        "AND",
-        "OR",
-        "NOT",
-        "IN",
-    ]
-)
+NOT_TABLE_NAMES = words_of("""
+    MATCH_RECOGNIZE FROM JOIN ON USING WHERE SELECT AS GROUP ORDER HAVING LIMIT UNION EXCEPT INTERSECT LATERAL INNER
+    LEFT RIGHT FULL CROSS OUTER SEMI ANTI NATURAL VALUES TABLE WITH BY AND OR NOT IN
+""")
 
 
 @dataclass(frozen=True)
@@ -147,7 +110,6 @@ class Statement:
         return self.first_word in CHANGES or self.creation is not None
 
     def pattern_at(self, span: Span) -> TablePattern | TableQuery:
-        """Return the pattern at a place."""
         every: list[TablePattern | TableQuery] = [*self.patterns, *self.tables]
         return next(one for one in every if one.span == span)
 
@@ -163,7 +125,6 @@ class Statement:
 
 
 def parse_statement(source: str) -> Statement:
-    """Find and parse every pattern of the statement."""
     tokens = tokenize(source)
     whole = whole_pattern(source, tokens)
     if whole is not None:
@@ -182,39 +143,22 @@ def parse_statement(source: str) -> Statement:
     covered = Cover(inside)
     semicolon = next((token for token in tokens if token.is_symbol(";") and token.start not in covered), None)
     if semicolon is not None:
-        raise Source(source).error(
-            EpisodeSyntaxError,
-            "Only one statement at a time.",
-            semicolon.span,
-            "Run what stands before and after this ';' one by one.",
-        )
+        hint = "Run what stands before and after this ';' one by one."
+        raise Source(source).error(EpisodeSyntaxError, "Only one statement at a time.", semicolon.span, hint)
     found = [
         index
         for index, token in enumerate(tokens)
         if token.upper == "MATCH_RECOGNIZE" and not tokens[index - 1].is_symbol(".") and _is_clause(tokens, index)
     ]
     created = creation(source, tokens)
-    if (found or tables) and tokens[0].upper not in QUERY_WORDS and created is None:
-        clause = "MATCH_RECOGNIZE" if found else tables[0].word
-        raise Source(source).error(
-            EpisodeUnsupportedError,
-            f"{clause} is evaluated inside queries and in {', '.join(CHANGES)}, CREATE TABLE AS and CREATE TEMP VIEW; "
-            f"not inside {tokens[0].text}.",
-            tokens[0].span,
-            USE_EXPLAIN if tokens[0].upper == "EXPLAIN" else USE_DATAFRAME,
-        )
+    if (found or tables) and created is None:
+        _check_place(source, tokens[0], "MATCH_RECOGNIZE" if found else tables[0].word)
     patterns = tuple(_table_pattern(source, tokens, partners, index) for index in found)
     _check_nesting(source, patterns)
     clauses = [*(Span(pattern.input.end, pattern.span.end) for pattern in patterns), *inside]
     windowed = windowed_selects(source, tokens, partners, clauses)
-    if windowed and tokens[0].upper not in QUERY_WORDS and created is None:
-        raise Source(source).error(
-            EpisodeUnsupportedError,
-            f"A row pattern in a window is evaluated inside queries and in {', '.join(CHANGES)}, CREATE TABLE AS and "
-            f"CREATE TEMP VIEW; not inside {tokens[0].text}.",
-            tokens[0].span,
-            USE_EXPLAIN if tokens[0].upper == "EXPLAIN" else USE_DATAFRAME,
-        )
+    if windowed and created is None:
+        _check_place(source, tokens[0], "A row pattern in a window")
     if (found or tables or windowed) and created is not None:
         view_of(source, tokens, created)
     return Statement(
@@ -225,16 +169,19 @@ def parse_statement(source: str) -> Statement:
         _body(tokens),
         tuple(tokens),
         tables,
-        recencies=recencies(
-            source,
-            tokens,
-            partners,
-            [*(pattern.span for pattern in patterns), *inside],
-            clauses,
-        ),
+        recencies=recencies(source, tokens, partners, [*(pattern.span for pattern in patterns), *inside], clauses),
         windowed=windowed,
         creation=created,
     )
+
+
+def _check_place(source: str, first: Token, what: str) -> None:
+    """Refuse patterns in statements that are neither queries nor change a table. first: the first word."""
+    if first.upper not in QUERY_WORDS:
+        places = f"inside queries and in {', '.join(CHANGES)}, CREATE TABLE AS and CREATE TEMP VIEW"
+        hint = USE_EXPLAIN if first.upper == "EXPLAIN" else USE_DATAFRAME
+        message = f"{what} is evaluated {places}; not inside {first.text}."
+        raise Source(source).error(EpisodeUnsupportedError, message, first.span, hint)
 
 
 def _body(tokens: list[Token]) -> Span:
@@ -253,20 +200,24 @@ def _check_nesting(source: str, patterns: tuple[TablePattern, ...]) -> None:
 
 
 def _too_deep(source: str, place: Span) -> EpisodeUnsupportedError:
-    return Source(source).error(
-        EpisodeUnsupportedError,
-        f"MATCH_RECOGNIZE is nested more than {MAXIMUM_NESTING} levels deep.",
-        place,
-        "Write the result of the inner queries to a table first.",
-    )
+    message = f"MATCH_RECOGNIZE is nested more than {MAXIMUM_NESTING} levels deep."
+    hint = "Write the result of the inner queries to a table first."
+    return Source(source).error(EpisodeUnsupportedError, message, place, hint)
 
 
 def _is_clause(tokens: list[Token], index: int) -> bool:
     """A clause has `(` after it, or clearly lacks it; a column or alias of this name is neither."""
     following = tokens[index + 1]
-    if following.is_symbol("("):
-        return True
-    return following.upper in ("PARTITION", "ORDER", "MEASURES", "PATTERN", "ONE", "ALL", "AFTER", "DEFINE")
+    return following.is_symbol("(") or following.upper in (
+        "PARTITION",
+        "ORDER",
+        "MEASURES",
+        "PATTERN",
+        "ONE",
+        "ALL",
+        "AFTER",
+        "DEFINE",
+    )
 
 
 def _bracket_partners(source: str, tokens: list[Token]) -> dict[int, int]:
@@ -320,12 +271,8 @@ def _clauses_of_part(tokens: list[Token], index: int) -> tuple[str, ...]:
 
 def _table_pattern(source: str, tokens: list[Token], partners: dict[int, int], index: int) -> TablePattern:
     if not tokens[index + 1].is_symbol("("):
-        raise Source(source).error(
-            EpisodeSyntaxError,
-            f"Expected '(' after MATCH_RECOGNIZE, found {describe(tokens[index + 1])}.",
-            tokens[index + 1].span,
-            "Write MATCH_RECOGNIZE ( … ).",
-        )
+        message = f"Expected '(' after MATCH_RECOGNIZE, found {describe(tokens[index + 1])}."
+        raise Source(source).error(EpisodeSyntaxError, message, tokens[index + 1].span, "Write MATCH_RECOGNIZE ( … ).")
     start, alias, name = _input_table(source, tokens, partners, index)
     closing = partners[index + 1]
     clause = parse_clause_tokens(source, tokens, index + 2, closing)
@@ -337,9 +284,7 @@ def _input_table(
     source: str, tokens: list[Token], partners: dict[int, int], index: int
 ) -> tuple[int, str | None, str | None]:
     """First token of the table before MATCH_RECOGNIZE, its alias, and its name without schema."""
-    travelled = as_of(tokens, partners, index - 1)
-    primary_end, alias = travelled or _strip_alias(tokens, partners, index - 1)
-    primary_end = _strip_sample(tokens, partners, primary_end)
+    primary_end, alias = _strip_alias(tokens, partners, index - 1)
     # One clause may follow another directly: the first of them has the table.
     for chained in range(MAXIMUM_NESTING + 1):
         clause = _clause_ending_at(tokens, partners, primary_end)
@@ -347,8 +292,7 @@ def _input_table(
             break
         if chained == MAXIMUM_NESTING:
             raise _too_deep(source, tokens[index].span)
-        primary_end, _ = as_of(tokens, partners, clause - 1) or _strip_alias(tokens, partners, clause - 1)
-        primary_end = _strip_sample(tokens, partners, primary_end)
+        primary_end, _ = _strip_alias(tokens, partners, clause - 1)
     token = tokens[primary_end] if primary_end >= 0 else None
     name: str | None = None
     start = -1
@@ -364,12 +308,8 @@ def _input_table(
         name = None if chained else token.identifier
     if start > 0 and may_precede_table(tokens, start - 1):
         return start, alias, name
-    raise Source(source).error(
-        EpisodeSyntaxError,
-        "MATCH_RECOGNIZE needs a table before it.",
-        tokens[index].span,
-        "Write FROM table MATCH_RECOGNIZE ( … ) or FROM (SELECT …) MATCH_RECOGNIZE ( … ).",
-    )
+    hint = "Write FROM table MATCH_RECOGNIZE ( … ) or FROM (SELECT …) MATCH_RECOGNIZE ( … )."
+    raise Source(source).error(EpisodeSyntaxError, "MATCH_RECOGNIZE needs a table before it.", tokens[index].span, hint)
 
 
 def _is_plain(table: list[Token]) -> bool:
@@ -392,7 +332,7 @@ def _is_table_name(token: Token) -> bool:
 
 def _path_start(tokens: list[Token], index: int) -> int:
     """First token of the dotted name that ends at index."""
-    while index >= 2 and tokens[index - 1].is_symbol(".") and tokens[index - 2].kind in (Kind.NAME, Kind.QUOTED):
+    while index >= 2 and tokens[index - 1].is_symbol(".") and tokens[index - 2].is_name:
         index -= 2
     return index
 
@@ -406,27 +346,21 @@ def _values_start(tokens: list[Token], partners: dict[int, int], start: int) -> 
 
 
 def _strip_alias(tokens: list[Token], partners: dict[int, int], last: int) -> tuple[int, str | None]:
-    """Index of the last token of the table without its alias, and the alias: `t`, `AS t`, `t(a, b)`, `AS t(a, b)`."""
+    """Index of the last token of the table without its alias, TABLESAMPLE ( … ) and REPEATABLE ( … ), and the alias:
+    `t`, `AS t`, `t(a, b)`, `AS t(a, b)`."""
     at = last
-    if at >= 0 and tokens[at].is_symbol(")"):
-        name = partners[at] - 1
-        follows_table = name >= 1 and (tokens[name - 1].upper == "AS" or _ends_table(tokens[name - 1]))
-        if name < 0 or tokens[name].upper in SAMPLES or not _is_table_name(tokens[name]) or not follows_table:
-            return last, None
-        at = name
-    if at >= 1 and _is_table_name(tokens[at]):
-        if tokens[at - 1].upper == "AS":
-            return at - 2, tokens[at].identifier
-        if _ends_table(tokens[at - 1]):
-            return at - 1, tokens[at].identifier
-    return last, None
-
-
-def _strip_sample(tokens: list[Token], partners: dict[int, int], last: int) -> int:
-    """Index of the last token of the table without TABLESAMPLE ( … ) and REPEATABLE ( … )."""
+    name = partners[at] - 1 if at >= 0 and tokens[at].is_symbol(")") else -1
+    if name >= 1 and tokens[name].upper not in SAMPLES and _is_table_name(tokens[name]):
+        at = name if tokens[name - 1].upper == "AS" or _ends_table(tokens[name - 1]) else at
+    alias = None
+    end = as_of(tokens, partners, last)
+    if end is not None:
+        last, alias = end
+    elif at >= 1 and _is_table_name(tokens[at]) and (tokens[at - 1].upper == "AS" or _ends_table(tokens[at - 1])):
+        last, alias = at - 1 - (tokens[at - 1].upper == "AS"), tokens[at].identifier
     while last >= 0 and tokens[last].is_symbol(")") and tokens[partners[last] - 1].upper in SAMPLES:
         last = partners[last] - 2
-    return last
+    return last, alias
 
 
 def _ends_table(token: Token) -> bool:
@@ -452,7 +386,7 @@ def _with_list(tokens: list[Token], partners: dict[int, int], index: int, scope_
     found: list[CommonTable] = []
     recursive = tokens[index + 1].upper == "RECURSIVE"
     at = index + 2 if recursive else index + 1
-    while tokens[at].kind in (Kind.NAME, Kind.QUOTED):
+    while tokens[at].is_name:
         name = tokens[at]
         at += 1
         if tokens[at].is_symbol("("):

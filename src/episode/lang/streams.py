@@ -8,17 +8,16 @@ The clauses after the columns may be in any order, each at most once.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import NoReturn, Union
+from typing import Any, Union
 
 from episode.lang.column_types import parse_column_type
 from episode.lang.cursor import Cursor, closest, describe
 from episode.lang.duration import parse_duration
-from episode.lang.lexer import Kind, Token, tokenize
+from episode.lang.lexer import Kind, Token
 from episode.lang.syntax import NOWHERE, Duration, Source, Span
 
-CLAUSES = ("TIME", "KEY", "DELAY", "ARCHIVE", "RETAIN", "LOCATION", "USING", "OPTIONS")
 STORES = ("episode", "kafka")
 EXAMPLE = "Write CREATE STREAM name (symbol STRING, ts TIMESTAMP, price DOUBLE) TIME ts [KEY symbol] …."
 OPTION = "Write OPTIONS (name 'value', …)."
@@ -30,6 +29,10 @@ class WrittenName:
 
     text: str
     span: Span = field(default=NOWHERE, compare=False)
+
+    @classmethod
+    def of(cls, token: Token) -> WrittenName:
+        return cls(token.identifier, token.span)
 
 
 @dataclass(frozen=True)
@@ -91,7 +94,11 @@ def stream_statement(text: str, tokens: Sequence[Token]) -> StreamStatement | No
         hint = "Write CREATE STREAM IF NOT EXISTS …, or DROP STREAM first."
         cursor.fail("A stream is not replaced: its events would be lost.", None, hint)
     if first == "DROP" and second == "STREAM":
-        return _drop(cursor)
+        cursor.index += 2
+        if_exists = cursor.accept_words("IF", "EXISTS")
+        name = _name(cursor, "the name of a stream")
+        _expect_end(cursor, "DROP STREAM [IF EXISTS] name")
+        return DropStream(_source(cursor), name, if_exists)
     if first == "SHOW" and second == "STREAMS":
         cursor.index += 2
         _expect_end(cursor, "SHOW STREAMS")
@@ -104,99 +111,28 @@ def stream_statement(text: str, tokens: Sequence[Token]) -> StreamStatement | No
     return None
 
 
-def parse_columns(text: str) -> tuple[StreamColumn, ...]:
-    """The columns of a text like `symbol STRING, ts TIMESTAMP`."""
-    cursor = Cursor(text, tokenize(text))
-    columns = [_column(cursor)]
-    while cursor.accept_symbol(","):
-        columns.append(_column(cursor))
-    if not cursor.at_end:
-        cursor.fail(f"Expected ',' between columns, found {describe(cursor.token)}.")
-    return tuple(columns)
-
-
-# ---- CREATE ------------------------------------------------------------------------------------------
-
-
 def _create(cursor: Cursor) -> CreateStream:
     cursor.index += 2
     if_not_exists = cursor.accept_words("IF", "NOT", "EXISTS")
     name = _name(cursor, "the name of the stream", EXAMPLE)
     cursor.expect_symbol("(", "and the columns after the name of the stream", EXAMPLE)
-    columns = [_column(cursor)]
-    while cursor.accept_symbol(","):
-        columns.append(_column(cursor))
+    columns = cursor.read_list(_column)
     cursor.expect_symbol(")", "after the columns", EXAMPLE)
-    clauses = _Clauses(cursor)
-    clauses.read()
-    return CreateStream(
-        _source(cursor),
-        name,
-        tuple(columns),
-        clauses.time,
-        clauses.key,
-        clauses.delay,
-        clauses.archive,
-        clauses.retain,
-        clauses.location,
-        clauses.using,
-        clauses.options,
-        if_not_exists,
-    )
-
-
-class _Clauses:
-    """The clauses after the columns."""
-
-    def __init__(self, cursor: Cursor) -> None:
-        self.cursor = cursor
-        self.seen: dict[str, Token] = {}
-        self.time: WrittenName | None = None
-        self.key: tuple[WrittenName, ...] = ()
-        self.delay: Duration | None = None
-        self.archive: WrittenName | None = None
-        self.retain: Duration | None = None
-        self.location: WrittenName | None = None
-        self.using = WrittenName("episode")
-        self.options: tuple[tuple[WrittenName, str], ...] = ()
-
-    def read(self) -> None:
-        cursor = self.cursor
-        while not cursor.at_end:
-            token = cursor.token
-            word = token.upper
-            if word not in CLAUSES:
-                self._fail_unknown(token)
-            if word in self.seen:
-                cursor.fail(f"{word} is there twice.", token, "Write each clause once.")
-            self.seen[word] = cursor.advance()
-            self._read_clause(word)
-
-    def _read_clause(self, word: str) -> None:
-        cursor = self.cursor
-        if word == "TIME":
-            self.time = _column_name(cursor, "TIME")
-        elif word == "KEY":
-            self.key = _names(cursor)
-        elif word == "DELAY":
-            self.delay = parse_duration(cursor)
-        elif word == "RETAIN":
-            self.retain = parse_duration(cursor)
-        elif word == "ARCHIVE":
-            cursor.expect_words("AS", after="ARCHIVE", hint="Write ARCHIVE AS name.")
-            self.archive = _name(cursor, "the name of the archive", "Write ARCHIVE AS name.")
-        elif word == "LOCATION":
-            self.location = _text(cursor, "a directory", "Write LOCATION '/data/stocks'.")
-        elif word == "USING":
-            self.using = _store(cursor)
-        else:
-            self.options = _options(cursor)
-
-    def _fail_unknown(self, token: Token) -> NoReturn:
-        meant = closest(token.upper, CLAUSES) if token.kind is Kind.NAME else None
-        guess = f"Did you mean {meant}? " if meant is not None else ""
-        hint = f"{guess}After the columns may stand: TIME, KEY, DELAY, ARCHIVE AS, RETAIN, LOCATION, USING, OPTIONS."
-        self.cursor.fail(f"Expected a clause of CREATE STREAM, found {describe(token)}.", token, hint)
+    clauses: dict[str, Any] = {}
+    while not cursor.at_end:
+        token, word = cursor.token, cursor.token.upper
+        if word not in CLAUSES:
+            meant = closest(word, CLAUSES) if token.kind is Kind.NAME else None
+            guess = f"Did you mean {meant}? " if meant is not None else ""
+            hint = (
+                f"{guess}After the columns may stand: TIME, KEY, DELAY, ARCHIVE AS, RETAIN, LOCATION, USING, OPTIONS."
+            )
+            cursor.fail(f"Expected a clause of CREATE STREAM, found {describe(token)}.", token, hint)
+        if word.lower() in clauses:
+            cursor.fail(f"{word} is there twice.", token, "Write each clause once.")
+        cursor.advance()
+        clauses[word.lower()] = CLAUSES[word](cursor)
+    return CreateStream(_source(cursor), name, tuple(columns), if_not_exists=if_not_exists, **clauses)
 
 
 def _column(cursor: Cursor) -> StreamColumn:
@@ -208,40 +144,50 @@ def _column(cursor: Cursor) -> StreamColumn:
     return StreamColumn(name.identifier, type_, name.span)
 
 
-def _names(cursor: Cursor) -> tuple[WrittenName, ...]:
+def _time(cursor: Cursor) -> WrittenName:
+    return WrittenName.of(cursor.expect_identifier("a column after TIME", "Write for example TIME ts."))
+
+
+def _keys(cursor: Cursor) -> tuple[WrittenName, ...]:
     """One column or several, in brackets or not."""
+    hint = "Write for example KEY symbol."
     in_brackets = cursor.accept_symbol("(")
-    names = [_column_name(cursor, "KEY")]
-    while cursor.accept_symbol(","):
-        names.append(_column_name(cursor, "KEY"))
+    names = cursor.read_list(lambda cursor: WrittenName.of(cursor.expect_identifier("a column after KEY", hint)))
     if in_brackets:
         cursor.expect_symbol(")", "after the columns of KEY")
     return tuple(names)
 
 
+def _archive(cursor: Cursor) -> WrittenName:
+    cursor.expect_words("AS", after="ARCHIVE", hint="Write ARCHIVE AS name.")
+    return _name(cursor, "the name of the archive", "Write ARCHIVE AS name.")
+
+
+def _location(cursor: Cursor) -> WrittenName:
+    token = cursor.token
+    if token.kind is not Kind.STRING:
+        hint = "Write LOCATION '/data/stocks'."
+        cursor.fail(f"Expected a directory in quotes, found {describe(token)}.", token, hint)
+    return WrittenName(string_value(cursor.advance()), token.span)
+
+
 def _store(cursor: Cursor) -> WrittenName:
     token = cursor.expect_identifier("episode or kafka after USING", "Write USING episode, or USING kafka.")
     if token.identifier.lower() not in STORES:
-        cursor.fail(
-            f"There is no store {token.identifier}.",
-            token,
-            "Write USING episode (files of this machine), or USING kafka.",
-        )
+        hint = "Write USING episode (files of this machine), or USING kafka."
+        cursor.fail(f"There is no store {token.identifier}.", token, hint)
     return WrittenName(token.identifier.lower(), token.span)
 
 
 def _options(cursor: Cursor) -> tuple[tuple[WrittenName, str], ...]:
     """`(name 'value', …)`: names may have dots, or be quoted; between name and value may stand '='."""
     cursor.expect_symbol("(", "after OPTIONS", OPTION)
-    options = [_option(cursor)]
-    while cursor.accept_symbol(","):
-        options.append(_option(cursor))
+    options = cursor.read_list(_option)
     cursor.expect_symbol(")", "after the options", OPTION)
     seen: set[str] = set()
     for name, _ in options:
         if name.text.lower() in seen:
-            token = Token(Kind.NAME, name.text, name.span.start, name.span.end)
-            cursor.fail(f"The option {name.text} is there twice.", token, "Write each option once.")
+            cursor.fail(f"The option {name.text} is there twice.", name.span, "Write each option once.")
         seen.add(name.text.lower())
     return tuple(options)
 
@@ -249,8 +195,7 @@ def _options(cursor: Cursor) -> tuple[tuple[WrittenName, str], ...]:
 def _option(cursor: Cursor) -> tuple[WrittenName, str]:
     start = cursor.token
     if start.kind is Kind.STRING:
-        cursor.advance()
-        name = string_value(start)
+        name = string_value(cursor.advance())
     else:
         name = cursor.expect_identifier("the name of an option", OPTION).identifier
         while cursor.accept_symbol("."):
@@ -262,18 +207,20 @@ def _option(cursor: Cursor) -> tuple[WrittenName, str]:
         return named, string_value(cursor.advance())
     if value.kind is Kind.NUMBER or value.upper in ("TRUE", "FALSE"):
         return named, cursor.advance().text.lower()
-    raise cursor.error(f"Expected the value of the option {name}, found {describe(value)}.", value, OPTION)
+    return cursor.fail(f"Expected the value of the option {name}, found {describe(value)}.", value, OPTION)
 
 
-# ---- parts -------------------------------------------------------------------------------------------
-
-
-def _drop(cursor: Cursor) -> DropStream:
-    cursor.index += 2
-    if_exists = cursor.accept_words("IF", "EXISTS")
-    name = _name(cursor, "the name of a stream")
-    _expect_end(cursor, "DROP STREAM [IF EXISTS] name")
-    return DropStream(_source(cursor), name, if_exists)
+CLAUSES: dict[str, Callable[[Cursor], Any]] = {
+    "TIME": _time,
+    "KEY": _keys,
+    "DELAY": parse_duration,
+    "ARCHIVE": _archive,
+    "RETAIN": parse_duration,
+    "LOCATION": _location,
+    "USING": _store,
+    "OPTIONS": _options,
+}
+"""The functions that read the clauses after the columns."""
 
 
 def _name(cursor: Cursor, what: str, hint: str | None = None) -> WrittenName:
@@ -281,23 +228,7 @@ def _name(cursor: Cursor, what: str, hint: str | None = None) -> WrittenName:
     token = cursor.expect_identifier(what, hint)
     if cursor.token.is_symbol("."):
         cursor.fail("The name of a stream has one part.", cursor.token, "Leave the schema before it out.")
-    return WrittenName(token.identifier, token.span)
-
-
-def _column_name(cursor: Cursor, clause: str) -> WrittenName:
-    token = cursor.expect_identifier(f"a column after {clause}", f"Write for example {clause} {_LIKE[clause]}.")
-    return WrittenName(token.identifier, token.span)
-
-
-_LIKE = {"TIME": "ts", "KEY": "symbol"}
-
-
-def _text(cursor: Cursor, what: str, hint: str) -> WrittenName:
-    token = cursor.token
-    if token.kind is not Kind.STRING:
-        cursor.fail(f"Expected {what} in quotes, found {describe(token)}.", token, hint)
-    cursor.advance()
-    return WrittenName(string_value(token), token.span)
+    return WrittenName.of(token)
 
 
 def string_value(token: Token) -> str:

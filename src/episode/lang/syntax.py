@@ -24,6 +24,9 @@ class Span:
     start: int
     end: int
 
+    def covers(self, other: Span) -> bool:
+        return self.start <= other.start and other.end <= self.end
+
     @property
     def beginning(self) -> Span:
         """The first character alone."""
@@ -49,9 +52,6 @@ class Cover:
     def __contains__(self, place: int) -> bool:
         at = bisect_right(self._starts, place) - 1
         return at >= 0 and place < self._ends[at]
-
-
-# ---- scalar expressions ---------------------------------------------------------------------------
 
 
 class Atom(Protocol):
@@ -107,6 +107,16 @@ class Scalar:
     original: str = ""
     span: Span = field(default=NOWHERE, compare=False)
 
+    @property
+    def only_atom(self) -> Atom | None:
+        """The atom that is all of the expression, if it is nothing more."""
+        return self.atoms[0][1] if len(self.atoms) == 1 and self.text.strip() == self.atoms[0][0] else None
+
+    @property
+    def plain_original(self) -> str:
+        """The user's text on one line."""
+        return " ".join(self.original.split())
+
 
 @dataclass(frozen=True)
 class Duration:
@@ -122,15 +132,29 @@ class Duration:
 
 
 @dataclass(frozen=True)
+class Star:
+    """A `*` of SELECT that stands for columns of FROM. excepted: where the list of its EXCEPT begins, if it has one."""
+
+    span: Span
+    excepted: int | None
+
+    @property
+    def place(self) -> Span:
+        """The place at which columns are taken out of it: the star itself, or the beginning of the list."""
+        return self.span if self.excepted is None else Span(self.excepted, self.excepted)
+
+    def without(self, columns: str) -> str:
+        """The text at its place that takes columns out."""
+        return f"* EXCEPT ({columns})" if self.excepted is None else f"{columns}, "
+
+
+@dataclass(frozen=True)
 class ReturnItem:
     """One output column. Its name is the alias; else the attribute or variable, if it is one alone; else its text."""
 
     expression: Scalar
     name: str
     span: Span = field(default=NOWHERE, compare=False)
-
-
-# The text of a query and places in it, for errors of all languages.
 
 
 Kind = TypeVar("Kind", bound=EpisodeError)
@@ -145,7 +169,6 @@ class Source:
     pattern: Span = NOWHERE
 
     def text_at(self, span: Span) -> str:
-        """Return the text of the query at a place."""
         return self.text[span.start : span.end]
 
     def error(self, kind: type[Kind], message: str, span: Span | None = None, hint: str | None = None) -> Kind:
@@ -154,6 +177,5 @@ class Source:
         return kind(message, source=self.text, position=place.start, length=place.end - place.start, hint=hint)
 
     def locate(self, error: Kind, span: Span) -> Kind:
-        """Let an error show a place."""
         error.source, error.position, error.length = self.text, span.start, max(1, span.end - span.start)
         return error

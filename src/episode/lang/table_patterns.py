@@ -13,8 +13,7 @@ from episode.lang.events.syntax import EventQuery, Strategy
 from episode.lang.lexer import Kind, Token, tokenize
 from episode.lang.rows.parser import parse_clause_tokens
 from episode.lang.rows.syntax import MatchRecognize
-from episode.lang.situations.parser import parse_situation_tokens
-from episode.lang.situations.relations import RELATIONS
+from episode.lang.situations.parser import RELATIONS, parse_situation_tokens
 from episode.lang.situations.syntax import SituationQuery
 from episode.lang.syntax import Source, Span
 
@@ -54,7 +53,7 @@ def as_of(tokens: Sequence[Token], partners: Mapping[int, int], last: int) -> tu
 def _alias(tokens: Sequence[Token], first: int, last: int) -> str | None:
     """The alias after a version or a time, whose first token is given."""
     name = tokens[last]
-    if last == first or name.kind not in (Kind.NAME, Kind.QUOTED):
+    if last == first or not name.is_name:
         return None
     before = tokens[last - 1]
     if before.upper == "AS":
@@ -102,8 +101,7 @@ class TableLanguage:
 def whole_pattern(source: str, tokens: list[Token]) -> PatternQuery | None:
     """Parse a text that is one pattern and nothing else; None for any other text."""
     end = len(tokens) - 1
-    language = next((one for one in TABLE_LANGUAGES if one.is_pattern(tokens, 0, end)), None)
-    return None if language is None else language.parse(source, tokens, 0, end)
+    return next((one.parse(source, tokens, 0, end) for one in TABLE_LANGUAGES if one.is_pattern(tokens, 0, end)), None)
 
 
 def pattern_of(text: str, strategy: Strategy | None = None) -> PatternQuery | MatchRecognize:
@@ -152,12 +150,8 @@ def table_patterns(source: str, tokens: list[Token], partners: dict[int, int]) -
             hint = f"Write SELECT * FROM {word} ( … ), or {written.begins} … without {word}."
             raise Source(source).error(EpisodeSyntaxError, f"{word} ( … ) is a table, not a query.", token.span, hint)
         if word == "EVENTS" and inside[0] is not written:
-            raise Source(source).error(
-                EpisodeSyntaxError,
-                "This is a situation pattern, not an event pattern.",
-                token.span,
-                "Write SITUATIONS ( … ).",
-            )
+            message = "This is a situation pattern, not an event pattern."
+            raise Source(source).error(EpisodeSyntaxError, message, token.span, "Write SITUATIONS ( … ).")
         query = written.parse(source, tokens, begin, end)
         found.append(TableQuery(Span(token.start, tokens[end].end), query, word))
     return tuple(found)
@@ -169,14 +163,11 @@ def may_precede_table(tokens: list[Token], index: int) -> bool:
     return before is None or before.upper in BEFORE_TABLES or (before.kind is Kind.SYMBOL and before.text in "(,")
 
 
-# ---- which pattern it is -----------------------------------------------------------------------------
-
-
 def _is_event_pattern(tokens: list[Token], begin: int, end: int) -> bool:
     """Is this PATTERN …, or FROM … PATTERN …? `FROM t pattern SELECT x` is SQL."""
     first, second = tokens[begin].upper, tokens[min(begin + 1, end)]
     if first not in INPUT_WORDS:
-        misspelt = second.kind in (Kind.NAME, Kind.QUOTED) and closest(first, ["PATTERN"]) is not None
+        misspelt = second.is_name and closest(first, ["PATTERN"]) is not None
         name = second.kind is Kind.SYMBOL and second.text in ".,="
         return (first == "PATTERN" and not name) or misspelt
     words = _clause_words(tokens, begin, end, "PATTERN", "DEFINE")
@@ -191,7 +182,7 @@ def _is_situation_pattern(tokens: list[Token], begin: int, end: int) -> bool:
         return "DEFINE" in words or ("PATTERN" in words and _has_relation(tokens, words["PATTERN"] + 1, end))
     if first.upper == "PATTERN":
         return _has_relation(tokens, begin + 1, end)
-    defined = second.kind in (Kind.NAME, Kind.QUOTED) and third.upper == "AS"
+    defined = second.is_name and third.upper == "AS"
     return first.upper == "DEFINE" or (defined and closest(first.upper, ["DEFINE"]) is not None)
 
 

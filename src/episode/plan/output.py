@@ -9,7 +9,7 @@ from typing import TypeVar, Union
 
 from episode.errors import EpisodeAnalysisError
 from episode.lang.functions import UserAggregate
-from episode.lang.lexer import Kind, tokenize
+from episode.lang.lexer import tokenize
 from episode.lang.spark_expression import Unreadable, read_expression
 from episode.lang.syntax import ColumnRef, Scalar, Source, Span
 from episode.lang.trees import exp
@@ -309,7 +309,7 @@ class Result:
         """Return the matcher's columns that the columns with these names (lower-cased) are computed from or mention."""
         texts = [measure.sql for measure in self.columns if measure.name.lower() in wanted]
         texts += [condition.sql for condition in self.conditions]
-        named = (token.identifier for sql in texts for token in tokenize(sql) if token.kind in (Kind.NAME, Kind.QUOTED))
+        named = (token.identifier for sql in texts for token in tokenize(sql) if token.is_name)
         return frozenset((*(name for name in (*self.before, *self.after) if name.lower() in wanted), *named))
 
 

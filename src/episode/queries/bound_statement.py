@@ -12,7 +12,7 @@ from typing import Any
 
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
 from episode.lang.correlation.syntax import Correlation, Recency
-from episode.lang.lexer import Kind, Token, tokenize
+from episode.lang.lexer import Kind, Token, tokenize, words_of
 from episode.lang.rows.syntax import PatternWindow, WindowedSelect
 from episode.lang.statement import Statement, TablePattern, parse_statement
 from episode.lang.syntax import Source, Span
@@ -28,13 +28,10 @@ from episode.queries.languages.events import strategy_of
 from episode.queries.selection import SelectedTable, Selection, parse_items
 from episode.words import plural
 
-CLAUSES = frozenset(
-    (
-        "WHERE", "GROUP", "HAVING", "ORDER", "SORT", "CLUSTER", "DISTRIBUTE", "LIMIT", "OFFSET", "UNION", "EXCEPT",
-        "MINUS", "INTERSECT", "JOIN", "INNER", "LEFT", "RIGHT", "FULL", "CROSS", "NATURAL", "SEMI", "ANTI", "LATERAL",
-        "PIVOT", "UNPIVOT", "TABLESAMPLE", "WINDOW", "QUALIFY",
-    )
-)  # fmt: skip
+CLAUSES = words_of("""
+    WHERE GROUP HAVING ORDER SORT CLUSTER DISTRIBUTE LIMIT OFFSET UNION EXCEPT MINUS INTERSECT JOIN INNER LEFT RIGHT
+    FULL CROSS NATURAL SEMI ANTI LATERAL PIVOT UNPIVOT TABLESAMPLE WINDOW QUALIFY
+""")
 """Words after a pattern that are not its alias."""
 
 
@@ -61,7 +58,6 @@ class OnePattern:
         return bound.source.error(EpisodeUnsupportedError, message, place, self.remedy)
 
     def refuse(self, source: Source, what: str, span: Span) -> EpisodeUnsupportedError:
-        """The error for a part of a statement that is not possible here."""
         return source.error(EpisodeUnsupportedError, f"{what} {self.refuses}.", span, self.remedy)
 
 
@@ -77,7 +73,6 @@ class EventsTable:
 
     @property
     def has_schema(self) -> bool:
-        """Is it a name of several parts?"""
         tokens = tokenize(self.written)[:-1]
         return len(tokens) > 1 and all(token.is_symbol(".") for token in tokens[1::2])
 
@@ -109,7 +104,6 @@ class StatementPattern:
         return () if self.table is None else self.table.names
 
     def missing_events(self, hint: str) -> EpisodeAnalysisError:
-        """The error for a pattern that names no table."""
         message = f"The events of the {self.language.name} are missing."
         return self.source.error(EpisodeAnalysisError, message, self.source.span.beginning, hint)
 
@@ -172,14 +166,10 @@ class BoundStatement:
 
     @property
     def languages(self) -> list[Language[Any]]:
-        """The languages of its patterns."""
         queries = (*(pattern.query for pattern in self.patterns), *self.windows)
         return [*(language_of(query) for query in queries), *([CORRELATIONS] if self.pairs else [])]
 
-    # ---- statements with one pattern -----------------------------------------------------------------
-
     def only(self, place: OnePattern) -> StatementPattern:
-        """Return the one pattern of the statement."""
         if len(self.patterns) != 1 or self.statement.windowed:
             raise place.only_one(self)
         return self.patterns[0]
@@ -194,7 +184,7 @@ class BoundStatement:
         if after and after[0].upper == "AS":
             after = after[1:]
         names = pattern.output_names
-        if after and after[0].kind in (Kind.NAME, Kind.QUOTED) and after[0].upper not in CLAUSES:
+        if after and after[0].is_name and after[0].upper not in CLAUSES:
             names = (after.pop(0).identifier,)
         return pattern, self._selection(place, before, after, (SelectedTable(names),))
 
@@ -268,12 +258,10 @@ class BoundStatement:
 
 
 def bind_statement(text: str, arguments: Arguments = NO_ARGUMENTS) -> BoundStatement:
-    """Parse a statement, and find its patterns and their tables."""
     return bind_parsed(parse_statement(text), arguments)
 
 
 def bind_parsed(statement: Statement, arguments: Arguments = NO_ARGUMENTS) -> BoundStatement:
-    """Find the patterns of a parsed statement and their tables."""
     check_arguments(statement.source, statement.tokens, arguments)
     return BoundStatement.of(statement, arguments)
 
@@ -293,7 +281,6 @@ def _over_input(source: str, pattern: TablePattern) -> StatementPattern:
 
 
 def _own_tables(query: Any, span: Span) -> StatementPattern:
-    """A pattern that names its tables itself."""
     language = language_of(query)
     table = language.table(query)
     if table is None:

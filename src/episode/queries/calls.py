@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from episode.errors import EpisodeAnalysisError
 from episode.queries.bound_statement import BoundStatement, bind_statement
-from episode.queries.keywords import check_statement_tables
+from episode.queries.events import check_statement_tables
 from episode.queries.options import Options
 from episode.queries.origins import QueryOrigin, origin_of, remember
 from episode.queries.statement import StatementQuery
@@ -26,28 +26,22 @@ class QueryCall(Protocol):
 
     def frame(self) -> DataFrame:
         """The result on Spark, lazily."""
-        ...
 
     def origin(self) -> QueryOrigin:
         """Its patterns, planned on Spark."""
-        ...
 
     def local(self) -> Any:
         """The result in this process."""
-        ...
 
     @property
     def is_local(self) -> bool:
         """Whether its tables are in this process, without a session."""
-        ...
 
     def local_origin(self) -> QueryOrigin:
         """Its patterns, planned in this process."""
-        ...
 
     def start(self, into: Into, settings: LiveSettings) -> LiveQuery:
         """The query in live tasks."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -67,8 +61,7 @@ class StatementCall:
         return bound
 
     def _query(self) -> StatementQuery:
-        bound = self._bind()
-        given = checked_tables(self.tables)
+        bound, given = self._bind(), checked_tables(self.tables)
         return StatementQuery(bound, session_of(self.spark, given), self.options, given)
 
     def frame(self) -> DataFrame:
@@ -102,10 +95,8 @@ class StatementCall:
         text = text_of(self.text)
         if self.tables:
             name = next(iter(self.tables))
-            raise EpisodeAnalysisError(
-                f"The table {name} is given, but a live query reads declared streams.",
-                hint=f"Declare it with CREATE STREAM {name}, and leave {name}= out.",
-            )
+            message = f"The table {name} is given, but a live query reads declared streams."
+            raise EpisodeAnalysisError(message, hint=f"Declare it with CREATE STREAM {name}, and leave {name}= out.")
         return start_live(text, session_of(self.spark, {}), into, self.options, self.arguments, settings)
 
 

@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from episode.errors import EpisodeUnsupportedError
-from episode.lang.lexer import Kind
 from episode.lang.statement import Statement
 from episode.lang.syntax import Source
 from episode.plan.parameters import SubqueryRows
@@ -27,13 +26,12 @@ if TYPE_CHECKING:
 
 def named_tables(statement: Statement, tables: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
     """Return the tables that a statement names; names are case-insensitive, as in Spark."""
-    named = [token for token in statement.tokens if token.kind in (Kind.NAME, Kind.QUOTED) or token.is_double_quoted]
+    named = [token for token in statement.tokens if token.is_identifier]
     words = {token.identifier.lower() for token in named}
     return {name: table for name, table in tables.items() if name.lower() in words}
 
 
 def empty_tables(spark: SparkSession, schemas: Mapping[str, StructType]) -> dict[str, DataFrame]:
-    """Tables of these columns without rows."""
     from episode.spark.query import empty_frame
 
     return {name: empty_frame(spark, schema) for name, schema in schemas.items()}
@@ -98,7 +96,5 @@ def check_plan(result: DataFrame, tables: Collection[DataFrame]) -> None:
         if confinement.uses_variables(analysed_plan(frame)):
             found.append("a variable of the session")
         if found:
-            raise EpisodeUnsupportedError(
-                f"This query uses more than the tables that were given: {', '.join(sorted(set(found)))}.",
-                hint=ONLY_QUERIES,
-            )
+            message = f"This query uses more than the tables that were given: {', '.join(sorted(set(found)))}."
+            raise EpisodeUnsupportedError(message, hint=ONLY_QUERIES)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Union
 
 from episode.errors import EpisodeAnalysisError
 from episode.lang.correlation.parser import comparisons, equalities
-from episode.lang.correlation.syntax import ColumnComparison, Correlation, Equality
-from episode.lang.cursor import Cursor, closest, top_words
+from episode.lang.correlation.syntax import Correlation, Equality
+from episode.lang.cursor import Cursor, closest
 from episode.lang.lexer import tokenize
 from episode.lang.syntax import NOWHERE, Source, Span
 from episode.matchers.projection import CopiedColumn, Projection, Projections
@@ -57,38 +57,34 @@ class CorrelateQuery:
     def __post_init__(self) -> None:
         for name, one in ((LIVE, self.live), (ARCHIVE, self.archive)):
             if not isinstance(one, MatchQuery):
-                raise EpisodeAnalysisError(
-                    f"The {name} side of a correlation is not a pattern with its events.",
-                    hint="Make it with episode.query(pattern, Events(table, …)), or write the correlation in SQL.",
-                )
+                message = f"The {name} side of a correlation is not a pattern with its events."
+                hint = "Make it with episode.query(pattern, Events(table, …)), or write the correlation in SQL."
+                raise EpisodeAnalysisError(message, hint=hint)
             if one.options != Options():
-                raise EpisodeAnalysisError(
-                    f"The {name} pattern has options, which are for the whole correlation.",
-                    hint="Write live.correlate(archive, options=Options(…), …).",
-                )
+                message = f"The {name} pattern has options, which are for the whole correlation."
+                raise EpisodeAnalysisError(message, hint="Write live.correlate(archive, options=Options(…), …).")
 
     def query(self) -> Correlation:
-        """The correlation of both patterns, parsed and checked."""
         if not isinstance(self.ordered, bool):
             raise EpisodeAnalysisError(f"ordered={self.ordered!r}: True or False is needed.")
         queries = [one.query() for one in (self.live, self.archive)]
         self.options.check_use([*(language_of(query) for query in queries), CORRELATIONS])
         where = self._where()
-        check_arguments(where, tokenize(where), self.arguments)
-        found = [*self._on(), *_equalities(where)]
+        tokens = tokenize(where)
+        check_arguments(where, tokens, self.arguments)
+        cursor, end = Cursor(where, tokens), len(tokens) - 1
         return Correlation(
             live=queries[0],
             archive=queries[1],
             duration=duration_of("recency", self.recency),
             ordered=self.ordered,
-            equalities=tuple(found),
-            comparisons=tuple(_comparisons(where)),
+            equalities=(*self._on(), *equalities(cursor, 0, end)),
+            comparisons=tuple(comparisons(cursor, 0, end)) if end else (),
             source=Source(str(self.recency)),
             names=(LIVE, ARCHIVE),
         )
 
     def origin(self) -> QueryOrigin:
-        """The correlation, planned over the events of both patterns."""
         query = self.query()
         session, live = self.live.events_of(query.live)
         _, archive = self.archive.events_of(query.archive)
@@ -118,7 +114,6 @@ class CorrelateQuery:
         return remember(found, origin)
 
     def local(self) -> Any:
-        """The pairs in this process."""
         from episode.queries.local import refusing
 
         plan = self._plan_local()
@@ -179,10 +174,8 @@ class CorrelateQuery:
         found = []
         for one, other in pairs:
             if not isinstance(one, str) or not isinstance(other, str):
-                raise EpisodeAnalysisError(
-                    f"on={self.on!r}: names of columns are needed.",
-                    hint="Write for example on='symbol', on=['a', 'b'] or on={'symbolL': 'symbolA'}.",
-                )
+                hint = "Write for example on='symbol', on=['a', 'b'] or on={'symbolL': 'symbolA'}."
+                raise EpisodeAnalysisError(f"on={self.on!r}: names of columns are needed.", hint=hint)
             found.append(Equality((LIVE, one), (ARCHIVE, other), NOWHERE))
         return found
 
@@ -192,36 +185,19 @@ class CorrelateQuery:
                 known = [name.removeprefix(prefix) for name in columns if name.startswith(prefix)]
                 if path[1].lower() not in [name.lower() for name in known]:
                     guess = closest(path[1], known)
-                    raise EpisodeAnalysisError(
-                        f"on={self.on!r}: the {path[0]} pattern has no column {path[1]}.",
-                        hint=(f"Did you mean {guess}? " if guess else "") + f"Its columns: {', '.join(known)}.",
-                    )
+                    message = f"on={self.on!r}: the {path[0]} pattern has no column {path[1]}."
+                    hint = (f"Did you mean {guess}? " if guess else "") + f"Its columns: {', '.join(known)}."
+                    raise EpisodeAnalysisError(message, hint=hint)
 
     def _all_arguments(self) -> dict[str, object]:
         merged: dict[str, object] = {}
         for given in (self.live.arguments, self.archive.arguments, self.arguments):
             for name, value in given.items():
                 if name in merged and merged[name] != value:
-                    raise EpisodeAnalysisError(
-                        f"The parameter :{name} has two values: {merged[name]!r} and {value!r}.",
-                        hint="Give one of them another name.",
-                    )
+                    message = f"The parameter :{name} has two values: {merged[name]!r} and {value!r}."
+                    raise EpisodeAnalysisError(message, hint="Give one of them another name.")
                 merged[name] = value
         return merged
-
-
-def _equalities(where: str) -> list[Equality]:
-    """Equalities among the conjuncts of a condition."""
-    tokens = tokenize(where)
-    cursor = Cursor(where, tokens)
-    end = len(tokens) - 1
-    return [] if top_words(cursor, 0, end, "OR", "XOR") else list(equalities(cursor, 0, end))
-
-
-def _comparisons(where: str) -> list[ColumnComparison]:
-    """All conjuncts of a condition."""
-    tokens = tokenize(where)
-    return list(comparisons(Cursor(where, tokens), 0, len(tokens) - 1)) if len(tokens) > 1 else []
 
 
 def _new_names(columns: Sequence[str]) -> list[tuple[str, str]]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from episode.errors import EpisodeAnalysisError
 from episode.matchers.code.listing import code_lines
-from episode.plan.sections import FactLine, Section, fact, lines_of
+from episode.plan.sections import Section, fact, lines_of
 from episode.queries.origins import PlacedPattern
 
 TEXT, HTML, SVG, NATIVE = "text", "html", "svg", "native"
@@ -31,7 +31,9 @@ def explain_pattern(placed: PlacedPattern, analyze: bool, format: str = TEXT) ->
     planned = placed.planned
     done = planned.analyze() if analyze and format != NATIVE else None
     section = placed.language.section(planned.pattern, None if done is None else done.reports, placed.query)
-    section = replace(section, blocks=(*section.blocks, *map(_reason, planned.reasons)))
+    reasons = [reason.partition(": ") for reason in planned.reasons]  # why it runs as it does: scan, shards
+    facts = [fact(name, what) if colon else fact("run", name, "{}") for name, colon, what in reasons]
+    section = replace(section, blocks=(*section.blocks, *facts))
     if format == NATIVE:
         return ExplainedPattern(section, tuple(code_lines(planned.run.spec, analyze)))
     if done is not None:
@@ -40,21 +42,13 @@ def explain_pattern(placed: PlacedPattern, analyze: bool, format: str = TEXT) ->
     return ExplainedPattern(section)
 
 
-def _reason(reason: str) -> FactLine:
-    """Return why a pattern runs as it does (scan, shards) as a fact."""
-    name, colon, what = reason.partition(": ")
-    return fact(name, what) if colon else fact("run", reason, "{}")
-
-
 def text_of_all(patterns: Iterable[ExplainedPattern]) -> str:
     """Render the plans of a query as text, or the code of its patterns."""
     return "\n\n".join("\n".join(one.lines) for one in patterns)
 
 
 def check_format(given: object) -> str:
-    """Return a format, or raise an error that lists the formats."""
     if given not in FORMATS:
-        raise EpisodeAnalysisError(
-            f"format={given!r}: there is no such format of a plan.", hint=f"There are: {', '.join(FORMATS)}."
-        )
+        hint = f"There are: {', '.join(FORMATS)}."
+        raise EpisodeAnalysisError(f"format={given!r}: there is no such format of a plan.", hint=hint)
     return str(given)

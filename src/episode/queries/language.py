@@ -11,24 +11,33 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar, Uni
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
 from episode.lang.syntax import Scalar, Source, Span
 from episode.plan.output import Extent
-from episode.plan.pattern import RunOptions
+from episode.plan.pattern import PatternPlan, RunOptions
 from episode.plan.schema import EventTable, InputSchema
 from episode.plan.sections import Section
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from episode.lang.events.syntax import EventInput
+    from episode.lang.situations.syntax import SituationInput
     from episode.lang.table_patterns import TableLanguage
     from episode.matchers.protocol import MatcherSpec, StateLimit
     from episode.plan.correlation.pairs import PairPlan
-    from episode.plan.pattern import PatternPlan
     from episode.queries.languages.class_names import Rows
     from episode.see.inspecting import Inspected
     from episode.see.pictures.choosing import Wish
     from episode.see.pictures.look import Look
     from episode.see.reasons.finding import Expectation, Finding
 
-Query = TypeVar("Query")
+
+class PlacedQuery(Protocol):
+    """A parsed query."""
+
+    @property
+    def source(self) -> Source: ...
+
+
+Query = TypeVar("Query", bound=PlacedQuery)
 LIVE, ARCHIVE = "live", "archive"
 """Roles of two correlated patterns."""
 
@@ -87,9 +96,9 @@ class Language(ABC, Generic[Query]):
         """One pattern of it, with its article."""
         return f"{'an' if self.name[0] in 'aeiou' else 'a'} {self.name}"
 
-    @abstractmethod
     def source(self, query: Query) -> Source:
         """The text that the query is in, and its place there."""
+        return query.source
 
     @abstractmethod
     def bind(self, query: Query, events: Input, given: Given, run: RunOptions) -> PatternPlan:
@@ -142,9 +151,8 @@ class Language(ABC, Generic[Query]):
 
     def expand(self, query: Query) -> tuple[Query, dict[str, bool]]:
         """Return the query over events that have their variables already, and these: is each a closure?"""
-        raise EpisodeAnalysisError(
-            "expand is for event patterns, whose results can be collapsed.", hint="Give it the text of the pattern."
-        )
+        hint = "Give it the text of the pattern."
+        raise EpisodeAnalysisError("expand is for event patterns, whose results can be collapsed.", hint=hint)
 
     def sides(self, query: Query) -> tuple[tuple[str | None, Any], ...]:
         """Return the patterns that have their own matches, with their roles if they are correlated."""
@@ -157,12 +165,9 @@ class Language(ABC, Generic[Query]):
     def look(self, sides: tuple[Inspected, ...], wish: Wish, zone: str) -> Look:
         """Return what a picture shows of the matches. zone: the clock that times are shown by."""
         source = sides[0].placed.source
-        raise source.error(
-            EpisodeUnsupportedError,
-            f"{self.called[0].upper()}{self.called[1:]} is not drawn.",
-            source.pattern,
-            "Write the pattern as MATCH_RECOGNIZE, and plot its result.",
-        )
+        message = f"{self.called[0].upper()}{self.called[1:]} is not drawn."
+        hint = "Write the pattern as MATCH_RECOGNIZE, and plot its result."
+        raise source.error(EpisodeUnsupportedError, message, source.pattern, hint)
 
     def role(self, query: Query) -> str | None:
         """Return the role that the query declares in a correlation, LIVE or ARCHIVE; None if it may have either."""
@@ -181,16 +186,6 @@ class Language(ABC, Generic[Query]):
                 raise EpisodeAnalysisError(f"{name}={value!r} has no meaning for {self.one}.")
 
 
-class InputClauses(Protocol):
-    """Clauses before a pattern that describe its events."""
-
-    @property
-    def time(self) -> str | None: ...
-
-    @property
-    def partition_by(self) -> tuple[str, ...]: ...
-
-
-def given_for_input(own: InputClauses, given: Given) -> Given:
+def given_for_input(own: EventInput | SituationInput, given: Given) -> Given:
     """Return the given time and key, without those that the pattern's own clauses set."""
     return Given(time=None if own.time is not None else given.time, key=() if own.partition_by else given.key)

@@ -6,7 +6,7 @@ needs Spark is refused here, with its place. Every key must stay in the lanes of
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,15 +17,7 @@ from episode.lang.syntax import Source, Span
 from episode.live.inputs import StreamRead
 from episode.matchers.correlation.spec import ARCHIVE_ROW, LIVE_ROW, SIDE_COLUMN
 from episode.matchers.engines import matcher_spec
-from episode.matchers.projection import (
-    ConstantColumn,
-    CopiedColumn,
-    NamedValues,
-    Projection,
-    Projections,
-    Value,
-    value_of,
-)
+from episode.matchers.projection import ConstantColumn, CopiedColumn, Projection, Projections, Value, value_of
 from episode.matchers.protocol import StateLimit
 from episode.matchers.quarantine import check_skips_keys
 from episode.matchers.state import fingerprint, one_line
@@ -74,14 +66,12 @@ _REFUSED = {
 def plan_live(
     text: str, catalog: Catalog, options: Options, arguments: Arguments = NO_ARGUMENTS, utc: bool = True
 ) -> LivePlan:
-    """Plan a statement over the declared streams of a catalog. utc: is UTC the session's time zone?"""
     bound = bind_statement(text, arguments)
     with refusing(HINTS):
         return Planner(bound, catalog, options, utc).plan()
 
 
 def check_options(options: Options, languages: Sequence[Language[Any]]) -> None:
-    """Options that have a meaning for live tasks, and for patterns of these languages."""
     default = Options()
     for name, what in _REFUSED.items():
         value = getattr(options, name)
@@ -104,32 +94,26 @@ class Planner:
     def plan(self) -> LivePlan:
         first = self.bound.statement.tokens[0]
         if self.bound.statement.streams is not None or first.upper == "INSERT":
-            raise self._error(
-                EpisodeAnalysisError,
-                f"{first.text.upper()} is no query that could run live.",
-                first.span,
-                "Give the query alone; into= says where its matches go.",
-            )
+            message = f"{first.text.upper()} is no query that could run live."
+            hint = "Give the query alone; into= says where its matches go."
+            raise self.bound.source.error(EpisodeAnalysisError, message, first.span, hint)
         if self.bound.pairs:
             return plan_pairs(self)
         pattern, selection = self.bound.selected_pattern(LIVE_QUERY)
         matched = self._pattern(pattern)
+        bound: PatternPlan = matched.bound  # type: ignore[assignment]  # one pattern, not a pair
         names = matched.finish.schema.names
-        if selection is None:
-            return self._plan_pattern(matched, {name: name for name in names})
-        lower = {name.lower(): name for name in names}
-        columns = selection.values(names)
-        plain = {name: lower[value.column.lower()] for name, value in columns if isinstance(value, CopiedColumn)}
-        return self._plan_pattern(
-            replace(matched, finish=selection.after(matched.finish, self.arguments, self.utc)), plain
-        )
-
-    # ---- one pattern ---------------------------------------------------------------------------------
+        plain = {name: name for name in names}
+        if selection is not None:
+            lower = {name.lower(): name for name in names}
+            columns = selection.values(names)
+            plain = {name: lower[value.column.lower()] for name, value in columns if isinstance(value, CopiedColumn)}
+            matched = replace(matched, finish=selection.after(matched.finish, self.arguments, self.utc))
+        return self.plan_matched(matched, plain, partition_columns(bound))
 
     def _pattern(self, pattern: StatementPattern) -> Matched:
-        """A pattern over its stream, or over a stream per class."""
         language, query, source = pattern.language, pattern.query, pattern.source
-        self.check_options([language])
+        check_options(self.options, [language])
         if pattern.table is not None:
             declaration = self.stream(pattern.table)
             events = self.columns_of(declaration, source)
@@ -170,49 +154,32 @@ class Planner:
                     values[column] = CopiedColumn(own[column], arrow_type(type_) if widened else None)
                 elif column != CLASS_COLUMN:
                     values[column] = ConstantColumn(None, arrow_type(type_))
-            reads.append(
-                Read(stream, self._input(bound, list(types)), dict(tables[name].columns), tuple(values.items()))
-            )
+            columns = self._input(bound, list(types))
+            reads.append(Read(stream, columns, dict(tables[name].columns), tuple(values.items())))
         return bound, tuple(reads)
 
     def _input(self, bound: PatternPlan | PairPlan, own: Sequence[str]) -> Values:
-        """The input columns of a pattern over the columns of its events."""
         derived = {name: ScalarColumn.of(sql) for sql, name in bound.derived}
-        columns: list[tuple[str, Value]] = []
-        for name in bound.input_columns:
-            columns.append((name, derived[name] if name in derived else CopiedColumn(name)))
-        return self._add_event_id(tuple(columns), own)
+        columns = tuple((name, derived.get(name) or CopiedColumn(name)) for name in bound.input_columns)
+        return self.with_event_id(columns, own)
 
-    def with_event_id(self, columns: Values, declaration: Declaration) -> Values:
-        """Add the column by which repeated events are recognised."""
-        return self._add_event_id(columns, [name for name, _ in declaration.columns])
-
-    def _add_event_id(self, columns: Values, own: Sequence[str]) -> Values:
+    def with_event_id(self, columns: Values, own: Sequence[str]) -> Values:
+        """Add the column by which repeated events are recognised. own: columns of the events."""
         event_id = self.options.event_id
         if event_id is None or event_id in dict(columns):
             return columns
         if event_id not in own:
-            raise EpisodeAnalysisError(
-                f"Options(event_id={event_id!r}): the stream has no such column.",
-                hint=f"Its columns: {', '.join(own)}.",
-            )
+            hint = f"Its columns: {', '.join(own)}."
+            raise EpisodeAnalysisError(f"Options(event_id={event_id!r}): the stream has no such column.", hint=hint)
         return (*columns, (event_id, CopiedColumn(event_id)))
 
-    # ---- the plan ------------------------------------------------------------------------------------
-
-    def _plan_pattern(self, matched: Matched, plain: Mapping[str, str]) -> LivePlan:
-        """plain: columns of the output that are columns of the pattern's, as they are."""
-        bound: PatternPlan = matched.bound  # type: ignore[assignment]  # one pattern, not a pair
-        delays = bound.delays()
-        keys = partition_columns(bound)
-        return self.plan_matched(
-            matched,
-            {name: delays[own] for name, own in plain.items() if own in delays},
-            tuple(name for name, own in plain.items() if own in keys),
-        )
-
-    def plan_matched(self, matched: Matched, times: Mapping[str, int | None], keys: tuple[str, ...]) -> LivePlan:
+    def plan_matched(self, matched: Matched, plain: Mapping[str, str], partition: Collection[str]) -> LivePlan:
+        """plain: columns of the output that are columns of the pattern's, as they are. partition: which of those are
+        partition columns."""
         bound, options = matched.bound, self.options
+        delays = bound.delays()
+        times = {name: delays[own] for name, own in plain.items() if own in delays}
+        keys = tuple(name for name, own in plain.items() if own in partition)
         limit = StateLimit.of(options.max_state_rows, options.when_full == "drop")
         time = bound.event_time(limit is not None)
         check_time(matched, time)
@@ -222,9 +189,8 @@ class Planner:
         skips = options.on_error == SKIP_KEY
         if skips:
             check_skips_keys(spec)
-        settings = ShardSettings(
-            end_of(options.end, time, self.utc), options.event_id, options.late == "keep", True, skips
-        )
+        end = end_of(options.end, time, self.utc)
+        settings = ShardSettings(end, options.event_id, options.late == "keep", True, skips)
         identity = fingerprint(
             spec.fingerprint,
             one_line(self.bound.statement.source),
@@ -232,44 +198,21 @@ class Planner:
             repr((settings.end, settings.event_id)),
             *(f"{one.declaration.name} {one.declaration.location}" for one in matched.streams),
         )
-        return LivePlan(
-            matched.streams,
-            spec,
-            settings,
-            matched.finish,
-            output,
-            time,
-            times,
-            keys,
-            lanes,
-            reason,
-            identity,
-            options.late_path,
-        )
+        streams, finish, late = matched.streams, matched.finish, options.late_path
+        return LivePlan(streams, spec, settings, finish, output, time, times, keys, lanes, reason, identity, late)
 
     def _output(self, matched: Matched) -> pa.Schema:
-        """The columns of the result."""
         schema = matched.finish.schema
         lower = [name.lower() for name in schema.names]
         twice = next((name for name in schema.names if lower.count(name.lower()) > 1), None)
         if twice is not None:
-            raise matched.source.error(
-                EpisodeAnalysisError,
-                f"Two columns of the result are called {twice}.",
-                matched.span,
-                "Name one of them by AS.",
-            )
+            message = f"Two columns of the result are called {twice}."
+            raise matched.source.error(EpisodeAnalysisError, message, matched.span, "Name one of them by AS.")
         return schema
-
-    # ---- streams and options -------------------------------------------------------------------------
 
     @property
     def run(self) -> Any:
         return self.options.run(1, self.arguments)
-
-    def check_options(self, languages: Sequence[Language[Any]]) -> None:
-        """Options that have a meaning for live tasks, and for patterns of these languages."""
-        check_options(self.options, languages)
 
     def stream(self, table: EventsTable, archived: bool = False) -> Declaration:
         """The declared stream that a pattern names. archived: or that whose archive has the name."""
@@ -281,12 +224,9 @@ class Planner:
         if found is None:
             raise self._no_stream(table.name, table.span)
         if found.name.lower() != table.name.lower() and not archived:
-            raise self._error(
-                EpisodeUnsupportedError,
-                f"{table.name} is the archive of {found.name}: a table, which does not go on.",
-                table.span,
-                f"Read the stream {found.name}: what was archived of it is read first. As a table: episode.sql.",
-            )
+            message = f"{table.name} is the archive of {found.name}: a table, which does not go on."
+            hint = f"Read the stream {found.name}: what was archived of it is read first. As a table: episode.sql."
+            raise self.bound.source.error(EpisodeUnsupportedError, message, table.span, hint)
         return found
 
     def columns_of(self, declaration: Declaration, source: Source) -> InputSchema:
@@ -300,25 +240,21 @@ class Planner:
         return tuple(read.stream(one) for read, one in zip(reads, made, strict=True)), made[0].schema
 
     def _no_stream(self, name: str, span: Span) -> EpisodeError:
-        names = ", ".join(self.catalog.names())
-        return self._error(
-            EpisodeAnalysisError,
-            f"There is no stream {name}: live tasks read declared streams.",
-            span,
-            f"Streams: {names}." if names else "CREATE STREAM declares one.",
-        )
-
-    def _error(self, kind: type[EpisodeError], message: str, span: Span, hint: str) -> EpisodeError:
-        return self.bound.source.error(kind, message, span, hint)
+        message, hint = no_stream(name, self.catalog)
+        return self.bound.source.error(EpisodeAnalysisError, message, span, hint)
 
 
-# Two patterns that RECENCY correlates, as a live query: over one stream, a stream and its archive, or two streams.
+def no_stream(name: str, catalog: Catalog) -> tuple[str, str]:
+    """Return the message and the hint for a stream that is not declared."""
+    names = ", ".join(catalog.names())
+    hint = f"Streams: {names}." if names else "CREATE STREAM declares one."
+    return f"There is no stream {name}: live tasks read declared streams.", hint
 
 
 def plan_pairs(planner: Planner) -> LivePlan:
     """The statement's two patterns, whose pairs are the matches."""
     pair, selection = planner.bound.selected_pair(LIVE_QUERY)
-    planner.check_options([pair.live.language, pair.archive.language, CORRELATIONS])
+    check_options(planner.options, [pair.live.language, pair.archive.language, CORRELATIONS])
     live_stream, archive_stream = _stream(planner, pair.live), _stream(planner, pair.archive, archived=True)
     inputs = [
         Input(planner.columns_of(stream, pattern.source), pattern.names)
@@ -329,23 +265,23 @@ def plan_pairs(planner: Planner) -> LivePlan:
     bound.check_buffer()
     reads = _reads(planner, bound, live_stream, archive_stream)
     streams, schema = planner.prepare(reads)
-    pairs = Projections(
-        (pair_projection(bound, matcher_spec(bound, schema).output_schema, planner.arguments, planner.utc),)
-    )
+    matches = matcher_spec(bound, schema).output_schema
+    pairs = Projections((pair_projection(bound, matches, planner.arguments, planner.utc),))
     finish = selection.after(pairs, planner.arguments, planner.utc)
     matched = Matched(bound, reads, streams, schema, finish, pair.query.source, pair.query.duration.span)
-    return _pair_plan(planner, bound, matched, selection.values(pairs.schema.names))
+    columns = selection.values(pairs.schema.names)
+    plain = {name: value.column for name, value in columns if isinstance(value, CopiedColumn)}
+    live = bound.live_side
+    keys = {f"{LIVE_PREFIX}{name}" for name in live.names if name.lower() in live.partition_columns}
+    return planner.plan_matched(matched, plain, keys)
 
 
 def _stream(planner: Planner, pattern: StatementPattern, archived: bool = False) -> Declaration:
     """The stream of a pattern. archived: the name of an archive is that of its stream, all of which is read."""
     if pattern.table is None:
-        raise planner.bound.source.error(
-            EpisodeUnsupportedError,
-            "A live query correlates patterns over one stream each.",
-            pattern.span,
-            "Name the stream of all events: FROM events …; or run it in micro-batches: episode.sql on the streams.",
-        )
+        message = "A live query correlates patterns over one stream each."
+        hint = "Name the stream of all events: FROM events …; or run it in micro-batches: episode.sql on the streams."
+        raise planner.bound.source.error(EpisodeUnsupportedError, message, pattern.span, hint)
     return planner.stream(pattern.table, archived=archived)
 
 
@@ -353,7 +289,9 @@ def _reads(planner: Planner, bound: PairPlan, live: Declaration, archive: Declar
     """The streams as one input: each row is an event of both patterns, or has a column that tells of which."""
     if bound.shared:
         columns = _values(bound.inputs.selections)
-        return (Read(live, planner.with_event_id(columns, live), _copied_columns(columns)),)
+        return (
+            Read(live, planner.with_event_id(columns, [name for name, _ in live.columns]), _copied_columns(columns)),
+        )
     schemas = []
     for stream, selections in zip((live, archive), bound.selections, strict=True):
         own = _values(selections)
@@ -380,14 +318,3 @@ def _values(selections: Sequence[tuple[str, str]]) -> Values:
 def _copied_columns(columns: tuple[tuple[str, Value], ...]) -> dict[str, str]:
     """Columns of a stream that are columns of the input as they are."""
     return {value.column: name for name, value in columns if isinstance(value, CopiedColumn)}
-
-
-def _pair_plan(planner: Planner, bound: PairPlan, matched: Matched, columns: NamedValues) -> LivePlan:
-    """columns: of the result, over those of the pairs."""
-    delays = bound.delays()
-    plain = {name: value.column for name, value in columns if isinstance(value, CopiedColumn)}
-    times = {name: delays[own] for name, own in plain.items() if own in delays}
-    live = bound.live_side.partition_columns
-    own_keys = {f"{LIVE_PREFIX}{name}" for name in bound.live_side.names if name.lower() in live}
-    keys = tuple(name for name, own in plain.items() if own in own_keys)
-    return planner.plan_matched(matched, times, keys)

@@ -20,6 +20,7 @@ from episode.plan.output import ColumnAtPlace
 from episode.plan.parameters import Arguments
 from episode.plan.pattern import PatternPlan
 from episode.store.declaration import MOST_LANES, Declaration
+from episode.words import plural
 
 Values = tuple[tuple[str, Value], ...]
 
@@ -49,28 +50,22 @@ class LivePlan:
 
     @property
     def delay(self) -> int:
-        """The longest delay of the streams."""
         return max(stream.declaration.delay or 0 for stream in self.streams)
 
     def check_tasks(self, tasks: int) -> None:
-        """Raise an error if the query cannot have this number of tasks."""
         if isinstance(tasks, bool) or not isinstance(tasks, int) or tasks < 1:
             raise EpisodeAnalysisError(f"tasks={tasks!r}: a whole number of at least 1 is needed.")
         if tasks > self.lanes and self.reason is not None:
             raise self.reason
         if tasks > self.lanes:
-            names = " and ".join(stream.declaration.name for stream in self.streams)
+            names, lanes = " and ".join(stream.declaration.name for stream in self.streams), self.lanes
             if self.streams[0].declaration.using == "kafka":
-                raise EpisodeAnalysisError(
-                    f"tasks={tasks}: the topic of {names} has {self.lanes} partition{'s' if self.lanes > 1 else ''}, "
-                    "and a partition is read by one task.",
-                    hint=f"Use tasks={self.lanes}.",
-                )
-            raise EpisodeAnalysisError(
-                f"tasks={tasks}: the keys of {names} are in {self.lanes} lane{'s' if self.lanes > 1 else ''}, and a "
-                "lane is read by one task.",
-                hint=f"Use tasks={self.lanes}, or declare the stream with more lanes: OPTIONS (lanes '{tasks}').",
-            )
+                what = f"the topic of {names} has {lanes} {plural(lanes, 'partition')}, and a partition"
+                hint = f"Use tasks={lanes}."
+            else:
+                what = f"the keys of {names} are in {lanes} {plural(lanes, 'lane')}, and a lane"
+                hint = f"Use tasks={lanes}, or declare the stream with more lanes: OPTIONS (lanes '{tasks}')."
+            raise EpisodeAnalysisError(f"tasks={tasks}: {what} is read by one task.", hint=hint)
 
 
 @dataclass(frozen=True)
@@ -85,8 +80,6 @@ class Read:
     united: Values | None = None
 
     def prepare(self, utc: bool, arguments: Arguments) -> Projections:
-        """The input columns of the matcher from those of the stream."""
-
         def compile_columns(columns: Values, schema: pa.Schema) -> Projection:
             return Projection.compile(columns, schema, (), arguments, utc)
 
@@ -121,27 +114,20 @@ def check_time(matched: Matched, time: EventTime) -> None:
     """The watermark is that of the declared event times."""
     for read in matched.reads:
         if read.names.get(read.declaration.time) != time.column:
-            shown_time = time.column if time.column in dict(read.declaration.columns) else "another column"
-            raise matched.source.error(
-                EpisodeUnsupportedError,
-                f"The pattern is in order of {shown_time}, and the event time of the stream "
-                f"{read.declaration.name} is {read.declaration.time}.",
-                matched.span,
-                f"Order by {read.declaration.time}; or run it in micro-batches: episode.sql on the stream, with "
-                "Options(watermark=…).",
-            )
+            own, name = read.declaration.time, read.declaration.name
+            shown = time.column if time.column in dict(read.declaration.columns) else "another column"
+            message = f"The pattern is in order of {shown}, and the event time of the stream {name} is {own}."
+            hint = f"Order by {own}; or run it in micro-batches: episode.sql on the stream, with Options(watermark=…)."
+            raise matched.source.error(EpisodeUnsupportedError, message, matched.span, hint)
 
 
 def lanes_of(matched: Matched, spec: MatcherSpec) -> tuple[int, EpisodeError | None]:
     """Return the highest number of tasks, and why there may be no more."""
     topics = [read.declaration for read in matched.reads if read.declaration.using == "kafka"]
     if topics and len(matched.reads) > 1:
-        raise matched.source.error(
-            EpisodeUnsupportedError,
-            f"A live query reads a topic alone: {topics[0].name} is in Kafka, and there is another stream.",
-            matched.span,
-            "Run it in micro-batches: episode.sql on the streams.",
-        )
+        message = f"A live query reads a topic alone: {topics[0].name} is in Kafka, and there is another stream."
+        hint = "Run it in micro-batches: episode.sql on the streams."
+        raise matched.source.error(EpisodeUnsupportedError, message, matched.span, hint)
     if all(not read.declaration.key and read.declaration.using == "episode" for read in matched.reads):
         return 1, None
     keys = spec.input_order.keys
@@ -166,13 +152,12 @@ def lanes_of(matched: Matched, spec: MatcherSpec) -> tuple[int, EpisodeError | N
 
 
 def _apart(matched: Matched, what: str) -> EpisodeError:
-    return matched.source.error(
-        EpisodeUnsupportedError,
-        f"Events that belong together would come to several tasks: {what}.",
-        matched.span,
+    message = f"Events that belong together would come to several tasks: {what}."
+    hint = (
         "Use tasks=1, declare the stream with a KEY that is in PARTITION BY, or run it in micro-batches: "
-        "episode.sql on the stream.",
+        "episode.sql on the stream."
     )
+    return matched.source.error(EpisodeUnsupportedError, message, matched.span, hint)
 
 
 def partition_columns(plan: PatternPlan) -> set[str]:
@@ -186,5 +171,4 @@ def partition_columns(plan: PatternPlan) -> set[str]:
 
 
 def end_of(end: datetime | str | int | None, time: EventTime, utc: bool) -> int | None:
-    """The end of the stream in units of event time."""
     return end_of_stream(end, time, "UTC" if utc or time.type != "timestamp" else None)

@@ -24,13 +24,12 @@ from episode.live.sinks import Delivery, FilesOutput, Receiver, StreamOutput
 from episode.matchers.projection import ConstantColumn, CopiedColumn, Projections
 from episode.matchers.spark_types import spark_name
 from episode.matchers.state import fingerprint
-from episode.plan.event_time import EventTime, duration_in_units
 from episode.plan.schema import OWN
 from episode.plan.streams import SERVERS, TOPIC
 from episode.plan.types import is_event_time, is_integer, lane_of
 from episode.queries.live import plan_live
 from episode.queries.live_plan import LivePlan
-from episode.queries.options import Options
+from episode.queries.options import Options, seconds_of
 from episode.store.catalog import Catalog
 from episode.store.conforming import conform
 from episode.store.declaration import Declaration, declare, is_name
@@ -38,6 +37,7 @@ from episode.store.declaration import Declaration, declare, is_name
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from episode.queries.rules.live import DriverRules
     from episode.spark.live import LiveQuery
 
 
@@ -65,49 +65,65 @@ class LiveSettings:
         _check_number("max_unprocessed", self.max_unprocessed, 1)
         _check_number("push_ahead", self.push_ahead, 0)
         if self.push_ahead is not None and self.input != "adaptive":
-            raise EpisodeAnalysisError(
-                f"push_ahead={self.push_ahead} has no meaning with input={self.input!r}.",
-                hint="It says how far adaptive input runs ahead: input='adaptive'.",
-            )
+            message = f"push_ahead={self.push_ahead} has no meaning with input={self.input!r}."
+            raise EpisodeAnalysisError(message, hint="It says how far adaptive input runs ahead: input='adaptive'.")
         _check_number("metrics_port", self.metrics_port, 0)
         _check_number("tasks", self.tasks, 1)
 
     def options(self, plan: LivePlan) -> TaskOptions:
-        options = TaskOptions(handling=self.input, late_path=plan.late_path)  # type: ignore[arg-type]
-        if self.max_unprocessed is not None:
-            options = replace(options, max_unprocessed=self.max_unprocessed)
-        if self.push_ahead is not None:
-            options = replace(options, future=self.push_ahead)
-        if self.snapshot_every is not None:
-            options = replace(options, snapshot_every=_seconds(self.snapshot_every))
-        return options
+        every = self.snapshot_every
+        given: dict[str, Any] = {
+            "max_unprocessed": self.max_unprocessed,
+            "future": self.push_ahead,
+            "snapshot_every": None if every is None else seconds_of("snapshot_every", every),
+        }
+        chosen = {name: value for name, value in given.items() if value is not None}
+        return TaskOptions(handling=self.input, late_path=plan.late_path, **chosen)  # type: ignore[arg-type]
 
 
 def start_live(
-    text: str,
+    text: str, spark: SparkSession, into: Any, options: Options, arguments: Mapping[str, object], settings: LiveSettings
+) -> LiveQuery:
+    from episode.spark.expressions import UTC_NAMES
+    from episode.spark.stores.catalog import catalog_of
+
+    catalog = catalog_of(spark)
+    plan = plan_live(text, catalog, options, arguments, time_zone(spark) in UTC_NAMES)
+    checkpoint = checkpoint_of(text, into, arguments, settings.checkpoint, catalog)
+    return run_tasks(plan, spark, into, checkpoint, settings)
+
+
+def time_zone(spark: SparkSession) -> str:
+    return spark.conf.get("spark.sql.session.timeZone") or "UTC"
+
+
+def run_tasks(
+    plan: LivePlan,
     spark: SparkSession,
     into: Any,
-    options: Options,
-    arguments: Mapping[str, object],
+    checkpoint: str,
     settings: LiveSettings,
+    rules_for: Callable[[int], DriverRules] | None = None,
 ) -> LiveQuery:
-    """Plan a query, and start it."""
-    from episode.spark.expressions import UTC_NAMES
+    """Start the tasks of a plan. rules_for: makes the driver's part in its rules, for a number of tasks."""
     from episode.spark.live import LiveQuery, LiveRun, running_tasks, slots
     from episode.spark.stores.catalog import catalog_of
 
     catalog = catalog_of(spark)
-    zone = spark.conf.get("spark.sql.session.timeZone") or "UTC"
-    plan = plan_live(text, catalog, options, arguments, zone in UTC_NAMES)
-    checkpoint = checkpoint_of(text, into, arguments, settings.checkpoint, catalog)
     output = output_of(into, plan, catalog, checkpoint)
-    plan, input_ = with_partitions(plan), input_of(plan, zone)
+    topic = next((stream for stream in plan.streams if stream.declaration.using == "kafka"), None)
+    input_ = StoreInputs(plan.streams) if topic is None else KafkaInputs(topic, time_zone(spark))
+    plan = with_partitions(plan)
     tasks = tasks_for(plan, settings.tasks, tasks_of(checkpoint), slots(spark), running_tasks())
     how = settings.options(plan)
+    rules = None if rules_for is None else rules_for(tasks)
     output = output.prepare(catalog)  # all is checked
-    descriptions = describe_tasks(plan, output, input_, checkpoint, tasks, how)
+    rule_log = None if rules is None else str(rules.watcher.log.place)
+    descriptions = describe_tasks(plan, output, input_, checkpoint, tasks, how, rule_log)
+    if rules is not None:
+        rules = rules.of_query(descriptions[0].query)
     numeric = plan.time.units_per_millisecond == 1
-    run = LiveRun(descriptions, settings.name, output.words, numeric, output.receiver, settings.metrics_port)
+    run = LiveRun(descriptions, settings.name, output.words, numeric, output.receiver, settings.metrics_port, rules)
     return LiveQuery(spark, run)
 
 
@@ -149,10 +165,8 @@ def checkpoint_of(
     if given is not None:
         place = fspath(given).removeprefix("file://")
         if "://" in place:
-            raise EpisodeAnalysisError(
-                f"checkpoint={place!r}: the checkpoint of a live query is in a directory that all workers reach.",
-                hint="Give the path of a directory.",
-            )
+            message = f"checkpoint={place!r}: the checkpoint of a live query is in a directory that all workers reach."
+            raise EpisodeAnalysisError(message, hint="Give the path of a directory.")
         return str(Path(place).expanduser().absolute())
     what = f"{' '.join(text.split())}\n{sorted(arguments.items())!r}\n{identity_of(into)}"
     return str(catalog.directory / PLACE / hashlib.sha256(what.encode()).hexdigest()[:16])
@@ -170,13 +184,6 @@ def with_partitions(plan: LivePlan) -> LivePlan:
         reader.close()
 
 
-def input_of(plan: LivePlan, zone: str) -> InputDescription:
-    topics = [stream for stream in plan.streams if stream.declaration.using == "kafka"]
-    if not topics:
-        return StoreInputs(plan.streams)
-    return KafkaInputs(topics[0], zone)
-
-
 def tasks_for(plan: LivePlan, wanted: int | None, kept: int | None, slots: int, used: int = 0) -> int:
     """Return the number of tasks: as given, as in the checkpoint, or one per lane if slots suffice. used: slots
     of other live queries."""
@@ -188,21 +195,12 @@ def tasks_for(plan: LivePlan, wanted: int | None, kept: int | None, slots: int, 
     free = max(0, slots - used)
     if tasks > free:
         whence = ", as many as the checkpoint has," if wanted is None and kept is not None else ""
-        raise EpisodeAnalysisError(
-            f"tasks={tasks}{whence} cannot run at once: Spark has {slots} slot{'s' if slots > 1 else ''}"
-            + (f", and other live queries have {used} of them." if used else "."),
-            hint=(f"Use at most tasks={free}, or" if free else "Stop one of them, or use")
-            + " a session with more cores.",
+        message = f"tasks={tasks}{whence} cannot run at once: Spark has {slots} slot{'s' if slots > 1 else ''}" + (
+            f", and other live queries have {used} of them." if used else "."
         )
+        hint = (f"Use at most tasks={free}, or" if free else "Stop one of them, or use") + " a session with more cores."
+        raise EpisodeAnalysisError(message, hint=hint)
     return tasks
-
-
-def _seconds(value: float | str) -> float:
-    if isinstance(value, str):
-        value = duration_in_units(value, EventTime("", "timestamp"), "snapshot_every") / 1e6
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0:
-        raise EpisodeAnalysisError(f"snapshot_every={value!r}: a number of seconds is needed, or '5 seconds'.")
-    return float(value)
 
 
 def _check_number(name: str, value: object, least: int) -> None:
@@ -269,23 +267,17 @@ def output_of(into: Any, plan: LivePlan, catalog: Catalog, checkpoint: str) -> L
     raise EpisodeAnalysisError(f"into={into!r} says nothing of where matches go.", hint=FORMS)
 
 
-# ---- streams -----------------------------------------------------------------------------------------
-
-
 def _stream(name: str, plan: LivePlan, catalog: Catalog) -> LiveOutput:
     read = next((one for one in plan.streams if one.declaration.name.lower() == name.lower()), None)
     if read is not None:
-        raise EpisodeAnalysisError(
-            f"into={name!r}: the query reads this stream; its matches would be its events.",
-            hint="Give matches a stream of their own.",
-        )
+        message = f"into={name!r}: the query reads this stream; its matches would be its events."
+        raise EpisodeAnalysisError(message, hint="Give matches a stream of their own.")
     found = catalog.lookup(name)
     if found is None:
         return LiveOutput(StreamOutput(made := made_for(name, plan)), plan.finish, f"the stream {name}", made)
     if found.name.lower() != name.lower():
-        raise EpisodeAnalysisError(
-            f"into={name!r} is the archive of the stream {found.name}.", hint=f"Write into={found.name!r}."
-        )
+        hint = f"Write into={found.name!r}."
+        raise EpisodeAnalysisError(f"into={name!r} is the archive of the stream {found.name}.", hint=hint)
     _check_fits(found, plan)
     sink = KafkaOutput(found) if found.using == "kafka" else StreamOutput(found)
     return LiveOutput(sink, plan.finish, f"the stream {found.name}")
@@ -299,14 +291,12 @@ def _check_fits(declaration: Declaration, plan: LivePlan) -> None:
         given = ", ".join(f"{one.name} {spark_name(one.type).upper()}" for one in plan.output)
         columns = ", ".join(f"{column} {type_.upper()}" for column, type_ in declaration.columns)
         what = error.message.split(". Nothing of", 1)[0].split(". Nothing", 1)[0]
-        raise EpisodeAnalysisError(
-            f"The matches do not fit the stream {declaration.name}: {what[0].lower()}{what[1:]}.",
-            hint=f"Columns of the query: {given}. Columns of the stream: {columns}.",
-        ) from None
+        message = f"The matches do not fit the stream {declaration.name}: {what[0].lower()}{what[1:]}."
+        hint = f"Columns of the query: {given}. Columns of the stream: {columns}."
+        raise EpisodeAnalysisError(message, hint=hint) from None
 
 
 def made_for(name: str, plan: LivePlan, **how: Any) -> Declaration:
-    """A stream for the matches of a query."""
     columns = [(one.name, spark_name(one.type)) for one in plan.output]
     time = time_of(name, plan)
     keys = [key for key in plan.keys if lane_of(dict(columns)[key]) is not None]
@@ -334,9 +324,6 @@ def time_of(name: str, plan: LivePlan) -> str:
     )
 
 
-# ---- other places ------------------------------------------------------------------------------------
-
-
 def _topic(into: Mapping[str, str], plan: LivePlan) -> LiveOutput:
     """{"kafka": topic, …}: options of the producer as a stream USING kafka has them; servers as those of the input."""
     known = plan.streams[0].declaration.options if plan.streams[0].declaration.using == "kafka" else {}
@@ -345,9 +332,8 @@ def _topic(into: Mapping[str, str], plan: LivePlan) -> LiveOutput:
     strange = next((name for name in into if name != "kafka" and not name.startswith(("kafka.", "librdkafka."))), None)
     if "kafka" not in into or strange is not None:
         what = "has no topic" if strange is None else f"has an option {strange}"
-        raise EpisodeAnalysisError(
-            f"into={dict(into)!r} {what}.", hint=f"Write into={{'kafka': 'alerts', '{SERVERS}': 'host:9092'}}."
-        )
+        hint = f"Write into={{'kafka': 'alerts', '{SERVERS}': 'host:9092'}}."
+        raise EpisodeAnalysisError(f"into={dict(into)!r} {what}.", hint=hint)
     if SERVERS not in options:
         raise EpisodeAnalysisError(f"into={dict(into)!r}: which broker?", hint=f"Add '{SERVERS}': 'host:9092'.")
     made = made_for("matches", plan, using="kafka", options={**options, TOPIC: str(into["kafka"])})

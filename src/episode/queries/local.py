@@ -38,7 +38,7 @@ from episode.queries.bound_statement import (
     StatementPattern,
     parse_pattern,
 )
-from episode.queries.keywords import check_statement_tables
+from episode.queries.events import check_statement_tables
 from episode.queries.language import Given, Language
 from episode.queries.languages.class_names import rows_of_table
 from episode.queries.languages.correlation import CORRELATIONS
@@ -63,11 +63,7 @@ def refusing(hints: Mapping[str, str] = NeedsSpark.HINTS) -> Iterator[None]:
         raise error.as_error(hints) from None
 
 
-# ---- statements --------------------------------------------------------------------------------------
-
-
 def sql_local(bound: BoundStatement, tables: Mapping[str, Any], options: Options, function: str = "sql_local") -> Any:
-    """Run a statement over the tables."""
     with refusing():
         if bound.pairs:
             return _run_pair(bound, tables, options, function)
@@ -77,12 +73,7 @@ def sql_local(bound: BoundStatement, tables: Mapping[str, Any], options: Options
         name = _name_of_table(bound, pattern, tables)
         check_statement_tables(function, tables, bound.statement.tokens)
         table = held_table(name, tables[name])
-        return like(tables[name], run_local(pattern, table, Given(), options, bound.arguments, selection))
-
-
-def match_local(events: Any, text: str, given: Given, options: Options, arguments: Arguments = NO_ARGUMENTS) -> Any:
-    """Find a pattern in a table."""
-    return like(events, plan_match(events, text, given, options, arguments).run())
+        return like(tables[name], plan_local(pattern, table, Given(), options, bound.arguments).run(selection))
 
 
 def plan_match(
@@ -117,25 +108,18 @@ def statement_patterns(bound: BoundStatement, tables: Mapping[str, Any], options
 
 def _name_of_table(bound: BoundStatement, pattern: StatementPattern, tables: Mapping[str, Any]) -> str:
     if pattern.table is None:
-        raise pattern.source.error(
-            EpisodeUnsupportedError,
-            "In process, a pattern is over one table.",
-            hint="Name the table of all events: FROM events …. With a table per class, use episode.sql.",
-        )
+        hint = "Name the table of all events: FROM events …. With a table per class, use episode.sql."
+        raise pattern.source.error(EpisodeUnsupportedError, "In process, a pattern is over one table.", hint=hint)
     return _given_name(bound, pattern.table, tables)
 
 
 def _given_name(bound: BoundStatement, table: EventsTable, tables: Mapping[str, Any]) -> str:
-    """The name of a table that is given by keyword."""
     if table.name is None:
         raise IN_PROCESS.refuse(bound.source, "A pattern over a query", table.span)
     if table.name not in tables:
         hint = f"Give it by keyword: {table.name}=…. Given: {', '.join(tables) or 'none'}."
         raise bound.source.error(EpisodeAnalysisError, f"There is no table {table.name}.", table.span, hint)
     return table.name
-
-
-# ---- one pattern -------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -152,26 +136,9 @@ class LocalPlan:
         return rows(run(self.placed.planned.spec, self.table))
 
 
-def run_local(
-    pattern: StatementPattern,
-    table: pa.Table,
-    given: Given,
-    options: Options,
-    arguments: Arguments = NO_ARGUMENTS,
-    selection: Selection | None = None,
-) -> pa.Table:
-    """The output of a pattern over a table. arguments: the values of parameters. selection: of the output."""
-    return plan_local(pattern, table, given, options, arguments).run(selection)
-
-
 def plan_local(
-    pattern: StatementPattern,
-    table: pa.Table,
-    given: Given,
-    options: Options,
-    arguments: Arguments = NO_ARGUMENTS,
+    pattern: StatementPattern, table: pa.Table, given: Given, options: Options, arguments: Arguments = NO_ARGUMENTS
 ) -> LocalPlan:
-    """Plan a pattern over a table. arguments: the values of parameters."""
     query, language = pattern.query, pattern.language
     check_local(options, [language])
     events = _events(pattern, to_spark_types(table), given, arguments)
@@ -203,18 +170,14 @@ def local_schema(schema: pa.Schema, source: Source, arguments: Arguments, utc: b
     lower = [name.lower() for name in schema.names]
     twice = next((name for name in schema.names if lower.count(name.lower()) > 1), None)
     if twice is not None:
-        raise source.error(
-            EpisodeAnalysisError, f"The table has two columns named {twice}.", hint="Rename one of them."
-        )
+        hint = "Rename one of them."
+        raise source.error(EpisodeAnalysisError, f"The table has two columns named {twice}.", hint=hint)
 
     def type_of(sql: str) -> str:
         return spark_name(Projection.compile([("", ScalarColumn.of(sql))], schema, (), arguments, utc).schema.types[0])
 
     columns = {field.name: spark_name(field.type) for field in schema}
     return InputSchema(columns, type_of, utc=utc, arguments=arguments)
-
-
-# ---- row patterns in windows -------------------------------------------------------------------------
 
 
 def _run_windows(bound: BoundStatement, tables: Mapping[str, Any], options: Options) -> Any:
@@ -224,11 +187,8 @@ def _run_windows(bound: BoundStatement, tables: Mapping[str, Any], options: Opti
     table = held_table(name, tables[name])
     for window in select.windows:
         pattern = StatementPattern(window, window.source.span, events)
-        table = run_local(pattern, table, Given(), options, bound.arguments)
+        table = plan_local(pattern, table, Given(), options, bound.arguments).run()
     return like(tables[name], selection.projection(table.schema, bound.arguments)(table))
-
-
-# ---- two patterns that RECENCY correlates ------------------------------------------------------------
 
 
 def _run_pair(bound: BoundStatement, tables: Mapping[str, Any], options: Options, function: str) -> Any:

@@ -1,17 +1,19 @@
-"""A pattern over the events that are given to it."""
+"""A pattern over the events that are given to it, and `expand`, over its collapsed matches."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
 from episode.lang.lexer import tokenize
-from episode.lang.table_patterns import pattern_of
+from episode.lang.table_patterns import clause_of, pattern_of
+from episode.plan.events.classes import one_stream_of
 from episode.plan.parameters import check_arguments
-from episode.queries.keywords import check_pattern_tables
-from episode.queries.language import Given
+from episode.plan.schema import PARTITION_COLUMN
+from episode.queries.events import check_pattern_tables
+from episode.queries.language import Given, Input
 from episode.queries.languages import language_of
 from episode.queries.languages.events import strategy_of
 from episode.queries.options import Options
@@ -22,9 +24,6 @@ from episode.queries.tables import Table, checked_tables, is_value, keyword_tabl
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from episode.lang.events.syntax import Strategy
-    from episode.lang.rows.syntax import MatchRecognize
-    from episode.lang.table_patterns import PatternQuery
     from episode.plan.pattern import RunOptions
     from episode.queries.live_start import Into, LiveSettings
     from episode.queries.local import LocalPlan
@@ -32,15 +31,12 @@ if TYPE_CHECKING:
     from episode.spark.query import PlannedQuery
 
 
-Reader = Callable[[str, "Strategy | None"], "PatternQuery | MatchRecognize"]
-
-
 @dataclass(frozen=True)
 class MatchQuery:
     """A pattern over one table of events, or over one table per class; nothing is planned yet.
 
-    events: None if there is a table per class. read: what reads the pattern, if not every language will do. function:
-    the public function that was called.
+    events: None if there is a table per class. method: of DataFrames, if it is for patterns of one language only.
+    function: the public function that was called.
     """
 
     events: Table | None
@@ -50,26 +46,24 @@ class MatchQuery:
     options: Options
     tables: dict[str, Table]
     arguments: Mapping[str, object] = field(default_factory=dict)
-    read: Reader = pattern_of
+    method: str | None = None
     function: str = "match"
 
     def query(self) -> Any:
-        """The pattern, parsed; its arguments are checked."""
         if self.events is None and (not isinstance(self.text, str) or not self.tables):
-            raise EpisodeAnalysisError(
-                f"{self.function} needs events and a pattern.",
-                hint="Write match(df, 'PATTERN …', time='ts') or match('PATTERN …', time='ts', A=df_a, B=df_b).",
-            )
+            hint = "Write match(df, 'PATTERN …', time='ts') or match('PATTERN …', time='ts', A=df_a, B=df_b)."
+            raise EpisodeAnalysisError(f"{self.function} needs events and a pattern.", hint=hint)
         if self.events is not None and self.tables:
             check_pattern_tables(self.function, self.tables, None)
-            raise EpisodeAnalysisError(
-                f"{self.function} has one table of all events, and further tables: {', '.join(self.tables)}.",
-                hint="Give one of the two.",
-            )
+            message = f"{self.function} has one table of all events, and further tables: {', '.join(self.tables)}."
+            raise EpisodeAnalysisError(message, hint="Give one of the two.")
         text = text_of(self.text)
-        query = self.read(text, strategy_of(self.given.strategy))
-        check_arguments(text, tokenize(text), self.arguments)
+        rows = self.method == "match_recognize"
+        query = clause_of(text) if rows else pattern_of(text, strategy_of(self.given.strategy))
         language = language_of(query)
+        if self.method not in (None, language.method):
+            raise EpisodeAnalysisError(f"This is {language.one}.", hint=f"Use {language.method}.")
+        check_arguments(text, tokenize(text), self.arguments)
         language.check_arguments(self.given)
         language.check_given_events(query)
         if self.events is None and language.classes(query):
@@ -77,9 +71,11 @@ class MatchQuery:
         return query
 
     def origin(self) -> QueryOrigin:
-        """The pattern, planned over its events."""
         query = self.query()
-        session, events, planned = self._plan(query)
+        self.options.check_use([language_of(query)])
+        session, events = self.events_of(query)
+        planned = plan_over(session, query, events, self._run)
+        self.options.check_streams([planned])
         warn_of_input(query, events, planned)
         return QueryOrigin(text_of(self.text), session, (PlacedPattern(query, (events,), planned, self._run),))
 
@@ -89,7 +85,6 @@ class MatchQuery:
         return remember(origin.pattern().planned.frame(), origin)
 
     def local(self) -> Any:
-        """The matches in this process."""
         return like(self.events, self._plan_local().run())
 
     @property
@@ -104,25 +99,14 @@ class MatchQuery:
 
         self.query()
         if self.events is None:
-            raise EpisodeUnsupportedError(
-                "In process, a pattern is over one table of all events.",
-                hint="Put the events into one table with a type column: Events(table, type_column=…), or use Spark.",
-            )
+            hint = "Put the events into one table with a type column: Events(table, type_column=…), or use Spark."
+            raise EpisodeUnsupportedError("In process, a pattern is over one table of all events.", hint=hint)
         return plan_match(self.events, text_of(self.text), self.given, self.options, self.arguments)
 
     def start(self, into: Into, settings: LiveSettings) -> LiveQuery:
         """Refuse: live tasks read a declared stream, which a statement names."""
-        raise EpisodeUnsupportedError(
-            "A live query is a statement over a declared stream.",
-            hint="Name the stream in the pattern: episode.query('FROM stream PATTERN …').",
-        )
-
-    def _plan(self, query: object) -> tuple[SparkSession, PatternEvents, PlannedQuery]:
-        self.options.check_use([language_of(query)])
-        session, events = self.events_of(query)
-        planned = plan_over(session, query, events, self._run)
-        self.options.check_streams([planned])
-        return session, events, planned
+        hint = "Name the stream in the pattern: episode.query('FROM stream PATTERN …')."
+        raise EpisodeUnsupportedError("A live query is a statement over a declared stream.", hint=hint)
 
     @property
     def _run(self) -> RunOptions:
@@ -136,11 +120,47 @@ class MatchQuery:
             return session, PatternEvents(frame, self.given)
         language = language_of(query)
         if not language.classes(query):
-            raise EpisodeAnalysisError(
-                f"{language.one.capitalize()} is matched over one DataFrame of events.",
-                hint="Write match(df, 'DEFINE … PATTERN …', time='ts').",
-            )
+            message = f"{language.one.capitalize()} is matched over one DataFrame of events."
+            raise EpisodeAnalysisError(message, hint="Write match(df, 'DEFINE … PATTERN …', time='ts').")
         tables = checked_tables(self.tables)
         session = session_of(self.spark, tables)
         frames = keyword_tables(session, tables)
         return session, events_of_classes(session, query, frames, self.given)
+
+
+def plan_expansion_of(
+    collapsed: Table,
+    text: str,
+    given: Given,
+    spark: SparkSession | None,
+    options: Options,
+    arguments: Mapping[str, object],
+) -> PlannedQuery:
+    """Plan `expand`: the final matches of collapsed ones, as the plain query gives them."""
+    from episode.spark.batch.expanding import events_of_variables, plan_expansion, variable_schemas
+    from episode.spark.expressions import input_schema
+    from episode.spark.query import PlannedQuery
+
+    text = text_of(text)
+    query: Any = pattern_of(text, strategy_of(given.strategy))
+    check_arguments(text, tokenize(text), arguments)
+    language = language_of(query)
+    inner, variables = language.expand(query)
+    for name in ("shards", "shard_bytes"):
+        if getattr(options, name) is not None:
+            message = f"Options({name}={getattr(options, name)}) has no meaning for expand: nothing is shuffled."
+            raise EpisodeAnalysisError(message)
+    language.check_arguments(given)
+    options.check_use([language])
+    options.check_streams([])
+    session, frame = one_table(spark, collapsed)
+    schemas = variable_schemas(session, frame, variables, query.source)
+    time, start = given.time or query.input.time, given.start or query.input.start
+    keys = given.key or query.input.partition_by
+    tables = one_stream_of(inner, schemas, time, start, keys)
+    events = events_of_variables(session, frame, variables, schemas, tables)
+    schema = input_schema(session, events, query.source, "the collapsed matches", arguments)
+    given = replace(given, time=time, start=start, key=(PARTITION_COLUMN, *keys), type_column=None)
+    run = replace(options, results="matches", counts="exact").run(1, arguments)
+    pattern = language.bind(inner, Input(schema, (), tables), given, run)
+    return PlannedQuery(pattern, plan_expansion(events, pattern, run), arguments)

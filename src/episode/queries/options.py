@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, Protocol
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
 
 from episode.errors import EpisodeAnalysisError
 from episode.lang.cursor import closest
 from episode.plan.correlation.plan import CorrelationStrategy
-from episode.plan.event_time import TIME_UNITS
+from episode.plan.event_time import TIME_UNITS, EventTime, duration_in_units
 from episode.plan.events.postponed import AUTO, ENGINES
 from episode.plan.pattern import COLLAPSED, DOUBLE, EXACT, MATCHES, OFF, STEP_BUDGET, RunOptions, StreamOptions
 from episode.plan.situations.plan import COMPLETE, EARLIEST
@@ -17,27 +18,11 @@ from episode.queries.language import Language
 from episode.queries.languages import LANGUAGES
 
 if TYPE_CHECKING:
-    from datetime import datetime
+    from episode.spark.query import Planned
+    from episode.spark.stream.runtime import Stream
 
 
 STOP, SKIP_KEY = "stop", "skip key"
-
-
-class PlannedRun(Protocol):
-    """A planned pattern, as far as its options are concerned."""
-
-    @property
-    def is_stream(self) -> bool: ...
-
-    @property
-    def takes_watermark(self) -> bool:
-        """Is the watermark that was given in use?"""
-        ...
-
-    @property
-    def of_matches(self) -> bool:
-        """Are its events the matches of another pattern in a stream?"""
-        ...
 
 
 OF_STREAMS = {
@@ -139,10 +124,9 @@ class Options:
         unknown = [name for name in named if name not in known]
         if unknown:
             guess = closest(unknown[0], known)
-            raise EpisodeAnalysisError(
-                f"Options({unknown[0]}={named[unknown[0]]!r}): there is no such option.",
-                hint=f"Did you mean {guess}?" if guess else f"Options: {', '.join(known)}.",
-            )
+            message = f"Options({unknown[0]}={named[unknown[0]]!r}): there is no such option."
+            hint = f"Did you mean {guess}?" if guess else f"Options: {', '.join(known)}."
+            raise EpisodeAnalysisError(message, hint=hint)
         return super().__new__(cls)
 
     def run(self, number: int = 1, arguments: Mapping[str, object] | None = None) -> RunOptions:
@@ -157,25 +141,27 @@ class Options:
             self.watermark, self.end, self.event_id, self.late_path, self.max_state_rows, gives_up,
             skips_keys=self.on_error == SKIP_KEY, time_unit=self.time_unit,
         )  # fmt: skip
+        same = (
+            "step_budget",
+            "shards",
+            "shard_bytes",
+            "slices",
+            "match_times",
+            "closure",
+            "correlation",
+            "result_cache",
+        )
         return RunOptions(
-            step_budget=self.step_budget,
-            shards=self.shards,
-            shard_bytes=self.shard_bytes,
-            slices=self.slices,
-            match_times=self.match_times,
+            **{name: getattr(self, name) for name in (*same, "recent_buffer")},
             eager=self.detect == EARLIEST,
-            closure=self.closure,
             counters=self.counters if number == 1 else f"{self.counters}_{number}",
             arguments=arguments or {},
             live=live,
             collapsed=self.results == COLLAPSED,
             exact=self.counts == EXACT,
-            correlation=self.correlation,
-            result_cache=self.result_cache,
-            recent_buffer=self.recent_buffer,
         )
 
-    def check_streams(self, planned: Iterable[PlannedRun]) -> None:
+    def check_streams(self, planned: Iterable[Planned | Stream]) -> None:
         """Options of streams need a pattern over a stream among the planned ones: no option is accepted and ignored."""
         given = [one.name for one in fields(self) if one.name in OF_STREAMS and getattr(self, one.name) != one.default]
         patterns = list(planned)
@@ -193,22 +179,19 @@ class Options:
             return
         shown = ", ".join(f"{name}={getattr(self, name)!r}" for name in given)
         purposes = "; ".join(f"{name}: {OF_STREAMS[name]}" for name in given)
-        raise EpisodeAnalysisError(
-            f"Options({shown}): for patterns over streams, and no pattern of this query is over a stream.",
-            hint=f"{purposes}. Leave {'it' if len(given) == 1 else 'them'} out, or read the events with readStream.",
-        )
+        message = f"Options({shown}): for patterns over streams, and no pattern of this query is over a stream."
+        hint = f"{purposes}. Leave {'it' if len(given) == 1 else 'them'} out, or read the events with readStream."
+        raise EpisodeAnalysisError(message, hint=hint)
 
-    def _check_watermark(self, streams: Iterable[PlannedRun]) -> None:
+    def _check_watermark(self, streams: Iterable[Planned | Stream]) -> None:
         """One watermark is for the streams of a query, or for a pattern over matches, and must be of use."""
         if self.watermark is None:
             return
         users = [stream for stream in streams if stream.takes_watermark]
         given = f"Options(watermark={self.watermark!r})"
         if not users:
-            raise EpisodeAnalysisError(
-                f"{given}: the events are matches of another pattern, and come with its watermark.",
-                hint="Leave the watermark out.",
-            )
+            message = f"{given}: the events are matches of another pattern, and come with its watermark."
+            raise EpisodeAnalysisError(message, hint="Leave the watermark out.")
         if len({stream.of_matches for stream in users}) > 1:
             raise EpisodeAnalysisError(
                 f"{given} is for a stream of this query; of one of its patterns over matches it is not known how late "
@@ -224,10 +207,9 @@ class Options:
             users = [language for language in LANGUAGES.values() if one.name in language.options]
             if users and languages and value != one.default and not any(used in users for used in languages):
                 language = min(languages, key=lambda language: language.name)
-                raise EpisodeAnalysisError(
-                    f"Options({one.name}={value!r}) has no meaning for {language.one}.",
-                    hint=f"It is for {' and '.join(f'{user.name}s' for user in users)}.",
-                )
+                message = f"Options({one.name}={value!r}) has no meaning for {language.one}."
+                hint = f"It is for {' and '.join(f'{user.name}s' for user in users)}."
+                raise EpisodeAnalysisError(message, hint=hint)
 
     def __post_init__(self) -> None:
         for name in ("step_budget", "shards", "shard_bytes", "max_state_rows", "recent_buffer"):
@@ -236,30 +218,19 @@ class Options:
                 raise EpisodeAnalysisError(f"Options({name}={value!r}): a whole number of at least 1 is needed.")
         number = isinstance(self.slices, int) and not isinstance(self.slices, bool)
         if not (self.slices in (AUTO, OFF) or (number and int(self.slices) >= 2)):
-            raise EpisodeAnalysisError(
-                f"Options(slices={self.slices!r}): 'auto', 'off' or a whole number of at least 2 is needed.",
-                hint="It is the number of slices of time into which a large key is cut.",
-            )
-        if self.when_full not in ("error", "drop"):
-            raise EpisodeAnalysisError(f"Options(when_full={self.when_full!r}): 'error' or 'drop' is needed.")
+            message = f"Options(slices={self.slices!r}): 'auto', 'off' or a whole number of at least 2 is needed."
+            hint = "It is the number of slices of time into which a large key is cut."
+            raise EpisodeAnalysisError(message, hint=hint)
+        self._check_choice("when_full", "error", "drop")
         if self.when_full == "drop" and self.max_state_rows is None:
-            raise EpisodeAnalysisError(
-                "Options(when_full='drop') says what happens beyond max_state_rows, which is not given.",
-                hint="Write for example Options(max_state_rows=100_000, when_full='drop').",
-            )
-        if self.detect not in (EARLIEST, COMPLETE):
-            raise EpisodeAnalysisError(f"Options(detect={self.detect!r}): 'earliest' or 'complete' is needed.")
-        if self.closure not in ENGINES:
-            known = ", ".join(repr(name) for name in ENGINES)
-            raise EpisodeAnalysisError(f"Options(closure={self.closure!r}): one of {known} is needed.")
-        if self.results not in (MATCHES, COLLAPSED):
-            raise EpisodeAnalysisError(f"Options(results={self.results!r}): 'matches' or 'collapsed' is needed.")
-        if self.counts not in (EXACT, DOUBLE):
-            raise EpisodeAnalysisError(f"Options(counts={self.counts!r}): 'exact' or 'double' is needed.")
-        strategies = [AUTO, *(strategy.value for strategy in CorrelationStrategy)]
-        if self.correlation not in strategies:
-            shown = ", ".join(repr(name) for name in strategies)
-            raise EpisodeAnalysisError(f"Options(correlation={self.correlation!r}): one of {shown} is needed.")
+            message = "Options(when_full='drop') says what happens beyond max_state_rows, which is not given."
+            hint = "Write for example Options(max_state_rows=100_000, when_full='drop')."
+            raise EpisodeAnalysisError(message, hint=hint)
+        self._check_choice("detect", EARLIEST, COMPLETE)
+        self._check_choice("closure", *ENGINES)
+        self._check_choice("results", MATCHES, COLLAPSED)
+        self._check_choice("counts", EXACT, DOUBLE)
+        self._check_choice("correlation", AUTO, *(strategy.value for strategy in CorrelationStrategy))
         if not isinstance(self.result_cache, bool):
             raise EpisodeAnalysisError(f"Options(result_cache={self.result_cache!r}): True or False is needed.")
         for name, given in (("result_cache", not self.result_cache), ("recent_buffer", self.recent_buffer is not None)):
@@ -269,18 +240,29 @@ class Options:
                     "eagerly, none is.",
                     hint="Leave it out, or the strategy to episode: correlation='auto'.",
                 )
-        if self.on_error not in (STOP, SKIP_KEY):
-            raise EpisodeAnalysisError(f"Options(on_error={self.on_error!r}): 'stop' or 'skip key' is needed.")
-        if self.time_unit is not None and self.time_unit not in TIME_UNITS:
-            known = ", ".join(repr(name) for name in TIME_UNITS)
-            raise EpisodeAnalysisError(f"Options(time_unit={self.time_unit!r}): one of {known} is needed.")
-        if self.late not in ("drop", "keep"):
-            raise EpisodeAnalysisError(f"Options(late={self.late!r}): 'drop' or 'keep' is needed.")
+        self._check_choice("on_error", STOP, SKIP_KEY)
+        if self.time_unit is not None:
+            self._check_choice("time_unit", *TIME_UNITS)
+        self._check_choice("late", "drop", "keep")
         if (self.late == "keep") != (self.late_path is not None):
-            raise EpisodeAnalysisError(
-                "Late events are kept where both are given: Options(late='keep', late_path='…').",
-                hint="late_path is a directory; each micro-batch with late events adds a Parquet file.",
-            )
+            message = "Late events are kept where both are given: Options(late='keep', late_path='…')."
+            hint = "late_path is a directory; each micro-batch with late events adds a Parquet file."
+            raise EpisodeAnalysisError(message, hint=hint)
+
+    def _check_choice(self, name: str, *choices: str) -> None:
+        value = getattr(self, name)
+        if value not in choices:
+            known = " or ".join(map(repr, choices)) if len(choices) == 2 else f"one of {', '.join(map(repr, choices))}"
+            raise EpisodeAnalysisError(f"Options({name}={value!r}): {known} is needed.")
+
+
+def seconds_of(name: str, value: float | str) -> float:
+    """A time of the clock, in seconds."""
+    if isinstance(value, str):
+        value = duration_in_units(value, EventTime("", "timestamp"), name) / 1e6
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0:
+        raise EpisodeAnalysisError(f"{name}={value!r}: a number of seconds is needed, or '5 seconds'.")
+    return float(value)
 
 
 def options_of(options: object) -> Options:
@@ -288,7 +270,6 @@ def options_of(options: object) -> Options:
     if options is None:
         return Options()
     if not isinstance(options, Options):
-        raise EpisodeAnalysisError(
-            f"options is a {type(options).__name__}.", hint="Write options=Options(…), with the names of options in it."
-        )
+        hint = "Write options=Options(…), with the names of options in it."
+        raise EpisodeAnalysisError(f"options is a {type(options).__name__}.", hint=hint)
     return options

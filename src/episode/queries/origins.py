@@ -41,7 +41,6 @@ class LocalEvents:
     tables: ClassVar[Mapping[str, EventTable]] = {}
 
     def input(self, query: object, run: RunOptions) -> Input:
-        """The events as a pattern is bound to them."""
         return Input(self.schema, self.names)
 
 
@@ -59,7 +58,6 @@ class InProcessRun:
 
     @property
     def reasons(self) -> list[str]:
-        """Explanation of how it runs, for `explain`."""
         return [f"in process: {count_of(self.rows, 'row')} of a table in memory, matched in one pass"]
 
 
@@ -106,10 +104,8 @@ class QueryOrigin:
             return self.patterns[0]
         if number is None or isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= count:
             given = "" if number is None else f"pattern={number!r}: "
-            raise EpisodeAnalysisError(
-                f"{given}the query has {count} {plural(count, 'pattern')}.",
-                hint=f"Say which one: pattern=1{'' if count == 1 else f' … {count}'}, in the order of the text.",
-            )
+            hint = f"Say which one: pattern=1{'' if count == 1 else f' … {count}'}, in the order of the text."
+            raise EpisodeAnalysisError(f"{given}the query has {count} {plural(count, 'pattern')}.", hint=hint)
         return self.patterns[number - 1]
 
 
@@ -127,10 +123,8 @@ def origin_of(frame: object) -> QueryOrigin:
     found = getattr(frame, "__dict__", {}).get(_NOTE)
     if not isinstance(found, QueryOrigin):
         what = "this DataFrame" if hasattr(frame, "sparkSession") else f"a {type(frame).__name__}"
-        raise EpisodeAnalysisError(
-            f"The query of {what} is not known.",
-            hint="Give the DataFrame that episode.sql, match or correlate returned, before any filter or select.",
-        )
+        hint = "Give the DataFrame that episode.sql, match or correlate returned, before any filter or select."
+        raise EpisodeAnalysisError(f"The query of {what} is not known.", hint=hint)
     return found
 
 

@@ -40,7 +40,6 @@ class PatternEvents:
     tables: Mapping[str, EventTable] = field(default_factory=dict)
 
     def input(self, query: object, run: RunOptions) -> Input:
-        """Return the input that a pattern is bound to."""
         from episode.spark.expressions import input_schema
 
         language = language_of(query)
@@ -51,7 +50,6 @@ class PatternEvents:
 
 
 def plan_over(spark: SparkSession, query: object, events: PatternEvents, run: RunOptions) -> PlannedQuery:
-    """One pattern over its events."""
     from episode.spark.query import plan_query
 
     plan = language_of(query).bind(query, events.input(query, run), events.given, run)
@@ -95,12 +93,9 @@ def plan_pair(
     from episode.spark.stores.catalog import stream_of_archive
 
     if archive.frame.isStreaming and not live.frame.isStreaming:
-        raise query.source.error(
-            EpisodeAnalysisError,
-            "The live pattern is over a table, and the archive pattern over a stream.",
-            query.duration.span,
-            "Read both as streams, both as tables, or the live one as a stream.",
-        )
+        message = "The live pattern is over a table, and the archive pattern over a stream."
+        hint = "Read both as streams, both as tables, or the live one as a stream."
+        raise query.source.error(EpisodeAnalysisError, message, query.duration.span, hint)
     stored = None
     if live.frame.isStreaming and not archive.frame.isStreaming:
         stored = stream_of_archive(spark, live.frame, archive.frame)
@@ -124,12 +119,9 @@ def _check_watermarks(query: Correlation, live: DataFrame, archive: DataFrame) -
 
     if live.isStreaming and archive.isStreaming and has_watermark(live) != has_watermark(archive):
         one, other = (LIVE, ARCHIVE) if has_watermark(live) else (ARCHIVE, LIVE)
-        raise query.source.error(
-            EpisodeAnalysisError,
-            f"The stream of the {one} pattern has a watermark, and the {other} pattern's has none.",
-            query.duration.span,
-            "Call withWatermark on both, or on neither and give Options(watermark=…).",
-        )
+        message = f"The stream of the {one} pattern has a watermark, and the {other} pattern's has none."
+        hint = "Call withWatermark on both, or on neither and give Options(watermark=…)."
+        raise query.source.error(EpisodeAnalysisError, message, query.duration.span, hint)
 
 
 def _with_history(query: Correlation, bound: PairPlan, opened: Opened | str, what: str, closed: bool) -> PairPlan:
@@ -140,12 +132,11 @@ def _with_history(query: Correlation, bound: PairPlan, opened: Opened | str, wha
     computed = [sql for sql, _ in bound.archive.derived]
     reason = opened if isinstance(opened, str) else f"Spark computes {computed[0]} of it" if computed else None
     if isinstance(opened, str) or reason is not None:
-        raise query.source.error(
-            EpisodeUnsupportedError,
-            f"Under a stream, {what} as live matches ask for it. This one cannot be: {reason}.",
-            query.duration.span,
-            "Give the archive as a path, or by spark.read.parquet(…), with nothing done to it; or read it as a stream.",
+        message = f"Under a stream, {what} as live matches ask for it. This one cannot be: {reason}."
+        hint = (
+            "Give the archive as a path, or by spark.read.parquet(…), with nothing done to it; or read it as a stream."
         )
+        raise query.source.error(EpisodeUnsupportedError, message, query.duration.span, hint)
     return with_history(bound, opened, closed)
 
 
@@ -159,12 +150,9 @@ def events_of_classes(
     source = language.source(query)
     live = {name for name, frame in frames.items() if frame.isStreaming}
     if live and len(live) < len(frames):
-        raise source.error(
-            EpisodeAnalysisError,
-            f"{', '.join(sorted(live))} is a stream and {', '.join(sorted(set(frames) - live))} is not.",
-            source.span.beginning,
-            "Read all tables of one pattern as streams, or none.",
-        )
+        message = f"{', '.join(sorted(live))} is a stream and {', '.join(sorted(set(frames) - live))} is not."
+        hint = "Read all tables of one pattern as streams, or none."
+        raise source.error(EpisodeAnalysisError, message, source.span.beginning, hint)
     schemas = {name: input_schema(spark, frame, source, f"the class {name}") for name, frame in frames.items()}
     tables = language.unite(query, schemas, given)
     return PatternEvents(one_stream(frames, tables), given, tables=tables)

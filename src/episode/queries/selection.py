@@ -52,11 +52,9 @@ class Selection:
     conditions: tuple[Span, ...] = ()
 
     def after(self, rows: Projections, arguments: Arguments, utc: bool = True) -> Projections:
-        """The rows with the selection as a further step."""
         return Projections((*rows.steps, self.projection(rows.schema, arguments, utc)))
 
     def projection(self, schema: pa.Schema, arguments: Arguments, utc: bool = True) -> Projection:
-        """The selection over rows with these columns."""
         kept = [self.condition(span, schema.names) for span in self.conditions]
         return Projection.compile(self.values(schema.names), schema, kept, arguments, utc)
 
@@ -82,7 +80,6 @@ class Selection:
         return [pair for one in meant for pair in one.columns(names) if pair[1] not in one.hidden]
 
     def condition(self, span: Span, names: Sequence[str]) -> ScalarColumn:
-        """A condition over columns of these names."""
         written = ScalarColumn.of(self.source.text_at(span), "", self.source, span)
         return written if written.tree is None else self._resolve(written.tree, names, span)
 

@@ -16,15 +16,15 @@ from operator import methodcaller, or_
 from typing import TYPE_CHECKING
 
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
-from episode.lang.correlation.syntax import Recency, Star
+from episode.lang.correlation.syntax import Recency
 from episode.lang.creation import Creation, insertion, view_of
 from episode.lang.rows.scalar import Subquery
 from episode.lang.rows.syntax import WindowedSelect
 from episode.lang.statement import CHANGES, QUERY_WORDS, USE_DATAFRAME, Statement
-from episode.lang.syntax import Span
+from episode.lang.syntax import Span, Star
 from episode.plan.pattern import RunOptions
 from episode.plan.schema import quote
-from episode.queries.bound_statement import BoundStatement, EventsTable, StatementPair, StatementPattern
+from episode.queries.bound_statement import BoundStatement, StatementPair, StatementPattern
 from episode.queries.language import Given
 from episode.queries.options import Options
 from episode.queries.origins import PlacedPattern, QueryOrigin
@@ -50,14 +50,6 @@ if TYPE_CHECKING:
 
 _PATTERN, _PAIRS, _TABLE = "__pattern_", "__pairs_", "__table_"
 """Prefixes of references to DataFrames in the text for Spark: of patterns, of pairs, and of given tables."""
-
-
-@dataclass(frozen=True)
-class _Replacement:
-    """A part of the statement that another text replaces."""
-
-    span: Span
-    text: Callable[[], str]
 
 
 def _is_named(name: str, query: str) -> bool:
@@ -125,7 +117,6 @@ class StatementQuery:
 
     @property
     def origin(self) -> QueryOrigin:
-        """The origin of the result."""
         patterns = tuple(placed for _, placed in sorted(self.placed.items()))
         why = "it is about streams." if self.statement.streams is not None else "Spark evaluates all of it."
         return QueryOrigin(self.statement.source, self.spark, patterns, f"No pattern in this statement: {why}")
@@ -145,12 +136,10 @@ class StatementQuery:
         streams = streams_in(self.spark, self.statement, self.given)
         first = self.statement.tokens[0]
         if streams and first.upper not in QUERY_WORDS and self.statement.creation is None:
-            raise self.bound.source.error(
-                EpisodeUnsupportedError,
-                f"{next(iter(streams))} is a stream or an archive: a table of queries and INSERT, not of {first.text}.",
-                first.span,
-                USE_DATAFRAME,
+            message = (
+                f"{next(iter(streams))} is a stream or an archive: a table of queries and INSERT, not of {first.text}."
             )
+            raise self.bound.source.error(EpisodeUnsupportedError, message, first.span, USE_DATAFRAME)
         self._give(streams)
 
     def _create(self, created: Creation) -> DataFrame:
@@ -173,17 +162,13 @@ class StatementQuery:
 
     def _text(self, span: Span) -> str:
         """The statement's text in a span, with references in place of the patterns in it."""
-        inside = [one for one in self._replacements() if span.start <= one.span.start and one.span.end <= span.end]
-        inside.sort(key=lambda one: one.span.start)
-        outermost = [
-            one
-            for one in inside
-            if not any(o is not one and o.span.start <= one.span.start and one.span.end <= o.span.end for o in inside)
-        ]
+        inside = [(one, text) for one, text in self._replacements() if span.covers(one)]
+        inside.sort(key=lambda replacement: replacement[0].start)
         pieces, at = [], span.start
-        for replaced in outermost:
-            pieces += [self._copy(at, replaced.span.start), replaced.text()]
-            at = replaced.span.end
+        for one, text in inside:
+            if not any(other is not one and other.covers(one) for other, _ in inside):
+                pieces += [self._copy(at, one.start), text()]
+                at = one.end
         pieces.append(self._copy(at, span.end))
         return "".join(pieces)
 
@@ -192,17 +177,15 @@ class StatementQuery:
         self.copied.add((start, end))
         return escape_braces(self.statement.source[start:end])
 
-    def _replacements(self) -> list[_Replacement]:
-        """Replacements of patterns, of correlated ones and their `*`, and of calls over windows."""
-        found = [_Replacement(one.span, partial(self._reference_text, one)) for one in self.bound.patterns]
+    def _replacements(self) -> list[tuple[Span, Callable[[], str]]]:
+        """Texts in place of patterns, of correlated ones and their `*`, and of calls over windows."""
+        found: list[tuple[Span, Callable[[], str]]] = []
+        found += [(one.span, partial(self._reference_text, one)) for one in self.bound.patterns]
         for pair in self.bound.pairs:
-            found.append(_Replacement(pair.recency.span, partial(self._pairs_text, pair)))
-            for star in pair.recency.stars:
-                at = star.span if star.excepted is None else Span(star.excepted, star.excepted)
-                found.append(_Replacement(at, partial(self._star_text, pair, star)))
+            found.append((pair.recency.span, partial(self._pairs_text, pair)))
+            found += [(star.place, partial(self._star_text, pair, star)) for star in pair.recency.stars]
         for select in self.statement.windowed:
-            parts = window_replacements(select, partial(self._windows, select), self._text)
-            found += [_Replacement(span, text) for span, text in parts]
+            found += window_replacements(select, partial(self._windows, select), self._text)
         return found
 
     def _reference_text(self, pattern: StatementPattern) -> str:
@@ -222,8 +205,7 @@ class StatementQuery:
         return tables_text(name, first, second, [self._text(condition) for condition in pair.recency.conditions])
 
     def _star_text(self, pair: StatementPair, star: Star) -> str:
-        hidden = hidden_columns(self.frames[self._pairs(pair)].columns)
-        return f"* EXCEPT ({hidden})" if star.excepted is None else f"{hidden}, "
+        return star.without(hidden_columns(self.frames[self._pairs(pair)].columns))
 
     def _windows(self, select: WindowedSelect) -> str:
         """The name of the rows of a SELECT, with a column for each call over its windows with row patterns."""
@@ -240,7 +222,6 @@ class StatementQuery:
         return name
 
     def _pairs(self, pair: StatementPair) -> str:
-        """The name of the frame of pairs."""
         position, query = pair.recency.span.start, pair.query
         name = f"{_PAIRS}{position}"
         if name not in self.frames:
@@ -289,12 +270,13 @@ class StatementQuery:
         used = {name: frame for name, frame in self.frames.items() if f"{{{name}}}" in text}
         return run_sql(self.spark, text, used, self.bound.arguments, Copies(self.statement.source, self.copied))
 
-    # ---- patterns ------------------------------------------------------------------------------------
-
     def _events(self, pattern: StatementPattern) -> PatternEvents:
         position = pattern.span.start
         if pattern.table is not None:
-            return PatternEvents(self._table(pattern.table, position), names=pattern.names)
+            frame = self._keyword_table(pattern.table.name, position)
+            if frame is None:
+                frame = self._read(self._text(pattern.table.span), position)
+            return PatternEvents(frame, names=pattern.names)
         if pattern.classes:
             frames = {name: self._class_table(pattern, name) for name in pattern.classes}
             return events_of_classes(self.spark, pattern.query, frames, Given())
@@ -331,11 +313,6 @@ class StatementQuery:
             return None
         return self.given[name]
 
-    def _table(self, table: EventsTable, position: int) -> DataFrame:
-        """The table of a pattern: a keyword table, a common table, one of the catalog, or a query."""
-        given = self._keyword_table(table.name, position)
-        return self._read(self._text(table.span), position) if given is None else given
-
     def _class_table(self, pattern: StatementPattern, name: str) -> DataFrame:
         position = pattern.span.start
         given = self._keyword_table(name, position)
@@ -346,12 +323,9 @@ class StatementQuery:
         except (EpisodeAnalysisError, EpisodeUnsupportedError):
             if name in self.given or any(table.name.lower() == name.lower() for table in self.statement.common_tables):
                 raise
-            raise pattern.source.error(
-                EpisodeAnalysisError,
-                f"There is no table {name} for the class {name}.",
-                pattern.classes[name],
-                "Give it as a keyword, or name the table of all events: FROM events TYPE BY column PATTERN …",
-            ) from None
+            message = f"There is no table {name} for the class {name}."
+            hint = "Give it as a keyword, or name the table of all events: FROM events TYPE BY column PATTERN …"
+            raise pattern.source.error(EpisodeAnalysisError, message, pattern.classes[name], hint) from None
 
     def _read(self, table: str, position: int) -> DataFrame:
         """The rows of a table as Spark sees it at a position of the statement."""

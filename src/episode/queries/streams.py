@@ -9,7 +9,6 @@ import pyarrow as pa
 
 from episode.errors import EpisodeAnalysisError, EpisodeError, EpisodeUnsupportedError, kind_of
 from episode.lang.creation import Insertion
-from episode.lang.lexer import Kind
 from episode.lang.statement import Statement
 from episode.lang.streams import CreateStream, DescribeStream, DropStream, StreamStatement
 from episode.lang.syntax import Source, Span
@@ -27,9 +26,6 @@ SHOWN = "name string, archive string, store string, time string, key string, loc
 DESCRIBED = "col_name string, data_type string, comment string"
 
 
-# ---- names of streams as tables ----------------------------------------------------------------------
-
-
 def streams_in(spark: SparkSession, statement: Statement, given: Iterable[str]) -> dict[str, DataFrame]:
     """The streams and archives that a statement names where a table may stand, each once. given: other tables.
 
@@ -43,10 +39,12 @@ def streams_in(spark: SparkSession, statement: Statement, given: Iterable[str]) 
     catalog = catalog_of(spark)
     if not catalog.directory.is_dir():
         return {}
-    known = _names(catalog) - {name.lower() for name in given}
+    declarations = catalog.declarations()
+    names = [*(one.name for one in declarations), *(one.archive for one in declarations if one.archive)]
+    known = {name.lower() for name in names} - {name.lower() for name in given}
     found: dict[str, DataFrame] = {}
     for index, token in enumerate(statement.tokens):
-        if token.kind not in (Kind.NAME, Kind.QUOTED) or token.identifier.lower() not in known:
+        if not token.is_name or token.identifier.lower() not in known:
             continue
         after = statement.tokens[index + 1]
         if after.is_symbol(".") or after.is_symbol("(") or not may_precede_table(list(statement.tokens), index - 1):
@@ -56,15 +54,6 @@ def streams_in(spark: SparkSession, statement: Statement, given: Iterable[str]) 
         if frame is not None:
             found[token.identifier] = frame
     return found
-
-
-def _names(catalog: Catalog) -> set[str]:
-    declarations = catalog.declarations()
-    names = [*(one.name for one in declarations), *(one.archive for one in declarations if one.archive)]
-    return {name.lower() for name in names}
-
-
-# ---- statements --------------------------------------------------------------------------------------
 
 
 def run_stream_statement(spark: SparkSession, statement: StreamStatement) -> DataFrame:
@@ -82,7 +71,8 @@ def run_stream_statement(spark: SparkSession, statement: StreamStatement) -> Dat
         return spark.createDataFrame([], "name string")
     if isinstance(statement, DescribeStream):
         named = statement.name
-        rows = _at(statement.source, named.span, lambda: describe_stream(_find_stream(catalog, named.text)))
+        found = catalog.lookup(named.text)
+        rows = _at(statement.source, named.span, lambda: describe_stream(found or catalog.find(named.text)))
         return spark.createDataFrame(rows, DESCRIBED)
     return spark.createDataFrame([row_of_stream(one) for one in catalog.declarations()], SHOWN)
 
@@ -95,12 +85,8 @@ def create(catalog: Catalog, created: CreateStream, spark: SparkSession | None =
     exists = created.if_not_exists and catalog.lookup(created.name.text) is not None
     for named in (created.name, created.archive):
         if spark is not None and named is not None and not exists and spark.catalog.tableExists(named.text):
-            raise created.source.error(
-                EpisodeAnalysisError,
-                f"There is a table called {named.text} in Spark's catalog already.",
-                named.span,
-                "Choose another name.",
-            )
+            message = f"There is a table called {named.text} in Spark's catalog already."
+            raise created.source.error(EpisodeAnalysisError, message, named.span, "Choose another name.")
     delay, retain = (
         None if length is None else created.source.text_at(length.span) for length in (created.delay, created.retain)
     )
@@ -124,16 +110,8 @@ def create(catalog: Catalog, created: CreateStream, spark: SparkSession | None =
 
 
 def row_of_stream(declaration: Declaration) -> tuple[str | None, ...]:
-    """A row of SHOW STREAMS."""
-    key = ", ".join(declaration.key) or None
-    return (
-        declaration.name,
-        declaration.archive,
-        declaration.using,
-        declaration.time,
-        key,
-        declaration.location or None,
-    )
+    key, location = ", ".join(declaration.key) or None, declaration.location or None
+    return declaration.name, declaration.archive, declaration.using, declaration.time, key, location
 
 
 def describe_stream(declaration: Declaration) -> list[tuple[str, str, str]]:
@@ -157,10 +135,6 @@ def describe_stream(declaration: Declaration) -> list[tuple[str, str, str]]:
     return [*rows, ("", "", ""), ("# Stream", "", ""), *((name, value, "") for name, value in details.items() if value)]
 
 
-def _find_stream(catalog: Catalog, name: str) -> Declaration:
-    return catalog.lookup(name) or catalog.find(name)
-
-
 def _at(source: Source, span: Span, done: Callable[[], Result]) -> Result:
     """Do something for a statement; its errors show a place in the text."""
     try:
@@ -169,9 +143,6 @@ def _at(source: Source, span: Span, done: Callable[[], Result]) -> Result:
         if error.position is not None:
             raise
         raise source.error(kind_of(error), error.message, span, error.hint) from None
-
-
-# ---- INSERT INTO -------------------------------------------------------------------------------------
 
 
 def insertion_target(spark: SparkSession, statement: Statement, inserted: Insertion) -> Declaration | None:
@@ -184,19 +155,11 @@ def insertion_target(spark: SparkSession, statement: Statement, inserted: Insert
         return None
     source = Source(statement.source)
     if found.name.lower() != inserted.table.text.lower():
-        raise source.error(
-            EpisodeUnsupportedError,
-            f"{inserted.table.text} is an archive: its events come from the stream {found.name}.",
-            inserted.table.span,
-            f"Insert into {found.name}.",
-        )
+        message = f"{inserted.table.text} is an archive: its events come from the stream {found.name}."
+        raise source.error(EpisodeUnsupportedError, message, inserted.table.span, f"Insert into {found.name}.")
     if inserted.overwrite:
-        raise source.error(
-            EpisodeUnsupportedError,
-            f"The stream {found.name} is appended to, never overwritten.",
-            inserted.table.span,
-            f"Write INSERT INTO {found.name}.",
-        )
+        message = f"The stream {found.name} is appended to, never overwritten."
+        raise source.error(EpisodeUnsupportedError, message, inserted.table.span, f"Write INSERT INTO {found.name}.")
     return found
 
 
@@ -206,27 +169,22 @@ def insert(statement: Statement, inserted: Insertion, declaration: Declaration, 
 
     source = Source(statement.source)
     if rows.isStreaming:
-        raise source.error(
-            EpisodeUnsupportedError,
-            "The query that is inserted is a stream, which does not end.",
-            inserted.query,
+        message = "The query that is inserted is a stream, which does not end."
+        hint = (
             f"Run the query alone, and start it: .writeStream.format('episode').option('checkpointLocation', …)"
-            f".start('{declaration.name}').",
+            f".start('{declaration.name}')."
         )
+        raise source.error(EpisodeUnsupportedError, message, inserted.query, hint)
     names = _columns(source, inserted, declaration)
     if len(rows.columns) != len(names):
-        raise source.error(
-            EpisodeAnalysisError,
-            f"The query has {len(rows.columns)} columns; {len(names)} go into {declaration.name}.",
-            Span(inserted.query.start, inserted.query.start + 1),
-            f"Columns: {', '.join(names)}.",
-        )
+        message = f"The query has {len(rows.columns)} columns; {len(names)} go into {declaration.name}."
+        hint = f"Columns: {', '.join(names)}."
+        raise source.error(EpisodeAnalysisError, message, Span(inserted.query.start, inserted.query.start + 1), hint)
     _at(source, inserted.table.span, lambda: append_frame(rows.toDF(*names), declaration))
     return rows.sparkSession.createDataFrame([], "name string")
 
 
 def _columns(source: Source, inserted: Insertion, declaration: Declaration) -> list[str]:
-    """The columns of the stream that rows are inserted into, in order."""
     if not inserted.columns:
         return [name for name, _ in declaration.columns]
     found: list[str] = []
@@ -239,9 +197,6 @@ def _columns(source: Source, inserted: Insertion, declaration: Declaration) -> l
             raise source.error(EpisodeAnalysisError, message, named.span, f"Columns: {columns}.")
         found.append(column[0])
     return found
-
-
-# ---- what Spark does for `episode.streams` -----------------------------------------------------------
 
 
 def register_source(spark: SparkSession | None) -> None:

@@ -52,7 +52,7 @@ def mentioned_names(tokens: Sequence[Token]) -> frozenset[str] | None:
         return None
     if any(token.is_symbol("*") and not _is_no_star(tokens[max(0, at - 2) : at]) for at, token in enumerate(tokens)):
         return None
-    names = [token for token in tokens if token.kind in (Kind.NAME, Kind.QUOTED) or token.is_double_quoted]
+    names = [token for token in tokens if token.is_identifier]
     return frozenset(token.identifier.lower() for token in names)
 
 
@@ -102,7 +102,8 @@ def window_replacements(
     """
     found: list[tuple[Span, Callable[[], str]]] = []
     if select.definitions is not None:
-        found.append((select.definitions, lambda: _definitions(select, text)))
+        kept = select.kept  # Spark's windows alone
+        found.append((select.definitions, lambda: f"WINDOW {', '.join(map(text, kept))}" if kept else ""))
     if not select.windows:
         return found
     names = {naming.position: naming.name for naming in select.namings}
@@ -111,13 +112,9 @@ def window_replacements(
         found.append((call.span, _constant(f"{call.column}{'' if name is None else _naming(name)}")))
     found += [(Span(position, position), _constant(_naming(name))) for position, name in names.items()]
     hidden = ", ".join(call.column for call in select.calls)
-    for star in select.stars:
-        if star.excepted is None:
-            found.append((star.span, _constant(f"* EXCEPT ({hidden})")))
-        else:
-            found.append((Span(star.excepted, star.excepted), _constant(f"{hidden}, ")))
+    found += [(star.place, _constant(star.without(hidden))) for star in select.stars]
     name = select.alias or select.name
-    alias = "" if name is None else f" AS {escape_braces(quote(name))}"
+    alias = "" if name is None else _naming(name)
     found.append((select.from_where, lambda: f"FROM {{{rows()}}}{alias}"))
     return found
 
@@ -130,11 +127,6 @@ def _naming(name: str) -> str:
     return f" AS {escape_braces(quote(name))}"
 
 
-def _definitions(select: WindowedSelect, text: Callable[[Span], str]) -> str:
-    """The WINDOW clause with Spark's windows alone."""
-    return f"WINDOW {', '.join(text(span) for span in select.kept)}" if select.kept else ""
-
-
 def without_unread(frame: DataFrame, select: WindowedSelect, tokens: Sequence[Token]) -> DataFrame:
     """The rows with those columns alone that the SELECT can mean, by their names."""
     columns = frame.columns
@@ -142,9 +134,7 @@ def without_unread(frame: DataFrame, select: WindowedSelect, tokens: Sequence[To
     if select.stars or len(set(lower)) < len(lower):
         return frame
     inside = [token for token in tokens if select.span.start <= token.start < select.span.end]
-    names = {
-        token.identifier.lower() for token in inside if token.kind in (Kind.NAME, Kind.QUOTED) or token.is_double_quoted
-    }
+    names = {token.identifier.lower() for token in inside if token.is_identifier}
     read = [column for column in columns if column.lower() in names] or columns[:1]
     return frame if len(read) == len(columns) else frame.select(*(quote(column) for column in read))
 
@@ -169,12 +159,8 @@ def _rows(subquery: Subquery, source: Source, run: Callable[[Subquery], DataFram
         error.hint = error.hint or UNCORRELATED
         raise
     if frame.isStreaming:
-        raise source.error(
-            EpisodeAnalysisError,
-            "A subquery of a row pattern is over tables, not over a stream.",
-            span,
-            "Write what it computes to a table.",
-        )
+        message = "A subquery of a row pattern is over tables, not over a stream."
+        raise source.error(EpisodeAnalysisError, message, span, "Write what it computes to a table.")
     if subquery.form == VALUE and len(frame.columns) != 1:
         message = f"A subquery has one column here, not {len(frame.columns)}."
         raise source.error(EpisodeAnalysisError, message, span, "Select one value.")

@@ -71,10 +71,8 @@ def every_table(tables: Mapping[str, Table] | None, named: Mapping[str, Table]) 
     if tables is None:
         return dict(named)
     if not isinstance(tables, Mapping):
-        raise EpisodeAnalysisError(
-            f"tables is a {type(tables).__name__}.",
-            hint="Give names with their tables: tables={'t': …}. A table called tables: tables={'tables': …}.",
-        )
+        hint = "Give names with their tables: tables={'t': …}. A table called tables: tables={'tables': …}."
+        raise EpisodeAnalysisError(f"tables is a {type(tables).__name__}.", hint=hint)
     twice = next((name for name in named if name in tables), None)
     if twice is not None:
         raise EpisodeAnalysisError(f"The table {twice} is given twice.", hint="By keyword, or in tables={…}.")
@@ -89,24 +87,17 @@ def _arrow_value(name: str, value: Any) -> pa.Table:
     import pyarrow as pa
 
     if type(value).__module__.startswith("pyspark.pandas"):
-        raise EpisodeAnalysisError(
-            f"The table {name} is a frame of pandas on Spark.", hint=f"Give its DataFrame: {name}.to_spark()."
-        )
+        hint = f"Give its DataFrame: {name}.to_spark()."
+        raise EpisodeAnalysisError(f"The table {name} is a frame of pandas on Spark.", hint=hint)
     if isinstance(value, (list, tuple, dict)):
         rows = "pyarrow.table(columns)" if isinstance(value, dict) else "pyarrow.Table.from_pylist(rows)"
         raise EpisodeAnalysisError(f"The table {name} is a {type(value).__name__}.", hint=f"{KNOWN} Write {rows}.")
     if not hasattr(value, "__arrow_c_stream__") and not isinstance(value, pa.RecordBatch):
-        lazy = hasattr(value, "collect")
-        raise EpisodeAnalysisError(
-            f"The table {name} is a {_package_of(value)}{type(value).__name__}.",
-            hint="Collect it first: frame.collect()." if lazy else KNOWN,
-        )
+        lazy, package = hasattr(value, "collect"), _library(value)
+        package = "" if package == "builtins" else f"{package} "
+        hint = "Collect it first: frame.collect()." if lazy else KNOWN
+        raise EpisodeAnalysisError(f"The table {name} is a {package}{type(value).__name__}.", hint=hint)
     return held_table(name, value)
-
-
-def _package_of(value: object) -> str:
-    package = type(value).__module__.split(".")[0]
-    return "" if package == "builtins" else f"{package} "
 
 
 # ---- paths -------------------------------------------------------------------------------------------
@@ -162,14 +153,8 @@ def _check_parquet(name: str, path: str) -> None:
         return  # encrypted, perhaps: Spark will see
     columns = (footer.schema.column(at) for at in range(len(footer.schema)))
     twelve_bytes = {one.path for one in columns if one.physical_type == "INT96"}  # Spark's own, which it reads
-    column = next(
-        (
-            one
-            for one in footer.schema.to_arrow_schema()
-            if pa.types.is_timestamp(one.type) and one.type.unit == "ns" and one.name not in twelve_bytes
-        ),
-        None,
-    )
+    kept = (one for one in footer.schema.to_arrow_schema() if one.name not in twelve_bytes)
+    column = next((one for one in kept if pa.types.is_timestamp(one.type) and one.type.unit == "ns"), None)
     if column is not None:
         raise EpisodeAnalysisError(
             f"The column {column.name} of the table {name} has nanoseconds in its Parquet file; {NANOSECONDS}.",
@@ -219,16 +204,12 @@ def _arrow_table(name: str, frame: Any) -> pa.Table:
         return table
     if hasattr(frame, "__arrow_c_stream__"):
         return pa.table(frame)
-    lazy = hasattr(frame, "collect")
-    spark = _library(frame) == "pyspark"
-    raise EpisodeAnalysisError(
-        f"The table {name} is a {type(frame).__module__.split('.')[0]} {type(frame).__name__}.",
-        hint="Use episode.sql or episode.match for Spark's DataFrames."
-        if spark
-        else "Collect it first: frame.collect()."
-        if lazy
-        else "In process, tables are Arrow tables, pandas or Polars frames.",
-    )
+    hint = "In process, tables are Arrow tables, pandas or Polars frames."
+    if _library(frame) == "pyspark":
+        hint = "Use episode.sql or episode.match for Spark's DataFrames."
+    elif hasattr(frame, "collect"):
+        hint = "Collect it first: frame.collect()."
+    raise EpisodeAnalysisError(f"The table {name} is a {_library(frame)} {type(frame).__name__}.", hint=hint)
 
 
 def _check_objects(name: str, frame: Any, table: pa.Table) -> None:
@@ -256,24 +237,16 @@ def like(frame: Any, result: pa.Table) -> Any:
     if len(zones) == 1:
         result = to_spark_types(result, zones.pop())
     if _library(frame) == "pandas":
-        return _as_pandas(result)
+        pandas = result.to_pandas(integer_object_nulls=True)
+        for field in result.schema:  # integers with nulls stay integers
+            if pa.types.is_integer(field.type) and result.column(field.name).null_count:
+                pandas[field.name] = pandas[field.name].astype("Int64")
+        return pandas
     return type(frame)(result) if _library(frame) == "polars" else result
-
-
-def _as_pandas(result: pa.Table) -> Any:
-    """Integers with nulls stay integers."""
-    frame = result.to_pandas(integer_object_nulls=True)
-    for field in result.schema:
-        if pa.types.is_integer(field.type) and result.column(field.name).null_count:
-            frame[field.name] = frame[field.name].astype("Int64")
-    return frame
 
 
 def _library(frame: Any) -> str:
     return type(frame).__module__.split(".")[0]
-
-
-# ---- on Spark ----------------------------------------------------------------------------------------
 
 
 def session_of(spark: SparkSession | None, tables: Mapping[str, Any]) -> SparkSession:
@@ -283,10 +256,8 @@ def session_of(spark: SparkSession | None, tables: Mapping[str, Any]) -> SparkSe
 
     if spark is not None and not hasattr(spark, "createDataFrame"):
         shown = repr(spark) if isinstance(spark, str) else type(spark).__name__
-        raise EpisodeAnalysisError(
-            f"spark={shown}: a SparkSession is needed.",
-            hint="A table of this name is given as tables={'spark': …}.",
-        )
+        hint = "A table of this name is given as tables={'spark': …}."
+        raise EpisodeAnalysisError(f"spark={shown}: a SparkSession is needed.", hint=hint)
     frames = [table for table in tables.values() if hasattr(table, "sparkSession")]
     found = session(frames[0].sparkSession if spark is None and frames else spark)
     warm(found)
@@ -300,24 +271,19 @@ def session_of(spark: SparkSession | None, tables: Mapping[str, Any]) -> SparkSe
 
 
 def text_of(text: object) -> str:
-    """The text of a query."""
     if not isinstance(text, str):
         raise EpisodeAnalysisError(f"A query is a text, not a {type(text).__name__}.")
     return text
 
 
 def arguments_of(args: Mapping[str, object] | None) -> Mapping[str, object]:
-    """The values of parameters, by name."""
     if args is not None and not isinstance(args, Mapping):
         if hasattr(args, "__arrow_c_stream__") or hasattr(args, "sparkSession"):
-            raise EpisodeAnalysisError(
-                f"A {type(args).__name__} is given as args, which are values of parameters.",
-                hint="Give tables by the names that they have in the query: t=df, or tables={'t': df}.",
-            )
-        raise EpisodeAnalysisError(
-            f"args={reprlib.repr(args)}: the values of parameters are given by their names.",
-            hint="Write :x in the query and args={'x': 5}.",
-        )
+            message = f"A {type(args).__name__} is given as args, which are values of parameters."
+            hint = "Give tables by the names that they have in the query: t=df, or tables={'t': df}."
+            raise EpisodeAnalysisError(message, hint=hint)
+        message = f"args={reprlib.repr(args)}: the values of parameters are given by their names."
+        raise EpisodeAnalysisError(message, hint="Write :x in the query and args={'x': 5}.")
     return args or {}
 
 

@@ -23,19 +23,14 @@ TAKEN = frozenset([*AGGREGATES, *GENERATORS, *NAVIGATIONS, *OTHER_SPARK_AGGREGAT
 def register_aggregate(
     name: str, initial: Any, step: Callable[..., Any], finish: Callable[..., Any] | None, takes: str
 ) -> None:
-    """Make an aggregate known under a name, after its functions have been traced."""
-    _check_name(name)
+    tokens = tokenize(name) if isinstance(name, str) else []
+    if len(tokens) != 2 or tokens[0].kind is not Kind.NAME or tokens[0].text != name:
+        raise EpisodeAnalysisError(f"{name!r} is not a name of an aggregate.", hint="Use letters, digits and _.")
+    if name.upper() in TAKEN:
+        raise EpisodeAnalysisError(f"{name} is a function of SQL.", hint="Choose another name.")
     if takes not in ("double", "bigint"):
         raise EpisodeAnalysisError(f"takes={takes!r}: 'double' or 'bigint' is needed.")
     from episode.matchers.user_aggregates import trace_aggregate
 
     functions, gives = trace_aggregate(name, initial, step, finish, takes)
     REGISTERED[name.upper()] = UserAggregate(name.lower(), functions, takes, gives)
-
-
-def _check_name(name: str) -> None:
-    tokens = tokenize(name) if isinstance(name, str) else []
-    if len(tokens) != 2 or tokens[0].kind is not Kind.NAME or tokens[0].text != name:
-        raise EpisodeAnalysisError(f"{name!r} is not a name of an aggregate.", hint="Use letters, digits and _.")
-    if name.upper() in TAKEN:
-        raise EpisodeAnalysisError(f"{name} is a function of SQL.", hint="Choose another name.")

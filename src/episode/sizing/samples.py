@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
 from episode.lang.column_types import parse_type
 from episode.lang.cursor import Cursor
-from episode.lang.lexer import Kind, tokenize
+from episode.lang.lexer import tokenize
 from episode.paths import files_of, is_local, kind_of_files
 
 MOST_ROWS = 1_000_000
@@ -86,7 +86,7 @@ def read_columns(text: str) -> pa.Schema:
     cursor = Cursor(text, tokenize(text))
     fields: list[pa.Field] = []
     while True:
-        if cursor.token.kind not in (Kind.NAME, Kind.QUOTED):
+        if not cursor.token.is_name:
             cursor.fail("Expected the name of a column.", None, EXAMPLE)
         place = cursor.token
         name = cursor.advance().identifier

@@ -13,7 +13,6 @@ from episode.lang.streams import (
     ShowStreams,
     StreamColumn,
     WrittenName,
-    parse_columns,
 )
 from episode.lang.syntax import Duration
 from episode.plan.streams import check_stream_store
@@ -129,8 +128,7 @@ def test_what_is_left_to_spark(text: str) -> None:
     assert parse_statement(text).streams is None
 
 
-def test_columns_of_a_text() -> None:
-    assert [(c.name, c.type) for c in parse_columns("a INT, `b c` STRUCT<x INT>")] == [
-        ("a", "int"),
-        ("b c", "struct<x:int>"),
-    ]
+def test_columns_with_blanks_and_fields() -> None:
+    created = parse_statement("CREATE STREAM s (a INT, `b c` STRUCT<x INT>)").streams
+    assert isinstance(created, CreateStream)
+    assert [(c.name, c.type) for c in created.columns] == [("a", "int"), ("b c", "struct<x:int>")]

@@ -9,8 +9,7 @@ import pytest
 
 import episode
 from episode.errors import EpisodeAnalysisError
-from episode.queries.events import EVENT_COLUMNS
-from episode.queries.keywords import OPTIONS
+from episode.queries.events import EVENT_COLUMNS, OPTIONS
 
 AB = "PATTERN A; B"
 STATEMENT = "SELECT * FROM trades MATCH_RECOGNIZE (ORDER BY ts MEASURES 1 AS one PATTERN (A))"

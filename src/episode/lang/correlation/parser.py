@@ -12,28 +12,27 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import NoReturn
 
 from episode.errors import EpisodeSyntaxError, EpisodeUnsupportedError
-from episode.lang.correlation.syntax import ColumnComparison, CorrelatedTable, Equality, Operand, Recency, Star
-from episode.lang.cursor import Cursor, describe, top_words
+from episode.lang.correlation.syntax import ColumnComparison, CorrelatedTable, Equality, Operand, Recency
+from episode.lang.cursor import Cursor, describe, star_at, top_words
 from episode.lang.duration import UNITS, parse_window
-from episode.lang.lexer import Kind, Token
-from episode.lang.syntax import Duration, Source, Span
-
-# Conditions next to RECENCY: the conjuncts, and those that compare columns and numbers.
-
+from episode.lang.lexer import Kind, Token, words_of
+from episode.lang.syntax import Duration, Source, Span, Star
 
 SIGNS = "<>=!"
 COMPARED = ("<", "<=", ">", ">=", "=", "==")
 
 
 def equalities(cursor: Cursor, begin: int, end: int) -> Iterator[Equality]:
-    """The conjuncts of a condition, tokens[begin:end], that are `column = column`."""
+    """The conjuncts of a condition, tokens[begin:end], that are `column = column`; none if it has alternatives."""
+    if top_words(cursor, begin, end, "OR", "XOR"):
+        return
     for conjunct in _conjuncts(cursor, begin, end):
-        equality = _equality(conjunct)
-        if equality is not None:
-            yield equality
+        tokens = _without_brackets(conjunct)
+        one = _comparison("", tokens)
+        if one.sign == "=" and isinstance(one.left, tuple) and isinstance(one.right, tuple):
+            yield Equality(one.left, one.right, Span(tokens[0].start, tokens[-1].end))
 
 
 def comparisons(cursor: Cursor, begin: int, end: int) -> Iterator[ColumnComparison]:
@@ -42,8 +41,7 @@ def comparisons(cursor: Cursor, begin: int, end: int) -> Iterator[ColumnComparis
         yield ColumnComparison(cursor.source[cursor.tokens[begin].start : cursor.tokens[end - 1].end])
         return
     for conjunct in _conjuncts(cursor, begin, end):
-        text = cursor.source[conjunct[0].start : conjunct[-1].end]
-        yield _comparison(text, _without_brackets(conjunct))
+        yield _comparison(cursor.source[conjunct[0].start : conjunct[-1].end], _without_brackets(conjunct))
 
 
 def _conjuncts(cursor: Cursor, begin: int, end: int) -> Iterator[list[Token]]:
@@ -82,22 +80,12 @@ def _operand(tokens: list[Token]) -> Operand | None:
     return -number if minus else number
 
 
-def _equality(tokens: list[Token]) -> Equality | None:
-    tokens = _without_brackets(tokens)
-    sign = next((at for at, token in enumerate(tokens) if token.is_symbol("=")), None)
-    if sign is None:
-        return None
-    after = sign + 2 if sign + 1 < len(tokens) and tokens[sign + 1].is_symbol("=") else sign + 1
-    left, right = _path(tokens[:sign]), _path(tokens[after:])
-    return None if left is None or right is None else Equality(left, right, Span(tokens[0].start, tokens[-1].end))
-
-
 def _path(tokens: list[Token]) -> tuple[str, ...] | None:
     """`name` or `table.name`."""
     names, dots = tokens[::2], tokens[1::2]
     if len(names) != len(dots) + 1 or not all(dot.is_symbol(".") for dot in dots):
         return None
-    if not all(name.kind in (Kind.NAME, Kind.QUOTED) for name in names):
+    if not all(name.is_name for name in names):
         return None
     return tuple(name.identifier for name in names)
 
@@ -110,12 +98,10 @@ TWO = (
 )
 BESIDE = "RECENCY stands in WHERE or ON beside the other conditions, joined to them by AND."
 AROUND = "Other tables are joined to the result: SELECT … FROM (SELECT … FROM … WHERE … RECENCY = …) JOIN …."
-AFTER_FROM = frozenset(
-    (
-        "WHERE", "GROUP", "HAVING", "ORDER", "SORT", "CLUSTER", "DISTRIBUTE", "LIMIT", "OFFSET", "WINDOW", "QUALIFY",
-        "SELECT", "LATERAL", "PIVOT", "UNPIVOT", "TABLESAMPLE",
-    )
-)  # fmt: skip
+AFTER_FROM = words_of("""
+    WHERE GROUP HAVING ORDER SORT CLUSTER DISTRIBUTE LIMIT OFFSET WINDOW QUALIFY SELECT LATERAL PIVOT UNPIVOT
+    TABLESAMPLE
+""")
 """Words that end the tables of FROM."""
 
 REFUSED_AFTER_FROM = ("LATERAL", "PIVOT", "UNPIVOT", "TABLESAMPLE")
@@ -125,11 +111,7 @@ OTHER_JOINS = ("LEFT", "RIGHT", "FULL", "OUTER", "SEMI", "ANTI", "NATURAL")
 
 
 def recencies(
-    source: str,
-    tokens: Sequence[Token],
-    partners: dict[int, int],
-    patterns: Sequence[Span],
-    clauses: Sequence[Span],
+    source: str, tokens: Sequence[Token], partners: dict[int, int], patterns: Sequence[Span], clauses: Sequence[Span]
 ) -> tuple[Recency, ...]:
     """Every RECENCY of a statement. partners: of the round brackets. patterns, clauses: where its patterns stand, with
     their tables and without."""
@@ -157,11 +139,8 @@ def _inside(token: Token, spans: Sequence[Span]) -> bool:
 def _begins_clause(tokens: Sequence[Token], index: int) -> bool:
     """`RECENCY =`, `RECENCY 7`, `RECENCY INTERVAL …` or `RECENCY <= 7 seconds`; else it is a name."""
     following = tokens[index + 1]
-    return (
-        following.kind is Kind.NUMBER
-        or following.upper == "INTERVAL"
-        or (following.kind is Kind.SYMBOL and following.text in "=<>:")
-    )
+    sign = following.kind is Kind.SYMBOL and following.text in "=<>:"
+    return sign or following.kind is Kind.NUMBER or following.upper == "INTERVAL"
 
 
 def _refuse_elsewhere(source: str, tokens: Sequence[Token], index: int, in_brackets: bool) -> None:
@@ -226,12 +205,7 @@ class _Reader:
     """Reads FROM, ON and WHERE of one query with RECENCY in it."""
 
     def __init__(
-        self,
-        source: str,
-        tokens: Sequence[Token],
-        partners: dict[int, int],
-        patterns: Sequence[Span],
-        block: _Block,
+        self, source: str, tokens: Sequence[Token], partners: dict[int, int], patterns: Sequence[Span], block: _Block
     ) -> None:
         self.source = Source(source)
         self.tokens = tokens
@@ -243,36 +217,35 @@ class _Reader:
     def read(self, index: int) -> Recency | None:
         """None: RECENCY is a column here."""
         place = self.tokens[index]
-        if self._is_column(index):
+        if self._is_column():
             return None
         if self.block.tables_end < self.block.end and self.tokens[self.block.tables_end].upper == "SELECT":
-            self._fail("RECENCY needs SELECT before FROM.", self.tokens[self.block.tables_end], EXAMPLE)
+            self.cursor.fail("RECENCY needs SELECT before FROM.", self.tokens[self.block.tables_end], EXAMPLE)
         first = self._table(place)
         if self.cursor.accept_symbol(","):
             joined = False
         elif self.cursor.token.upper in JOINS:
-            self._join()
+            while self.cursor.token.upper in JOINS and self.cursor.advance().upper != "JOIN":
+                pass
             joined = True
         else:
             self._refuse_other_join()
-            self._fail("RECENCY correlates two patterns, and FROM has one.", place, TWO)
+            self.cursor.fail("RECENCY correlates two patterns, and FROM has one.", place, TWO)
         second = self._table(place)
         on = self._on(joined)
         if not self.cursor.at_end:
             self._refuse_other_join()
             more = self.cursor.token.is_symbol(",") or self.cursor.token.upper in (*JOINS, *REFUSED_AFTER_FROM)
-            what = (
-                "RECENCY correlates two patterns, and FROM has more."
-                if more
-                else (f"Unexpected {describe(self.cursor.token)} after the patterns that RECENCY correlates.")
-            )
-            self._fail(what, self.cursor.token, AROUND if more else EXAMPLE)
+            what = f"Unexpected {describe(self.cursor.token)} after the patterns that RECENCY correlates."
+            if more:
+                what = "RECENCY correlates two patterns, and FROM has more."
+            self.cursor.fail(what, self.cursor.token, AROUND if more else EXAMPLE)
         conditions = [on] if on is not None else []
         if self.block.where is not None:
             conditions.append((self.block.where + 1, self._where_end()))
         begin, end = next(((b, e) for b, e in conditions if b <= index < e), (index, index))
         if begin == end:
-            self._fail(BESIDE, place, EXAMPLE)
+            self.cursor.fail(BESIDE, place, EXAMPLE)
         duration, ordered, after = self._clause(index, begin, end)
         pieces = self._pieces(index, after, conditions)
         last = self.tokens[max(end for _, end in conditions) - 1]
@@ -284,15 +257,12 @@ class _Reader:
             span=Span(first.span.start, last.end),
             place=Span(place.start, self.tokens[after - 1].end),
             conditions=tuple(Span(self.tokens[b].start, self.tokens[e - 1].end) for b, e in pieces),
-            equalities=tuple(self._equalities(pieces)),
+            equalities=tuple(one for begin, end in pieces for one in equalities(self.cursor, begin, end)),
             comparisons=tuple(one for begin, end in pieces for one in comparisons(self.cursor, begin, end)),
             stars=tuple(self._stars()),
         )
 
-    def _fail(self, message: str, token: Token, hint: str | None = None) -> NoReturn:
-        raise self.source.error(EpisodeSyntaxError, message, token.span, hint)
-
-    def _is_column(self, index: int) -> bool:
+    def _is_column(self) -> bool:
         """Is RECENCY the name of a column: without a pattern in this FROM, or with one that mentions the name?"""
         level = _level(self.tokens, self.partners, self.block.from_)
         starts = {self.tokens[at].start for at in level if self.block.from_ < at < self.block.tables_end}
@@ -302,48 +272,34 @@ class _Reader:
         named = any(token.upper == WORD and _inside(token, here) for token in self.tokens)
         return len(here) == 1 and named
 
-    # ---- FROM ------------------------------------------------------------------------------------------
-
     def _table(self, place: Token) -> CorrelatedTable:
-        """A pattern, with its alias."""
         cursor, first = self.cursor, self.cursor.token
         span = self.patterns.get(first.start)
         if cursor.at_end or span is None:
             what = "nothing" if cursor.at_end else describe(first)
-            self._fail(
-                f"RECENCY correlates two patterns of FROM, found {what}.", place if cursor.at_end else first, TWO
-            )
+            message = f"RECENCY correlates two patterns of FROM, found {what}."
+            self.cursor.fail(message, place if cursor.at_end else first, TWO)
         while not cursor.at_end and cursor.token.start < span.end:
             cursor.advance()
         begin, alias = cursor.token.start, None
         columns: tuple[str, ...] = ()
         explicit = cursor.accept_words("AS")
         words = (*JOINS, *OTHER_JOINS, *AFTER_FROM, "ON", "USING", WORD)
-        if explicit or (cursor.token.kind in (Kind.NAME, Kind.QUOTED) and cursor.token.upper not in words):
+        if explicit or (cursor.token.is_name and cursor.token.upper not in words):
             alias = cursor.expect_identifier("a name for the pattern").identifier
             if cursor.token.is_symbol("("):
                 opening = cursor.index
                 listed = self.tokens[opening + 1 : cursor.skip_group()]
-                columns = tuple(token.identifier for token in listed if token.kind in (Kind.NAME, Kind.QUOTED))
+                columns = tuple(token.identifier for token in listed if token.is_name)
         return CorrelatedTable(span, alias, Span(begin, begin) if alias is None else cursor.span_from(begin), columns)
-
-    def _join(self) -> None:
-        """[INNER | CROSS] JOIN"""
-        while self.cursor.token.upper in JOINS:
-            if self.cursor.advance().upper == "JOIN":
-                return
 
     def _refuse_other_join(self) -> None:
         token = self.cursor.token
         if token.upper in OTHER_JOINS or token.upper == "USING":
             hint = "Write JOIN … ON l.symbol = a.symbol RECENCY 7 seconds."
             shown = "USING" if token.upper == "USING" else f"{token.upper} JOIN"
-            raise self.source.error(
-                EpisodeUnsupportedError,
-                f"{shown} cannot stand between patterns that RECENCY correlates.",
-                token.span,
-                hint,
-            )
+            message = f"{shown} cannot stand between patterns that RECENCY correlates."
+            raise self.source.error(EpisodeUnsupportedError, message, token.span, hint)
 
     def _on(self, joined: bool) -> tuple[int, int] | None:
         """Return the condition of ON: tokens from the first to before the second index. RECENCY may come without ON."""
@@ -374,7 +330,7 @@ class _Reader:
                 if token.upper in words and not self.tokens[at - 1].is_symbol("."):
                     return at
                 if token.is_symbol("|") and self.tokens[at + 1].is_symbol(">"):
-                    self._fail("RECENCY stands in a SELECT, not between |>.", token, EXAMPLE)
+                    self.cursor.fail("RECENCY stands in a SELECT, not between |>.", token, EXAMPLE)
         return self.block.end
 
     # ---- RECENCY, and the conditions next to it -----------------------------------------------------------
@@ -386,7 +342,7 @@ class _Reader:
         negated = before.upper == "NOT"
         dangling = index > begin and before.kind is Kind.SYMBOL and before.text not in ")]"
         if alternatives or negated or dangling:
-            self._fail(BESIDE, self.tokens[index], f"{EXAMPLE} Put other conditions with OR in brackets.")
+            self.cursor.fail(BESIDE, self.tokens[index], f"{EXAMPLE} Put other conditions with OR in brackets.")
         cursor = Cursor(self.cursor.source, self.tokens, index + 1, end)
         if cursor.token.kind is Kind.SYMBOL and cursor.token.text in "<>":
             cursor.fail("RECENCY is written with '='.", None, EXAMPLE)
@@ -411,30 +367,14 @@ class _Reader:
             pieces += [(begin, before), (after + 1, end)]
         return [(begin, end) for begin, end in pieces if begin < end]
 
-    def _equalities(self, pieces: list[tuple[int, int]]) -> list[Equality]:
-        found: list[Equality] = []
-        for begin, end in pieces:
-            if not top_words(self.cursor, begin, end, "OR", "XOR"):
-                found += equalities(self.cursor, begin, end)
-        return found
-
-    # ---- SELECT ------------------------------------------------------------------------------------------
-
     def _stars(self) -> list[Star]:
         """Every `*` that is an item of SELECT, before FROM or after it."""
         stars: list[Star] = []
-        level = [
-            at for at in _level(self.tokens, self.partners, self.block.from_) if self.block.begin <= at < self.block.end
-        ]
-        for at in level:
+        level = _level(self.tokens, self.partners, self.block.from_)
+        for at in (at for at in level if self.block.begin <= at < self.block.end):
             before, token, following = self.tokens[at - 1], self.tokens[at], self.tokens[at + 1]
             item = before.is_symbol(",") or before.upper in ("SELECT", "DISTINCT", "ALL")
-            if token.is_symbol("*") and item and self._ends_item(following):
-                opening = self.tokens[at + 2]
-                excepted = opening.end if following.upper in ("EXCEPT", "EXCLUDE") and opening.is_symbol("(") else None
-                stars.append(Star(token.span, excepted))
+            ends = following.kind in (Kind.END, Kind.NAME) or following.is_symbol(",") or following.is_symbol(")")
+            if token.is_symbol("*") and item and ends:
+                stars.append(star_at(self.tokens, at))
         return stars
-
-    @staticmethod
-    def _ends_item(token: Token) -> bool:
-        return token.kind is Kind.END or token.is_symbol(",") or token.is_symbol(")") or token.kind is Kind.NAME

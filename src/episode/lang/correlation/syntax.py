@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Union
 
-from episode.lang.syntax import Duration, Source, Span
+from episode.lang.syntax import Duration, Source, Span, Star
 
 
 @dataclass(frozen=True)
@@ -20,14 +20,6 @@ class CorrelatedTable:
     alias: str | None
     naming: Span
     columns: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Star:
-    """A `*` of SELECT that stands for all columns of FROM. excepted: where the list of its EXCEPT begins, if any."""
-
-    span: Span
-    excepted: int | None
 
 
 Operand = Union[tuple[str, ...], int, float]

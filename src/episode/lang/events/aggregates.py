@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from itertools import pairwise
 
-from episode.errors import EpisodeSyntaxError, EpisodeUnsupportedError
+from episode.errors import EpisodeUnsupportedError
 from episode.lang.clauses import Grammar, read_column, read_sign, refuse_unit, split_list, split_name
 from episode.lang.cursor import Cursor, describe, top_level
 from episode.lang.duration import EXAMPLES, parse_window
-from episode.lang.events.scalar import Variables, aggregate_at, parse_aggregate, resolve
+from episode.lang.events.scalar import Variables, aggregate_at, parse_aggregate, refuse_negated, resolve
 from episode.lang.events.syntax import (
     Confidence,
     EventAggregate,
@@ -21,10 +20,10 @@ from episode.lang.events.syntax import (
     MatchCount,
     Reach,
 )
-from episode.lang.lexer import Kind, Token, parameter_at
+from episode.lang.lexer import Kind, parameter_at
 from episode.lang.lifting import lift_scalar
 from episode.lang.spark_expression import EVENT_PATTERNS, Surroundings
-from episode.lang.syntax import Duration, ReturnItem, Scalar, Source, Span
+from episode.lang.syntax import Duration, ReturnItem, Span
 
 FUNCTIONS = ("count", "sum", "avg", "min", "max")
 ITEM = "AGGREGATE takes aggregates over all matches: count(*) AS trends, sum(b[].x), max(a.x)."
@@ -34,34 +33,30 @@ BUCKET = ("bucket_start", "bucket_end")
 
 
 def parse_match_aggregates(cursor: Cursor, variables: Variables) -> MatchAggregates:
-    """Parse the clause after AGGREGATE."""
     start = cursor.tokens[cursor.index - 1].start
     group, every = _places(cursor)
-    ends = [*(index for index in (group, every) if index is not None), cursor.end]
-    if ends != sorted(ends):
-        cursor.fail("GROUP BY must come before EVERY.", cursor.tokens[ends[0]], ORDER)
-    items_end = ends[0]
+    group_end = cursor.end if every is None else every
+    items_end = group_end if group is None else group
+    if items_end > group_end:
+        cursor.fail("GROUP BY must come before EVERY.", cursor.tokens[items_end], ORDER)
     names: set[str] = set()
     items = []
-    for part in split_list(Cursor(cursor.source, cursor.tokens, cursor.index, items_end), "an aggregate", ITEM):
-        item = _item(part, variables)
-        _check_name(cursor, item.name, item.span, names)
-        items.append(item)
-    attributes: list[GroupAttribute] = []
-    if group is not None:
-        inner = Cursor(cursor.source, cursor.tokens, group + 2, every if every is not None else cursor.end)
-        attributes = [_attribute(part, variables) for part in split_list(inner, "an attribute", GROUP)]
-        for attribute in attributes:
-            _check_name(cursor, attribute.name, attribute.span, names)
+    for part in split_list(cursor.part(cursor.index, items_end), "an aggregate", ITEM):
+        items.append(_item(part, variables))
+        _check_name(cursor, items[-1].name, items[-1].span, names)
+    parts = [] if group is None else split_list(cursor.part(group + 2, group_end), "an attribute", GROUP)
+    attributes = tuple(_attribute(part, variables) for part in parts)
+    for attribute in attributes:
+        _check_name(cursor, attribute.name, attribute.span, names)
     span = Span(start, cursor.tokens[cursor.end - 1].end)
-    return MatchAggregates(tuple(items), tuple(attributes), None if every is None else _every(cursor, every), span)
+    return MatchAggregates(tuple(items), attributes, None if every is None else _every(cursor, every), span)
 
 
 def _places(cursor: Cursor) -> tuple[int | None, int | None]:
     """Return the places of GROUP BY and EVERY; each may appear once."""
     found: dict[str, int] = {}
     for index in top_level(cursor, cursor.index, cursor.end):
-        token, after = cursor.tokens[index], Cursor(cursor.source, cursor.tokens, index + 1, cursor.end)
+        token, after = cursor.tokens[index], cursor.part(index + 1, cursor.end)
         grouping = token.upper == "GROUP" and after.token.upper == "BY"
         duration = after.token.kind is Kind.NUMBER or after.token.upper == "INTERVAL" or after.at_end
         spaced = token.upper == "EVERY" and (duration or parameter_at(cursor.tokens, index + 1) is not None)
@@ -73,17 +68,16 @@ def _places(cursor: Cursor) -> tuple[int | None, int | None]:
 
 
 def _check_name(cursor: Cursor, name: str, span: Span, seen: set[str]) -> None:
-    place = Token(Kind.NAME, "", span.start, span.end)
     if name.lower() in seen:
-        cursor.fail(f"Two columns of AGGREGATE are called {name}.", place, "Name one of them with AS.")
+        cursor.fail(f"Two columns of AGGREGATE are called {name}.", span, "Name one of them with AS.")
     if name.lower() in BUCKET:
         hint = "bucket_start and bucket_end are added with EVERY; choose another name with AS."
-        cursor.fail(f"A column of AGGREGATE cannot be called {name}.", place, hint)
+        cursor.fail(f"A column of AGGREGATE cannot be called {name}.", span, hint)
     seen.add(name.lower())
 
 
 def _every(cursor: Cursor, index: int) -> Duration:
-    inner = Cursor(cursor.source, cursor.tokens, index + 1, cursor.end)
+    inner = cursor.part(index + 1, cursor.end)
     if inner.at_end:
         inner.fail(f"Expected a duration after EVERY, found {describe(inner.token)}.", None, EXAMPLES)
     duration = parse_window(inner)
@@ -91,43 +85,30 @@ def _every(cursor: Cursor, index: int) -> Duration:
         refuse_unit(inner)
         inner.fail(f"Unexpected {describe(inner.token)} after EVERY.", None, ORDER)
     if duration.amount == 0 and duration.parameter is None:
-        raise Source(cursor.source).error(EpisodeSyntaxError, "EVERY needs some time.", duration.span, EXAMPLES)
+        cursor.fail("EVERY needs some time.", duration.span, EXAMPLES)
     return duration
 
 
 def _item(cursor: Cursor, variables: Variables) -> ReturnItem:
-    span = Span(cursor.token.start, cursor.tokens[cursor.end - 1].end)
+    span = cursor.rest
     inner, name = split_name(cursor, "count(*) counts matches.")
     expression = lift_scalar(inner, _TrendAtoms(variables))
     if not expression.atoms:
-        cursor.fail("This is no aggregate over matches.", Token(Kind.NAME, "", span.start, span.end), ITEM)
-    return ReturnItem(expression, name or " ".join(expression.original.split()), span)
+        cursor.fail("This is no aggregate over matches.", span, ITEM)
+    return ReturnItem(expression, name or expression.plain_original, span)
 
 
 def _attribute(cursor: Cursor, variables: Variables) -> GroupAttribute:
-    span = Span(cursor.token.start, cursor.tokens[cursor.end - 1].end)
+    span = cursor.rest
     inner, name = split_name(cursor, GROUP)
     expression = lift_scalar(inner, _GroupAtoms(variables))
-    column = _only_column(expression)
-    if column is None:
-        cursor.fail("GROUP BY takes attributes, not expressions.", Token(Kind.NAME, "", span.start, span.end), GROUP)
-    variable = variables[column.variable.lower()]
-    if variable.negation is not None:
-        hint = "Group by an event that is not negated."
-        raise Source(cursor.source).error(
-            EpisodeSyntaxError, f"{column.variable} is negated: a match has no such event.", column.span, hint
-        )
-    if variable.closure:
-        raise Source(cursor.source).error(
-            EpisodeSyntaxError, f"{column.variable} is several events: a match is of one group.", column.span, GROUP
-        )
+    column = expression.only_atom
+    if not isinstance(column, EventColumn):
+        cursor.fail("GROUP BY takes attributes, not expressions.", span, GROUP)
+    refuse_negated(cursor, column, variables, "Group by an event that is not negated.")
+    if variables[column.variable.lower()].closure:
+        cursor.fail(f"{column.variable} is several events: a match is of one group.", column.span, GROUP)
     return GroupAttribute(column, name or column.path[-1], span)
-
-
-def _only_column(expression: Scalar) -> EventColumn | None:
-    plain = len(expression.atoms) == 1 and expression.text.strip() == expression.atoms[0][0]
-    atom = expression.atoms[0][1] if plain else None
-    return atom if isinstance(atom, EventColumn) else None
 
 
 @dataclass
@@ -142,41 +123,27 @@ class _TrendAtoms:
         if token.upper == "COUNT" and all(cursor.peek(1 + n).is_symbol(sign) for n, sign in enumerate("(*)")):
             cursor.index += 4
             return MatchCount(cursor.span_from(token.start))
-        sign = read_sign(cursor)
-        if sign is not None:
-            return sign
+        return read_sign(cursor) or self._aggregate(cursor)
+
+    def _aggregate(self, cursor: Cursor) -> EventAggregate | None:
         name = aggregate_at(cursor)
         if name is None:
             return None
         cursor.advance()
         aggregate = parse_aggregate(cursor, name, self.variables)
-        self._check(cursor, name, aggregate)
-        return aggregate
-
-    def _check(self, cursor: Cursor, name: Token, aggregate: EventAggregate) -> None:
-        source = Source(cursor.source)
         if aggregate.reach is not Reach.ALL:
             hint = f"Write {name.text}({aggregate.variable}[].x)."
             cursor.fail(f"{aggregate.variable}[..i] has no meaning over all matches.", name, hint)
-        if self.variables[aggregate.variable.lower()].negation is not None:
-            raise source.error(
-                EpisodeSyntaxError,
-                f"{aggregate.variable} is negated: a match has no such event.",
-                aggregate.span,
-                "Aggregate events that are not negated.",
-            )
+        refuse_negated(cursor, aggregate, self.variables, "Aggregate events that are not negated.")
         if aggregate.function not in FUNCTIONS:
-            raise source.error(
-                EpisodeUnsupportedError,
-                f"{name.text} is not evaluated over all matches without enumerating them.",
-                name.span,
-                f"These are: {', '.join(FUNCTIONS)}. Others: return the matches, and aggregate them in SQL.",
-            )
+            message = f"{name.text} is not evaluated over all matches without enumerating them."
+            hint = f"These are: {', '.join(FUNCTIONS)}. Others: return the matches, and aggregate them in SQL."
+            cursor.fail(message, name.span, hint, EpisodeUnsupportedError)
+        return aggregate
 
     def column(self, cursor: Cursor, fields: tuple[str, ...], _quoted: bool, span: Span) -> EventColumn:
-        written = Token(Kind.NAME, "", span.start, span.end)
         shown = ".".join(fields)
-        cursor.fail(f"{shown} is different in every match.", written, f"{ITEM} Groups are made by GROUP BY {shown}.")
+        cursor.fail(f"{shown} is different in every match.", span, f"{ITEM} Groups are made by GROUP BY {shown}.")
 
 
 @dataclass
@@ -187,19 +154,15 @@ class _GroupAtoms:
     surroundings: Surroundings = EVENT_PATTERNS
 
     def read(self, cursor: Cursor) -> str | None:
-        for one, other in pairwise((cursor.token, cursor.peek())):
-            if one.kind is Kind.NAME and other.is_symbol("["):
-                cursor.fail(f"{one.text}[…] may be another event in every match.", one, GROUP)
+        if cursor.token.kind is Kind.NAME and cursor.peek().is_symbol("["):
+            cursor.fail(f"{cursor.token.text}[…] may be another event in every match.", None, GROUP)
         return None
 
     def column(self, cursor: Cursor, fields: tuple[str, ...], _quoted: bool, span: Span) -> EventColumn:
         if len(fields) == 1 and fields[0].lower() in self.variables:
-            cursor.fail(f"{fields[0]} is an event, not a value.", Token(Kind.NAME, "", span.start, span.end), GROUP)
+            cursor.fail(f"{fields[0]} is an event, not a value.", span, GROUP)
         name, path = resolve(cursor, fields, span, self.variables)
         return EventColumn(name, Index.PLAIN, 0, path, span)
-
-
-# Imprecise time in the text of an event pattern: TIME BETWEEN … before PATTERN, and CONFIDENCE after WITHIN.
 
 
 INTERVAL_HINT = "Write TIME BETWEEN lo AND hi, then PROBABILITIES p, GRANULARITY 1 second, WIDTH 20 seconds as needed."
@@ -236,18 +199,14 @@ def read_interval(cursor: Cursor, grammar: Grammar) -> Interval | None:
 def read_confidence(cursor: Cursor) -> Confidence:
     """Parse the clause after CONFIDENCE: `>= 0.7`, or `>= :c`."""
     before = cursor.peek(-1)
-    if cursor.at_end:
-        cursor.fail(f"Expected >= after CONFIDENCE, found {describe(cursor.token)}.", None, CONFIDENCE_HINT)
     if not (cursor.token.is_symbol(">") and cursor.peek().is_symbol("=")):
         cursor.fail(f"Expected >= after CONFIDENCE, found {describe(cursor.token)}.", None, CONFIDENCE_HINT)
-    cursor.advance()
-    cursor.advance()
+    cursor.index += 2
     token = cursor.token
     name = parameter_at(cursor.tokens, cursor.index) if not cursor.at_end else None
     if name is not None:
-        cursor.advance()
-        cursor.advance()
-        found = Confidence(0.0, Span(token.start, cursor.span_from(token.start).end), name)
+        cursor.index += 2
+        found = Confidence(0.0, cursor.span_from(token.start), name)
     else:
         if token.kind is not Kind.NUMBER or not _is_number(token.text):
             cursor.fail(f"Expected a number after CONFIDENCE >=, found {describe(token)}.", token, CONFIDENCE_HINT)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -48,15 +48,11 @@ def check_pattern(source: Source, pattern: EventPattern) -> None:
     within = {id(part) for node in nodes_of(pattern) if isinstance(node, Sequence) for part in node.parts}
     for node in nodes_of(pattern):
         if isinstance(node, (Sequence, Conjunction)) and not _is_positive(node):
-            if isinstance(node, Conjunction) and id(node) in within and _is_flat(node):
+            flat = all(isinstance(part, Negation) for part in node.parts)
+            if isinstance(node, Conjunction) and id(node) in within and flat:
                 continue  # A; (!B & !C); D
-            raise source.error(
-                EpisodeSyntaxError, "This group has negated events only.", node.span, "Write them one by one: !B; !C."
-            )
-
-
-def _is_flat(conjunction: Conjunction) -> bool:
-    return all(isinstance(part, Negation) for part in conjunction.parts)
+            hint = "Write them one by one: !B; !C."
+            raise source.error(EpisodeSyntaxError, "This group has negated events only.", node.span, hint)
 
 
 def _is_positive(pattern: EventPattern) -> bool:
@@ -64,9 +60,6 @@ def _is_positive(pattern: EventPattern) -> bool:
     if isinstance(pattern, (Negation, EventClass)):
         return isinstance(pattern, EventClass)
     return any(_is_positive(part) for part in children(pattern))
-
-
-# ---- negations and closures --------------------------------------------------------------------------
 
 
 def _check_negations(source: Source, pattern: EventPattern) -> None:
@@ -90,12 +83,9 @@ def _check_negated(source: Source, negation: Negation) -> None:
         raise source.error(EpisodeSyntaxError, "A closure cannot be negated.", negation.span, hint)
     for node in nodes_of(negation.part):
         if isinstance(node, Negation) and not _is_of_classes(node.part):
-            raise source.error(
-                EpisodeUnsupportedError,
-                "A negation inside a negation is of single classes.",
-                node.span,
-                "Write for example !(A; !B; C) or !(A; !(B | D); C).",
-            )
+            message = "A negation inside a negation is of single classes."
+            hint = "Write for example !(A; !B; C) or !(A; !(B | D); C)."
+            raise source.error(EpisodeUnsupportedError, message, node.span, hint)
 
 
 def _is_of_classes(pattern: EventPattern) -> bool:
@@ -110,12 +100,9 @@ def _check_repetitions(source: Source, pattern: EventPattern, before: bool, afte
         _check_closed(source, pattern, before, after)
     for number, part in enumerate(children(pattern)):
         if isinstance(pattern, Sequence):
-            _check_repetitions(
-                source,
-                part,
-                before or any(map(_is_certain, pattern.parts[:number])),
-                after or any(map(_is_certain, pattern.parts[number + 1 :])),
-            )
+            left, right = pattern.parts[:number], pattern.parts[number + 1 :]
+            certain = [around or any(map(_is_certain, side)) for around, side in ((before, left), (after, right))]
+            _check_repetitions(source, part, *certain)
         else:
             inside = isinstance(pattern, (Closure, Negation))
             _check_repetitions(source, part, before and not inside, after and not inside)
@@ -136,13 +123,12 @@ def _check_closed(source: Source, closure: Closure, before: bool, after: bool) -
                 isinstance(node, Conjunction)
                 or not all(any(map(_is_certain, side)) or (at_edges and around) for side, around in sides)
             ):
-                raise source.error(
-                    EpisodeUnsupportedError,
+                message = (
                     "A negation inside a closure is supported between two events of one repetition, and at the edge "
-                    "of repetitions of single events with an event before and after the closure.",
-                    part.span,
-                    "Put an event before and one after it: SEQ(A a, ~B b, C c)+.",
+                    "of repetitions of single events with an event before and after the closure."
                 )
+                hint = "Put an event before and one after it: SEQ(A a, ~B b, C c)+."
+                raise source.error(EpisodeUnsupportedError, message, part.span, hint)
 
 
 def _is_plain(pattern: EventPattern) -> bool:
@@ -158,17 +144,18 @@ def _nodes_outside_negations(pattern: EventPattern) -> Iterator[EventPattern]:
             yield from _nodes_outside_negations(part)
 
 
-def _is_certain(pattern: EventPattern) -> bool:
-    """Does every match of it have an event?"""
+def _has_event(pattern: EventPattern, holds: Callable[[Closure], bool]) -> bool:
+    """Does every match of it have an event? holds: does that hold for a closure?"""
     if isinstance(pattern, (EventClass, Negation)):
         return isinstance(pattern, EventClass)
     if isinstance(pattern, Closure):
-        return pattern.minimum > 0 and _is_certain(pattern.part)
-    certain = [_is_certain(part) for part in children(pattern)]
-    return all(certain) if isinstance(pattern, Disjunction) else any(certain)
+        return holds(pattern)
+    found = [_has_event(part, holds) for part in children(pattern)]
+    return all(found) if isinstance(pattern, Disjunction) else any(found)
 
 
-# ---- groups ------------------------------------------------------------------------------------------
+def _is_certain(pattern: EventPattern) -> bool:
+    return _has_event(pattern, lambda closure: closure.minimum > 0 and _is_certain(closure.part))
 
 
 def check_groups(source: Source, pattern: EventPattern) -> None:
@@ -179,16 +166,14 @@ def check_groups(source: Source, pattern: EventPattern) -> None:
     for alternative in pattern.parts if isinstance(pattern, Disjunction) else (pattern,):
         if isinstance(alternative, Closure) and alternative.groups:
             continue  # every event of it starts a group
-        if not _has_single(alternative):
+        if not _has_event(alternative, lambda closure: not closure.groups):
             hint = "Put a single event beside it, A; B+, or write SEQ(B+ b[]) for every choice of events."
-            raise source.error(
-                EpisodeSyntaxError, "A pattern of nothing but closures has no bounds.", alternative.span, hint
-            )
+            message = "A pattern of nothing but closures has no bounds."
+            raise source.error(EpisodeSyntaxError, message, alternative.span, hint)
         if (True, True) in _ends(alternative):
             hint = "Begin or end with a single event, or write SEQ(…) for every choice of events."
-            raise source.error(
-                EpisodeSyntaxError, "A pattern cannot both begin and end with a closure.", alternative.span, hint
-            )
+            message = "A pattern cannot both begin and end with a closure."
+            raise source.error(EpisodeSyntaxError, message, alternative.span, hint)
 
 
 def _check_neighbours(source: Source, sequence: Sequence) -> None:
@@ -199,13 +184,12 @@ def _check_neighbours(source: Source, sequence: Sequence) -> None:
             continue
         ends, begins = any(last for _, last in _ends(left)), any(first for first, _ in _ends(right))
         if ends and begins:
-            raise source.error(
-                EpisodeUnsupportedError,
-                "Closures side by side are supported as parts of one sequence: A; B*; C+; D.",
-                Span(left.span.start, right.span.end),
+            message = "Closures side by side are supported as parts of one sequence: A; B*; C+; D."
+            hint = (
                 "Put an event between them, write the alternatives out, or write SEQ(A a, B+ b[], C+ c[], D d) for "
-                "every choice of events.",
+                "every choice of events."
             )
+            raise source.error(EpisodeUnsupportedError, message, Span(left.span.start, right.span.end), hint)
 
 
 def _flat(sequence: Sequence) -> Iterator[EventPattern]:
@@ -215,16 +199,6 @@ def _flat(sequence: Sequence) -> Iterator[EventPattern]:
             yield from _flat(part)
         else:
             yield part
-
-
-def _has_single(pattern: EventPattern) -> bool:
-    """An event in every match that no group holds."""
-    if isinstance(pattern, (EventClass, Negation)):
-        return isinstance(pattern, EventClass)
-    if isinstance(pattern, Closure):
-        return not pattern.groups
-    found = [_has_single(part) for part in children(pattern)]
-    return all(found) if isinstance(pattern, Disjunction) else any(found)
 
 
 def _ends(pattern: EventPattern) -> set[tuple[bool, bool]]:
@@ -242,9 +216,6 @@ def _ends(pattern: EventPattern) -> set[tuple[bool, bool]]:
     if len(ends) <= 1:
         return ends[0] if ends else {(False, False)}
     return {(first, last) for first, _ in ends[0] for _, last in ends[-1]}
-
-
-# ---- variables ---------------------------------------------------------------------------------------
 
 
 def variables_of(source: Source, pattern: EventPattern) -> dict[str, EventVariable]:
@@ -287,7 +258,8 @@ def _variables(
     for part in pattern.parts:
         more = _variables(source, part, closure, negation, numbers)
         for name in [name for name in more if name in found]:
-            _check_twice(source, found[name], more[name], _place(part, name), isinstance(pattern, Disjunction))
+            place = next(node.variable_span for node in classes_of(part) if node.variable.lower() == name)
+            _check_twice(source, found[name], more[name], place, isinstance(pattern, Disjunction))
         found |= {name: variable for name, variable in more.items() if name not in found}
     return found
 
@@ -295,20 +267,10 @@ def _variables(
 def _check_twice(source: Source, one: EventVariable, other: EventVariable, span: Span, alternatives: bool) -> None:
     if not alternatives:
         message = f"The variable {other.name} stands for two events."
-        hint = f"Give each a name of its own: {one.event_class} {_another(one.name)}."
+        another = f"{one.name.lower()}{'' if one.name[-1:].isalpha() else '_'}2"
+        hint = f"Give each a name of its own: {one.event_class} {another}."
         raise source.error(EpisodeSyntaxError, message, span, hint)
     if one.closure != other.closure or (one.negation is None) != (other.negation is None):
         message = f"The variable {other.name} is not of the same kind in all alternatives."
-        raise source.error(
-            EpisodeSyntaxError, message, span, "Give the single event, the closure or the negated event another name."
-        )
-
-
-def _another(name: str) -> str:
-    return f"{name.lower()}2" if name[-1:].isalpha() else f"{name.lower()}_2"
-
-
-def _place(pattern: EventPattern, name: str) -> Span:
-    """Return the place at which the variable is first named."""
-    found = (node for node in nodes_of(pattern) if isinstance(node, EventClass) and node.variable.lower() == name)
-    return next(found).variable_span
+        hint = "Give the single event, the closure or the negated event another name."
+        raise source.error(EpisodeSyntaxError, message, span, hint)

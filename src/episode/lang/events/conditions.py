@@ -11,8 +11,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import NoReturn
 
-from episode.errors import EpisodeSyntaxError
-from episode.lang.cursor import Cursor, closest, describe, top_level
+from episode.lang.cursor import Cursor, closest, describe, top_level, top_words
 from episode.lang.events.scalar import Variables, parse_event_scalar
 from episode.lang.events.syntax import (
     EventAggregate,
@@ -27,7 +26,7 @@ from episode.lang.events.syntax import (
 from episode.lang.lexer import Kind, Token, tokenize
 from episode.lang.lifting import PLACEHOLDER
 from episode.lang.spark_expression import EVENT_PATTERNS, MAXIMUM_DEPTH, TOO_DEEP, read_expression
-from episode.lang.syntax import NOWHERE, Scalar, Source, Span
+from episode.lang.syntax import NOWHERE, Scalar, Span
 
 STRATEGIES = {strategy.value: strategy for strategy in Strategy}
 STRATEGY_SIGNS = {"|": Strategy.STRICT, "→": Strategy.NEXT, "⇒": Strategy.ANY}
@@ -57,49 +56,30 @@ def parse_conditions(cursor: Cursor, variables: Variables) -> Conditions:
     """The conditions between the cursor, after the first WHERE, and its end."""
     found = Conditions()
     _check_depth(cursor)
-    pending = list(reversed(_split(cursor, cursor.index, cursor.end, _wheres(cursor))))
+    pending = list(
+        reversed(_split(cursor, cursor.index, cursor.end, top_words(cursor, cursor.index, cursor.end, "WHERE")))
+    )
     while pending:
         begin, end = pending.pop()
         inner = _without_brackets(cursor, begin, end)
-        pieces = _split(cursor, *inner, _ands(cursor, *inner))
+        ands = [] if top_words(cursor, *inner, "OR") else top_words(cursor, *inner, "AND", "∧")
+        pieces = _split(cursor, *inner, ands)
         if len(pieces) > 1 or inner != (begin, end):
             pending += reversed(pieces)
         else:
-            _conjunct(Cursor(cursor.source, cursor.tokens, begin, end), variables, found)
+            _conjunct(cursor.part(begin, end), variables, found)
     return found
 
 
 def _check_depth(cursor: Cursor) -> None:
     depth = 0
     for token in cursor.tokens[cursor.index : cursor.end]:
-        if token.kind is Kind.SYMBOL:
-            depth += (token.text in "([{") - (token.text in ")]}")
-            if depth > MAXIMUM_DEPTH:
-                cursor.fail(TOO_DEEP, token, EVENT_PATTERNS.smaller)
+        depth += token.nesting
+        if depth > MAXIMUM_DEPTH:
+            cursor.fail(TOO_DEEP, token, EVENT_PATTERNS.smaller)
 
 
 # ---- splitting ---------------------------------------------------------------------------------------
-
-
-def _wheres(cursor: Cursor) -> list[int]:
-    return [index for index in top_level(cursor, cursor.index, cursor.end) if cursor.tokens[index].upper == "WHERE"]
-
-
-def _ands(cursor: Cursor, begin: int, end: int) -> list[int]:
-    """Return the ANDs at which a conjunction is split: not those of BETWEEN, and none if an OR is next to them."""
-    found, betweens = [], 0
-    for index in top_level(cursor, begin, end):
-        token = cursor.tokens[index]
-        if token.upper == "OR":
-            return []
-        if token.upper == "BETWEEN":
-            betweens += 1
-        elif token.upper == "AND" or token.is_symbol("∧"):
-            if betweens:
-                betweens -= 1
-            else:
-                found.append(index)
-    return found
 
 
 def _split(cursor: Cursor, begin: int, end: int, separators: list[int]) -> list[Range]:
@@ -115,7 +95,7 @@ def _split(cursor: Cursor, begin: int, end: int, separators: list[int]) -> list[
 def _without_brackets(cursor: Cursor, begin: int, end: int) -> Range:
     """The inside of brackets around the whole; a list of values keeps its brackets."""
     while cursor.tokens[begin].is_symbol("("):
-        at = Cursor(cursor.source, cursor.tokens, begin, end)
+        at = cursor.part(begin, end)
         closing = at.skip_group()
         listed = any(cursor.tokens[index].is_symbol(",") for index in top_level(cursor, begin + 1, closing))
         if not at.at_end or closing == begin + 1 or listed:
@@ -137,20 +117,15 @@ def _conjunct(cursor: Cursor, variables: Variables, found: Conditions) -> None:
         if found.strategy is not None:
             _fail_at(cursor, cursor.index, cursor.end, "The strategy is given twice.", "Keep one of them.")
         found.strategy = strategy
-        found.strategy_span = _span(cursor, cursor.index, cursor.end)
+        found.strategy_span = cursor.rest
         return
     for condition in _scalars(cursor, variables):
         _check_variables(cursor, condition, variables)
         found.conditions.append(condition)
 
 
-def _span(cursor: Cursor, begin: int, end: int) -> Span:
-    return Span(cursor.tokens[begin].start, cursor.tokens[end - 1].end)
-
-
 def _fail_at(cursor: Cursor, begin: int, end: int, message: str, hint: str) -> NoReturn:
-    span = _span(cursor, begin, end)
-    cursor.fail(message, Token(Kind.NAME, "", span.start, span.end), hint)
+    cursor.fail(message, cursor.span_of(begin, end), hint)
 
 
 def _refuse_attributes_inside(cursor: Cursor) -> None:
@@ -160,7 +135,7 @@ def _refuse_attributes_inside(cursor: Cursor) -> None:
         begins = index == cursor.index or cursor.tokens[index - 1].text.upper() in ("AND", "∧", "OR", "NOT", "(")
         if not (begins and cursor.tokens[index].is_symbol("[")) or (index == cursor.index and not alternatives):
             continue
-        closing = Cursor(cursor.source, cursor.tokens, index, cursor.end).skip_group()
+        closing = cursor.part(index, cursor.end).skip_group()
         written = _short(cursor, index, closing + 1)
         if alternatives:
             message, hint = f"{written} cannot be part of an OR.", f"{AROUND_OR}: {written} AND (… OR …)."
@@ -170,7 +145,7 @@ def _refuse_attributes_inside(cursor: Cursor) -> None:
 
 
 def _has_or(cursor: Cursor) -> bool:
-    return any(cursor.tokens[index].upper == "OR" for index in top_level(cursor, cursor.index, cursor.end))
+    return bool(top_words(cursor, cursor.index, cursor.end, "OR"))
 
 
 def _same_attributes(cursor: Cursor) -> list[SameAttribute]:
@@ -179,23 +154,23 @@ def _same_attributes(cursor: Cursor) -> list[SameAttribute]:
     if not cursor.at_end:
         cursor.fail(f"Expected AND after {_short(cursor, opening, closing + 1)}, found {describe(cursor.token)}.",
                     None, SAME)  # fmt: skip
-    inner = Cursor(cursor.source, cursor.tokens, opening + 1, closing)
+    inner = cursor.part(opening + 1, closing)
     if inner.at_end:
         inner.fail("Expected an attribute between these brackets.", inner.tokens[opening], SAME)
-    found = []
-    while True:
+    found: list[SameAttribute] = []
+    while not found or not inner.at_end:
+        if found:
+            inner.expect_symbol(",", "between attributes", "Write [a, b], or [a] AND [b].")
         start = inner.token.start
         path = [inner.expect_identifier("an attribute", SAME).identifier]
         while inner.accept_symbol("."):
             path.append(inner.expect_identifier("an attribute", SAME).identifier)
         found.append(SameAttribute(tuple(path), inner.span_from(start)))
-        if inner.at_end:
-            return found
-        inner.expect_symbol(",", "between attributes", "Write [a, b], or [a] AND [b].")
+    return found
 
 
 def _short(cursor: Cursor, begin: int, end: int) -> str:
-    span = _span(cursor, begin, end)
+    span = cursor.span_of(begin, end)
     return describe(Token(Kind.QUOTED, cursor.source[span.start : span.end], span.start, span.end))
 
 
@@ -268,7 +243,7 @@ def _scalars(cursor: Cursor, variables: Variables) -> list[Scalar]:
         if any(node.key in COMPARED and getattr(node.this, "key", None) in COMPARED for node in condition.tree.walk()):
             _fail_at(cursor, begin, cursor.end, "A chain of = is a condition of its own.", CHAINS_INSIDE)
         return _with_all_known([condition], variables)
-    cursors = [Cursor(cursor.source, cursor.tokens, begin, end) for begin, end in operands]
+    cursors = [cursor.part(begin, end) for begin, end in operands]
     parsed = [parse_event_scalar(operand, variables, returned=False) for operand in cursors]
     parsed = _with_all_known(parsed, variables)
     plain = [not _iterated_closures(scalar, variables) and not _negations(scalar, variables) for scalar in parsed]
@@ -292,12 +267,13 @@ def _with_all_known(operands: list[Scalar], variables: Variables) -> list[Scalar
     Where the condition also names b[i], b[i-k] or b[..i-1], it goes through the events of b as elsewhere.
     """
     atoms = [atom for operand in operands for atom in event_atoms(operand)]
+    current = [atom for atom in atoms if isinstance(atom, EventAggregate) and atom.reach is Reach.CURRENT]
     names = {atom.variable.lower() for atom in atoms}
-    through = {atom.variable.lower() for atom in atoms if _goes_through(atom) and not _is_up_to_current(atom)}
+    through = {atom.variable.lower() for atom in atoms if _goes_through(atom) and atom not in current}
 
     def with_reach(atom: EventAtom) -> EventAtom:
         name = atom.variable.lower()
-        if not isinstance(atom, EventAggregate) or atom.reach is not Reach.CURRENT or name in through:
+        if not isinstance(atom, EventAggregate) or atom not in current or name in through:
             return atom
         return replace(atom, reach=Reach.ALL) if names & variables[name].after else atom
 
@@ -305,10 +281,6 @@ def _with_all_known(operands: list[Scalar], variables: Variables) -> list[Scalar
         replace(one, atoms=tuple((name, with_reach(atom)) for (name, _), atom in zip(one.atoms, event_atoms(one))))
         for one in operands
     ]
-
-
-def _is_up_to_current(atom: EventAtom) -> bool:
-    return isinstance(atom, EventAggregate) and atom.reach is Reach.CURRENT
 
 
 def _chain(cursor: Cursor) -> list[Range]:
@@ -369,30 +341,18 @@ def _check_variables(cursor: Cursor, condition: Scalar, variables: Variables) ->
     iterated, negations = _iterated_closures(condition, variables), _negations(condition, variables)
     for name, span in list(iterated.items())[1:]:
         first = next(iter(iterated))
-        raise Source(cursor.source).error(
-            EpisodeSyntaxError,
-            f"One condition cannot go through both {first} and {name}.",
-            span,
-            f"Of one of them, name a single event, {name}[1].x or {name}[last].x, or an aggregate: max({name}[].x).",
-        )
+        hint = f"Of one of them, name a single event, {name}[1].x or {name}[last].x, or an aggregate: max({name}[].x)."
+        cursor.fail(f"One condition cannot go through both {first} and {name}.", span, hint)
     for _, (name, span) in list(negations.items())[1:]:
         other = next(iter(negations.values()))[0]
-        raise Source(cursor.source).error(
-            EpisodeSyntaxError,
-            f"One condition cannot be about two negated events, {other} and {name}.",
-            span,
-            "Compare each with events that are not negated.",
-        )
+        hint = "Compare each with events that are not negated."
+        cursor.fail(f"One condition cannot be about two negated events, {other} and {name}.", span, hint)
     inner = any(variables[atom.variable.lower()].inner is not None for atom in event_atoms(condition))
     known = [variables[name.lower()] for name in iterated]
     if negations and any((one.inner if inner else one.negation) is None for one in known):
         name, span = next(iter(iterated.items()))
-        raise Source(cursor.source).error(
-            EpisodeSyntaxError,
-            f"A condition of a negated event cannot go through {name}.",
-            span,
-            f"Name a single event, {name}[1].x or {name}[last].x, or an aggregate: max({name}[].x).",
-        )
+        hint = f"Name a single event, {name}[1].x or {name}[last].x, or an aggregate: max({name}[].x)."
+        cursor.fail(f"A condition of a negated event cannot go through {name}.", span, hint)
 
 
 def _iterated_closures(scalar: Scalar, variables: Variables) -> dict[str, Span]:

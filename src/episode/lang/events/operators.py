@@ -54,7 +54,7 @@ def parse_operators(cursor: Cursor) -> EventPattern:
 def _is_list(cursor: Cursor) -> bool:
     """Are there commas in the brackets that begin at the cursor, and nothing after them?"""
     opening = cursor.index
-    brackets = Cursor(cursor.source, cursor.tokens, opening, cursor.end)
+    brackets = cursor.part(opening, cursor.end)
     closing = brackets.skip_group()
     inside = top_level(cursor, opening + 1, closing)
     return brackets.at_end and any(cursor.tokens[index].is_symbol(",") for index in inside)
@@ -87,9 +87,8 @@ def _at_union(cursor: Cursor) -> bool:
 
 def _unary(cursor: Cursor, depth: int, in_seq: bool) -> EventPattern:
     sign = cursor.token
-    if not (sign.is_symbol("!") or sign.is_symbol("~")):
+    if not (cursor.accept_symbol("!") or cursor.accept_symbol("~")):
         return _parse_closure(cursor, depth, in_seq)
-    cursor.advance()
     if cursor.token.is_symbol("!") or cursor.token.is_symbol("~"):
         cursor.fail("An event cannot be negated twice.", None, "Leave both signs out.")
     part = _parse_closure(cursor, depth, in_seq)
@@ -98,15 +97,16 @@ def _unary(cursor: Cursor, depth: int, in_seq: bool) -> EventPattern:
     return Negation(part, cursor.span_from(sign.start))
 
 
-# ---- closures and variables --------------------------------------------------------------------------
-
-
 def _parse_closure(cursor: Cursor, depth: int, in_seq: bool) -> EventPattern:
     start = cursor.token.start
     part = _primary(cursor, depth, in_seq)
     bounds = _bounds(cursor)
     if bounds is not None:
-        _refuse_second_closure(cursor)
+        again = cursor.token
+        superscript = again.kind is Kind.NUMBER and again.text.strip(SUPERSCRIPTS) == ""
+        if superscript or (again.kind is Kind.SYMBOL and again.text in "*+^{?"):
+            hint = "One of the two signs is enough, B+ or B*; for rounds of rounds, write brackets: (B+)^2."
+            cursor.fail("A closure cannot be repeated once more.", again, hint)
     part = _variable(cursor, part, bounds is not None)
     if bounds is None:
         return part
@@ -121,23 +121,17 @@ def _has_order(pattern: EventPattern) -> bool:
 
 def _bounds(cursor: Cursor) -> tuple[int, int | None] | None:
     """Least number and exact count of the closure at the cursor, if there is one."""
+    if cursor.token.is_symbol("^") and (cursor.peek().is_symbol("*") or cursor.peek().is_symbol("+")):
+        cursor.advance()
     token = cursor.token
-    if token.is_symbol("^") and (cursor.peek().is_symbol("*") or cursor.peek().is_symbol("+")):
-        cursor.advance()
-        token = cursor.token
-    if token.is_symbol("*") or token.is_symbol("+"):
-        cursor.advance()
+    if cursor.accept_symbol("*") or cursor.accept_symbol("+"):
         return (0 if token.text == "*" else 1), None
     if token.kind is Kind.NUMBER and token.text.strip(SUPERSCRIPTS) == "":
-        return _count(cursor, cursor.advance(), token.text)
-    if token.is_symbol("^"):
-        cursor.advance()
-        number = cursor.token
-        return _count(cursor, cursor.advance(), number.text)
-    if token.is_symbol("{"):
-        cursor.advance()
-        number = cursor.advance()
-        bounds = _count(cursor, number, number.text)
+        return _count(cursor, cursor.advance())
+    if cursor.accept_symbol("^"):
+        return _count(cursor, cursor.advance())
+    if cursor.accept_symbol("{"):
+        bounds = _count(cursor, cursor.advance())
         cursor.expect_symbol("}", "after the count", "Only an exact count is possible: B{5}, the same as B^5.")
         return bounds
     if token.is_symbol("?"):
@@ -146,8 +140,8 @@ def _bounds(cursor: Cursor) -> tuple[int, int | None] | None:
     return None
 
 
-def _count(cursor: Cursor, token: Token, text: str) -> tuple[int, int]:
-    digits = text.translate(PLAIN_DIGITS)
+def _count(cursor: Cursor, token: Token) -> tuple[int, int]:
+    digits = token.text.translate(PLAIN_DIGITS)
     if token.kind is Kind.END or not (digits.isascii() and digits.isdigit()):
         cursor.fail(f"Expected a whole number, found {describe(token)}.", token, COUNTS)
     if len(digits) > 10 or int(digits) > MAXIMUM_COUNT:
@@ -157,17 +151,9 @@ def _count(cursor: Cursor, token: Token, text: str) -> tuple[int, int]:
     return int(digits), int(digits)
 
 
-def _refuse_second_closure(cursor: Cursor) -> None:
-    token = cursor.token
-    superscript = token.kind is Kind.NUMBER and token.text.strip(SUPERSCRIPTS) == ""
-    if superscript or (token.kind is Kind.SYMBOL and token.text in "*+^{?"):
-        hint = "One of the two signs is enough, B+ or B*; for rounds of rounds, write brackets: (B+)^2."
-        cursor.fail("A closure cannot be repeated once more.", token, hint)
-
-
 def _variable(cursor: Cursor, part: EventPattern, closed: bool) -> EventPattern:
     token = cursor.token
-    if token.kind not in (Kind.NAME, Kind.QUOTED) or _at_union(cursor):
+    if not token.is_name or _at_union(cursor):
         return part
     _refuse_word(cursor, token)
     if not isinstance(part, EventClass) or part.variable_span != part.span:
@@ -190,11 +176,7 @@ def _variable(cursor: Cursor, part: EventPattern, closed: bool) -> EventPattern:
     return replace(part, variable=token.identifier, span=span, variable_span=Span(token.start, name_end))
 
 
-# ---- classes and groups ------------------------------------------------------------------------------
-
-
 def _primary(cursor: Cursor, depth: int, in_seq: bool) -> EventPattern:
-    """A class or a group."""
     token = cursor.token
     if token.upper == "SEQ" and cursor.peek().is_symbol("("):
         return _seq(cursor, depth)
@@ -207,7 +189,7 @@ def _primary(cursor: Cursor, depth: int, in_seq: bool) -> EventPattern:
         if not cursor.accept_symbol(")"):
             _fail_unexpected(cursor)
         return inner
-    if token.kind not in (Kind.NAME, Kind.QUOTED):
+    if not token.is_name:
         _fail_unexpected(cursor, expected=True)
     _refuse_word(cursor, token)
     cursor.advance()
@@ -221,9 +203,7 @@ def _seq(cursor: Cursor, depth: int) -> EventPattern:
     _check_depth(cursor, keyword, depth)
     if cursor.token.is_symbol(")"):
         cursor.fail("SEQ needs at least one event.", keyword, "Write for example SEQ(A a, B b).")
-    parts = [_parse_operands(cursor, Disjunction, depth + 1, True)]
-    while cursor.accept_symbol(","):
-        parts.append(_parse_operands(cursor, Disjunction, depth + 1, True))
+    parts = cursor.read_list(lambda cursor: _parse_operands(cursor, Disjunction, depth + 1, True))
     if not cursor.accept_symbol(")"):
         if cursor.token.is_symbol(";"):
             cursor.fail("Unexpected ';' in SEQ.", None, "The events of SEQ are separated by commas: SEQ(A a, B b).")

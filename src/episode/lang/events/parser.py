@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 
 from episode.errors import EpisodeSyntaxError
@@ -37,68 +37,11 @@ from episode.lang.events.aggregates import parse_match_aggregates, read_confiden
 from episode.lang.events.checks import check_groups, check_pattern, variables_of
 from episode.lang.events.conditions import Conditions, parse_conditions
 from episode.lang.events.operators import parse_operators
-from episode.lang.events.scalar import Variables, parse_event_scalar
-from episode.lang.events.syntax import (
-    EventAtom,
-    EventColumn,
-    EventInput,
-    EventQuery,
-    Index,
-    Strategy,
-    WholeEvent,
-    event_atoms,
-)
+from episode.lang.events.scalar import Variables, parse_event_scalar, refuse_negated
+from episode.lang.events.syntax import EventColumn, EventInput, EventQuery, Index, Strategy, WholeEvent, event_atoms
 from episode.lang.lexer import Kind, Token, tokenize
 from episode.lang.lifting import refuse_reserved
 from episode.lang.syntax import ReturnItem, Scalar, Source, Span
-
-# Names of the columns of RETURN without AS.
-
-
-@dataclass(frozen=True)
-class NamedItem:
-    """An item of RETURN. given: is its name given by AS?"""
-
-    item: ReturnItem
-    given: bool
-
-
-def own_name(expression: Scalar) -> str:
-    """The attribute or variable, where the expression is nothing else; else its text."""
-    atom = _only_atom(expression)
-    if isinstance(atom, EventColumn):
-        return atom.path[-1]
-    if isinstance(atom, WholeEvent):
-        return atom.variable
-    return " ".join(expression.original.split())
-
-
-def with_different_names(items: list[NamedItem]) -> list[ReturnItem]:
-    """`a.ts, c.ts` → a_ts, c_ts: of items with one name, those that do not have it after AS get a longer one."""
-    counts = Counter(one.item.name.lower() for one in items)
-    return [
-        replace(one.item, name=_longer_name(one.item))
-        if counts[one.item.name.lower()] > 1 and not one.given
-        else one.item
-        for one in items
-    ]
-
-
-def _longer_name(item: ReturnItem) -> str:
-    """a.x: a_x; b[1].x: b_1_x; b[last].x: b_last_x; b[2]: b_2. Other expressions keep their text."""
-    atom = _only_atom(item.expression)
-    if not isinstance(atom, (EventColumn, WholeEvent)):
-        return item.name
-    index = {Index.AT: (str(atom.number),), Index.LAST: ("last",)}.get(atom.index, ())
-    path = atom.path if isinstance(atom, EventColumn) else ()
-    return "_".join((atom.variable, *index, *path))
-
-
-def _only_atom(expression: Scalar) -> EventAtom | None:
-    """The atom that is all of an expression."""
-    atoms = event_atoms(expression)
-    return atoms[0] if len(atoms) == 1 and expression.text.strip() == expression.atoms[0][0] else None
-
 
 INPUT_WORDS = ("FROM", "PARTITION", "ORDER", "START", "TIME", "TYPE")
 ORDER_HINT = "The parts, in order: PATTERN, WHERE, WITHIN, CONFIDENCE, RETURN or AGGREGATE."
@@ -162,7 +105,7 @@ def _query(cursor: Cursor, strategy: Strategy | None) -> EventQuery:
     pattern_cursor = clauses["PATTERN"]
     if pattern_cursor.at_end:
         pattern_cursor.fail(f"Expected an event after PATTERN, found {describe(pattern_cursor.token)}.", None, EXAMPLE)
-    pattern_span = Span(pattern_cursor.token.start, cursor.tokens[pattern_cursor.end - 1].end)
+    pattern_span = pattern_cursor.rest
     pattern = parse_operators(pattern_cursor)
     check_pattern(Source(cursor.source), pattern)
     variables = variables_of(Source(cursor.source), pattern)
@@ -190,9 +133,6 @@ def _query(cursor: Cursor, strategy: Strategy | None) -> EventQuery:
     )
 
 
-# ---- input and RETURN --------------------------------------------------------------------------------
-
-
 def _input(cursor: Cursor) -> EventInput:
     found = EventInput()
     if cursor.accept_words("FROM"):
@@ -205,7 +145,7 @@ def _input(cursor: Cursor) -> EventInput:
         found = replace(found, start=read_column(cursor, "the column of the start of events", GRAMMAR))
     found = replace(found, interval=read_interval(cursor, GRAMMAR))
     if accept_by(cursor, "TYPE", GRAMMAR):
-        span = Span(cursor.token.start, cursor.token.end)
+        span = cursor.token.span
         column = read_column(cursor, "the column of the event type", GRAMMAR)
         found = replace(found, type_column=column, type_span=span)
     return found
@@ -217,10 +157,7 @@ def _accept_collapsed(cursor: Cursor, variables: Variables) -> Span | None:
         return None
     after = cursor.peek()
     named = after.kind is Kind.END or (after.kind is Kind.SYMBOL and after.text in ".,[")
-    if "collapsed" in variables and (named or cursor.index + 1 == cursor.end):
-        return None
-    token = cursor.advance()
-    return Span(token.start, token.end)
+    return None if "collapsed" in variables and (named or cursor.index + 1 == cursor.end) else cursor.advance().span
 
 
 def _returns(cursor: Cursor, variables: Variables, collapsed: bool) -> tuple[ReturnItem, ...] | None:
@@ -228,28 +165,32 @@ def _returns(cursor: Cursor, variables: Variables, collapsed: bool) -> tuple[Ret
     if collapsed and cursor.at_end:
         return None
     taken = (*TIMES, COUNTED) if collapsed else TIMES
-    items: list[ReturnItem] = []
+    named = [_item(part, variables) for part in split_list(cursor, RETURNED, ITEM)]
+    counts = Counter(item.name.lower() for item, _ in named)
+    items = tuple(replace(item, name=longer) if counts[item.name.lower()] > 1 else item for item, longer in named)
     names: set[str] = set()
-    for item in with_different_names([_item(part, variables) for part in split_list(cursor, RETURNED, ITEM)]):
+    for item in items:
         check_name(cursor, item.name, item.span, names, taken)
-        items.append(item)
-    return tuple(items)
+    return items
 
 
-def _item(cursor: Cursor, variables: Variables) -> NamedItem:
-    span = Span(cursor.token.start, cursor.tokens[cursor.end - 1].end)
+def _item(cursor: Cursor, variables: Variables) -> tuple[ReturnItem, str]:
+    """An item, and its name if another one has the same: that after AS stays."""
+    span = cursor.rest
     inner, name = split_name(cursor, "Without RETURN, every event is returned.")
     expression = parse_event_scalar(inner, variables, returned=True)
-    _refuse_negated(cursor, expression, variables)
-    return NamedItem(ReturnItem(expression, name or own_name(expression), span), bool(name))
-
-
-def _refuse_negated(cursor: Cursor, expression: Scalar, variables: Variables) -> None:
     for atom in event_atoms(expression):
-        if variables[atom.variable.lower()].negation is not None:
-            raise Source(cursor.source).error(
-                EpisodeSyntaxError,
-                f"{atom.variable} is negated: a match has no such event.",
-                atom.span,
-                "Return events that are not negated.",
-            )
+        refuse_negated(cursor, atom, variables, "Return events that are not negated.")
+    own, longer = _names(expression)
+    return ReturnItem(expression, name or own, span), name or longer
+
+
+def _names(expression: Scalar) -> tuple[str, str]:
+    """The names of an item without AS, short and long: x and a_x for a.x, x and b_1_x for b[1].x, x and b_last_x for
+    b[last].x, b and b_2 for b[2]; for other expressions their text."""
+    atom = expression.only_atom
+    if not isinstance(atom, (EventColumn, WholeEvent)):
+        return expression.plain_original, expression.plain_original
+    index = {Index.AT: (str(atom.number),), Index.LAST: ("last",)}.get(atom.index, ())
+    path = atom.path if isinstance(atom, EventColumn) else ()
+    return (path or (atom.variable,))[-1], "_".join((atom.variable, *index, *path))

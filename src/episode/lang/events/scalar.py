@@ -10,26 +10,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NoReturn
 
-from episode.errors import EpisodeSyntaxError, EpisodeUnsupportedError
-from episode.lang.clauses import is_name, read_path, read_sign
+from episode.errors import EpisodeUnsupportedError
+from episode.lang.clauses import read_path, read_sign
 from episode.lang.cursor import Cursor, closest, describe
 from episode.lang.events.checks import EventVariable
 from episode.lang.events.syntax import EventAggregate, EventAtom, EventColumn, Index, Reach, WholeEvent
 from episode.lang.functions import OTHER_SPARK_AGGREGATES, ROW_FUNCTIONS, SYNONYMS, aggregate_arguments
 from episode.lang.lexer import Kind, Token
-from episode.lang.lifting import (
-    called_function,
-    is_keyword,
-    lift_arguments,
-    lift_scalar,
-    read_call,
-    refuse_nested,
-)
+from episode.lang.lifting import called_function, is_keyword, lift_arguments, lift_scalar, read_call, refuse_nested
 from episode.lang.spark_expression import EVENT_PATTERNS, Surroundings
-from episode.lang.syntax import Scalar, Source, Span
-
-# References of event patterns: variables, and their subscripts.
-
+from episode.lang.syntax import Scalar, Span
 
 INDEXES = "Write b[i], b[i-1], b[1], b[last], b[] or, in aggregates, b[..i-1] or b[..i]."
 MAXIMUM_INDEX = 2**31 - 1
@@ -53,16 +43,13 @@ def resolve(cursor: Cursor, fields: tuple[str, ...], span: Span, variables: Vari
     if variable is not None and len(fields) > 1:
         return variable.name, fields[1:]
     if variable is not None or len(variables) > 1:
-        end = span.end if len(fields) == 1 else min(span.end, span.start + _length_of_name(cursor, span.start))
-        fail_unbound(cursor, fields[0], Token(Kind.NAME, "", span.start, end), variables, alone=len(fields) == 1)
+        first = next((token.end for token in cursor.tokens if token.start == span.start), span.start + 1)
+        end = span.end if len(fields) == 1 else min(span.end, first)
+        fail_unbound(cursor, fields[0], Span(span.start, end), variables, alone=len(fields) == 1)
     return next(iter(variables.values())).name, fields
 
 
-def _length_of_name(cursor: Cursor, start: int) -> int:
-    return next((token.end - start for token in cursor.tokens if token.start == start), 1)
-
-
-def fail_unbound(cursor: Cursor, name: str, token: Token, variables: Variables, alone: bool) -> NoReturn:
+def fail_unbound(cursor: Cursor, name: str, place: Token | Span, variables: Variables, alone: bool) -> NoReturn:
     """Refuse a name that is not a variable; alone: nothing follows it, so that it may be an attribute."""
     written = [variable.name for variable in variables.values()]
     similar = closest(name, written)
@@ -76,8 +63,13 @@ def fail_unbound(cursor: Cursor, name: str, token: Token, variables: Variables, 
     else:
         hint = known_variables(written)
     if alone and not renamed:
-        cursor.fail(f"It is not said which event's {name} is meant.", token, hint)
-    cursor.fail(f"{name} is not a variable of the pattern.", token, hint)
+        cursor.fail(f"It is not said which event's {name} is meant.", place, hint)
+    cursor.fail(f"{name} is not a variable of the pattern.", place, hint)
+
+
+def refuse_negated(cursor: Cursor, atom: EventAtom, variables: Variables, hint: str) -> None:
+    if variables[atom.variable.lower()].negation is not None:
+        cursor.fail(f"{atom.variable} is negated: a match has no such event.", atom.span, hint)
 
 
 def known_variables(names: Iterable[str]) -> str:
@@ -87,12 +79,10 @@ def known_variables(names: Iterable[str]) -> str:
 def variable_at(cursor: Cursor, variables: Variables) -> EventVariable | None:
     """Return the variable whose name is at the cursor. An index after any other name is an error."""
     token = cursor.token
-    if not is_name(token) or cursor.peek(-1).is_symbol("."):
-        return None
-    if cursor.peek().is_symbol("("):
+    if not token.is_name or cursor.peek(-1).is_symbol(".") or cursor.peek().is_symbol("("):
         return None
     variable = variables.get(token.identifier.lower())
-    if variable is None and is_name(token) and _has_index(cursor):
+    if variable is None and _has_index(cursor):
         fail_unbound(cursor, token.identifier, token, variables, alone=False)
     return variable
 
@@ -112,7 +102,7 @@ def read_subscript(cursor: Cursor, name: Token, variable: EventVariable) -> Subs
     opening = cursor.index
     closing = cursor.skip_group()
     inside = cursor.tokens[opening + 1 : closing]
-    written = Token(Kind.SYMBOL, "[…]", cursor.tokens[opening].start, cursor.tokens[closing].end)
+    written = cursor.span_of(opening, closing + 1)
     if not variable.closure:
         hint = f"Write {name.text}.x, or make it a closure in the pattern: {variable.event_class}+ {variable.name}[]."
         cursor.fail(f"{variable.name} is one event, not a closure.", written, hint)
@@ -125,7 +115,8 @@ def read_subscript(cursor: Cursor, name: Token, variable: EventVariable) -> Subs
     number = re.fullmatch(r"(i-)?(\d+)", text, re.ASCII)
     if number is None:
         hint = "Later events are not known yet; compare with the one before: b[i-1]." if "i+" in text else INDEXES
-        cursor.fail(f"[{_short(text)}] is not an index of an event.", written, hint)
+        shown = text if len(text) <= 40 else f"{text[:40]}…"
+        cursor.fail(f"[{shown}] is not an index of an event.", written, hint)
     if len(number.group(2)) > 10 or int(number.group(2)) > MAXIMUM_INDEX:
         cursor.fail(f"An index can be at most {MAXIMUM_INDEX:,}.", written, INDEXES)
     back, count = bool(number.group(1)), int(number.group(2))
@@ -135,16 +126,12 @@ def read_subscript(cursor: Cursor, name: Token, variable: EventVariable) -> Subs
     return Subscript(Index.BACK if back else Index.AT, count)
 
 
-def _short(text: str) -> str:
-    return text if len(text) <= 40 else f"{text[:40]}…"
-
-
 def read_reach(cursor: Cursor, name: Token, variable: EventVariable) -> Reach:
     """The brackets of a variable inside an aggregate."""
     opening = cursor.token
     subscript = read_subscript(cursor, name, variable)
     if subscript.reach is None:
-        written = Token(Kind.SYMBOL, "", opening.start, cursor.peek(-1).end)
+        written = Span(opening.start, cursor.peek(-1).end)
         hint = f"Write {variable.name}[] for all events, {variable.name}[..i-1] for those before this one."
         cursor.fail("An aggregate covers several events, not one.", written, hint)
     return subscript.reach
@@ -171,9 +158,6 @@ def parse_event_scalar(cursor: Cursor, variables: Variables, returned: bool) -> 
     return lift_scalar(cursor, EventAtoms(variables, returned))
 
 
-# ---- references --------------------------------------------------------------------------------------
-
-
 @dataclass
 class EventAtoms:
     """Reads the atoms of WHERE and RETURN."""
@@ -194,17 +178,14 @@ class EventAtoms:
         cursor.advance()
         aggregate = parse_aggregate(cursor, name, self.variables)
         if self.returned and aggregate.reach is not Reach.ALL:
-            cursor.fail(
-                f"{aggregate.variable}[..i] has no meaning in RETURN, where all events are known.",
-                Token(Kind.NAME, "", aggregate.span.start, aggregate.span.end),
-                f"Write {name.text}({aggregate.variable}[].x).",
-            )
+            message = f"{aggregate.variable}[..i] has no meaning in RETURN, where all events are known."
+            cursor.fail(message, aggregate.span, f"Write {name.text}({aggregate.variable}[].x).")
         variable = self.variables[aggregate.variable.lower()]
         if not self.returned and not variable.closure:
             one = variable.name
             cursor.fail(
                 f"{one} is one event, not a closure: {name.text} in WHERE is over the events of a closure.",
-                Token(Kind.NAME, "", aggregate.span.start, aggregate.span.end),
+                aggregate.span,
                 f"Compare its attributes, as in {one}.x > 3, or make it a closure: {variable.event_class}+ "
                 f"{one.lower()}[] in SEQ.",
             )
@@ -222,42 +203,37 @@ class EventAtoms:
             return self._subscript_atom(cursor, token, variable, subscript, path)
         if is_keyword(token):
             # Names that Spark's grammar would trip over.
-            if cursor.peek().is_symbol(".") and is_name(cursor.peek(2)):
+            if cursor.peek().is_symbol(".") and cursor.peek(2).is_name:
                 cursor.advance()
                 return EventColumn(variable.name, Index.PLAIN, 0, read_path(cursor), cursor.span_from(token.start))
             if _stands_alone(cursor):
                 cursor.advance()
-                return self._whole(cursor, variable, Index.PLAIN, 0, Span(token.start, token.end))
+                return self._whole(cursor, variable, Index.PLAIN, 0, token.span)
         return None
 
     def _subscript_atom(
         self, cursor: Cursor, token: Token, variable: EventVariable, subscript: Subscript, path: tuple[str, ...]
     ) -> EventAtom:
         span = cursor.span_from(token.start)
-        written = Token(Kind.NAME, "", span.start, span.end)
         shown = " ".join(cursor.source[span.start : span.end].split())
         if subscript.reach in (Reach.BEFORE, Reach.CURRENT):
-            cursor.fail(f"{shown} is several events.", written, f"Write for example max({shown}) for one value.")
+            cursor.fail(f"{shown} is several events.", span, f"Write for example max({shown}) for one value.")
         if self.returned and subscript.index in (Index.EACH, Index.BACK):
             name, after = variable.name, "".join(f".{part}" for part in path)
-            cursor.fail(
-                f"{shown} has no meaning in RETURN: it is a different event each time.",
-                written,
-                f"Write {name}[]{after} for all of them, {name}[1]{after} or {name}[last]{after} for one.",
-            )
+            hint = f"Write {name}[]{after} for all of them, {name}[1]{after} or {name}[last]{after} for one."
+            cursor.fail(f"{shown} has no meaning in RETURN: it is a different event each time.", span, hint)
         if not path:
             return self._whole(cursor, variable, subscript.index, subscript.number, span)
         if subscript.index is Index.ALL and not self.returned:
             hint = f"Write {variable.name}[i].{path[0]} for each of them, or an aggregate: max({shown})."
-            cursor.fail(f"{shown} is several values.", written, hint)
+            cursor.fail(f"{shown} is several values.", span, hint)
         return EventColumn(variable.name, subscript.index, subscript.number, path, span)
 
     def _whole(self, cursor: Cursor, variable: EventVariable, index: Index, number: int, span: Span) -> WholeEvent:
         if not self.returned:
             written = Token(Kind.NAME, cursor.source[span.start : span.end], span.start, span.end)
-            cursor.fail(
-                f"{describe(written)} is an event, not a value.", written, f"Name an attribute: {written.text}.x."
-            )
+            hint = f"Name an attribute: {written.text}.x."
+            cursor.fail(f"{describe(written)} is an event, not a value.", written, hint)
         return WholeEvent(variable.name, index, number, span)
 
     def column(self, cursor: Cursor, fields: tuple[str, ...], _quoted: bool, span: Span) -> EventAtom:
@@ -276,9 +252,6 @@ def _stands_alone(cursor: Cursor) -> bool:
     return begins and ends
 
 
-# ---- aggregates --------------------------------------------------------------------------------------
-
-
 def aggregate_at(cursor: Cursor) -> Token | None:
     """The name of the aggregate at the cursor; what is an aggregate elsewhere only is an error."""
     word, token = called_function(cursor), cursor.token
@@ -286,18 +259,14 @@ def aggregate_at(cursor: Cursor) -> Token | None:
         hint = "The event before is b[i-1].x." if word in ("PREV", "NEXT") else "Leave it out."
         cursor.fail(f"{word} belongs to MATCH_RECOGNIZE.", token, hint)
     if word in OTHER_SPARK_AGGREGATES:
-        raise Source(cursor.source).error(
-            EpisodeUnsupportedError,
-            f"The aggregate {token.text} is not evaluated over the events of a match.",
-            token.span,
-            "Collect the values with array_agg and apply Spark's array functions to them.",
-        )
+        message = f"The aggregate {token.text} is not evaluated over the events of a match."
+        hint = "Collect the values with array_agg and apply Spark's array functions to them."
+        cursor.fail(message, token.span, hint, EpisodeUnsupportedError)
     return token if event_aggregate_arguments(word) is not None else None
 
 
-def event_aggregate_arguments(word: str) -> tuple[int, int] | None:
-    """Return the least and greatest number of arguments of an aggregate; None for other words."""
-    return (1, 1) if word in ENDS else aggregate_arguments(word)
+def event_aggregate_arguments(word: str) -> int | None:
+    return 1 if word in ENDS else aggregate_arguments(word)
 
 
 @dataclass
@@ -316,23 +285,17 @@ class _ArgumentAtoms:
         inner = aggregate_at(cursor)
         if inner is not None:
             refuse_nested(cursor, inner, self.name)
-        token = cursor.token
+        token, following = cursor.token, cursor.peek()
         variable = variable_at(cursor, self.variables)
-        if variable is None:
+        if variable is None or not (following.is_symbol("[") or (is_keyword(token) and following.is_symbol("."))):
             return None
-        if cursor.peek().is_symbol("["):
-            cursor.advance()
-            reach = read_reach(cursor, token, variable)
-            path = read_path(cursor)
-            span = cursor.span_from(token.start)
-            if not path:
-                self._fail_whole(cursor, variable, span)
-            return self._column(cursor, variable.name, reach, path, span)
-        if is_keyword(token) and cursor.peek().is_symbol("."):
-            cursor.advance()
-            path = read_path(cursor)
-            return self._column(cursor, variable.name, Reach.ALL, path, cursor.span_from(token.start))
-        return None
+        cursor.advance()
+        reach = read_reach(cursor, token, variable) if following.is_symbol("[") else Reach.ALL
+        path = read_path(cursor)
+        span = cursor.span_from(token.start)
+        return (
+            self._column(cursor, variable.name, reach, path, span) if path else self._fail_whole(cursor, variable, span)
+        )
 
     def column(self, cursor: Cursor, fields: tuple[str, ...], _quoted: bool, span: Span) -> EventColumn:
         variable = self.variables.get(fields[0].lower())
@@ -342,20 +305,18 @@ class _ArgumentAtoms:
         return self._column(cursor, name, Reach.ALL, path, span)
 
     def _column(self, cursor: Cursor, name: str, reach: Reach, path: tuple[str, ...], span: Span) -> EventColumn:
-        written = Token(Kind.NAME, "", span.start, span.end)
         for other, other_reach, _ in self.found[:1]:
             if other != name:
-                cursor.fail(f"This aggregate is over events of {other} and of {name}.", written, ONE_VARIABLE)
+                cursor.fail(f"This aggregate is over events of {other} and of {name}.", span, ONE_VARIABLE)
             if other_reach is not reach:
                 hint = f"Use the same brackets everywhere inside {self.name.text}(…)."
-                cursor.fail(f"This aggregate is over different events of {name}.", written, hint)
+                cursor.fail(f"This aggregate is over different events of {name}.", span, hint)
         self.found.append((name, reach, span))
         return EventColumn(name, Index.PLAIN, 0, path, span)
 
     def _fail_whole(self, cursor: Cursor, variable: EventVariable, span: Span) -> NoReturn:
-        written = Token(Kind.NAME, "", span.start, span.end)
         hint = f"Name an attribute, {variable.name}.x; count({variable.name}) counts events."
-        cursor.fail(f"{self.name.upper} needs a value, not an event.", written, hint)
+        cursor.fail(f"{self.name.upper} needs a value, not an event.", span, hint)
 
 
 def parse_aggregate(cursor: Cursor, name: Token, variables: Variables) -> EventAggregate:
@@ -363,10 +324,10 @@ def parse_aggregate(cursor: Cursor, name: Token, variables: Variables) -> EventA
     arguments, span = read_call(cursor, name, name, MODIFIERS, EVENT_PATTERNS.name)
     word = name.upper
     if word == "COUNT" and len(arguments) == 1:
-        counted = _counted_events(Cursor(cursor.source, cursor.tokens, *arguments[0]), variables)
+        counted = _counted_events(cursor.part(*arguments[0]), variables)
         if counted is not None:
             return EventAggregate("count", *counted, (), span)
-    number, reader = event_aggregate_arguments(word) or (1, 1), _ArgumentAtoms(variables, name)
+    number, reader = event_aggregate_arguments(word) or 1, _ArgumentAtoms(variables, name)
     parsed = lift_arguments(cursor, name, arguments, number, reader, MODIFIERS, "b[]")
     if reader.found:
         variable, reach, _ = reader.found[0]
@@ -374,12 +335,8 @@ def parse_aggregate(cursor: Cursor, name: Token, variables: Variables) -> EventA
         variable, reach = next(iter(variables.values())).name, Reach.ALL
     else:
         known = known_variables(variable.name for variable in variables.values())
-        raise Source(cursor.source).error(
-            EpisodeSyntaxError,
-            "This aggregate does not say which events it covers.",
-            span,
-            f"Name attributes of one variable. {known}",
-        )
+        hint = f"Name attributes of one variable. {known}"
+        cursor.fail("This aggregate does not say which events it covers.", span, hint)
     return EventAggregate(EVENT_SYNONYMS.get(word, word.lower()), variable, reach, parsed, span)
 
 

@@ -23,9 +23,6 @@ class Strategy(str, Enum):
     ANY = "skip-till-any-match"
 
 
-# ---- patterns -------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class EventClass:
     """One event. `variable` is what conditions call it: the name given, else the name of the class.
@@ -113,9 +110,6 @@ def classes_of(pattern: EventPattern) -> Iterator[EventClass]:
         yield pattern
     for part in children(pattern):
         yield from classes_of(part)
-
-
-# ---- atoms of scalar expressions ----------------------------------------------------------------------
 
 
 class Index(str, Enum):
@@ -221,9 +215,6 @@ class MatchAggregates:
     group_by: tuple[GroupAttribute, ...] = ()
     every: Duration | None = None
     span: Span = field(default=NOWHERE, compare=False)
-
-
-# ---- the query --------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

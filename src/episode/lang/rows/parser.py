@@ -7,9 +7,10 @@ and DEFINE are read with the labels known.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import NoReturn
+from functools import partial
+from typing import Any, NoReturn, TypeVar
 
-from episode.errors import EpisodeAnalysisError, EpisodeSyntaxError
+from episode.errors import EpisodeAnalysisError
 from episode.lang.cursor import Cursor, describe, known_labels, label_name
 from episode.lang.duration import UNITS, parse_window
 from episode.lang.functions import RANDOM
@@ -31,20 +32,22 @@ from episode.lang.rows.syntax import (
     RowsPerMatch,
     SkipTo,
     Subset,
+    nodes_of,
 )
-from episode.lang.syntax import (
-    NOWHERE,
-    Duration,
-    Source,
-    Span,
-)
+from episode.lang.syntax import NOWHERE, Duration, Source, Span
 
+Part = TypeVar("Part")
 KEYS = "Write columns or expressions of one row, with commas between them: symbol, ts DIV 10 AS bucket."
 CLAUSES = "Write MATCH_NUMBER or CLASSIFIER, with AS and a name or without; more belongs in MEASURES."
 MEASURE = "A measure is written expression AS name."
 SUBSET = "Write SUBSET U = (A, B)."
 DEFINITION = "Write label AS condition."
 SKIPS = "Write AFTER MATCH SKIP PAST LAST ROW, TO NEXT ROW, TO FIRST A or TO LAST A."
+ROW_OPTIONS = {
+    "SHOW": (RowsPerMatch.ALL_SHOW_EMPTY, "EMPTY", "MATCHES"),
+    "OMIT": (RowsPerMatch.ALL_OMIT_EMPTY, "EMPTY", "MATCHES"),
+    "WITH": (RowsPerMatch.ALL_WITH_UNMATCHED, "UNMATCHED", "ROWS"),
+}
 ROWS = "Write ONE ROW PER MATCH, or ALL ROWS PER MATCH [SHOW EMPTY MATCHES | OMIT EMPTY MATCHES | WITH UNMATCHED ROWS]."
 
 
@@ -58,32 +61,36 @@ def parse_clause_tokens(source: str, tokens: list[Token], begin: int, end: int) 
     """The clause in tokens[begin:end] of a larger query."""
     sections = cut(Cursor(source, tokens, begin, end))
 
-    def cursor_of(name: str) -> Cursor | None:
+    def read(name: str, parse: Callable[[Cursor], Part], otherwise: Any) -> Part:
         section = sections.get(name)
-        return None if section is None else Cursor(source, tokens, section.begin, section.end)
+        return otherwise if section is None else parse(Cursor(source, tokens, section.begin, section.end))
 
-    pattern_cursor = cursor_of("PATTERN")
-    if pattern_cursor is None:
+    found = read("PATTERN", _pattern, None)
+    if found is None:
         _fail_without_pattern(Cursor(source, tokens, begin, end))
-    pattern, pattern_span = _pattern(pattern_cursor)
+    pattern, pattern_span = found
     labels = labels_of(pattern)
-    subsets = _subsets(cursor_of("SUBSET"), labels)
+    subsets = read("SUBSET", partial(_subsets, labels=labels), ())
     names = frozenset(labels) | {subset.name for subset in subsets}
-    rows_per_match = _rows_per_match(sections.get("ROWS PER MATCH"), cursor_of("ROWS PER MATCH"))
-    if rows_per_match is RowsPerMatch.ALL_WITH_UNMATCHED and _has_exclusion(pattern):
-        raise Source(source).error(
-            EpisodeAnalysisError,
-            "Exclusion {- … -} cannot be combined with ALL ROWS PER MATCH WITH UNMATCHED ROWS.",
-            pattern_span,
-            "Use SHOW EMPTY MATCHES or OMIT EMPTY MATCHES, or drop the exclusion.",
-        )
-    skip_to, skip_label, skip_span = _skip(cursor_of("AFTER MATCH"), names)
+    rows_per_match = read("ROWS PER MATCH", _rows_per_match, RowsPerMatch.ONE_ROW)
+    excludes = any(isinstance(node, Exclusion) for node in nodes_of(pattern))
+    if rows_per_match is RowsPerMatch.ALL_WITH_UNMATCHED and excludes:
+        message = "Exclusion {- … -} cannot be combined with ALL ROWS PER MATCH WITH UNMATCHED ROWS."
+        hint = "Use SHOW EMPTY MATCHES or OMIT EMPTY MATCHES, or drop the exclusion."
+        raise Source(source).error(EpisodeAnalysisError, message, pattern_span, hint)
+    skip_to, skip_label, skip_span = read(
+        "AFTER MATCH", partial(_skip, names=names), (SkipTo.PAST_LAST_ROW, None, NOWHERE)
+    )
     mode = sections.get("MATCH MODE")
-    within, timed_out = _within(cursor_of("WITHIN"))
+    within, timed_out = read("WITHIN", _within, (None, None))
+    partition_by, order_by = read("PARTITION BY", _partition_by, ()), read("ORDER BY", _order_by, ())
+    measures = read("MEASURES", partial(_measures, labels=names), [])
+    for clause in (name for name in sections if name in ("MATCH_NUMBER", "CLASSIFIER")):
+        read(clause, partial(_add_measure, clause=clause, measures=measures), None)
     return MatchRecognize(
-        partition_by=_partition_by(cursor_of("PARTITION BY")),
-        order_by=_order_by(cursor_of("ORDER BY")),
-        measures=_with_clauses(_measures(cursor_of("MEASURES"), names), sections, cursor_of),
+        partition_by=partition_by,
+        order_by=order_by,
+        measures=tuple(measures),
         rows_per_match=rows_per_match,
         skip_to=skip_to,
         skip_label=skip_label,
@@ -92,7 +99,7 @@ def parse_clause_tokens(source: str, tokens: list[Token], begin: int, end: int) 
         within=within,
         timed_out=timed_out,
         subsets=subsets,
-        definitions=_definitions(cursor_of("DEFINE"), labels, names, subsets),
+        definitions=read("DEFINE", partial(_definitions, labels=labels, names=names, subsets=subsets), ()),
         source=Source(source, Span(tokens[begin].start, tokens[end].start), pattern_span),
         skip_span=skip_span,
         rows_span=_whole(sections.get("ROWS PER MATCH"), tokens),
@@ -101,7 +108,6 @@ def parse_clause_tokens(source: str, tokens: list[Token], begin: int, end: int) 
 
 
 def _whole(section: ClauseSection | None, tokens: list[Token]) -> Span:
-    """A section with its keyword."""
     return NOWHERE if section is None else Span(section.keyword.start, tokens[section.end - 1].end)
 
 
@@ -113,43 +119,34 @@ def _fail_without_pattern(cursor: Cursor) -> NoReturn:
     cursor.fail("MATCH_RECOGNIZE needs a PATTERN.", None, example)
 
 
-# ---- the parts ---------------------------------------------------------------------------------------
-
-
 def _pattern(cursor: Cursor) -> tuple[Pattern, Span]:
     opening, begin = cursor.token, cursor.index + 1
     closing = cursor.skip_group()
     if not cursor.at_end:
         fail_unexpected(cursor, "after PATTERN ( … )")
-    inner = Cursor(cursor.source, cursor.tokens, begin, closing)
+    inner = cursor.part(begin, closing)
     if inner.at_end:
         inner.fail("PATTERN is empty.", opening, "The empty pattern is written PATTERN (()).")
     return parse_pattern(inner), Span(opening.start, cursor.tokens[closing].end)
 
 
-def _has_exclusion(pattern: Pattern) -> bool:
-    if isinstance(pattern, Exclusion):
-        return True
-    children = getattr(pattern, "parts", None) or ((pattern.part,) if hasattr(pattern, "part") else ())
-    return any(_has_exclusion(child) for child in children)
+def _partition_by(cursor: Cursor) -> tuple[RowKey, ...]:
+    return tuple(
+        _key(cursor, *item, "PARTITION BY") for item in _items(cursor, "Expected a column to partition by", KEYS)
+    )
 
 
-def _partition_by(cursor: Cursor | None) -> tuple[RowKey, ...]:
-    return () if cursor is None else tuple(_key(cursor, *item, "PARTITION BY") for item in _keys(cursor, "partition"))
+def _order_by(cursor: Cursor) -> tuple[OrderItem, ...]:
+    return tuple(_order_item(cursor, *item) for item in _items(cursor, "Expected a column to order by", KEYS))
 
 
-def _order_by(cursor: Cursor | None) -> tuple[OrderItem, ...]:
-    return () if cursor is None else tuple(_order_item(cursor, *item) for item in _keys(cursor, "order"))
-
-
-def _keys(cursor: Cursor, what: str) -> Iterator[tuple[int, int]]:
-    """The tokens of each column or expression of a list."""
+def _items(cursor: Cursor, expected: str, hint: str) -> Iterator[tuple[int, int]]:
+    """The tokens of each item of a list."""
     while True:
         begin = cursor.index
-        stop = cursor.skip_to_comma()
-        if begin == stop:
-            cursor.fail(f"Expected a column to {what} by, found {describe(cursor.token)}.", None, KEYS)
-        yield begin, stop
+        if cursor.skip_to_comma() == begin:
+            cursor.fail(f"{expected}, found {describe(cursor.token)}.", None, hint)
+        yield begin, cursor.index
         if cursor.at_end:
             return
         cursor.advance()
@@ -175,65 +172,43 @@ def _key(cursor: Cursor, begin: int, stop: int, clause: str) -> RowKey:
     """`expression [AS name]` in tokens[begin:stop]."""
     tokens = cursor.tokens
     name: str | None = None
-    if stop - begin > 2 and tokens[stop - 2].upper == "AS" and tokens[stop - 1].kind in (Kind.NAME, Kind.QUOTED):
+    if stop - begin > 2 and tokens[stop - 2].upper == "AS" and tokens[stop - 1].is_name:
         name, stop = tokens[stop - 1].identifier, stop - 2
     for at in range(begin + 1, stop):
-        misspelt = tokens[at].kind is Kind.NAME and tokens[at - 1].kind in (Kind.NAME, Kind.QUOTED)
+        misspelt = tokens[at].kind is Kind.NAME and tokens[at - 1].is_name
         if misspelt and misspelt_section(tokens[at]) is not None:
             fail_unexpected(Cursor(cursor.source, tokens, at, stop), f"after a column of {clause}", KEYS)
     return RowKey(parse_key(Cursor(cursor.source, tokens, begin, stop), clause), name)
 
 
-def _measures(cursor: Cursor | None, labels: frozenset[str]) -> tuple[Measure, ...]:
-    if cursor is None:
-        return ()
+def _measures(cursor: Cursor, labels: frozenset[str]) -> list[Measure]:
     measures: list[Measure] = []
-    seen: set[str] = set()
-    while True:
-        begin = cursor.index
-        stop = cursor.skip_to_comma()
-        if begin == stop:
-            cursor.index = begin
-            cursor.fail(f"Expected a measure here, found {describe(cursor.token)}.", None, MEASURE)
+    for begin, stop in _items(cursor, "Expected a measure here", MEASURE):
         _check_comma(cursor, begin, stop)
         if cursor.tokens[begin].upper == "AS":
             cursor.fail("Expected an expression before AS.", cursor.tokens[begin], MEASURE)
         name = cursor.tokens[stop - 1]
-        if name.kind not in (Kind.NAME, Kind.QUOTED) or stop - begin < 3 or cursor.tokens[stop - 2].upper != "AS":
-            start, last = cursor.tokens[begin], cursor.tokens[stop - 1]
-            raise Source(cursor.source).error(
-                EpisodeSyntaxError, "A measure needs a name.", Span(start.start, last.end), MEASURE
-            )
-        if name.identifier.lower() in seen:
+        if not name.is_name or stop - begin < 3 or cursor.tokens[stop - 2].upper != "AS":
+            cursor.fail("A measure needs a name.", cursor.span_of(begin, stop), MEASURE)
+        if name.identifier.lower() in [measure.name.lower() for measure in measures]:
             cursor.fail(f"The measure {name.identifier} is given twice.", name, "Give each measure a name of its own.")
-        seen.add(name.identifier.lower())
-        expression = parse_scalar(Cursor(cursor.source, cursor.tokens, begin, stop - 2), labels)
-        measures.append(Measure(expression, name.identifier, Span(cursor.tokens[begin].start, name.end)))
-        if cursor.at_end:
-            return tuple(measures)
-        cursor.advance()
+        expression = parse_scalar(cursor.part(begin, stop - 2), labels)
+        measures.append(Measure(expression, name.identifier, cursor.span_of(begin, stop)))
+    return measures
 
 
-def _with_clauses(
-    measures: tuple[Measure, ...], sections: dict[str, ClauseSection], cursor_of: Callable[[str], Cursor | None]
-) -> tuple[Measure, ...]:
-    """Return the measures, with those that the clauses MATCH_NUMBER [AS name] and CLASSIFIER [AS name] add."""
-    added = list(measures)
-    for clause in [name for name in sections if name in ("MATCH_NUMBER", "CLASSIFIER")]:
-        keyword, cursor = sections[clause].keyword, cursor_of(clause)
-        assert cursor is not None
-        span = Span(keyword.start, keyword.end)
-        name = keyword
-        if cursor.accept_words("AS"):
-            name = cursor.expect_identifier(f"the name of {clause}", CLAUSES)
-        if not cursor.at_end:
-            fail_unexpected(cursor, f"after {clause}", CLAUSES)
-        shown = clause.lower() if name is keyword else name.identifier
-        if any(measure.name.lower() == shown.lower() for measure in added):
-            cursor.fail(f"The measure {shown} is given twice.", name, f"Name it: {clause} AS another_name.")
-        atom = MatchNumber(span) if clause == "MATCH_NUMBER" else Classifier(None, span)
-        added.append(Measure(scalar_of(atom, clause), shown, Span(keyword.start, name.end)))
-    return tuple(added)
+def _add_measure(cursor: Cursor, clause: str, measures: list[Measure]) -> None:
+    """Add the measure of MATCH_NUMBER [AS name] or CLASSIFIER [AS name]."""
+    keyword = name = cursor.tokens[cursor.index - 1]
+    if cursor.accept_words("AS"):
+        name = cursor.expect_identifier(f"the name of {clause}", CLAUSES)
+    if not cursor.at_end:
+        fail_unexpected(cursor, f"after {clause}", CLAUSES)
+    shown = clause.lower() if name is keyword else name.identifier
+    if any(measure.name.lower() == shown.lower() for measure in measures):
+        cursor.fail(f"The measure {shown} is given twice.", name, f"Name it: {clause} AS another_name.")
+    atom = MatchNumber(keyword.span) if clause == "MATCH_NUMBER" else Classifier(None, keyword.span)
+    measures.append(Measure(scalar_of(atom, clause), shown, Span(keyword.start, name.end)))
 
 
 def _check_comma(cursor: Cursor, begin: int, stop: int) -> None:
@@ -241,33 +216,23 @@ def _check_comma(cursor: Cursor, begin: int, stop: int) -> None:
     depth = 0
     for index in range(begin, stop - 2):
         token = cursor.tokens[index]
-        if token.kind is Kind.SYMBOL:
-            depth += (token.text in "([{") - (token.text in ")]}")
+        depth += token.nesting
         if depth == 0 and token.upper == "AS":
             name, after = cursor.tokens[index + 1], cursor.tokens[index + 2]
             cursor.fail(f"Expected ',' after the measure {name.text}, found {describe(after)}.", after, MEASURE)
 
 
-def _rows_per_match(section: ClauseSection | None, cursor: Cursor | None) -> RowsPerMatch:
-    if section is None or cursor is None:
-        return RowsPerMatch.ONE_ROW
-    cursor.expect_words("PER", "MATCH", after=section.keyword.upper, hint=ROWS)
-    if section.keyword.upper == "ONE ROW":
-        result = RowsPerMatch.ONE_ROW
-        if cursor.at_words("SHOW") or cursor.at_words("OMIT") or cursor.at_words("WITH"):
-            option = "UNMATCHED ROWS" if cursor.at_words("WITH") else "EMPTY MATCHES"
-            cursor.fail(f"{cursor.token.upper} {option} applies to ALL ROWS PER MATCH only.", None, ROWS)
-    elif cursor.accept_words("SHOW"):
-        cursor.expect_words("EMPTY", "MATCHES", after="SHOW", hint=ROWS)
-        result = RowsPerMatch.ALL_SHOW_EMPTY
-    elif cursor.accept_words("OMIT"):
-        cursor.expect_words("EMPTY", "MATCHES", after="OMIT", hint=ROWS)
-        result = RowsPerMatch.ALL_OMIT_EMPTY
-    elif cursor.accept_words("WITH"):
-        cursor.expect_words("UNMATCHED", "ROWS", after="WITH", hint=ROWS)
-        result = RowsPerMatch.ALL_WITH_UNMATCHED
-    else:
-        result = RowsPerMatch.ALL_SHOW_EMPTY
+def _rows_per_match(cursor: Cursor) -> RowsPerMatch:
+    words = " ".join(token.upper for token in cursor.tokens[cursor.index - 2 : cursor.index])
+    cursor.expect_words("PER", "MATCH", after=words, hint=ROWS)
+    option = cursor.token.upper
+    result = RowsPerMatch.ONE_ROW if words == "ONE ROW" else RowsPerMatch.ALL_SHOW_EMPTY
+    if option in ROW_OPTIONS:
+        result, *following = ROW_OPTIONS[option]
+        if words == "ONE ROW":
+            cursor.fail(f"{option} {' '.join(following)} applies to ALL ROWS PER MATCH only.", None, ROWS)
+        cursor.advance()
+        cursor.expect_words(*following, after=option, hint=ROWS)
     _expect_end(cursor, "ROWS PER MATCH")
     return result
 
@@ -277,9 +242,7 @@ def _expect_end(cursor: Cursor, after: str) -> None:
         fail_unexpected(cursor, f"after {after}")
 
 
-def _skip(cursor: Cursor | None, names: frozenset[str]) -> tuple[SkipTo, str | None, Span]:
-    if cursor is None:
-        return SkipTo.PAST_LAST_ROW, None, Span(0, 0)
+def _skip(cursor: Cursor, names: frozenset[str]) -> tuple[SkipTo, str | None, Span]:
     start = cursor.token.start
     cursor.expect_words("SKIP", after="AFTER MATCH", hint=SKIPS)
     label: str | None = None
@@ -287,22 +250,18 @@ def _skip(cursor: Cursor | None, names: frozenset[str]) -> tuple[SkipTo, str | N
         cursor.expect_words("LAST", "ROW", after="SKIP PAST", hint=SKIPS)
         result = SkipTo.PAST_LAST_ROW
     elif cursor.accept_words("TO"):
-        if cursor.at_words("NEXT", "ROW"):
-            cursor.index += 2
+        result = SkipTo.LAST_LABEL
+        if cursor.accept_words("NEXT", "ROW"):
             result = SkipTo.NEXT_ROW
         else:
-            result = SkipTo.LAST_LABEL
-            names_follow = cursor.peek().kind in (Kind.NAME, Kind.QUOTED) or cursor.peek().is_double_quoted
-            if cursor.token.upper in ("FIRST", "LAST") and names_follow:
+            if cursor.token.upper in ("FIRST", "LAST") and cursor.peek().is_identifier:
                 result = SkipTo.FIRST_LABEL if cursor.advance().upper == "FIRST" else SkipTo.LAST_LABEL
             token = cursor.expect_identifier("a label to skip to", SKIPS)
             label = label_name(token)
             if label not in names:
                 _fail_unknown_label(cursor, token, names)
     else:
-        cursor.fail(
-            f"Expected PAST LAST ROW or TO … after SKIP, found {describe(cursor.token)}.", None, SKIPS
-        )  # fmt: skip
+        cursor.fail(f"Expected PAST LAST ROW or TO … after SKIP, found {describe(cursor.token)}.", None, SKIPS)
     span = cursor.span_from(start)
     _expect_end(cursor, "AFTER MATCH SKIP")
     return result, label, span
@@ -315,10 +274,8 @@ def _fail_unknown_label(cursor: Cursor, token: Token, names: Iterable[str]) -> N
     cursor.fail(f"{describe(token).strip(chr(39))} is not a label of the pattern.", token, hint)
 
 
-def _within(cursor: Cursor | None) -> tuple[Duration | None, Span | None]:
+def _within(cursor: Cursor) -> tuple[Duration | None, Span | None]:
     """Parse the window, and the place of EMIT TIMED OUT MATCHES after it."""
-    if cursor is None:
-        return None, None
     duration = parse_window(cursor)
     emit, timed_out = cursor.token, None
     if cursor.accept_words("EMIT"):
@@ -331,52 +288,45 @@ def _within(cursor: Cursor | None) -> tuple[Duration | None, Span | None]:
     return duration, timed_out
 
 
-def _subsets(cursor: Cursor | None, labels: list[str]) -> tuple[Subset, ...]:
-    if cursor is None:
-        return ()
-    known = frozenset(labels)
+def _subsets(cursor: Cursor, labels: list[str]) -> tuple[Subset, ...]:
     subsets: list[Subset] = []
-    while True:
+    while not subsets or not cursor.at_end:
+        if subsets:
+            cursor.expect_symbol(",", "between subsets", SUBSET)
         token = cursor.expect_identifier("the name of a subset")
         name = label_name(token)
-        if name in known:
+        if name in labels:
             cursor.fail(f"{token.text} is a label of the pattern already.", token, "Give the subset a name of its own.")
         if any(subset.name == name for subset in subsets):
             cursor.fail(f"The subset {token.text} is defined twice.", token, "Keep one of them.")
         cursor.expect_symbol("=", f"after SUBSET {token.text}", SUBSET)
         cursor.expect_symbol("(", "before the labels of the subset", SUBSET)
         members: list[str] = []
-        while True:
+        while not members or cursor.accept_symbol(","):
             member = cursor.expect_identifier("a label of the pattern", SUBSET)
             if any(subset.name == label_name(member) for subset in subsets):
                 cursor.fail(f"{member.text} is a subset; a subset is made of labels.", member, known_labels(labels))
-            if label_name(member) not in known:
+            if label_name(member) not in labels:
                 _fail_unknown_label(cursor, member, labels)
             if label_name(member) in members:
                 cursor.fail(f"{member.text} is in the subset {token.text} already.", member, "Name each label once.")
             members.append(label_name(member))
-            if not cursor.accept_symbol(","):
-                break
         closing = cursor.expect_symbol(")", "after the labels of the subset", SUBSET)
         subsets.append(Subset(name, tuple(members), Span(token.start, closing.end)))
-        if cursor.at_end:
-            return tuple(subsets)
-        cursor.expect_symbol(",", "between subsets", SUBSET)
+    return tuple(subsets)
 
 
 def _definitions(
-    cursor: Cursor | None, labels: list[str], names: frozenset[str], subsets: tuple[Subset, ...]
+    cursor: Cursor, labels: list[str], names: frozenset[str], subsets: tuple[Subset, ...]
 ) -> tuple[Definition, ...]:
-    if cursor is None:
-        return ()
     definitions: list[Definition] = []
-    while True:
+    more = True
+    while more:
         token = cursor.expect_identifier("a label to define", DEFINITION)
         label = label_name(token)
         if any(subset.name == label for subset in subsets):
-            cursor.fail(
-                f"{token.text} is a subset; only labels of the pattern can be defined.", token, known_labels(labels)
-            )
+            message = f"{token.text} is a subset; only labels of the pattern can be defined."
+            cursor.fail(message, token, known_labels(labels))
         if label not in labels:
             _fail_unknown_label(cursor, token, labels)
         if any(definition.label == label for definition in definitions):
@@ -389,12 +339,12 @@ def _definitions(
         if begin == stop:
             cursor.index = begin
             cursor.fail(f"Expected a condition for {token.text}, found {describe(cursor.token)}.", None, DEFINITION)
-        _refuse_random(Cursor(cursor.source, cursor.tokens, begin, stop))
-        condition = parse_scalar(Cursor(cursor.source, cursor.tokens, begin, stop), names)
+        _refuse_random(cursor.part(begin, stop))
+        condition = parse_scalar(cursor.part(begin, stop), names)
         definitions.append(Definition(label, condition, Span(token.start, cursor.tokens[stop - 1].end)))
-        if cursor.at_end:
-            return tuple(definitions)
+        more = not cursor.at_end
         cursor.accept_symbol(",")
+    return tuple(definitions)
 
 
 def _refuse_random(cursor: Cursor) -> None:
@@ -411,16 +361,10 @@ def _definition_end(cursor: Cursor) -> int:
     """The next comma, or where `label AS` begins after a closing parenthesis (the papers leave the comma out)."""
     begin = cursor.index
     while not cursor.at_end and not cursor.token.is_symbol(","):
-        if cursor.index > begin and cursor.token.kind in (Kind.NAME, Kind.QUOTED) and cursor.peek().upper == "AS":
+        if cursor.index > begin and cursor.token.is_name and cursor.peek().upper == "AS":
             if cursor.peek(-1).is_symbol(")"):
                 break
-            cursor.fail(
-                f"Expected ',' before the definition of {cursor.token.text}.",
-                None,
-                "Write DEFINE A AS condition, B AS condition.",
-            )
-        if cursor.token.kind is Kind.SYMBOL and cursor.token.text in "([{":
-            cursor.skip_group()
-        else:
-            cursor.advance()
+            hint = "Write DEFINE A AS condition, B AS condition."
+            cursor.fail(f"Expected ',' before the definition of {cursor.token.text}.", None, hint)
+        cursor.skip()
     return cursor.index

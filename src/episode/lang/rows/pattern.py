@@ -14,6 +14,7 @@ from episode.lang.rows.syntax import (
     Pattern,
     Permutation,
     Quantified,
+    nodes_of,
 )
 from episode.lang.syntax import Span
 
@@ -32,19 +33,7 @@ def parse_pattern(cursor: Cursor) -> Pattern:
 
 def labels_of(pattern: Pattern) -> list[str]:
     """Distinct label names in order of first appearance."""
-    names: dict[str, None] = {}
-
-    def visit(node: Pattern) -> None:
-        if isinstance(node, Label):
-            names.setdefault(node.name)
-        elif isinstance(node, (Concatenation, Alternation, Permutation)):
-            for part in node.parts:
-                visit(part)
-        elif isinstance(node, (Quantified, Exclusion)):
-            visit(node.part)
-
-    visit(pattern)
-    return list(names)
+    return list(dict.fromkeys(node.name for node in nodes_of(pattern) if isinstance(node, Label)))
 
 
 def _hint(token: Token) -> str:
@@ -64,9 +53,8 @@ def _hint(token: Token) -> str:
 def _alternation(cursor: Cursor, depth: int, listed: bool = False) -> Pattern:
     """Alternatives up to what ends them; `listed`: commas end them too, as in PERMUTE."""
     if depth > MAXIMUM_DEPTH:
-        cursor.fail(
-            f"The pattern is nested more than {MAXIMUM_DEPTH} levels deep.", None, "Leave out brackets that do nothing."
-        )
+        hint = "Leave out brackets that do nothing."
+        cursor.fail(f"The pattern is nested more than {MAXIMUM_DEPTH} levels deep.", None, hint)
     parts = [_concatenation(cursor, depth, listed)]
     while cursor.accept_symbol("|"):
         parts.append(_concatenation(cursor, depth, listed))
@@ -95,21 +83,18 @@ def _at_stop(cursor: Cursor) -> bool:
 
 def _parse_quantified(cursor: Cursor, depth: int) -> Pattern:
     part = _primary(cursor, depth)
-    token = cursor.token
-    if token.is_symbol("*"):
+    if cursor.accept_symbol("*"):
         bounds: tuple[int, int | None] = (0, None)
-    elif token.is_symbol("+"):
+    elif cursor.accept_symbol("+"):
         bounds = (1, None)
-    elif token.is_symbol("?"):
+    elif cursor.accept_symbol("?"):
         bounds = (0, 1)
-    elif token.is_symbol("{") and cursor.peek().is_symbol("-") and cursor.peek(2).kind is Kind.NUMBER:
-        cursor.fail("A quantifier's bounds cannot be negative.", cursor.peek(), QUANTIFIERS)
-    elif token.is_symbol("{") and not cursor.peek().is_symbol("-"):
+    elif cursor.token.is_symbol("{") and not cursor.peek().is_symbol("-"):
         bounds = _braces(cursor)
-        return Quantified(part, *bounds, greedy=not cursor.accept_symbol("?"))
     else:
+        if cursor.token.is_symbol("{") and cursor.peek(2).kind is Kind.NUMBER:
+            cursor.fail("A quantifier's bounds cannot be negative.", cursor.peek(), QUANTIFIERS)
         return part
-    cursor.advance()
     return Quantified(part, *bounds, greedy=not cursor.accept_symbol("?"))
 
 
@@ -123,17 +108,13 @@ def _braces(cursor: Cursor) -> tuple[int, int | None]:
     elif minimum is None:
         cursor.fail(f"Expected a number in the quantifier, found {describe(cursor.token)}.", None, QUANTIFIERS)
     closing = cursor.expect_symbol("}", "to end the quantifier", QUANTIFIERS)
-    written = Token(Kind.SYMBOL, "", opening.start, closing.end)
+    written = Span(opening.start, closing.end)
     if maximum == 0:
-        cursor.fail(
-            "A quantifier's upper bound must be at least 1.", written, "Leave the part out; ? makes a part optional."
-        )
+        hint = "Leave the part out; ? makes a part optional."
+        cursor.fail("A quantifier's upper bound must be at least 1.", written, hint)
     if maximum is not None and minimum > maximum:
-        cursor.fail(
-            f"A quantifier's lower bound ({minimum}) must not exceed its upper bound ({maximum}).",
-            written,
-            f"Write {{{maximum},{minimum}}}.",
-        )
+        message = f"A quantifier's lower bound ({minimum}) must not exceed its upper bound ({maximum})."
+        cursor.fail(message, written, f"Write {{{maximum},{minimum}}}.")
     return minimum, maximum
 
 
@@ -160,10 +141,10 @@ def _primary(cursor: Cursor, depth: int) -> Pattern:
         return _exclusion(cursor, depth)
     if token.upper == "PERMUTE" and cursor.peek().is_symbol("("):
         return _permutation(cursor, depth)
-    if token.kind not in (Kind.NAME, Kind.QUOTED) and not token.is_double_quoted:
+    if not token.is_identifier:
         cursor.fail(f"Unexpected {describe(token)} in PATTERN.", token, _hint(token))
     cursor.advance()
-    return Label(label_name(token), Span(token.start, token.end))
+    return Label(label_name(token), token.span)
 
 
 def _group(cursor: Cursor, depth: int) -> Pattern:
@@ -179,23 +160,18 @@ def _group(cursor: Cursor, depth: int) -> Pattern:
 def _exclusion(cursor: Cursor, depth: int) -> Pattern:
     opening = cursor.advance()
     if not cursor.accept_symbol("-"):
-        cursor.fail(
-            "A quantifier must follow a label or a group.", opening, "Write A{2}; exclusion is written {- A -}."
-        )
+        hint = "Write A{2}; exclusion is written {- A -}."
+        cursor.fail("A quantifier must follow a label or a group.", opening, hint)
     inner = _alternation(cursor, depth + 1)
     if not (cursor.token.is_symbol("-") and cursor.peek().is_symbol("}")):
         cursor.fail("This exclusion is not closed.", opening, "Exclusion is written {- A -}.")
-    cursor.advance()
-    cursor.advance()
+    cursor.index += 2
     return Exclusion(inner)
 
 
 def _permutation(cursor: Cursor, depth: int) -> Pattern:
-    cursor.advance()
-    cursor.advance()
-    parts = [_alternation(cursor, depth + 1, listed=True)]
-    while cursor.accept_symbol(","):
-        parts.append(_alternation(cursor, depth + 1, listed=True))
+    cursor.index += 2
+    parts = cursor.read_list(lambda cursor: _alternation(cursor, depth + 1, listed=True))
     if not cursor.accept_symbol(")"):
         cursor.fail(f"Expected ',' or ')' in PERMUTE, found {describe(cursor.token)}.", None, "Write PERMUTE(A, B, C).")
     return parts[0] if len(parts) == 1 else Permutation(tuple(parts))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
@@ -17,7 +17,7 @@ from episode.lang.functions import (
     SYNONYMS,
     aggregate_arguments,
 )
-from episode.lang.lexer import Kind, Token, tokenize
+from episode.lang.lexer import Kind, Token, tokenize, words_of
 from episode.lang.lifting import (
     PLACEHOLDER,
     called_function,
@@ -28,20 +28,18 @@ from episode.lang.lifting import (
     read_call,
     refuse_modifiers_inside,
 )
-from episode.lang.rows.syntax import Classifier, FunctionCall, MatchNumber, MatchRecognize, Navigation, PatternWindow
-from episode.lang.spark_expression import ROW_PATTERNS, Surroundings
-from episode.lang.syntax import (
-    Aggregate,
-    Atom,
-    ColumnRef,
-    Mode,
-    Scalar,
-    Source,
-    Span,
+from episode.lang.rows.syntax import (
+    Classifier,
+    FunctionCall,
+    MatchNumber,
+    MatchRecognize,
+    Navigation,
+    PatternWindow,
+    scalars_of,
 )
+from episode.lang.spark_expression import ROW_PATTERNS, Surroundings
+from episode.lang.syntax import Aggregate, Atom, ColumnRef, Mode, Scalar, Source, Span
 from episode.lang.trees import exp
-
-# A condition of DEFINE in pieces: the conjuncts that are joined by AND, each with its own place.
 
 
 def conjuncts_of(condition: Scalar, source: Source, names: frozenset[str]) -> tuple[Scalar, ...]:
@@ -89,10 +87,9 @@ def _is_bracketed(tokens: Sequence[Token], begin: int, end: int) -> bool:
 VALUE, LIST, EXISTS = "value", "list", "exists"
 SUBQUERY = f"{PLACEHOLDER}subquery_"
 _NAME = re.compile(rf"{SUBQUERY}({VALUE}|{LIST}|{EXISTS})_(\d+)_(\d+)")
-_BEFORE = frozenset((
-    "AND", "AS", "BETWEEN", "CASE", "DIV", "ELSE", "ILIKE", "IN", "IS", "LIKE", "MEASURES", "NOT", "OR", "REGEXP",
-    "RLIKE", "THEN", "WHEN",
-))  # fmt: skip
+_BEFORE = words_of("""
+    AND AS BETWEEN CASE DIV ELSE ILIKE IN IS LIKE MEASURES NOT OR REGEXP RLIKE THEN WHEN
+""")
 """Words before a bracket that do not make it a call."""
 
 
@@ -112,7 +109,7 @@ def subquery_at(cursor: Cursor) -> str | None:
     opening = cursor.index + exists
     if not cursor.tokens[opening].is_symbol("(") or not _begins_query(cursor.tokens, opening + 1):
         return None
-    if not exists and before.kind in (Kind.NAME, Kind.QUOTED) and before.upper not in _BEFORE:
+    if not exists and before.is_name and before.upper not in _BEFORE:
         return None
     form = EXISTS if exists else LIST if before.upper == "IN" else VALUE
     cursor.index = opening
@@ -130,7 +127,7 @@ def _begins_query(tokens: Sequence[Token], at: int) -> bool:
         return not following.is_symbol(".")
     if word == "VALUES":
         return following.is_symbol("(")
-    return word in ("WITH", "FROM", "TABLE") and following.kind in (Kind.NAME, Kind.QUOTED)
+    return word in ("WITH", "FROM", "TABLE") and following.is_name
 
 
 def subqueries_of(query: object) -> tuple[Subquery, ...]:
@@ -142,7 +139,12 @@ def subqueries_of(query: object) -> tuple[Subquery, ...]:
     if isinstance(query, MatchRecognize):
         scalars += [measure.expression for measure in query.measures]
         scalars += [definition.condition for definition in query.definitions]
-    found = {one.name: one for scalar in _all(scalars) for one in _in(scalar.tree)}
+    found: dict[str, Subquery] = {}
+    for node in (node for scalar in scalars_of(scalars) for node in scalar.tree.find_all(exp.Placeholder)):
+        name = _NAME.fullmatch(node.name)
+        if name is not None:
+            form, start, end = name.groups()
+            found[node.name] = Subquery(node.name, form, Span(int(start), int(end)))
     return tuple(sorted(found.values(), key=lambda one: one.span.start))
 
 
@@ -155,25 +157,6 @@ def with_subqueries(sql: str, statement: str) -> str:
         return text if form == LIST else f"EXISTS ({text})" if form == EXISTS else f"({text})"
 
     return re.sub(f":{_NAME.pattern}", subquery_text, sql)
-
-
-def _all(scalars: Iterable[Scalar]) -> Iterator[Scalar]:
-    """The scalars and those inside them."""
-    for scalar in scalars:
-        yield scalar
-        for _, atom in scalar.atoms:
-            if isinstance(atom, Navigation):
-                yield from _all([atom.argument])
-            elif isinstance(atom, Aggregate):
-                yield from _all(atom.arguments)
-
-
-def _in(tree: exp.Expression) -> Iterator[Subquery]:
-    for node in tree.find_all(exp.Placeholder):
-        name = _NAME.fullmatch(node.name)
-        if name is not None:
-            form, start, end = name.groups()
-            yield Subquery(node.name, form, Span(int(start), int(end)))
 
 
 MAXIMUM_OFFSET = 2**31 - 1
@@ -199,8 +182,7 @@ class RowAtoms:
     surroundings: Surroundings = ROW_PATTERNS
 
     def read(self, cursor: Cursor) -> Atom | str | None:
-        found = subquery_at(cursor)
-        return found or _call_at(cursor, self.labels, self.inside) or _labelled_column(cursor, self.labels)
+        return subquery_at(cursor) or _call_at(cursor, self) or _labelled_column(cursor, self.labels)
 
     def column(self, _cursor: Cursor, fields: tuple[str, ...], quoted: bool, span: Span) -> Atom:
         name = fields[0] if quoted else fields[0].upper()
@@ -232,19 +214,15 @@ def parse_key(cursor: Cursor, clause: str) -> Scalar:
     """The expression of PARTITION BY or ORDER BY between the cursor and its end."""
     first = cursor.tokens[cursor.index]
     names, dots = (cursor.tokens[cursor.index + odd : cursor.end : 2] for odd in (0, 1))
-    if len(names) > len(dots) and all(map(_is_name, names)) and all(one.is_symbol(".") for one in dots):
+    if len(names) > len(dots) and all(one.is_name for one in names) and all(one.is_symbol(".") for one in dots):
         column = ColumnRef(None, tuple(one.identifier for one in names), Span(first.start, names[-1].end))
         return scalar_of(column, cursor.source[column.span.start : column.span.end])  # also one named by a keyword
     scalar = lift_scalar(cursor, KeyAtoms(clause))
     if not scalar.atoms:
         message = f"{scalar.original} is the same for all rows."
         hint = f"{clause} takes columns, and expressions of columns."
-        raise Source(cursor.source).error(EpisodeAnalysisError, message, scalar.span, hint)
+        cursor.fail(message, scalar.span, hint, EpisodeAnalysisError)
     return scalar
-
-
-def _is_name(token: Token) -> bool:
-    return token.kind in (Kind.NAME, Kind.QUOTED)
 
 
 def parse_scalar(cursor: Cursor, labels: frozenset[str], inside: str | None = None) -> Scalar:
@@ -258,75 +236,56 @@ def scalar_of(atom: Atom, original: str) -> Scalar:
     return Scalar(name, exp.column(name), ((name, atom),), original, atom.span)
 
 
-def _call_at(cursor: Cursor, labels: frozenset[str], inside: str | None) -> Atom | None:
+def _call_at(cursor: Cursor, reader: RowAtoms) -> Atom | None:
     token, following = cursor.token, cursor.peek()
     if token.kind is not Kind.NAME or cursor.peek(-1).is_symbol("."):
         return None
     mode: Mode | None = None
     name = token
-    if (
-        token.upper in ("RUNNING", "FINAL")
-        and following.kind in (Kind.NAME, Kind.QUOTED)
-        and cursor.peek(2).is_symbol(".")
-    ):
-        cursor.fail(
-            f"{token.upper} applies to FIRST, LAST and aggregates, not to a column.",
-            token,
-            f"Write {token.upper} LAST(A.x).",
-        )
-    if token.upper in ("RUNNING", "FINAL") and following.kind is Kind.NAME and cursor.peek(2).is_symbol("("):
+    moded = token.upper in ("RUNNING", "FINAL")
+    if moded and following.is_name and cursor.peek(2).is_symbol("."):
+        hint = f"Write {token.upper} LAST(A.x)."
+        cursor.fail(f"{token.upper} applies to FIRST, LAST and aggregates, not to a column.", token, hint)
+    if moded and following.kind is Kind.NAME and cursor.peek(2).is_symbol("("):
         mode, name = Mode(token.upper), following
         if name.upper not in NAVIGATIONS and aggregate_arguments(name.upper) is None:
-            cursor.fail(
-                f"{mode.value} applies to FIRST, LAST and aggregates, not to {name.text}.",
-                token,
-                f"Write {mode.value} directly before the navigation or aggregate.",
-            )
+            hint = f"Write {mode.value} directly before the navigation or aggregate."
+            cursor.fail(f"{mode.value} applies to FIRST, LAST and aggregates, not to {name.text}.", token, hint)
     elif not following.is_symbol("("):
         return None
     word = name.upper
     if is_quantifier(cursor, name):
         return None
     if word in NAVIGATIONS or word in ROW_FUNCTIONS or aggregate_arguments(word) is not None:
-        if (
-            inside is not None
-            and word not in ROW_FUNCTIONS
-            and not (word in ("FIRST", "LAST") and inside in ("PREV", "NEXT"))
-        ):
-            _fail_nested(cursor, name, inside)
+        inside, moved = reader.inside, word in ("FIRST", "LAST") and reader.inside in ("PREV", "NEXT")
+        if inside is not None and word not in ROW_FUNCTIONS and not moved:
+            hint = "Navigation and aggregates may not contain each other."
+            if inside in NAVIGATIONS and word in NAVIGATIONS:
+                hint = "Only PREV and NEXT may contain FIRST or LAST: PREV(LAST(A.x, 1), 2)."
+            cursor.fail(f"{word} may not stand inside {inside}.", name, hint)
         cursor.index += 2 if mode else 1
-        return _call(cursor, token, name, mode, labels, inside)
+        return _call(cursor, token, name, mode, reader.labels)
     if word in GENERATORS:
-        cursor.fail(
-            f"{word} makes several rows of one, which an expression of MATCH_RECOGNIZE cannot.",
-            name,
-            "Apply it to the result: SELECT …, explode(values) FROM t MATCH_RECOGNIZE (…).",
-        )
+        hint = "Apply it to the result: SELECT …, explode(values) FROM t MATCH_RECOGNIZE (…)."
+        cursor.fail(f"{word} makes several rows of one, which an expression of MATCH_RECOGNIZE cannot.", name, hint)
     if word in OTHER_SPARK_AGGREGATES:
-        raise Source(cursor.source).error(
-            EpisodeUnsupportedError,
-            f"The aggregate {name.text} is not evaluated over the rows of a match.",
-            name.span,
-            "Collect the values with array_agg and apply Spark's array functions to them.",
-        )
+        message = f"The aggregate {name.text} is not evaluated over the rows of a match."
+        hint = "Collect the values with array_agg and apply Spark's array functions to them."
+        cursor.fail(message, name.span, hint, EpisodeUnsupportedError)
     return None
 
 
-def _fail_nested(cursor: Cursor, name: Token, inside: str) -> None:
-    if inside in NAVIGATIONS and name.upper in NAVIGATIONS:
-        hint = "Only PREV and NEXT may contain FIRST or LAST: PREV(LAST(A.x, 1), 2)."
-    else:
-        hint = "Navigation and aggregates may not contain each other."
-    cursor.fail(f"{name.upper} may not stand inside {inside}.", name, hint)
-
-
-def _call(
-    cursor: Cursor, first: Token, name: Token, mode: Mode | None, labels: frozenset[str], inside: str | None
-) -> Atom:
+def _call(cursor: Cursor, first: Token, name: Token, mode: Mode | None, labels: frozenset[str]) -> Atom:
     arguments, span = read_call(cursor, first, name, MODIFIERS, ROW_PATTERNS.name)
     word = name.upper
     if word == "CLASSIFIER":
-        return _classifier(cursor, name, arguments, labels, span)
+        if not arguments:
+            return Classifier(None, span)
+        begin, end = arguments[0]
+        token = cursor.tokens[begin]
+        if len(arguments) > 1 or end - begin != 1 or label_name_or_none(token) not in labels:
+            cursor.fail("CLASSIFIER takes no argument or one label of the pattern.", token, known_labels(labels))
+        return Classifier(label_name(token), span)
     if word == "MATCH_NUMBER":
         if arguments:
             cursor.fail("MATCH_NUMBER takes no argument.", cursor.tokens[arguments[0][0]], "Write MATCH_NUMBER().")
@@ -336,58 +295,33 @@ def _call(
     return _aggregate(cursor, name, arguments, mode, labels, span)
 
 
-def _classifier(
-    cursor: Cursor, name: Token, arguments: list[tuple[int, int]], labels: frozenset[str], span: Span
-) -> Classifier:
-    if not arguments:
-        return Classifier(None, span)
-    begin, end = arguments[0]
-    token = cursor.tokens[begin]
-    if len(arguments) > 1 or end - begin != 1 or label_name_or_none(token) not in labels:
-        cursor.fail("CLASSIFIER takes no argument or one label of the pattern.", token, known_labels(labels))
-    return Classifier(label_name(token), span)
-
-
 def label_name_or_none(token: Token) -> str | None:
-    if token.kind in (Kind.NAME, Kind.QUOTED) or token.is_double_quoted:
-        return label_name(token)
-    return None
+    return label_name(token) if token.is_identifier else None
 
 
 def _navigation(
-    cursor: Cursor,
-    name: Token,
-    arguments: list[tuple[int, int]],
-    mode: Mode | None,
-    labels: frozenset[str],
-    span: Span,
+    cursor: Cursor, name: Token, arguments: list[tuple[int, int]], mode: Mode | None, labels: frozenset[str], span: Span
 ) -> Navigation:
     word = name.upper
     if not 1 <= len(arguments) <= 2:
-        cursor.fail(
-            f"{word} takes an expression and an optional offset.", name, f"Write {word}(A.x) or {word}(A.x, 2)."
-        )
+        hint = f"Write {word}(A.x) or {word}(A.x, 2)."
+        cursor.fail(f"{word} takes an expression and an optional offset.", name, hint)
     physical = word in ("PREV", "NEXT")
     offset = _offset(cursor, arguments[1], word) if len(arguments) == 2 else (1 if physical else 0)
     begin, end = arguments[0]
     refuse_modifiers_inside(cursor, begin, end, name, MODIFIERS, ROW_PATTERNS.name)
     if physical and mode is not None:
         cursor.fail(f"{mode.value} does not apply to {word}.", name, f"Write {word}({mode.value} LAST(A.x)).")
-    argument = parse_scalar(Cursor(cursor.source, cursor.tokens, begin, end), labels, inside=word)
-    nested = [atom for _, atom in argument.atoms if isinstance(atom, Navigation)]
-    if nested:
-        if argument.text.strip() != argument.atoms[0][0]:
-            cursor.fail(
-                f"{word} may contain {nested[0].logical} only as its whole argument.",
-                name,
-                "Write PREV(LAST(A.x, 1), 2).",
-            )
-        inner = nested[0]
-        return Navigation(
-            inner.argument, inner.logical, inner.logical_offset, -offset if word == "PREV" else offset, inner.mode, span
-        )
+    argument = parse_scalar(cursor.part(begin, end), labels, inside=word)
+    moved = -offset if word == "PREV" else offset
+    inner = next((atom for _, atom in argument.atoms if isinstance(atom, Navigation)), None)
+    if inner is not None:
+        if argument.only_atom is None:
+            message = f"{word} may contain {inner.logical} only as its whole argument."
+            cursor.fail(message, name, "Write PREV(LAST(A.x, 1), 2).")
+        return replace(inner, physical_offset=moved, span=span)
     if physical:
-        return Navigation(argument, "LAST", 0, -offset if word == "PREV" else offset, None, span)
+        return Navigation(argument, "LAST", 0, moved, None, span)
     return Navigation(argument, word, offset, 0, mode, span)
 
 
@@ -395,28 +329,20 @@ def _offset(cursor: Cursor, argument: tuple[int, int], word: str) -> int:
     begin, end = argument
     token = cursor.tokens[begin]
     if end - begin != 1 or token.kind is not Kind.NUMBER or not (token.text.isascii() and token.text.isdigit()):
-        whole = Token(Kind.NAME, "", token.start, cursor.tokens[end - 1].end)
+        whole = Span(token.start, cursor.tokens[end - 1].end)
         other = {"PREV": "NEXT", "NEXT": "PREV", "FIRST": "LAST", "LAST": "FIRST"}[word]
-        cursor.fail(
-            f"The offset of {word} must be a whole number, written out and not negative.",
-            whole,
-            f"Write for example {word}(A.x, 2); {other} goes the other way.",
-        )
+        hint = f"Write for example {word}(A.x, 2); {other} goes the other way."
+        cursor.fail(f"The offset of {word} must be a whole number, written out and not negative.", whole, hint)
     if len(token.text) > 10 or int(token.text) > MAXIMUM_OFFSET:
         cursor.fail(f"The offset of {word} can be at most {MAXIMUM_OFFSET:,}.", token)
     return int(token.text)
 
 
 def _aggregate(
-    cursor: Cursor,
-    name: Token,
-    arguments: list[tuple[int, int]],
-    mode: Mode | None,
-    labels: frozenset[str],
-    span: Span,
+    cursor: Cursor, name: Token, arguments: list[tuple[int, int]], mode: Mode | None, labels: frozenset[str], span: Span
 ) -> Aggregate:
     word = name.upper
-    number, reader = aggregate_arguments(word) or (1, 1), RowAtoms(labels, word)
+    number, reader = aggregate_arguments(word) or 1, RowAtoms(labels, word)
     if word == "COUNT" and len(arguments) == 1:
         begin, end = arguments[0]
         tokens = cursor.tokens[begin:end]
@@ -439,7 +365,7 @@ def _labelled_column(cursor: Cursor, labels: frozenset[str]) -> ColumnRef | None
     if not cursor.peek().is_symbol(".") or cursor.peek(-1).is_symbol(".") or label_name(token) not in labels:
         return None
     name = cursor.peek(2)
-    if name.kind not in (Kind.NAME, Kind.QUOTED):
+    if not name.is_name:
         return None
     cursor.index += 3
     return ColumnRef(label_name(token), (name.identifier,), Span(token.start, name.end))

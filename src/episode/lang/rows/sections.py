@@ -14,26 +14,11 @@ SECTION_ORDER = (
     "match mode, PATTERN, WITHIN, SUBSET, DEFINE"
 )
 ORDER_HINT = f"The parts, in order: {SECTION_ORDER}."
-SECTIONS = (
-    ("PARTITION", "BY"),
-    ("ORDER", "BY"),
-    ("MEASURES",),
-    ("MATCH_NUMBER",),
-    ("CLASSIFIER",),
-    ("ONE", "ROW"),
-    ("ALL", "ROWS"),
-    ("ALL", "ROW"),
-    ("AFTER", "MATCH"),
-    ("MAXIMAL", "MATCH"),
-    ("INCREMENTAL", "MATCH"),
-    ("ALL", "MATCHES"),
-    ("PATTERN",),
-    ("WITHIN",),
-    ("SUBSET",),
-    ("DEFINE",),
-    ("INITIAL",),
-    ("SEEK",),
+SECTION_NAMES = (
+    "PARTITION BY, ORDER BY, MEASURES, MATCH_NUMBER, CLASSIFIER, ONE ROW, ALL ROWS, ALL ROW, AFTER MATCH, "
+    "MAXIMAL MATCH, INCREMENTAL MATCH, ALL MATCHES, PATTERN, WITHIN, SUBSET, DEFINE, INITIAL, SEEK"
 )
+SECTIONS = [tuple(name.split()) for name in SECTION_NAMES.split(", ")]
 SECTION_BEGINNINGS = {words[:1] for words in SECTIONS}
 WORDS_THAT_MAY_BE_COLUMNS = (("MEASURES",), ("DEFINE",), ("SUBSET",), ("WITHIN",))
 NUMBERS_AND_LABELS = (("MATCH_NUMBER",), ("CLASSIFIER",))
@@ -49,20 +34,11 @@ SHOWN_NAMES = {
     "AFTER MATCH": "AFTER MATCH SKIP",
     "MATCH MODE": "the match mode",
 }
-RANK = {
-    "PARTITION BY": 0,
-    "ORDER BY": 1,
-    "MEASURES": 2,
-    "MATCH_NUMBER": 2,
-    "CLASSIFIER": 2,
-    "ROWS PER MATCH": 3,
-    "AFTER MATCH": 4,
-    "MATCH MODE": 4,
-    "PATTERN": 5,
-    "WITHIN": 6,
-    "SUBSET": 7,
-    "DEFINE": 8,
-}
+RANKS = (
+    "PARTITION BY|ORDER BY|MEASURES, MATCH_NUMBER, CLASSIFIER|ROWS PER MATCH|AFTER MATCH, MATCH MODE|PATTERN|WITHIN|"
+    "SUBSET|DEFINE"
+)
+RANK = {name: rank for rank, names in enumerate(RANKS.split("|")) for name in names.split(", ")}
 
 
 @dataclass(frozen=True)
@@ -136,21 +112,13 @@ def cut(cursor: Cursor) -> dict[str, ClauseSection]:
         if words is None:
             if current is None:
                 fail_unexpected(cursor, "at the beginning of MATCH_RECOGNIZE")
-            if cursor.token.kind is Kind.SYMBOL and cursor.token.text in "([{":
-                cursor.skip_group()
-            elif cursor.token.kind is Kind.SYMBOL and cursor.token.text in ")]}":
-                cursor.fail(f"This '{cursor.token.text}' closes nothing.")
-            else:
-                cursor.advance()
+            cursor.skip()
             continue
         first, last = cursor.token, cursor.peek(len(words) - 1)
         keyword = Token(Kind.NAME, " ".join(words), first.start, last.end)
         if words in (("INITIAL",), ("SEEK",)):
-            cursor.fail(
-                f"{words[0]} belongs to row patterns in windows.",
-                first,
-                f"Leave it out, or write OVER (… ROWS BETWEEN … {words[0]} PATTERN …).",
-            )
+            hint = f"Leave it out, or write OVER (… ROWS BETWEEN … {words[0]} PATTERN …)."
+            cursor.fail(f"{words[0]} belongs to row patterns in windows.", first, hint)
         if current is not None:
             sections[current.name] = ClauseSection(current.name, current.keyword, current.begin, cursor.index)
         name = keyword.upper

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Union, cast
 
-from episode.lang.syntax import NOWHERE, Aggregate, ColumnRef, Duration, Mode, Scalar, Source, Span
-
-# ---- patterns -------------------------------------------------------------------------------------
+from episode.lang.syntax import NOWHERE, Aggregate, Atom, ColumnRef, Duration, Mode, Scalar, Source, Span, Star
 
 
 @dataclass(frozen=True)
@@ -70,7 +69,12 @@ class Exclusion:
 Pattern = Union[Label, Empty, Anchor, Concatenation, Alternation, Quantified, Permutation, Exclusion]
 
 
-# ---- atoms of scalar expressions ------------------------------------------------------------------
+def nodes_of(pattern: Pattern) -> Iterator[Pattern]:
+    """The pattern and all parts of it, from the outside in."""
+    yield pattern
+    inside: tuple[Pattern, ...] = getattr(pattern, "parts", ())
+    for part in (pattern.part,) if isinstance(pattern, (Quantified, Exclusion)) else inside:
+        yield from nodes_of(part)
 
 
 @dataclass(frozen=True)
@@ -104,6 +108,21 @@ class Navigation:
 
 
 RowAtom = Union[ColumnRef, Classifier, MatchNumber, Navigation, Aggregate]
+
+
+def arguments_of(atom: Atom) -> tuple[Scalar, ...]:
+    """The scalars inside an atom of a row pattern."""
+    if isinstance(atom, Navigation):
+        return (atom.argument,)
+    return atom.arguments if isinstance(atom, Aggregate) else ()
+
+
+def scalars_of(scalars: Iterable[Scalar]) -> Iterator[Scalar]:
+    """The scalars and those inside them."""
+    for scalar in scalars:
+        yield scalar
+        for _, atom in scalar.atoms:
+            yield from scalars_of(arguments_of(atom))
 
 
 def row_atoms(scalar: Scalar) -> dict[str, RowAtom]:
@@ -148,8 +167,7 @@ class RowKey:
     @property
     def column(self) -> ColumnRef | None:
         """The column that it is, if it is nothing more."""
-        placeholder, atom = self.expression.atoms[0]
-        return cast(ColumnRef, atom) if self.expression.text.strip() == placeholder else None
+        return cast(Union[ColumnRef, None], self.expression.only_atom)
 
     @property
     def span(self) -> Span:
@@ -290,14 +308,6 @@ class PatternWindow:
 
 
 @dataclass(frozen=True)
-class WindowStar:
-    """A `*` that stands for columns of FROM. excepted: where the list of its EXCEPT begins, if it has one."""
-
-    span: Span
-    excepted: int | None
-
-
-@dataclass(frozen=True)
 class Naming:
     """The end of an item of SELECT without an alias, and the name for its column."""
 
@@ -329,9 +339,8 @@ class WindowedSelect:
     definitions: Span | None = None
     kept: tuple[Span, ...] = ()
     namings: tuple[Naming, ...] = ()
-    stars: tuple[WindowStar, ...] = ()
+    stars: tuple[Star, ...] = ()
 
     @property
     def calls(self) -> tuple[WindowCall, ...]:
-        """All calls, window by window."""
         return tuple(call for window in self.windows for call in window.calls)

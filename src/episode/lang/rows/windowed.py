@@ -12,28 +12,21 @@ from dataclasses import dataclass, replace
 from typing import NoReturn
 
 from episode.errors import EpisodeAnalysisError, EpisodeSyntaxError, EpisodeUnsupportedError
-from episode.lang.cursor import closest
-from episode.lang.lexer import Kind, Token
-from episode.lang.rows.syntax import (
-    FunctionCall,
-    Naming,
-    PatternWindow,
-    WindowCall,
-    WindowedSelect,
-    WindowStar,
-)
+from episode.lang.cursor import closest, star_at
+from episode.lang.lexer import Kind, Token, words_of
+from episode.lang.rows.syntax import FunctionCall, Naming, PatternWindow, WindowCall, WindowedSelect
 from episode.lang.rows.windows import Call, base_name, call_before, is_pattern_window, parse_window, read_call
-from episode.lang.syntax import Cover, Source, Span
+from episode.lang.syntax import Cover, Source, Span, Star
 
 SETS = ("UNION", "EXCEPT", "MINUS", "INTERSECT")
-AFTER_TABLES = (
-    "WHERE", "GROUP", "HAVING", "WINDOW", "QUALIFY", "ORDER", "SORT", "CLUSTER", "DISTRIBUTE", "LIMIT", "OFFSET",
-)  # fmt: skip
+AFTER_TABLES = words_of("""
+    WHERE GROUP HAVING WINDOW QUALIFY ORDER SORT CLUSTER DISTRIBUTE LIMIT OFFSET
+""")
 JOINING = ("JOIN", "LATERAL", "PIVOT", "UNPIVOT")
 NO_NAMES = frozenset(["END", "NULL", "TRUE", "FALSE", "ASC", "DESC"])
-OPERATORS = frozenset(
-    ["AND", "OR", "NOT", "IS", "IN", "LIKE", "ILIKE", "RLIKE", "BETWEEN", "DIV", "THEN", "ELSE", "WHEN", "CASE", "AS"]
-)
+OPERATORS = words_of("""
+    AND OR NOT IS IN LIKE ILIKE RLIKE BETWEEN DIV THEN ELSE WHEN CASE AS
+""")
 NOT_ALIASES = frozenset(["TABLESAMPLE", "REPEATABLE", "MATCH_RECOGNIZE"])
 ONE_TABLE = "Join in a subquery: FROM (SELECT … FROM a JOIN b ON …) AS t."
 
@@ -100,9 +93,9 @@ class _Finder:
         begins = {self.select_of(at): None for at in windows}
         if None in begins:
             opening = next(at for at in windows if self.select_of(at) is None)
-            self._fail(
-                "A window with a row pattern belongs to a SELECT.", opening, "Write SELECT … FROM table WINDOW …."
-            )
+            hint = "Write SELECT … FROM table WINDOW …."
+            message = "A window with a row pattern belongs to a SELECT."
+            raise Source(self.source).error(EpisodeSyntaxError, message, self.tokens[opening].span, hint)
         return tuple(_Select(self, begin, windows).read() for begin in sorted(b for b in begins if b is not None))
 
     def _pattern_windows(self) -> dict[int, int]:
@@ -150,9 +143,6 @@ class _Finder:
         named = before is not None and (before.is_symbol(".") or (before.upper == "AS" and word != "SELECT"))
         return word in words and not named
 
-    def _fail(self, message: str, at: int, hint: str) -> NoReturn:
-        raise Source(self.source).error(EpisodeSyntaxError, message, self.tokens[at].span, hint)
-
 
 class _Select:
     """One SELECT. begin: its word."""
@@ -165,12 +155,9 @@ class _Select:
         opening = finder.around[begin]
         whole = len(self.tokens) - 1 if opening < 0 else self.partners[opening]
         level = [at for at in finder.levels[opening] if at >= begin]
-        sets = (at for at in level if finder.is_word(at, *SETS) and not self._is_star_exception(at))
+        sets = (at for at in level if finder.is_word(at, *SETS) and not self.tokens[at - 1].is_symbol("*"))
         self.end = next(sets, whole)
         self.level = [at for at in level if at < self.end]
-
-    def _is_star_exception(self, at: int) -> bool:
-        return self.tokens[at - 1].is_symbol("*")
 
     def read(self) -> WindowedSelect:
         finder, tokens = self.finder, self.tokens
@@ -232,8 +219,6 @@ class _Select:
         shown = "GROUP BY" if word == "GROUP" else word
         self._refuse(f"{shown} is not evaluated in a SELECT with row patterns in windows", at, hint)
 
-    # ---- FROM --------------------------------------------------------------------------------------------
-
     def _table(self, begin: int, end: int) -> tuple[str | None, str | None, bool]:
         """The alias of the one table in FROM, its own name, and whether it is a name of one part and no more."""
         level = [at for at in self.level if begin <= at < end]
@@ -244,14 +229,11 @@ class _Select:
         for at in level:
             values = self.tokens[begin].upper == "VALUES" and self.tokens[at].is_symbol(",")
             if (self.tokens[at].is_symbol(",") and not values) or self.finder.is_word(at, *JOINING):
-                what = (
-                    "LATERAL VIEW"
-                    if self.tokens[at].upper == "LATERAL"
-                    else self.tokens[at].upper or "a list of tables"
-                )
+                word = self.tokens[at].upper
+                what = "LATERAL VIEW" if word == "LATERAL" else word or "a list of tables"
                 what = "A join" if what == "JOIN" else what[:1].upper() + what[1:]
                 self._refuse(f"{what} is not evaluated in a SELECT with row patterns in windows", at, ONE_TABLE)
-        names = [at for at in level if self.tokens[at].kind in (Kind.NAME, Kind.QUOTED)]
+        names = [at for at in level if self.tokens[at].is_name]
         last = level[-1]
         if self.tokens[last].is_symbol(")"):  # the names of columns after an alias
             before = self.partners[last] - 1
@@ -286,22 +268,16 @@ class _Select:
             return [], None
         found: list[_Definition] = []
         here = at + 1
-        while self.tokens[here].kind in (Kind.NAME, Kind.QUOTED) and self.tokens[here + 1].upper == "AS":
+        while self.tokens[here].is_name and self.tokens[here + 1].upper == "AS":
             opening = here + 2
             if self.tokens[opening].kind is Kind.END:
                 break
-            if not self.tokens[opening].is_symbol("("):
-                found.append(_Definition(self.tokens[here], here, opening, opening))
-            else:
-                found.append(_Definition(self.tokens[here], here, opening, self.partners[opening]))
-            name = found[-1].name.identifier.lower()
-            if any(one.name.identifier.lower() == name for one in found[:-1]):
-                raise Source(self.source).error(
-                    EpisodeAnalysisError,
-                    f"The window {found[-1].name.text} is defined twice.",
-                    found[-1].name.span,
-                    "Keep one of them.",
-                )
+            closing = self.partners[opening] if self.tokens[opening].is_symbol("(") else opening
+            name = self.tokens[here]
+            if any(one.name.identifier.lower() == name.identifier.lower() for one in found):
+                message = f"The window {name.text} is defined twice."
+                raise Source(self.source).error(EpisodeAnalysisError, message, name.span, "Keep one of them.")
+            found.append(_Definition(name, here, opening, closing))
             here = found[-1].closing + 1
             if not self.tokens[here].is_symbol(","):
                 break
@@ -315,7 +291,7 @@ class _Select:
         for at in range(self.begin, self.end):
             if self.tokens[at].upper != "OVER" or self.finder.select_of(at) != self.begin:
                 continue
-            if self.finder.inside_pattern(self.tokens[at]) or self._inside_window(at):
+            if self.finder.inside_pattern(self.tokens[at]) or at in self.inside_windows:
                 continue
             call = call_before(self.tokens, self.partners, at)
             key, last = self._window_after(at, by_name)
@@ -326,53 +302,46 @@ class _Select:
                 found.append(_Over(call, key, last))
         return found
 
-    def _inside_window(self, at: int) -> bool:
-        return at in self.inside_windows
-
     def _window_after(self, over: int, by_name: dict[str, int]) -> tuple[int | None, int]:
         """The window after an OVER, by its opening bracket, and the last token of the reference to it."""
         following = self.tokens[over + 1]
         if following.is_symbol("("):
             opening, closing = over + 1, self.partners[over + 1]
             name = self.tokens[opening + 1]
-            if closing == opening + 2 and name.kind in (Kind.NAME, Kind.QUOTED):
+            if closing == opening + 2 and name.is_name:
                 return by_name.get(name.identifier.lower()), closing
             return opening, closing
-        if following.kind in (Kind.NAME, Kind.QUOTED):
+        if following.is_name:
             return by_name.get(following.identifier.lower()), over + 1
         return None, over
 
     def _refuse_unknown(self, call: Call | None, over: int, by_name: dict[str, int]) -> None:
         """Refuse `m OVER v` without a window v: m can only be a measure."""
         following = self.tokens[over + 1]
-        named = following.kind in (Kind.NAME, Kind.QUOTED) and following.upper not in ("FROM", "AS")
+        named = following.is_name and following.upper not in ("FROM", "AS")
         if call is None or call.is_function or not named:
             return
         guess = closest(following.identifier, by_name)
-        raise Source(self.source).error(
-            EpisodeAnalysisError,
-            f"There is no window {following.identifier}.",
-            following.span,
-            f"Did you mean {guess}?" if guess else f"Define it: WINDOW {following.identifier} AS ( … PATTERN … ).",
-        )
+        message = f"There is no window {following.identifier}."
+        hint = f"Did you mean {guess}?" if guess else f"Define it: WINDOW {following.identifier} AS ( … PATTERN … )."
+        raise Source(self.source).error(EpisodeAnalysisError, message, following.span, hint)
 
     def _check_places(self, overs: Sequence[_Over], clauses: dict[str, tuple[int, int]]) -> None:
         for over in overs:
             at = over.call.begin
             word = next((word for word, (begin, end) in clauses.items() if begin < at < end), None)
             if word is not None:
-                raise Source(self.source).error(
-                    EpisodeAnalysisError,
-                    f"Calls over windows are not allowed in {word}: windows are evaluated after it.",
-                    self.tokens[at].span,
-                    "Filter in a query around it: SELECT … FROM (SELECT …, m OVER w AS m …) WHERE m > 0.",
-                )
+                message = f"Calls over windows are not allowed in {word}: windows are evaluated after it."
+                hint = "Filter in a query around it: SELECT … FROM (SELECT …, m OVER w AS m …) WHERE m > 0."
+                raise Source(self.source).error(EpisodeAnalysisError, message, self.tokens[at].span, hint)
 
     def _windows(
         self, overs: Sequence[_Over], definitions: Sequence[_Definition], names: Sequence[str]
     ) -> tuple[PatternWindow, ...]:
         """The windows that are called, with their calls; equal ones are one. All others are read for their errors."""
-        parsed = {key: self._parse_window(key, definitions) for key in self._own_windows(overs, definitions)}
+        named = [one.opening for one in definitions if one.opening in self.pattern_windows]
+        own = dict.fromkeys([*named, *(over.key for over in overs)])
+        parsed = {key: self._parse_window(key, definitions) for key in own}
         merged: list[PatternWindow] = []
         for over in overs:
             window = parsed[over.key]
@@ -385,10 +354,6 @@ class _Select:
                 merged[same] = replace(merged[same], calls=(*merged[same].calls, call))
         return tuple(merged)
 
-    def _own_windows(self, overs: Sequence[_Over], definitions: Sequence[_Definition]) -> list[int]:
-        named = [one.opening for one in definitions if one.opening in self.pattern_windows]
-        return list(dict.fromkeys([*named, *(over.key for over in overs)]))
-
     def _parse_window(self, opening: int, definitions: Sequence[_Definition]) -> PatternWindow:
         closing = self.pattern_windows[opening]
         name = base_name(self.tokens, opening + 1, closing)
@@ -398,18 +363,12 @@ class _Select:
             found = known.get(name.identifier.lower())
             if found is None:
                 guess = closest(name.identifier, known)
-                raise Source(self.source).error(
-                    EpisodeAnalysisError,
-                    f"There is no window {name.identifier}.",
-                    name.span,
-                    f"Did you mean {guess}?"
-                    if guess
-                    else "A window may begin with the name of one of the WINDOW clause.",
-                )
+                message = f"There is no window {name.identifier}."
+                own = "A window may begin with the name of one of the WINDOW clause."
+                hint = f"Did you mean {guess}?" if guess else own
+                raise Source(self.source).error(EpisodeAnalysisError, message, name.span, hint)
             base = (found.opening + 1, found.closing)
         return parse_window(self.source, self.tokens, opening + 1, closing, base)
-
-    # ---- the list ----------------------------------------------------------------------------------------
 
     def _namings(self, from_: int, calls: Sequence[WindowCall], overs: Sequence[_Over]) -> tuple[Naming, ...]:
         """Names for the items of SELECT that have calls and no name."""
@@ -436,7 +395,7 @@ class _Select:
         token, before = self.tokens[last], self.tokens[last - 1]
         if any(over.call.begin <= last <= over.last for over in inside) or last == first:
             return False
-        if token.kind not in (Kind.NAME, Kind.QUOTED) or token.upper in NO_NAMES or before.is_symbol("."):
+        if not token.is_name or token.upper in NO_NAMES or before.is_symbol("."):
             return False
         operand = before.kind is not Kind.SYMBOL or before.text in ")]"
         return before.upper == "AS" or (operand and before.upper not in OPERATORS)
@@ -455,12 +414,12 @@ class _Select:
         pieces.append(self.source[at : self.tokens[last].end])
         return " ".join("".join(pieces).split())
 
-    def _stars(self, overs: Sequence[_Over]) -> tuple[WindowStar, ...]:
+    def _stars(self, overs: Sequence[_Over]) -> tuple[Star, ...]:
         """Return every `*` of this SELECT that means columns: a whole item, after a table, or in struct(*)."""
         found = []
         for at in range(self.begin, self.end):
-            token, before, following = self.tokens[at], self.tokens[at - 1], self.tokens[at + 1]
-            if not token.is_symbol("*") or self.finder.select_of(at) != self.begin or self._inside_window(at):
+            token, before = self.tokens[at], self.tokens[at - 1]
+            if not token.is_symbol("*") or self.finder.select_of(at) != self.begin or at in self.inside_windows:
                 continue
             if self.finder.inside_pattern(token) or any(over.call.begin < at < over.last for over in overs):
                 continue
@@ -468,7 +427,5 @@ class _Select:
             opens = before.kind is Kind.SYMBOL and before.text in "(,."
             if counted or not (opens or before.upper in ("SELECT", "DISTINCT", "ALL")):
                 continue
-            opening = self.tokens[min(at + 2, len(self.tokens) - 1)]
-            excepted = opening.end if following.upper in ("EXCEPT", "EXCLUDE") and opening.is_symbol("(") else None
-            found.append(WindowStar(token.span, excepted))
+            found.append(star_at(self.tokens, at))
         return tuple(found)

@@ -21,16 +21,14 @@ from episode.lang.rows.syntax import (
     MatchRecognize,
     MeasureCall,
     Navigation,
-    Pattern,
     PatternWindow,
     Search,
     WindowCall,
-    row_atoms,
+    arguments_of,
+    nodes_of,
+    scalars_of,
 )
 from episode.lang.syntax import NOWHERE, Aggregate, ColumnRef, Scalar, Source, Span
-
-# Calls before OVER and a window with a row pattern: a measure of it, or a function over the match.
-
 
 WHERE = "over a window with a row pattern"
 RANKING = frozenset(["RANK", "DENSE_RANK", "ROW_NUMBER", "NTILE", "PERCENT_RANK", "CUME_DIST", "LAG", "LEAD"])
@@ -63,12 +61,12 @@ def call_before(tokens: Sequence[Token], partners: dict[int, int], over: int) ->
         after, at = tokens[partners[at] - 1], partners[at] - 2
     if tokens[at].is_symbol(")"):
         name = partners[at] - 1
-        if name < 0 or tokens[name].kind not in (Kind.NAME, Kind.QUOTED):
+        if name < 0 or not tokens[name].is_name:
             return None
-        while name >= 2 and tokens[name - 1].is_symbol(".") and tokens[name - 2].kind in (Kind.NAME, Kind.QUOTED):
+        while name >= 2 and tokens[name - 1].is_symbol(".") and tokens[name - 2].is_name:
             name -= 2
         return Call(name, over, True, after)
-    is_name = tokens[at].kind in (Kind.NAME, Kind.QUOTED) and tokens[at].upper not in NO_MEASURES
+    is_name = tokens[at].is_name and tokens[at].upper not in NO_MEASURES
     return Call(at, over, False) if is_name and after is None else None
 
 
@@ -84,9 +82,6 @@ def read_call(
     return FunctionCall(_without_tables(function, {name.lower() for name in tables}), column, span)
 
 
-# ---- measures -------------------------------------------------------------------------------------------
-
-
 def _measure(cursor: Cursor, clause: MatchRecognize) -> str:
     token = cursor.token
     name = token.identifier
@@ -95,28 +90,18 @@ def _measure(cursor: Cursor, clause: MatchRecognize) -> str:
         names = [measure.name for measure in clause.measures]
         guess = closest(name, names)
         known = f"Its measures: {', '.join(names)}." if names else "It has no MEASURES."
-        raise Source(cursor.source).error(
-            EpisodeAnalysisError,
-            f"{name} is not a measure of the window.",
-            token.span,
-            f"Did you mean {guess}?" if guess else known,
-        )
+        hint = f"Did you mean {guess}?" if guess else known
+        cursor.fail(f"{name} is not a measure of the window.", token.span, hint, EpisodeAnalysisError)
     return found
-
-
-# ---- functions ------------------------------------------------------------------------------------------
 
 
 def _function(cursor: Cursor, call: Call) -> Scalar:
     name = cursor.token
     word = name.upper
     if word in RANKING:
-        raise Source(cursor.source).error(
-            EpisodeAnalysisError,
-            f"{word} does not look at a frame, and has no meaning {WHERE}.",
-            name.span,
-            f"Use a window of its own: {name.text}(…) OVER (PARTITION BY … ORDER BY …).",
-        )
+        message = f"{word} does not look at a frame, and has no meaning {WHERE}."
+        hint = f"Use a window of its own: {name.text}(…) OVER (PARTITION BY … ORDER BY …)."
+        cursor.fail(message, name.span, hint, EpisodeAnalysisError)
     if word in ("PREV", "NEXT", *ROW_FUNCTIONS):
         raise _only_in_measures(cursor.source, name.text, name.span)
     _refuse_modifiers(cursor, call)
@@ -124,15 +109,11 @@ def _function(cursor: Cursor, call: Call) -> Scalar:
         return _nth_value(cursor)
     if word not in NAVIGATIONS and aggregate_arguments(word) is None and word not in OTHER_SPARK_AGGREGATES:
         written = cursor.source[name.start : cursor.tokens[call.end - 1].end].split("(")[0].strip()
-        raise Source(cursor.source).error(
-            EpisodeUnsupportedError,
-            f"{written} is not evaluated {WHERE}.",
-            name.span,
-            "Aggregates, first_value, last_value and nth_value are; scalar functions stand around them.",
-        )
+        hint = "Aggregates, first_value, last_value and nth_value are; scalar functions stand around them."
+        cursor.fail(f"{written} is not evaluated {WHERE}.", name.span, hint, EpisodeUnsupportedError)
     _check_arguments(cursor)
     scalar = parse_scalar(cursor, frozenset())
-    if len(scalar.atoms) != 1 or scalar.text.strip() != scalar.atoms[0][0]:
+    if scalar.only_atom is None:
         cursor.fail(f"Expected one call before OVER, found {describe(name)}.", name)
     return scalar
 
@@ -152,23 +133,15 @@ def _check_arguments(cursor: Cursor) -> None:
 
 def _refuse_row_functions(scalar: Scalar, source: str) -> Scalar:
     """CLASSIFIER and MATCH_NUMBER have no meaning outside of MEASURES and DEFINE."""
-    for atom in row_atoms(scalar).values():
-        arguments = atom.arguments if isinstance(atom, Aggregate) else ()
-        if isinstance(atom, Navigation):
-            arguments = (atom.argument,)
-        for inner in (inner for argument in arguments for _, inner in argument.atoms):
-            if not isinstance(inner, ColumnRef):
-                raise _only_in_measures(source, source[inner.span.start : inner.span.end].split("(")[0], inner.span)
+    for inner in (inner for _, atom in scalar.atoms for argument in arguments_of(atom) for _, inner in argument.atoms):
+        if not isinstance(inner, ColumnRef):
+            raise _only_in_measures(source, source[inner.span.start : inner.span.end].split("(")[0], inner.span)
     return scalar
 
 
 def _only_in_measures(source: str, name: str, span: Span) -> EpisodeAnalysisError:
-    return Source(source).error(
-        EpisodeAnalysisError,
-        f"{name.strip().upper()} belongs into MEASURES.",
-        span,
-        f"Write MEASURES {name.strip()}(…) AS m in the window, and m OVER … here.",
-    )
+    hint = f"Write MEASURES {name.strip()}(…) AS m in the window, and m OVER … here."
+    return Source(source).error(EpisodeAnalysisError, f"{name.strip().upper()} belongs into MEASURES.", span, hint)
 
 
 def _refuse_modifiers(cursor: Cursor, call: Call) -> None:
@@ -198,13 +171,10 @@ def _nth_value(cursor: Cursor) -> Scalar:
     token = cursor.tokens[number]
     if after - number != 1 or not (token.text.isascii() and token.text.isdigit()) or not 0 < int(token.text) < 2**31:
         cursor.fail("The number of nth_value must be a whole number from 1 on, written out.", token, example)
-    value = parse_scalar(Cursor(cursor.source, cursor.tokens, begin, end), frozenset(), inside="FIRST")
+    value = parse_scalar(cursor.part(begin, end), frozenset(), inside="FIRST")
     span = Span(name.start, cursor.tokens[cursor.end - 1].end)
     atom = Navigation(value, "FIRST", int(token.text) - 1, 0, None, span)
     return scalar_of(atom, cursor.source[span.start : span.end])
-
-
-# ---- columns --------------------------------------------------------------------------------------------
 
 
 def _without_tables(scalar: Scalar, tables: set[str]) -> Scalar:
@@ -253,7 +223,7 @@ def is_pattern_window(source: str, tokens: Sequence[Token], begin: int, end: int
 def base_name(tokens: Sequence[Token], begin: int, end: int) -> Token | None:
     """The name of another window that a window begins with."""
     first = tokens[begin]
-    if begin >= end or first.kind not in (Kind.NAME, Kind.QUOTED):
+    if begin >= end or not first.is_name:
         return None
     following = tokens[begin + 1]
     word = first.upper
@@ -268,8 +238,7 @@ def parse_window(
     source: str, tokens: Sequence[Token], begin: int, end: int, base: tuple[int, int] | None = None
 ) -> PatternWindow:
     """The window in tokens[begin:end]. base: the tokens of the other window whose name it begins with."""
-    cursor = Cursor(source, tokens, begin, end)
-    name = base_name(tokens, begin, end)
+    cursor, name = Cursor(source, tokens, begin, end), base_name(tokens, begin, end)
     own = begin if name is None else begin + 1
     frame, frame_at, frame_end = _frame(Cursor(source, tokens, own, end))
     search, search_at = _search(cursor, frame_end, end)
@@ -326,7 +295,7 @@ def _begins_part(tokens: Sequence[Token], at: int) -> bool:
     following = tokens[at + 1]
     if tokens[at].upper == "AFTER":
         return following.upper == "MATCH"
-    return following.is_symbol("(") if tokens[at].upper == "PATTERN" else following.kind in (Kind.NAME, Kind.QUOTED)
+    return following.is_symbol("(") if tokens[at].upper == "PATTERN" else following.is_name
 
 
 def _extent(cursor: Cursor, at: int) -> tuple[Frame, int, int]:
@@ -349,9 +318,8 @@ def _extent(cursor: Cursor, at: int) -> tuple[Frame, int, int]:
             following, bound = min(int(number), LARGEST_FRAME), None
     span = cursor.span_from(start)
     if cursor.at_words("EXCLUDE"):
-        cursor.fail(
-            "EXCLUDE is not allowed with a row pattern.", None, "Leave it out: the match says which rows count."
-        )
+        hint = "Leave it out: the match says which rows count."
+        cursor.fail("EXCLUDE is not allowed with a row pattern.", None, hint)
     return Frame(following, bound, span), at, cursor.index
 
 
@@ -363,7 +331,7 @@ def _parse_bound(cursor: Cursor) -> Scalar:
     if stop == begin:
         wanted = "Expected UNBOUNDED FOLLOWING, CURRENT ROW or a number of rows"
         cursor.fail(f"{wanted}, found {describe(cursor.token)}.", None, FRAME)
-    scalar = parse_scalar(Cursor(cursor.source, cursor.tokens, begin, stop), frozenset())
+    scalar = parse_scalar(cursor.part(begin, stop), frozenset())
     cursor.index = stop
     if not cursor.accept_words("FOLLOWING"):
         cursor.fail(f"Expected FOLLOWING here, found {describe(cursor.token)}.", None, FRAME)
@@ -395,35 +363,22 @@ def _base_clauses(cursor: Cursor, name: Token, own: int, end: int, begin: int, s
     ordered = any(tokens[at].upper == "ORDER" and tokens[at + 1].upper == "BY" for at in theirs)
     framed = next((tokens[at] for at in theirs if _begins_frame(tokens, at)), None)
     if base_name(tokens, begin, stop) is not None:
-        cursor.fail(
-            f"The window {name.text} begins with the name of another one.",
-            name,
-            "Name the window that has PARTITION BY and ORDER BY.",
-        )
+        hint = "Name the window that has PARTITION BY and ORDER BY."
+        cursor.fail(f"The window {name.text} begins with the name of another one.", name, hint)
     if framed is not None:
-        cursor.fail(
-            f"The window {name.text} has a frame of its own.",
-            name,
-            "Name a window of PARTITION BY and ORDER BY alone, or write these here.",
-        )
+        hint = "Name a window of PARTITION BY and ORDER BY alone, or write these here."
+        cursor.fail(f"The window {name.text} has a frame of its own.", name, hint)
     if "PARTITION" in words:
-        cursor.fail(
-            f"PARTITION BY is that of the window {name.text}.",
-            _word(tokens, own, "PARTITION"),
-            "Leave one of them out.",
-        )
+        hint = "Leave one of them out."
+        cursor.fail(f"PARTITION BY is that of the window {name.text}.", _word(tokens, own, "PARTITION"), hint)
     if "ORDER" in words and ordered:
-        cursor.fail(
-            f"The window {name.text} has an ORDER BY already.", _word(tokens, own, "ORDER"), "Leave one of them out."
-        )
+        hint = "Leave one of them out."
+        cursor.fail(f"The window {name.text} has an ORDER BY already.", _word(tokens, own, "ORDER"), hint)
     return list(tokens[begin:stop])
 
 
 def _word(tokens: Sequence[Token], begin: int, word: str) -> Token:
     return next(token for token in tokens[begin:] if token.upper == word)
-
-
-# ---- what windows do not have ----------------------------------------------------------------------------
 
 
 def _check(clause: MatchRecognize) -> None:
@@ -435,43 +390,17 @@ def _check(clause: MatchRecognize) -> None:
     for what, span, hint in refused:
         if span != NOWHERE:
             raise clause.source.error(EpisodeSyntaxError, f"{what} is not a part of a window.", span, hint)
-    if _has_anchor(clause.pattern):
-        raise clause.source.error(
-            EpisodeAnalysisError,
-            "Anchors ^ and $ are not allowed in a window: its frame begins at each row.",
-            clause.source.pattern,
-            "Use MATCH_RECOGNIZE for patterns at the bounds of a partition.",
-        )
+    if any(isinstance(node, Anchor) for node in nodes_of(clause.pattern)):
+        message = "Anchors ^ and $ are not allowed in a window: its frame begins at each row."
+        hint = "Use MATCH_RECOGNIZE for patterns at the bounds of a partition."
+        raise clause.source.error(EpisodeAnalysisError, message, clause.source.pattern, hint)
     scalars = [measure.expression for measure in clause.measures] + [one.condition for one in clause.definitions]
-    number = next((found for scalar in scalars for found in _match_numbers(scalar)), None)
-    if number is not None:
-        refuse_match_number(clause, number)
+    for _, atom in (pair for scalar in scalars_of(scalars) for pair in scalar.atoms):
+        if isinstance(atom, MatchNumber):
+            refuse_match_number(clause, atom.span)
 
 
 def refuse_match_number(clause: MatchRecognize, span: Span) -> NoReturn:
     """Also for the planner, which finds those without parentheses."""
-    raise clause.source.error(
-        EpisodeAnalysisError,
-        "MATCH_NUMBER() is not allowed in a window: the matches of rows are not counted.",
-        span,
-        "Leave it out, or use MATCH_RECOGNIZE.",
-    )
-
-
-def _has_anchor(pattern: Pattern) -> bool:
-    if isinstance(pattern, Anchor):
-        return True
-    children = getattr(pattern, "parts", None) or ((pattern.part,) if hasattr(pattern, "part") else ())
-    return any(_has_anchor(child) for child in children)
-
-
-def _match_numbers(scalar: Scalar) -> list[Span]:
-    found: list[Span] = []
-    for _, atom in scalar.atoms:
-        if isinstance(atom, MatchNumber):
-            found.append(atom.span)
-        elif isinstance(atom, Navigation):
-            found += _match_numbers(atom.argument)
-        elif isinstance(atom, Aggregate):
-            found += [span for argument in atom.arguments for span in _match_numbers(argument)]
-    return found
+    message = "MATCH_NUMBER() is not allowed in a window: the matches of rows are not counted."
+    raise clause.source.error(EpisodeAnalysisError, message, span, "Leave it out, or use MATCH_RECOGNIZE.")

@@ -217,12 +217,8 @@ def _is_satisfiable(network: Network) -> bool:
     while pending and steps < SEARCHED_STEPS:
         steps += 1
         current = pending.pop()
-        open_pairs = [
-            (current[i][j].bit_count(), i, j)
-            for i in range(len(current))
-            for j in range(i)
-            if current[i][j].bit_count() > 1
-        ]
+        pairs = ((current[i][j].bit_count(), i, j) for i in range(len(current)) for j in range(i))
+        open_pairs = [pair for pair in pairs if pair[0] > 1]
         if not open_pairs:
             return True
         _, i, j = min(open_pairs)
@@ -239,13 +235,8 @@ def _is_contradictory(constraints: Sequence[RelationOfPair]) -> bool:
     return network is None or not _is_satisfiable(network)
 
 
-# ---- reasons ------------------------------------------------------------------------------------------
-
-
 def _minimal_contradiction(
-    constraints: Sequence[RelationOfPair],
-    component: list[int],
-    contradicts: Callable[[Sequence[RelationOfPair]], bool],
+    constraints: Sequence[RelationOfPair], component: list[int], contradicts: Callable[[Sequence[RelationOfPair]], bool]
 ) -> Contradiction:
     """Constraints are taken out as long as the others still contradict each other, first many at a time, then few."""
     left, size = list(component), len(component)
@@ -276,6 +267,5 @@ def _reason(constraints: Sequence[RelationOfPair]) -> str:
 
 
 def constraint_text(left: str, right: str, relations: Collection[Relation]) -> str:
-    """`A meets or overlaps B`."""
     ordered = relations_of(mask(relations))
     return f"{left} {' or '.join(relation.value for relation in ordered)} {right}"

@@ -14,12 +14,12 @@ from __future__ import annotations
 
 from episode.errors import EpisodeSyntaxError
 from episode.lang.clauses import refuse_unit, split_list
-from episode.lang.cursor import Cursor, describe, top_level
+from episode.lang.cursor import Cursor, describe, top_level, top_words
 from episode.lang.duration import PLAIN_UNITS, parse_window
-from episode.lang.lexer import Kind, Token
+from episode.lang.lexer import Kind, Token, words_of
+from episode.lang.lifting import lift_scalar
 from episode.lang.situations.allen import EVERY, Relation, constraint_text, mask, mirror_mask, relations_of
-from episode.lang.situations.relations import place_of
-from episode.lang.situations.scalar import Symbols, parse_condition
+from episode.lang.situations.scalar import ConditionAtoms, Symbols
 from episode.lang.situations.syntax import Constraint, SituationDefinition
 from episode.lang.spark_expression import MAXIMUM_DEPTH
 from episode.lang.syntax import Duration, Span
@@ -30,13 +30,10 @@ LIMIT = "Limits of the duration: AT LEAST 5s, AT MOST 30s, BETWEEN 5s AND 30s."
 RESERVED = ("AND", "OR", "NOT", "AS", "BY", "AT", "BETWEEN")
 COMPARISONS = "=<>≥≤≠"
 CONDITION_WORDS = ("IS", "IN", "LIKE", "ILIKE", "RLIKE", "REGEXP", "BETWEEN", "NOT", "TRUE", "FALSE")
-BOOLEAN_FUNCTIONS = frozenset(
-    [
-        "ARRAYS_OVERLAP", "ARRAY_CONTAINS", "BOOLEAN", "CONTAINS", "ENDSWITH", "EQUAL_NULL", "EXISTS", "FORALL",
-        "ISNAN", "ISNOTNULL", "ISNULL", "IS_VALID_UTF8", "LIKE", "MAP_CONTAINS_KEY", "REGEXP", "REGEXP_LIKE", "RLIKE",
-        "STARTSWITH",
-    ]
-)  # fmt: skip
+BOOLEAN_FUNCTIONS = words_of("""
+    ARRAYS_OVERLAP ARRAY_CONTAINS BOOLEAN CONTAINS ENDSWITH EQUAL_NULL EXISTS FORALL ISNAN ISNOTNULL ISNULL
+    IS_VALID_UTF8 LIKE MAP_CONTAINS_KEY REGEXP REGEXP_LIKE RLIKE STARTSWITH
+""")
 
 
 def parse_definitions(cursor: Cursor, qualifiers: tuple[str, ...]) -> tuple[SituationDefinition, ...]:
@@ -58,7 +55,7 @@ def parse_definitions(cursor: Cursor, qualifiers: tuple[str, ...]) -> tuple[Situ
 def _header(cursor: Cursor, further: bool) -> Token:
     """`symbol AS`."""
     token = cursor.token
-    if token.kind not in (Kind.NAME, Kind.QUOTED):
+    if not token.is_name:
         cursor.fail(f"Expected the name of a situation, found {describe(token)}.", None, DEFINITION)
     if token.upper in RESERVED:
         cursor.fail(f"{token.upper} cannot be the name of a situation.", None, DEFINITION)
@@ -74,29 +71,19 @@ def _definition(token: Token, cursor: Cursor, symbols: Symbols, qualifiers: tupl
     symbol, begin = token.identifier, cursor.index
     if cursor.at_end:
         cursor.fail(f"Expected a condition after {token.text} AS, found {describe(cursor.token)}.", None, DEFINITION)
-    _refuse_missing_comma(cursor)
+    for index in top_level(cursor, begin, cursor.end):
+        if cursor.tokens[index].upper == "AS" and index > begin:
+            name = cursor.tokens[index - 1]
+            cursor.fail(f"Expected a comma before {describe(name)}.", name, DEFINITION)
     limit = _limit(cursor, begin, cursor.end)
     if limit == begin:
         words = " ".join(cursor.tokens[index].upper for index in range(begin, begin + 1 + cursor.at_words("AT")))
         cursor.fail(f"Expected a condition before {words}.", None, DEFINITION)
-    inner = Cursor(cursor.source, cursor.tokens, begin, cursor.end if limit is None else limit)
-    condition = parse_condition(inner, symbol, symbols, qualifiers)
-    at_least: Duration | None = None
-    at_most: Duration | None = None
-    if limit is not None:
-        at_least, at_most = _read_limit(Cursor(cursor.source, cursor.tokens, limit, cursor.end), symbol)
-    span = Span(token.start, cursor.tokens[cursor.end - 1].end)
-    return SituationDefinition(symbol, condition, at_least, at_most, span, Span(token.start, token.end))
-
-
-def _refuse_missing_comma(cursor: Cursor) -> None:
-    for index in top_level(cursor, cursor.index, cursor.end):
-        if cursor.tokens[index].upper == "AS" and index > cursor.index:
-            name = cursor.tokens[index - 1]
-            cursor.fail(f"Expected a comma before {describe(name)}.", name, DEFINITION)
-
-
-# ---- where the limit begins --------------------------------------------------------------------------
+    inner = cursor.part(begin, cursor.end if limit is None else limit)
+    condition = lift_scalar(inner, ConditionAtoms(symbol, symbols, qualifiers))
+    at_least, at_most = (None, None) if limit is None else _read_limit(cursor.part(limit, cursor.end), symbol)
+    span = Span(token.start, cursor.rest.end)
+    return SituationDefinition(symbol, condition, at_least, at_most, span, token.span)
 
 
 def _limit(cursor: Cursor, begin: int, end: int) -> int | None:
@@ -120,7 +107,7 @@ def _between(cursor: Cursor, begin: int, end: int) -> int | None:
 
 def _are_durations(cursor: Cursor, begin: int, end: int) -> bool:
     """Rule 1."""
-    inner = Cursor(cursor.source, cursor.tokens, begin, end)
+    inner = cursor.part(begin, end)
     try:
         least = parse_window(inner)
         joined = inner.accept_words("AND")
@@ -138,7 +125,7 @@ def _is_condition(cursor: Cursor, begin: int, end: int) -> bool:
     for _ in range(MAXIMUM_DEPTH):
         if begin >= end or not cursor.tokens[begin].is_symbol("("):
             break
-        inner = Cursor(cursor.source, cursor.tokens, begin, end)
+        inner = cursor.part(begin, end)
         closing = inner.skip_group()
         if not inner.at_end:
             break
@@ -154,19 +141,8 @@ def _is_condition(cursor: Cursor, begin: int, end: int) -> bool:
 
 def _last_conjunct(cursor: Cursor, begin: int, end: int) -> int:
     """Return the start of the part after the last AND or OR; the AND of SQL's BETWEEN does not count."""
-    betweens, last = 0, begin
-    for index in top_level(cursor, begin, end):
-        word = cursor.tokens[index].upper
-        if word == "BETWEEN":
-            betweens += 1
-        elif word == "AND" and betweens:
-            betweens -= 1
-        elif word in ("AND", "OR"):
-            last = index + 1
-    return last
-
-
-# ---- the limit itself --------------------------------------------------------------------------------
+    joints = top_words(cursor, begin, end, "AND", "OR")
+    return joints[-1] + 1 if joints else begin
 
 
 def _read_limit(cursor: Cursor, symbol: str) -> tuple[Duration | None, Duration | None]:
@@ -186,7 +162,7 @@ def _read_limit(cursor: Cursor, symbol: str) -> tuple[Duration | None, Duration 
             cursor.fail(f"Expected LEAST or MOST after AT, found {describe(word)}.", word, LIMIT)
         if word.upper in found:
             kind = "least" if word.upper == "LEAST" else "greatest"
-            place = Token(Kind.NAME, "", cursor.peek(-2).start, word.end)
+            place = Span(cursor.peek(-2).start, word.end)
             cursor.fail(f"The {kind} duration of {symbol} is given twice.", place, "Keep one of them.")
         found[word.upper] = _positive(cursor)
     if not cursor.at_end:
@@ -199,11 +175,9 @@ def _read_limit(cursor: Cursor, symbol: str) -> tuple[Duration | None, Duration 
 
 
 def _positive(cursor: Cursor) -> Duration:
-    """A duration that is not zero."""
     duration = parse_window(cursor)
     if duration.amount == 0 and duration.parameter is None:
-        place = Token(Kind.NUMBER, "", duration.span.start, duration.span.end)
-        cursor.fail("A duration here must be longer than zero.", place, "Leave it out if it limits nothing.")
+        cursor.fail("A duration here must be longer than zero.", duration.span, "Leave it out if it limits nothing.")
     return duration
 
 
@@ -211,14 +185,10 @@ def check_limits(cursor: Cursor, symbol: str, least: Duration | None, most: Dura
     """Two limits of one situation must agree; parameters are checked when they are bound."""
     if least is None or most is None or least.parameter is not None or most.parameter is not None:
         return
-    place = Token(Kind.NUMBER, "", most.span.start, most.span.end)
     if (least.unit is None) != (most.unit is None):
-        cursor.fail("One of these durations has a unit of time, the other has none.", place, LIMIT)
+        cursor.fail("One of these durations has a unit of time, the other has none.", most.span, LIMIT)
     if most.amount < least.amount:
-        cursor.fail(f"The greatest duration of {symbol} is below its least.", place, LIMIT)
-
-
-# Limits of durations that no match can keep: against WITHIN, and against the relations of a pair.
+        cursor.fail(f"The greatest duration of {symbol} is below its least.", most.span, LIMIT)
 
 
 SHORTER = (Relation.STARTS, Relation.DURING, Relation.FINISHED_BY)
@@ -241,7 +211,7 @@ def check_window(cursor: Cursor, definitions: tuple[SituationDefinition, ...], w
         hint = (
             f"A match is certain when {definition.symbol} has lasted so long, not before. Write WITHIN {lasts} or more."
         )
-        cursor.fail(message, place_of(within.span), hint)
+        cursor.fail(message, within.span, hint)
 
 
 def check_pairs(
@@ -261,7 +231,7 @@ def check_pairs(
             why = "; ".join(dict.fromkeys(reason for reason in reasons if reason))
             message = f"{constraint_text(*pair, relations_of(allowed[pair]))} cannot hold: {why}."
             hint = "What lies in another situation is not longer. Change one of the limits, or add another alternative."
-            cursor.fail(message, place_of(constraint.span), hint)
+            cursor.fail(message, constraint.span, hint)
 
 
 def _too_long(cursor: Cursor, left: SituationDefinition, right: SituationDefinition, relation: Relation) -> str | None:

@@ -7,15 +7,15 @@ from dataclasses import dataclass, field
 from typing import NoReturn
 
 from episode.errors import EpisodeUnsupportedError
-from episode.lang.clauses import is_name, read_path, read_sign
+from episode.lang.clauses import read_path, read_sign
 from episode.lang.cursor import Cursor, closest, describe
 from episode.lang.duration import read_number
 from episode.lang.functions import AGGREGATES, NAVIGATIONS, OTHER_SPARK_AGGREGATES, ROW_FUNCTIONS, SYNONYMS
 from episode.lang.lexer import Kind, Token
-from episode.lang.lifting import called_function, lift_arguments, lift_scalar, read_call, refuse_nested
+from episode.lang.lifting import called_function, lift_arguments, read_call, refuse_nested
 from episode.lang.situations.syntax import Moment, SituationAggregate, SituationAtom, SituationColumn, SituationTime
 from episode.lang.spark_expression import SITUATION_PATTERNS, Surroundings
-from episode.lang.syntax import Scalar, Source, Span
+from episode.lang.syntax import Span
 
 Symbols = Mapping[str, str]
 """The defined symbols as written, by lower-case name."""
@@ -43,16 +43,6 @@ ONE_SITUATION = "An aggregate covers the events of one situation; compute with s
 TIMES = {moment.value: moment for moment in Moment}
 
 
-def parse_condition(cursor: Cursor, symbol: str, symbols: Symbols, qualifiers: tuple[str, ...]) -> Scalar:
-    """The condition of DEFINE between the cursor and its end."""
-    return lift_scalar(cursor, ConditionAtoms(symbol, symbols, qualifiers))
-
-
-def parse_returned(cursor: Cursor, symbols: Symbols, qualifiers: tuple[str, ...]) -> Scalar:
-    """The expression of RETURN between the cursor and its end."""
-    return lift_scalar(cursor, ReturnAtoms(symbols, qualifiers))
-
-
 def known_symbols(symbols: Symbols) -> str:
     return f"Situations of this query: {', '.join(symbols.values())}."
 
@@ -63,9 +53,6 @@ def _read_spark_text(cursor: Cursor) -> str | None:
         message = f"A subquery is not allowed in {SITUATION_PATTERNS.name}."
         cursor.fail(message, None, SITUATION_PATTERNS.subqueries)
     return read_sign(cursor) or read_number(cursor)
-
-
-# ---- DEFINE ------------------------------------------------------------------------------------------
 
 
 @dataclass
@@ -91,7 +78,7 @@ class ConditionAtoms:
         """AT LEAST inside brackets, or a misspelt one."""
         word, hint = cursor.peek(), f"Write {self.symbol} AS condition AT LEAST 5 seconds."
         if word.upper in ("LEAST", "MOST"):
-            limit = Token(Kind.NAME, "", cursor.token.start, word.end)
+            limit = Span(cursor.token.start, word.end)
             cursor.fail("A limit of the duration stands after the whole condition.", limit, hint)
         if word.kind is Kind.NUMBER or closest(word.upper, ("LEAST", "MOST")) is not None:
             cursor.fail(f"Expected LEAST or MOST after AT, found {describe(word)}.", word, hint)
@@ -105,11 +92,8 @@ class ConditionAtoms:
         place = Token(Kind.NAME, shown, span.start, span.end)
         if name.upper in ("PREV", "NEXT", *ROW_FUNCTIONS):
             cursor.fail(f"{name.upper} belongs to MATCH_RECOGNIZE.", name, "A condition of DEFINE is over one event.")
-        cursor.fail(
-            f"{describe(place)} cannot be used in DEFINE: it is unclear at which moment it would be read.",
-            place,
-            NO_AGGREGATES,
-        )
+        message = f"{describe(place)} cannot be used in DEFINE: it is unclear at which moment it would be read."
+        cursor.fail(message, place, NO_AGGREGATES)
 
     def column(self, cursor: Cursor, fields: tuple[str, ...], _quoted: bool, span: Span) -> SituationColumn:
         first = fields[0].lower()
@@ -119,12 +103,8 @@ class ConditionAtoms:
             named = self.symbols[first]
             reason = "its own condition cannot read it" if named == self.symbol else "a condition is over one event"
             hint = f"Write {'.'.join([*self.qualifiers[:1], *fields[1:]])} for the column of the event."
-            place = Token(Kind.NAME, "", span.start, span.end)
-            cursor.fail(f"{named} is a situation of this query, and {reason}.", place, hint)
+            cursor.fail(f"{named} is a situation of this query, and {reason}.", span, hint)
         return SituationColumn(fields, span)
-
-
-# ---- RETURN ------------------------------------------------------------------------------------------
 
 
 @dataclass
@@ -149,45 +129,38 @@ class ReturnAtoms:
         span = cursor.span_from(start)
         if len(path) == 1 and path[0].lower() in TIMES:
             return SituationTime(symbol, TIMES[path[0].lower()], span)
-        return self._fail_column(cursor, symbol, path, span)
+        shown = ".".join([symbol, *path])
+        hint = f"Say which: first({shown}) or last({shown}), or another aggregate."
+        return cursor.fail(f"{shown} has a value for every event of the situation.", span, hint)
 
     def column(self, cursor: Cursor, fields: tuple[str, ...], _quoted: bool, span: Span) -> SituationAtom:
         if len(fields) == 1 and fields[0].lower() in self.symbols:
-            symbol, place = self.symbols[fields[0].lower()], Token(Kind.NAME, "", span.start, span.end)
+            symbol = self.symbols[fields[0].lower()]
             hint = f"Write {symbol}.start, {symbol}.end, {symbol}.duration or an aggregate: first({symbol}.x)."
-            cursor.fail(f"{symbol} is a situation, not a value.", place, hint)
+            cursor.fail(f"{symbol} is a situation, not a value.", span, hint)
         _fail_unbound(cursor, fields, span, self.symbols, self.qualifiers, "first")
-
-    def _fail_column(self, cursor: Cursor, symbol: str, path: tuple[str, ...], span: Span) -> NoReturn:
-        shown, place = ".".join([symbol, *path]), Token(Kind.NAME, "", span.start, span.end)
-        hint = f"Say which: first({shown}) or last({shown}), or another aggregate."
-        cursor.fail(f"{shown} has a value for every event of the situation.", place, hint)
 
 
 def _symbol_at(cursor: Cursor, symbols: Symbols) -> str | None:
     """Return the symbol whose column is at the cursor."""
-    if not is_name(cursor.token) or cursor.peek(-1).is_symbol(".") or not cursor.peek().is_symbol("."):
+    if not cursor.token.is_name or cursor.peek(-1).is_symbol(".") or not cursor.peek().is_symbol("."):
         return None
-    return symbols.get(cursor.token.identifier.lower()) if is_name(cursor.peek(2)) else None
+    return symbols.get(cursor.token.identifier.lower()) if cursor.peek(2).is_name else None
 
 
 def _fail_unbound(
     cursor: Cursor, fields: tuple[str, ...], span: Span, symbols: Symbols, qualifiers: tuple[str, ...], function: str
 ) -> NoReturn:
     """A column of no situation. function: an aggregate for the example."""
-    place = Token(Kind.NAME, "", span.start, span.end)
     written = next(iter(symbols.values()))
     qualified = len(fields) > 1 and fields[0].lower() in [name.lower() for name in qualifiers]
     if qualified or len(fields) == 1:
         name = ".".join(fields[1:] if qualified else fields)
         message = f"It is not said which situation's {name} is meant."
-        cursor.fail(message, place, f"Write for example {function}({written}.{name}). {known_symbols(symbols)}")
+        cursor.fail(message, span, f"Write for example {function}({written}.{name}). {known_symbols(symbols)}")
     similar = closest(fields[0], symbols.values())
     hint = f"Did you mean {similar}?" if similar is not None else known_symbols(symbols)
-    cursor.fail(f"{fields[0]} is not a situation of this query.", place, hint)
-
-
-# ---- aggregates --------------------------------------------------------------------------------------
+    cursor.fail(f"{fields[0]} is not a situation of this query.", span, hint)
 
 
 def _aggregate_at(cursor: Cursor) -> bool:
@@ -196,12 +169,8 @@ def _aggregate_at(cursor: Cursor) -> bool:
     if word in ("PREV", "NEXT", *ROW_FUNCTIONS):
         cursor.fail(f"{word} belongs to MATCH_RECOGNIZE.", token, SUPPORTED)
     if word in OF_OTHER_PATTERNS and word not in FUNCTIONS:
-        raise Source(cursor.source).error(
-            EpisodeUnsupportedError,
-            f"The aggregate {token.text} is not evaluated over the events of a situation.",
-            token.span,
-            SUPPORTED,
-        )
+        message = f"The aggregate {token.text} is not evaluated over the events of a situation."
+        cursor.fail(message, token.span, SUPPORTED, EpisodeUnsupportedError)
     return word in FUNCTIONS
 
 
@@ -228,9 +197,8 @@ class _ArgumentAtoms:
         path = read_path(cursor)
         span = cursor.span_from(start)
         if self.found and self.found[0] != symbol:
-            place = Token(Kind.NAME, "", span.start, span.end)
             hint = ONE_SITUATION.format(self.name.text, self.name.text)
-            cursor.fail(f"This aggregate is over events of {self.found[0]} and of {symbol}.", place, hint)
+            cursor.fail(f"This aggregate is over events of {self.found[0]} and of {symbol}.", span, hint)
         self.found.append(symbol)
         return SituationColumn(path, span)
 
@@ -238,25 +206,22 @@ class _ArgumentAtoms:
         symbol = self.symbols.get(fields[0].lower())
         if symbol is not None:
             hint = f"Name a column, {symbol}.x; count({symbol}) counts events."
-            place = Token(Kind.NAME, "", span.start, span.end)
-            cursor.fail(f"{self.name.upper} needs a value, not a situation.", place, hint)
+            cursor.fail(f"{self.name.upper} needs a value, not a situation.", span, hint)
         _fail_unbound(cursor, fields, span, self.symbols, self.qualifiers, self.name.text)
 
 
 def _parse_aggregate(cursor: Cursor, symbols: Symbols, qualifiers: tuple[str, ...]) -> SituationAggregate:
-    """The call at the cursor."""
     name = cursor.advance()
     arguments, span = read_call(cursor, name, name, MODIFIERS, SITUATION_PATTERNS.name)
     if name.upper == "COUNT" and len(arguments) == 1:
-        counted = _parse_count_argument(Cursor(cursor.source, cursor.tokens, *arguments[0]), symbols)
+        counted = _parse_count_argument(cursor.part(*arguments[0]), symbols)
         if counted is not None:
             return SituationAggregate(counted, "count", (), span)
     reader = _ArgumentAtoms(symbols, qualifiers, name)
-    parsed = lift_arguments(cursor, name, arguments, (1, 1), reader, MODIFIERS, next(iter(symbols.values())))
+    parsed = lift_arguments(cursor, name, arguments, 1, reader, MODIFIERS, next(iter(symbols.values())))
     if not reader.found:
-        place = Token(Kind.NAME, "", span.start, span.end)
         hint = f"Name columns of one situation. {known_symbols(symbols)}"
-        cursor.fail("This aggregate does not say which events it covers.", place, hint)
+        cursor.fail("This aggregate does not say which events it covers.", span, hint)
     return SituationAggregate(reader.found[0], FUNCTIONS[name.upper], parsed, span)
 
 
@@ -266,7 +231,7 @@ def _parse_count_argument(cursor: Cursor, symbols: Symbols) -> str | None:
     if token.is_symbol("*") and left == 1:
         hint = f"Write for example count({next(iter(symbols.values()))}). {known_symbols(symbols)}"
         cursor.fail("count(*) does not say which events it counts.", token, hint)
-    if not is_name(token) or not (
+    if not token.is_name or not (
         left == 1 or (left == 3 and cursor.peek().is_symbol(".") and cursor.peek(2).is_symbol("*"))
     ):
         return None

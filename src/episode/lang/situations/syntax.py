@@ -9,8 +9,6 @@ from typing import Union, cast
 from episode.lang.situations.allen import Relation
 from episode.lang.syntax import NOWHERE, Duration, ReturnItem, Scalar, Source, Span
 
-# ---- atoms of scalar expressions ----------------------------------------------------------------------
-
 
 @dataclass(frozen=True)
 class SituationColumn:
@@ -60,9 +58,6 @@ SituationAtom = Union[SituationColumn, SituationAggregate, SituationTime]
 def situation_atoms(scalar: Scalar) -> tuple[SituationAtom, ...]:
     """The atoms of a scalar of a situation pattern, in order of appearance."""
     return tuple(cast(SituationAtom, atom) for _, atom in scalar.atoms)
-
-
-# ---- the query --------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

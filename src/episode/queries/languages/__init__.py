@@ -12,9 +12,8 @@ from episode.matchers.engines import ENGINES
 from episode.queries.language import Language
 from episode.queries.languages.correlation import CORRELATIONS
 from episode.queries.languages.events import EventPatterns
-from episode.queries.languages.rows import RowPatterns
+from episode.queries.languages.rows import RowPatterns, RowPatternsInWindows
 from episode.queries.languages.situations import SituationPatterns
-from episode.queries.languages.windows import RowPatternsInWindows
 
 LANGUAGES: dict[type, Language[Any]] = {}
 """Each language by the class of its parsed queries."""

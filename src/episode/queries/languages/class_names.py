@@ -44,8 +44,6 @@ class Rows:
 
 
 def rows_of_table(table: pa.Table) -> Rows:
-    """Rows of a table in memory."""
-
     def read(names: list[str]) -> Iterator[pa.Table]:
         wanted = table.select(names)
         return (wanted.slice(begin, PIECE) for begin in range(0, table.num_rows, PIECE))
@@ -57,7 +55,8 @@ def warn_of_class_names(query: EventQuery, given: Given, rows: Rows) -> None:
     """Warn of classes that no event has, and of names that look like classes if no column has the class."""
     names = list(dict.fromkeys(one.name for one in classes_of(query.pattern)))
     column = given.type_column or query.input.type_column
-    texts = {field.name.lower(): field.name for field in rows.schema if _is_text(field.type)}
+    types = ((one.name, one.type.value_type if pa.types.is_dictionary(one.type) else one.type) for one in rows.schema)
+    texts = {name.lower(): name for name, kind in types if pa.types.is_string(kind) or pa.types.is_large_string(kind)}
     if column is None:
         _warn_of_aliases(query, given, rows, names, texts)
     elif column.lower() in texts:
@@ -131,8 +130,3 @@ def _classes_of_every_match(pattern: EventPattern) -> Iterator[str]:
     yield from (one.name for one in classes_of(pattern) if one is pattern)
     for part in children(pattern):
         yield from _classes_of_every_match(part)
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    plain = kind.value_type if pa.types.is_dictionary(kind) else kind
-    return pa.types.is_string(plain) or pa.types.is_large_string(plain)

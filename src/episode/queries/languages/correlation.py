@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from episode.lang.correlation.syntax import Correlation, Recency
 from episode.lang.statement import Statement
-from episode.lang.syntax import Source
 from episode.plan.correlation.conditions import PairTest, pair_tests
 from episode.plan.correlation.explain import correlation_section
 from episode.plan.correlation.inputs import joint_input
@@ -38,9 +37,6 @@ class Correlations(Language[Correlation]):
     name = "pattern correlation"
     called = "the correlation"
     options = frozenset({"correlation", "result_cache", "recent_buffer"})
-
-    def source(self, query: Correlation) -> Source:
-        return query.source
 
     def bind(self, query: Correlation, events: Input, given: Given, run: RunOptions) -> PairPlan:  # type: ignore[override]
         """Both patterns over one input."""

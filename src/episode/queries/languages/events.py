@@ -7,8 +7,20 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
-from episode.lang.events.syntax import Closure, EventQuery, Interval, Strategy, classes_of
-from episode.lang.syntax import Scalar, Source, Span
+from episode.lang.events.syntax import (
+    Closure,
+    EventClass,
+    EventPattern,
+    EventQuery,
+    Interval,
+    Negation,
+    Strategy,
+    classes_of,
+    event_atoms,
+    nodes_of,
+)
+from episode.lang.lexer import words_of
+from episode.lang.syntax import Scalar, Span
 from episode.plan.event_time import time_column
 from episode.plan.events.aggregated import BUCKET_END, BUCKET_START, AggregatedPlan, plan_aggregated
 from episode.plan.events.classes import EventClasses, declared_time, one_stream_of
@@ -45,22 +57,7 @@ class EventPatterns(Language[EventQuery]):
     called = "the event pattern"
     method = "match_events"
     options = frozenset({"step_budget", "match_times", "closure", "results", "counts"})
-    arguments = frozenset(
-        {
-            "time",
-            "start",
-            "key",
-            "type_column",
-            "strategy",
-            "interval",
-            "granularity",
-            "probabilities",
-            "interval_width",
-        }
-    )
-
-    def source(self, query: EventQuery) -> Source:
-        return query.source
+    arguments = words_of("time start key type_column strategy interval granularity probabilities interval_width")
 
     def table(self, query: EventQuery) -> tuple[str, Span] | None:
         given = query.input
@@ -69,12 +66,8 @@ class EventPatterns(Language[EventQuery]):
     def check_given_events(self, query: EventQuery) -> None:
         span = query.input.table_span
         if query.input.table is not None:
-            raise query.source.error(
-                EpisodeAnalysisError,
-                "match is given its events; FROM is for SQL.",
-                span,
-                "Leave FROM out, or run the text with episode.sql.",
-            )
+            hint = "Leave FROM out, or run the text with episode.sql."
+            raise query.source.error(EpisodeAnalysisError, "match is given its events; FROM is for SQL.", span, hint)
 
     def classes(self, query: EventQuery) -> dict[str, Span]:
         places: dict[str, Span] = {}
@@ -86,12 +79,9 @@ class EventPatterns(Language[EventQuery]):
         type_column = given.type_column or query.input.type_column
         if type_column is not None:
             span = query.input.type_span if query.input.type_column is not None else query.source.pattern
-            raise query.source.error(
-                EpisodeAnalysisError,
-                f"The type column {type_column} has no meaning where each class has its table.",
-                span,
-                "Leave it out, or give one table of all events: match(df, …), in SQL FROM events.",
-            )
+            message = f"The type column {type_column} has no meaning where each class has its table."
+            hint = "Leave it out, or give one table of all events: match(df, …), in SQL FROM events."
+            raise query.source.error(EpisodeAnalysisError, message, span, hint)
         time, start = given.time or query.input.time or declared_time(schemas), given.start or query.input.start
         interval = self._interval(query, given)
         if interval is not None:
@@ -116,10 +106,8 @@ class EventPatterns(Language[EventQuery]):
         collapsed = CollapseOptions(run.collapsed, run.exact)
         plan = plan_event_pattern(query, classes, times, keys, strategy_of(given.strategy), run.closure, collapsed)
         if not run.exact and plan.collapse is None:
-            raise EpisodeAnalysisError(
-                "Options(counts='double') says how matches are counted, and this query does not count them.",
-                hint="RETURN COLLAPSED and AGGREGATE count them.",
-            )
+            message = "Options(counts='double') says how matches are counted, and this query does not count them."
+            raise EpisodeAnalysisError(message, hint="RETURN COLLAPSED and AGGREGATE count them.")
         return replace(plan, step_budget=run.step_budget)
 
     def spec(self, plan: EventPlan | AggregatedPlan, schema: pa.Schema, limit: StateLimit | None = None) -> MatcherSpec:
@@ -131,10 +119,7 @@ class EventPatterns(Language[EventQuery]):
         return EventPatternSpec(plan.for_workers(), schema, plan.step_budget, limit)
 
     def section(
-        self,
-        plan: EventPlan | AggregatedPlan,
-        reports: Sequence[str] | None = None,
-        query: EventQuery | None = None,
+        self, plan: EventPlan | AggregatedPlan, reports: Sequence[str] | None = None, query: EventQuery | None = None
     ) -> Section:
         if isinstance(plan, AggregatedPlan):
             return aggregated_section(plan, reports)
@@ -163,15 +148,9 @@ class EventPatterns(Language[EventQuery]):
         return None
 
     def expand(self, query: EventQuery) -> tuple[EventQuery, dict[str, bool]]:
-        from episode.queries.languages.variables import of_variables, variables_under
-
         if query.aggregate is not None:
-            raise query.source.error(
-                EpisodeAnalysisError,
-                "expand gives matches; AGGREGATE has none.",
-                query.aggregate.span,
-                "Write RETURN in its place.",
-            )
+            message = "expand gives matches; AGGREGATE has none."
+            raise query.source.error(EpisodeAnalysisError, message, query.aggregate.span, "Write RETURN in its place.")
         inner, closures = of_variables(query), variables_under(query.pattern, Closure)
         return inner, {one.variable: one.variable in closures for one in classes_of(inner.pattern)}
 
@@ -200,20 +179,13 @@ class EventPatterns(Language[EventQuery]):
     def _check_correlated(self, query: EventQuery, times: EventTimes) -> None:
         """A correlation joins matches by their times."""
         if query.aggregate is not None:
-            raise query.source.error(
-                EpisodeAnalysisError,
-                "AGGREGATE gives no matches that could be correlated.",
-                query.aggregate.span,
-                "Write RETURN in its place.",
-            )
+            message = "AGGREGATE gives no matches that could be correlated."
+            raise query.source.error(EpisodeAnalysisError, message, query.aggregate.span, "Write RETURN in its place.")
         if times.start is not None:
             what = "imprecise events" if times.imprecise is not None else "events that last"
-            raise query.source.error(
-                EpisodeUnsupportedError,
-                f"A pattern of {what} cannot be correlated: an event has one time there.",
-                query.source.pattern,
-                "Give one column of event time.",
-            )
+            message = f"A pattern of {what} cannot be correlated: an event has one time there."
+            hint = "Give one column of event time."
+            raise query.source.error(EpisodeUnsupportedError, message, query.source.pattern, hint)
 
     def _check_aggregated(self, query: EventQuery, run: RunOptions) -> None:
         """Options for matches have no meaning where no match is enumerated."""
@@ -240,12 +212,8 @@ class EventPatterns(Language[EventQuery]):
         written = query.input.interval
         if given.interval is not None:
             if written is not None:
-                raise query.source.error(
-                    EpisodeAnalysisError,
-                    "The query says TIME BETWEEN, and match says time=.",
-                    written.span,
-                    "Leave one of the two out.",
-                )
+                message = "The query says TIME BETWEEN, and match says time=."
+                raise query.source.error(EpisodeAnalysisError, message, written.span, "Leave one of the two out.")
             granularity, width = (
                 None if value is None else duration_of(name, value)
                 for name, value in (("granularity", given.granularity), ("interval_width", given.interval_width))
@@ -253,12 +221,9 @@ class EventPatterns(Language[EventQuery]):
             written = Interval(*given.interval, given.probabilities, granularity, width, query.source.pattern)
         others = given.time or query.input.time or given.start or query.input.start
         if written is not None and others is not None:
-            raise query.source.error(
-                EpisodeAnalysisError,
-                f"Time lies between {written.lo} and {written.hi}, and {others} is another column of time.",
-                written.span,
-                "Imprecise events are instants: leave ORDER BY, START BY, and start= out.",
-            )
+            message = f"Time lies between {written.lo} and {written.hi}, and {others} is another column of time."
+            hint = "Imprecise events are instants: leave ORDER BY, START BY, and start= out."
+            raise query.source.error(EpisodeAnalysisError, message, written.span, hint)
         return written
 
     def _start(self, query: EventQuery, schema: InputSchema, time: str, given: Given) -> str | None:
@@ -268,10 +233,8 @@ class EventPatterns(Language[EventQuery]):
             return None
         start = time_column(query.source, schema, name, SAY_WHICH)
         if schema.columns[start] != schema.columns[time]:
-            raise EpisodeAnalysisError(
-                f"{start} is of type {schema.columns[start]} and {time} of type {schema.columns[time]}.",
-                hint="Start and end of an event must be of one type: cast one of them.",
-            )
+            message = f"{start} is of type {schema.columns[start]} and {time} of type {schema.columns[time]}."
+            raise EpisodeAnalysisError(message, hint="Start and end of an event must be of one type: cast one of them.")
         return start
 
 
@@ -284,3 +247,28 @@ def strategy_of(name: str | None) -> Strategy | None:
     except ValueError:
         known = ", ".join(strategy.value for strategy in Strategy)
         raise EpisodeAnalysisError(f"There is no selection strategy {name!r}.", hint=f"There are: {known}.") from None
+
+
+def of_variables(query: EventQuery) -> EventQuery:
+    """Return the plain query over events that have their variables already: each is a class. Negations were tested
+    when the matches were collapsed."""
+    negated = variables_under(query.pattern, Negation)
+    conditions = tuple(
+        one for one in query.conditions if not any(atom.variable in negated for atom in event_atoms(one))
+    )
+    given = replace(query.input, table=None, type_column=None, partition_by=())
+    pattern = _of_variables(query.pattern)
+    return replace(query, pattern=pattern, conditions=conditions, collapsed=None, input=given)
+
+
+def _of_variables(pattern: EventPattern) -> EventPattern:
+    if isinstance(pattern, EventClass):
+        return replace(pattern, name=pattern.variable)
+    if isinstance(pattern, (Negation, Closure)):
+        return replace(pattern, part=_of_variables(pattern.part))
+    parts = tuple(_of_variables(part) for part in pattern.parts if not isinstance(part, Negation))
+    return replace(pattern, parts=parts)
+
+
+def variables_under(pattern: EventPattern, kind: type) -> set[str]:
+    return {one.variable for node in nodes_of(pattern) if isinstance(node, kind) for one in classes_of(node)}

@@ -1,4 +1,4 @@
-"""Row patterns: MATCH_RECOGNIZE."""
+"""Row patterns: MATCH_RECOGNIZE, and OVER (… PATTERN …)."""
 
 from __future__ import annotations
 
@@ -6,27 +6,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from episode.errors import EpisodeAnalysisError
-from episode.lang.rows.syntax import MatchMode, MatchRecognize, RowsPerMatch
-from episode.lang.syntax import Scalar, Source
-from episode.plan.output import (
-    COUNT,
-    FIRST,
-    HIDDEN_END,
-    HIDDEN_START,
-    LAST,
-    ColumnAtPlace,
-    Extent,
-    with_atoms,
-)
+from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
+from episode.lang.rows.syntax import MatchMode, MatchRecognize, PatternWindow, RowsPerMatch
+from episode.lang.syntax import Scalar
+from episode.plan.output import COUNT, FIRST, HIDDEN_END, HIDDEN_START, LAST, ColumnAtPlace, Extent, with_atoms
 from episode.plan.pattern import PatternPlan, RunOptions
 from episode.plan.rows.explain import row_section
 from episode.plan.rows.plan import RowPatternPlan, plan_row_pattern
-from episode.plan.rows.stream import (
-    in_order_of_time,
-    with_hidden_times,
-    with_match_times,
-)
+from episode.plan.rows.stream import in_order_of_time, with_hidden_times, with_match_times
+from episode.plan.rows.windows import WindowPlan, plan_window
 from episode.plan.schema import quote
 from episode.plan.sections import Section
 from episode.queries.language import ARCHIVE, LIVE, Given, Input, Language
@@ -56,9 +44,6 @@ class RowPatterns(Language[MatchRecognize]):
     method = "match_recognize"
     options = frozenset({"step_budget", "match_times"})
     times = (HIDDEN_START, HIDDEN_END)
-
-    def source(self, query: MatchRecognize) -> Source:
-        return query.source
 
     def bind(self, query: MatchRecognize, events: Input, given: Given, run: RunOptions) -> PatternPlan:
         query = in_order_of_time(query, events.schema.time)
@@ -118,9 +103,36 @@ class RowPatterns(Language[MatchRecognize]):
                 f"Write {mode.value} {'in its place' if written else 'before PATTERN'}.",
             )
         if query.rows_per_match is not RowsPerMatch.ONE_ROW:
-            raise query.source.error(
-                EpisodeAnalysisError,
-                f"{query.rows_per_match.value}: a correlation joins matches, not their rows.",
-                query.rows_span,
-                "Write ONE ROW PER MATCH; array_agg in MEASURES collects values of the rows.",
-            )
+            message = f"{query.rows_per_match.value}: a correlation joins matches, not their rows."
+            hint = "Write ONE ROW PER MATCH; array_agg in MEASURES collects values of the rows."
+            raise query.source.error(EpisodeAnalysisError, message, query.rows_span, hint)
+
+
+class RowPatternsInWindows(Language[PatternWindow]):
+    syntax = PatternWindow
+    plans = (WindowPlan,)
+    name = "pattern window"
+    called = "a row pattern in a window"
+    options = frozenset({"step_budget"})
+    times = ("", "")  # a window is not a table, so it is not correlated
+
+    def bind(self, query: PatternWindow, events: Input, given: Given, run: RunOptions) -> PatternPlan:
+        return replace(plan_window(query, events.schema, events.names), step_budget=run.step_budget)
+
+    def spec(self, plan: WindowPlan, schema: pa.Schema, limit: StateLimit | None = None) -> MatcherSpec:
+        from episode.matchers.rows.windows import WindowSpec
+
+        return WindowSpec(plan.for_workers(), schema, plan.step_budget, limit)
+
+    def section(
+        self, plan: WindowPlan, reports: Sequence[str] | None = None, query: PatternWindow | None = None
+    ) -> Section:
+        return row_section(plan, None if query is None else query.clause.pattern, reports)
+
+    def no_extent(self, plan: WindowPlan) -> str | None:
+        return "A row pattern in a window gives each row a value, and puts out no match of its own."
+
+    def reasons(self, inspected: Inspected, asked: Expectation) -> tuple[Finding, ...]:
+        message = f"why_not cannot answer for {self.one}."
+        hint = "Ask it of MATCH_RECOGNIZE with the same PATTERN, DEFINE and AFTER MATCH SKIP TO NEXT ROW."
+        raise inspected.placed.source.error(EpisodeUnsupportedError, message, hint=hint)

@@ -6,17 +6,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from episode.lang.situations.syntax import SituationQuery
-from episode.lang.syntax import Scalar, Source, Span
+from episode.lang.syntax import Scalar, Span
 from episode.plan.event_time import time_column
 from episode.plan.output import Extent, RowPlace, key_at, measure_named, with_atoms
 from episode.plan.pattern import PatternPlan, RunOptions
 from episode.plan.schema import key_columns
 from episode.plan.sections import Section
 from episode.plan.situations.explain import situation_section
-from episode.plan.situations.plan import (
-    SituationPlan,
-    plan_situation_pattern,
-)
+from episode.plan.situations.plan import SituationPlan, plan_situation_pattern
 from episode.plan.situations.returns import DETECTED_AT, MATCH_START
 from episode.queries.language import Given, Input, Language, given_for_input
 
@@ -41,9 +38,6 @@ class SituationPatterns(Language[SituationQuery]):
     method = "match_situations"
     options = frozenset({"detect"})
     arguments = frozenset({"time", "key", "detect"})
-
-    def source(self, query: SituationQuery) -> Source:
-        return query.source
 
     def table(self, query: SituationQuery) -> tuple[str, Span] | None:
         given = query.input

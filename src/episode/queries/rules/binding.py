@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import pyarrow as pa
 from sqlglot import exp
@@ -16,6 +16,7 @@ from episode.lang.spark_expression import write_expression
 from episode.lang.syntax import Source
 from episode.matchers.projection import ConstantColumn, CopiedColumn, Projection, Projections, Value
 from episode.plan.output import ATOM_PREFIX, MATCHED_COLUMN, Extent, ScalarColumn
+from episode.plan.pattern import PatternPlan
 from episode.plan.places import substitute
 from episode.plan.schema import InputSchema, quote
 from episode.queries.bound_statement import OnePattern, StatementPattern, bind_statement, parse_pattern
@@ -23,10 +24,6 @@ from episode.queries.language import Given, Input, Language
 from episode.queries.options import Options
 from episode.queries.rules.rule import Rule
 from episode.queries.selection import Selection
-
-if TYPE_CHECKING:
-    from episode.plan.pattern import PatternPlan
-
 
 Made = TypeVar("Made")
 RULE, MATCH_START, MATCH_END, RESULT = "rule", "match_start", "match_end", "result"
@@ -48,7 +45,6 @@ class RuleSet:
     table: str | None = None
 
     def parse(self) -> list[ParsedRule]:
-        """Parse the rules; raise the errors of all texts at once."""
         parsed = self.each([(rule.name, rule) for rule in self.rules], self._parse)
         self._check(parsed)
         return parsed
@@ -84,7 +80,6 @@ class RuleSet:
         return self.each([(one.rule.name, one) for one in parsed], lambda one: self.bind(one, shared))
 
     def bind(self, parsed: ParsedRule, schema: InputSchema) -> BoundRule:
-        """One rule over the columns of its input."""
         language = parsed.language
         given = Given(**{name: getattr(self.given, name) for name in language.arguments})
         options = self.options if given.detect is None else replace(self.options, detect=given.detect)
@@ -120,22 +115,6 @@ class BoundRule:
     def name(self) -> str:
         return self.parsed.rule.name
 
-    @property
-    def columns(self) -> tuple[tuple[str, str], ...]:
-        """Columns of its result, (name, SQL over the output of its matcher)."""
-        return self.over({}).columns
-
-    def over(self, names: Mapping[str, str]) -> Expressions:
-        """Return its expressions over the output of its matcher, whose columns have other names."""
-        result, extent = self.plan.result, self.extent
-        columns = tuple((one.name, rename_values(one.sql, names)) for one in result.outputs)
-        if self.parsed.selection is not None:
-            columns = selected_expressions(self.parsed.selection, columns)
-        start, end = (None if sql is None else rename_values(sql, names) for sql in (extent.start, extent.end))
-        keys = {name: rename_values(sql, names) for name, sql in extent.key.items()}
-        conditions = tuple(rename_values(one.sql, names) for one in result.conditions)
-        return Expressions(columns, conditions, Extent(keys, start, end, extent.time))
-
 
 @dataclass(frozen=True)
 class RuleProjection:
@@ -158,21 +137,9 @@ class RuleProjection:
         return cls(own, Projection.compile(named, schema, conditions, arguments, utc))
 
 
-@dataclass(frozen=True)
-class Expressions:
-    """Expressions over a rule's values: the columns of its result (name, SQL), conditions on finished matches, and
-    keys and times."""
-
-    columns: tuple[tuple[str, str], ...]
-    conditions: tuple[str, ...]
-    extent: Extent
-
-
 def rename_values(sql: str, names: Mapping[str, str]) -> str:
     """An expression over other names. Those of a matcher's own values are reserved, so that nothing else has them; an
     expression that is one column may be any of them."""
-    if not names:
-        return sql
     pieces, at = [], 0
     tokens = tokenize(sql)[:-1]
     for token in tokens:
@@ -212,14 +179,9 @@ def key_columns(rules: Sequence[BoundRule]) -> tuple[str, ...]:
     keys = tuple(dict.fromkeys(name for rule in rules for name in rule.extent.key))
     for name in keys:
         if name.lower() in OWN_COLUMNS:
-            raise EpisodeAnalysisError(
-                f"The rules are partitioned by a column {name}, and their result has a column of that name.",
-                hint="Rename the column of the input.",
-            )
+            message = f"The rules are partitioned by a column {name}, and their result has a column of that name."
+            raise EpisodeAnalysisError(message, hint="Rename the column of the input.")
     return keys
-
-
-# ---- the text of a rule: a pattern, or a SELECT of columns around one --------------------------------
 
 
 IN_A_RULE = OnePattern(
@@ -254,7 +216,6 @@ class ParsedRule:
 
 
 def parse_rule(rule: Rule, given: Given, arguments: Mapping[str, object]) -> ParsedRule:
-    """Read the text of a rule. arguments: of all rules together."""
     tokens = tokenize(rule.text)
     own = {name: arguments[name] for name in {name for name, _ in parameters_in(tokens)} if name in arguments}
     if tokens[0].upper not in ("SELECT", "WITH"):

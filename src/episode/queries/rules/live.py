@@ -14,7 +14,6 @@ import pyarrow as pa
 
 from episode.errors import EpisodeAnalysisError
 from episode.lang.syntax import Source
-from episode.live.checkpoint import tasks_of
 from episode.live.rule_changes import agree
 from episode.matchers.projection import CopiedColumn, Projection, Projections
 from episode.matchers.protocol import StateLimit
@@ -23,21 +22,13 @@ from episode.matchers.state import fingerprint
 from episode.matchers.stream_shard import ShardSettings
 from episode.plan.schema import key_columns
 from episode.queries.language import Given
-from episode.queries.live import check_options
+from episode.queries.live import check_options, no_stream
 from episode.queries.live_plan import LivePlan, Matched, Read, end_of, lanes_of
-from episode.queries.live_start import (
-    LiveSettings,
-    checkpoint_of,
-    describe_tasks,
-    input_of,
-    output_of,
-    tasks_for,
-    with_partitions,
-)
+from episode.queries.live_start import LiveSettings, checkpoint_of, run_tasks, time_zone
 from episode.queries.local import local_schema
-from episode.queries.options import Options
+from episode.queries.options import Options, seconds_of
 from episode.queries.rules.planning import StreamPlanner
-from episode.queries.rules.streaming import seconds_of, spec_of, versions_of, warn_of_problems
+from episode.queries.rules.streaming import spec_of, versions_of, warn_of_problems
 from episode.queries.rules.watching import RuleWatcher, reader_of
 from episode.store.catalog import Catalog
 from episode.store.rule_log import RuleLog
@@ -60,6 +51,11 @@ class DriverRules:
     query: str
     tasks: int
     every: float | None
+
+    def of_query(self, query: str) -> DriverRules:
+        """Let the tasks of a query agree on the first changes."""
+        agree(self.watcher.log, query, self.tasks)
+        return replace(self, query=query)
 
     def run(self, finished: Event) -> None:
         looked = monotonic()
@@ -88,68 +84,42 @@ def start_rules(
     settings: LiveSettings,
     look_every: float | str | None,
 ) -> LiveQuery:
-    """Plan rules over a stream, and start them."""
     from episode.spark.expressions import UTC_NAMES
-    from episode.spark.live import LiveQuery, LiveRun, running_tasks, slots
     from episode.spark.stores.catalog import catalog_of
 
     catalog = catalog_of(spark)
-    zone = spark.conf.get("spark.sql.session.timeZone") or "UTC"
-    planned = plan_rules(stream, catalog, given, options, arguments, zone in UTC_NAMES)
+    planner, plan = plan_rules(stream, catalog, given, options, arguments, time_zone(spark) in UTC_NAMES)
     every = None if look_every is None else seconds_of("look_every", look_every)
     what = fspath(given_rules) if isinstance(given_rules, (str, PathLike)) else "given"
     checkpoint = checkpoint_of(f"rules {what} over {stream}", into, arguments, settings.checkpoint, catalog)
-    plan = planned.plan
-    output = output_of(into, plan, catalog, checkpoint)
-    plan, input_ = with_partitions(plan), input_of(plan, zone)
-    tasks = tasks_for(plan, settings.tasks, tasks_of(checkpoint), slots(spark), running_tasks())
-    how = settings.options(plan)
-    log = RuleLog(f"{checkpoint}/rules")
-    watcher = RuleWatcher(reader_of(given_rules, spark), planned.rules, log)
-    watcher.look()
-    warn_of_problems(log)
-    output = output.prepare(catalog)  # all is checked
-    descriptions = describe_tasks(plan, output, input_, checkpoint, tasks, how, str(log.place))
-    driven = DriverRules(watcher, descriptions[0].query, tasks, every)
-    agree(log, driven.query, tasks)
-    numeric = plan.time.units_per_millisecond == 1
-    run = LiveRun(descriptions, settings.name, output.words, numeric, output.receiver, settings.metrics_port, driven)
-    return LiveQuery(spark, run)
 
+    def rules_for(tasks: int) -> DriverRules:
+        watcher = RuleWatcher(reader_of(given_rules, spark), planner, RuleLog(f"{checkpoint}/rules"))
+        watcher.look()
+        warn_of_problems(watcher.log)
+        return DriverRules(watcher, "", tasks, every)
 
-@dataclass(frozen=True)
-class PlannedRules:
-    """The planner of all rules, and the query that runs them."""
-
-    rules: StreamPlanner
-    plan: LivePlan
+    return run_tasks(plan, spark, into, checkpoint, settings, rules_for)
 
 
 def plan_rules(
     stream: str, catalog: Catalog, given: Given, options: Options, arguments: Mapping[str, object], utc: bool = True
-) -> PlannedRules:
-    """Rules over a declared stream of a catalog. utc: is UTC the session's time zone?"""
+) -> tuple[StreamPlanner, LivePlan]:
+    """The planner of all rules over a declared stream, and the query that runs them. utc: is UTC the time zone?"""
     check_options(options, [])
     declaration = catalog.lookup(stream)
     if declaration is None or declaration.name.lower() != stream.lower():
-        names = ", ".join(catalog.names())
-        raise EpisodeAnalysisError(
-            f"There is no stream {stream}: live tasks read declared streams.",
-            hint=f"Streams: {names}." if names else "CREATE STREAM declares one.",
-        )
+        message, hint = no_stream(stream, catalog)
+        raise EpisodeAnalysisError(message, hint=hint)
     if given.time not in (None, declaration.time):
-        raise EpisodeAnalysisError(
-            f"time={given.time!r}: the event time of the stream {declaration.name} is {declaration.time}.",
-            hint="Leave time out; or run the rules in micro-batches: match_all on the stream.",
-        )
-    source = Source(declaration.name)
-    schema = declaration.schema
-    known = local_schema(schema, source, arguments, utc)
-    keys = key_columns(known, given.key or declaration.key)
-    run = options.run(1, arguments)
+        message = f"time={given.time!r}: the event time of the stream {declaration.name} is {declaration.time}."
+        hint = "Leave time out; or run the rules in micro-batches: match_all on the stream."
+        raise EpisodeAnalysisError(message, hint=hint)
+    source, schema, time = Source(declaration.name), declaration.schema, declaration.event_time
+    keys = key_columns(local_schema(schema, source, arguments, utc), given.key or declaration.key)
     limit = StateLimit.of(options.max_state_rows, options.when_full == "drop")
     said = replace(given, time=declaration.time, key=keys)
-    rules = StreamPlanner(schema, declaration.time, keys, said, run, limit, utc)
+    rules = StreamPlanner(schema, declaration.time, keys, said, options.run(1, arguments), limit, utc)
     spec = spec_of(rules)
     own = {name: name for name in schema.names}
     reading = Read(declaration, tuple((name, CopiedColumn(name)) for name in own), own)
@@ -158,23 +128,12 @@ def plan_rules(
     finish = Projections((Projection.compile(output, spec.output_schema),))
     matched = Matched(None, (reading,), streams, schema, finish, source, source.span)  # type: ignore[arg-type]
     lanes, reason = lanes_of(matched, spec)
-    live = ShardSettings(
-        end_of(options.end, declaration.event_time, utc), options.event_id, options.late == "keep", True
+    end = end_of(options.end, time, utc)
+    settings = ShardSettings(end, options.event_id, options.late == "keep", True)
+    identity = fingerprint(
+        spec.fingerprint, repr((end, options.event_id)), f"{declaration.name} {declaration.location}"
     )
-    plan = LivePlan(
-        streams=streams,
-        spec=spec,
-        settings=live,
-        finish=finish,
-        output=finish.schema,
-        time=declaration.event_time,
-        times={MATCH_START: None, MATCH_END: None},
-        keys=keys,
-        lanes=lanes,
-        reason=reason,
-        fingerprint=fingerprint(
-            spec.fingerprint, repr((live.end, live.event_id)), f"{declaration.name} {declaration.location}"
-        ),
-        late_path=options.late_path,
+    times = {MATCH_START: None, MATCH_END: None}
+    return rules, LivePlan(
+        streams, spec, settings, finish, finish.schema, time, times, keys, lanes, reason, identity, options.late_path
     )
-    return PlannedRules(rules, plan)

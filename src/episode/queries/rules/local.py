@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -15,7 +15,7 @@ from episode.matchers.projection import Derivation
 from episode.matchers.protocol import END_OF_TIME, MatcherSpec
 from episode.matchers.rules.matcher import RuleSetMatcher
 from episode.matchers.rules.one_rule import RuleSetReport
-from episode.matchers.rules.spec import RuleSetSpec, rule_groups
+from episode.matchers.rules.spec import rule_groups
 from episode.matchers.running import LocalRun
 from episode.matchers.spark_types import to_spark_types
 from episode.queries.local import check_local, local_schema, refusing
@@ -55,7 +55,6 @@ class LocalMatches(RuleMatches):
 
     @property
     def counts(self) -> dict[str, int]:
-        """The number of rows of each rule."""
         return {name: one.result.num_rows for name, one in self.found.items()}
 
     @property
@@ -75,78 +74,40 @@ class LocalMatches(RuleMatches):
 
 
 def match_all_local(events: Any, rules: RuleSet) -> LocalMatches:
-    """The matches of all rules over a table."""
     parsed = rules.parse()
     check_local(rules.options, [one.language for one in parsed])
     table = to_spark_types(held_table("events", events))
-    query = LocalRules(rules, table)
-    return query.matches(events)
+    bound = rules.bind_all(parsed, local_schema(table.schema, parsed[0].source, rules.arguments))
+    for rule in bound:  # what is computed before matching
+        derived = [(sql, name) for sql, name in rule.plan.derived if name not in table.column_names]
+        table = Derivation.compile(derived, table.schema, rule.parsed.arguments)(table)
+    specs = {rule.name: matcher_spec(rule.plan, table.schema) for rule in bound}
+    projections = rules.each(
+        [(rule.name, rule) for rule in bound], lambda rule: _compile_projection(rule, specs[rule.name])
+    )
+    groups = rule_groups(list(specs.items()), table.schema)
+    found = {name: [spec.output_schema.empty_table()] for name, spec in specs.items()}
+    reports = []
+    for group in groups:
+        running = LocalRun(group)
+        matcher = running.matcher
+        assert isinstance(matcher, RuleSetMatcher)
+        for named, matches in matcher.matches(running.events(table), END_OF_TIME):
+            found[named.name].append(matches)
+        for named, matches in matcher.last_matches():
+            found[named.name].append(matches)
+        reports.append(matcher.report())
+    results = {}
+    for rule, projection in zip(bound, projections, strict=True):
+        matched = pa.concat_tables(found[rule.name])
+        results[rule.name] = RuleResult(projection.result(matched), projection.around(matched))
+    plan = bound, groups, ["matched in this process"]
+    return LocalMatches(results, RuleSetReport.total(reports), partial(like, events), plan)
 
 
-@dataclass(frozen=True)
-class LocalRules:
-    """Rules bound to a table."""
-
-    rules: RuleSet
-    table: pa.Table
-
-    @cached_property
-    def bound(self) -> list[BoundRule]:
-        parsed = self.rules.parse()
-        schema = local_schema(self.table.schema, parsed[0].source, self.rules.arguments)
-        return self.rules.bind_all(parsed, schema)
-
-    @cached_property
-    def input(self) -> pa.Table:
-        """The table, with what is computed before matching."""
-        table = self.table
-        for rule in self.bound:
-            derived = [(sql, name) for sql, name in rule.plan.derived if name not in table.column_names]
-            table = Derivation.compile(derived, table.schema, rule.parsed.arguments)(table)
-        return table
-
-    @cached_property
-    def specs(self) -> list[tuple[str, MatcherSpec]]:
-        return [(rule.name, matcher_spec(rule.plan, self.input.schema)) for rule in self.bound]
-
-    @cached_property
-    def groups(self) -> tuple[RuleSetSpec, ...]:
-        return rule_groups(self.specs, self.input.schema)
-
-    @cached_property
-    def projections(self) -> dict[str, RuleProjection]:
-        """By rule. What needs Spark is refused, for all rules together."""
-        specs = dict(self.specs)
-        made = self.rules.each(
-            [(rule.name, rule) for rule in self.bound], lambda rule: _compile_projection(rule, specs)
-        )
-        return {rule.name: projection for rule, projection in zip(self.bound, made, strict=True)}
-
-    def matches(self, events: Any) -> LocalMatches:
-        """The matches of all rules."""
-        projections = self.projections
-        found: dict[str, list[pa.Table]] = {name: [spec.output_schema.empty_table()] for name, spec in self.specs}
-        reports = []
-        for group in self.groups:
-            running = LocalRun(group)
-            matcher = running.matcher
-            assert isinstance(matcher, RuleSetMatcher)
-            for rule, matches in matcher.matches(running.events(self.input), END_OF_TIME):
-                found[rule.name].append(matches)
-            for rule, matches in matcher.last_matches():
-                found[rule.name].append(matches)
-            reports.append(matcher.report())
-        results = {}
-        for name, projection in projections.items():
-            matched = pa.concat_tables(found[name])
-            results[name] = RuleResult(projection.result(matched), projection.around(matched))
-        plan = self.bound, self.groups, ["matched in this process"]
-        return LocalMatches(results, RuleSetReport.total(reports), partial(like, events), plan)
-
-
-def _compile_projection(rule: BoundRule, specs: Mapping[str, MatcherSpec]) -> RuleProjection:
-    extent = rule.extent
-    around = {**extent.key, MATCH_START: extent.start, MATCH_END: extent.end}
-    named = [(name, sql) for name, sql in around.items() if sql is not None]
+def _compile_projection(rule: BoundRule, spec: MatcherSpec) -> RuleProjection:
+    """The columns of a rule's result; what needs Spark is refused."""
+    around = {**rule.extent.key, MATCH_START: rule.extent.start, MATCH_END: rule.extent.end}
     with refusing():
-        return RuleProjection.compile(rule, named, specs[rule.name].output_schema)
+        named = [(name, sql) for name, sql in around.items() if sql is not None]
+        return RuleProjection.compile(rule, named, spec.output_schema)

@@ -14,7 +14,7 @@ from episode.queries.bound_statement import bind_statement
 from episode.queries.language import Given
 from episode.queries.match import MatchQuery
 from episode.queries.origins import remember
-from episode.queries.rules.binding import BoundRule, RuleSet, key_columns
+from episode.queries.rules.binding import BoundRule, RuleSet, key_columns, rename_values, selected_expressions
 from episode.queries.rules.results import Plan, RuleMatches, explain_rules
 from episode.queries.statement import StatementQuery
 from episode.queries.tables import Table, one_table
@@ -29,29 +29,18 @@ if TYPE_CHECKING:
     from episode.spark.batch.runtime import Batch
 
 
-@dataclass(frozen=True)
-class RulesQuery:
-    """A call of `match_all`: rules, and the events that they are over."""
+def match_table(events: Table, rules: RuleSet, spark: SparkSession | None = None) -> TableMatches:
+    """Plan rules over their events; the errors of all of them are raised together."""
+    parsed = rules.parse()
+    session, frame = one_table(spark, events)
+    if frame.isStreaming:
+        hint = "Give the stream to match_all itself."
+        raise EpisodeUnsupportedError("match_all is over a table; these events are a stream.", hint=hint)
+    rules.options.check_streams([])
+    from episode.spark.expressions import input_schema
 
-    events: Table
-    rules: RuleSet
-    spark: SparkSession | None = None
-
-    def plan(self) -> TableMatches:
-        """Plan the rules over their events; the errors of all of them are raised together."""
-        parsed = self.rules.parse()
-        session, frame = one_table(self.spark, self.events)
-        if frame.isStreaming:
-            raise EpisodeUnsupportedError(
-                "match_all is over a table; these events are a stream.",
-                hint="Give the stream to match_all itself.",
-            )
-        self.rules.options.check_streams([])
-        from episode.spark.expressions import input_schema
-
-        source, called = parsed[0].source, parsed[0].language.called
-        schema = input_schema(session, frame, source, called, self.rules.arguments)
-        return TableMatches(session, frame, self.rules, schema, tuple(self.rules.bind_all(parsed, schema)))
+    schema = input_schema(session, frame, parsed[0].source, parsed[0].language.called, rules.arguments)
+    return TableMatches(session, frame, rules, schema, tuple(rules.bind_all(parsed, schema)))
 
 
 @dataclass(frozen=True)
@@ -71,36 +60,29 @@ class TableMatches(RuleMatches):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The rules, in order."""
         return tuple(rule.name for rule in self.bound)
 
     @cached_property
     def frame(self) -> DataFrame:
-        """All matches, lazily."""
         from episode.spark.batch.rules import has_variant, one_result
 
-        pooled = self._pooled
-        keys = key_columns(self.bound)
-        return one_result(
-            pooled, self._finishes, keys, self._types, has_variant(pooled), self.rules.arguments
-        )  # fmt: skip
+        pooled, keys = self._pooled, key_columns(self.bound)
+        return one_result(pooled, self._finishes, keys, self._types, has_variant(pooled), self.rules.arguments)
 
     def _of(self, rule: str) -> DataFrame:
         """Match this rule alone, unless what all rules found is kept: see `persist`."""
         from episode.spark.batch.rules import of_rule
 
-        found = next(one for one in self.bound if one.name == rule)
+        at, found = next((at, one) for at, one in enumerate(self.bound) if one.name == rule)
         if not self._kept:
             return self._alone(found)
-        finish = self._finishes[self.bound.index(found)]
-        return of_rule(self._pooled, finish, found.parsed.arguments)
+        return of_rule(self._pooled, self._finishes[at], found.parsed.arguments)
 
     def persist(self) -> TableMatches:
         """Keep what all rules found, from the first action on, so that `frame` and `of` match nothing again."""
         if not self._kept:
-            self._kept["pooled"] = self._match().persist()
-            self.__dict__.pop("_pooled", None)
-            self.__dict__.pop("frame", None)
+            self._kept["pooled"] = self._run.frame().persist()
+            self._forget()
         return self
 
     def unpersist(self) -> TableMatches:
@@ -108,9 +90,12 @@ class TableMatches(RuleMatches):
         for frame in self._kept.values():
             frame.unpersist()
         self._kept.clear()
-        self.__dict__.pop("_pooled", None)
-        self.__dict__.pop("frame", None)
+        self._forget()
         return self
+
+    def _forget(self) -> None:
+        for name in ("_pooled", "frame"):
+            self.__dict__.pop(name, None)
 
     def explain(self, *, analyze: bool = False) -> str:
         """Return what the rules share, and how each is evaluated. analyze: run them, and show how much was shared."""
@@ -124,8 +109,6 @@ class TableMatches(RuleMatches):
         if name.startswith("_"):
             raise AttributeError(name)
         return getattr(self.frame, name)
-
-    # ---- planning ------------------------------------------------------------------------------------
 
     @cached_property
     def _run(self) -> Batch:
@@ -148,12 +131,9 @@ class TableMatches(RuleMatches):
         specs = [(rule.name, matcher_spec(rule.plan, schema)) for rule in self.bound]
         return rule_groups(specs, schema, {rule.name: _leading(rule) for rule in self.bound})
 
-    def _match(self) -> DataFrame:
-        return self._run.frame()
-
     @cached_property
     def _pooled(self) -> DataFrame:
-        return self._kept.get("pooled") or self._match()
+        return self._kept.get("pooled") or self._run.frame()
 
     @cached_property
     def _finishes(self) -> list[Finish]:
@@ -165,14 +145,14 @@ class TableMatches(RuleMatches):
         for rule in self.bound:
             member = members[rule.name]
             names = dict(zip(member.spec.output_schema.names, member.columns, strict=True))
-            made = rule.over(names)
-            extent = made.extent
-            found.append(
-                Finish(
-                    member.number, rule.name, made.columns, made.conditions, extent.key, extent.start, extent.end,
-                    extent.time,
-                )
-            )  # fmt: skip
+            result, extent = rule.plan.result, rule.extent
+            columns = tuple((one.name, rename_values(one.sql, names)) for one in result.outputs)
+            if rule.parsed.selection is not None:
+                columns = selected_expressions(rule.parsed.selection, columns)
+            conditions = tuple(rename_values(one.sql, names) for one in result.conditions)
+            keys = {name: rename_values(sql, names) for name, sql in extent.key.items()}
+            start, end = (None if sql is None else rename_values(sql, names) for sql in (extent.start, extent.end))
+            found.append(Finish(member.number, rule.name, columns, conditions, keys, start, end, extent.time))
         return found
 
     @cached_property
@@ -188,7 +168,6 @@ class TableMatches(RuleMatches):
         return found
 
     def _alone(self, rule: BoundRule) -> DataFrame:
-        """The rule as `match` or `sql` runs it."""
         parsed = rule.parsed
         options, arguments = self.rules.options, parsed.arguments
         table = parsed.pattern.table

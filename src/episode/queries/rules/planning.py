@@ -56,7 +56,6 @@ class StreamPlanner:
         return _plan_once(self, text)
 
     def check(self, text: str) -> tuple[RuleSpec, list[str]]:
-        """Plan a rule; return it with its warnings."""
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", EpisodeWarning)
             spec = self._plan(text)
@@ -107,29 +106,23 @@ class StreamPlanner:
     def _check_order(self, source: Source, order: InputOrder) -> None:
         """All rules see the events of one key in one order."""
         if set(order.keys) != set(self.keys):
-            raise source.error(
-                EpisodeAnalysisError,
-                f"The rule partitions events {_by(order.keys)}, and the rules of this stream {_by(self.keys)}.",
-                source.pattern,
+            message = f"The rule partitions events {_by(order.keys)}, and the rules of this stream {_by(self.keys)}."
+            hint = (
                 "Partition by the same columns (key=…); or run rules with other keys as another set, in a query of its "
-                "own.",
+                "own."
             )
+            raise source.error(EpisodeAnalysisError, message, source.pattern, hint)
         names = [one.column for one in order.order]
         if names != [self.time] or not order.order[0].ascending:
-            raise source.error(
-                EpisodeAnalysisError,
-                f"The rule orders events {_by(names)}, and the rules of this stream by {self.time}.",
-                source.pattern,
-                f"Write ORDER BY {self.time}.",
-            )
+            message = f"The rule orders events {_by(names)}, and the rules of this stream by {self.time}."
+            raise source.error(EpisodeAnalysisError, message, source.pattern, f"Write ORDER BY {self.time}.")
         if order.start != self.given.start or order.imprecise:
-            raise source.error(
-                EpisodeAnalysisError,
+            message = (
                 f"Events of the rule begin at {order.start or self.time}, and those of this stream at "
-                f"{self.given.start or self.time}.",
-                source.pattern,
-                "Say start=… for all rules; or run rules with other times as another set, in a query of its own.",
+                f"{self.given.start or self.time}."
             )
+            hint = "Say start=… for all rules; or run rules with other times as another set, in a query of its own."
+            raise source.error(EpisodeAnalysisError, message, source.pattern, hint)
 
 
 @lru_cache(maxsize=4096)

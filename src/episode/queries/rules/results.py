@@ -13,6 +13,7 @@ from episode.matchers.rules.one_rule import RuleSetReport
 from episode.plan.expressions import render
 from episode.plan.sections import indent, lines_of
 from episode.queries.rules.binding import BoundRule
+from episode.words import plural
 
 if TYPE_CHECKING:
     from episode.matchers.protocol import InputOrder
@@ -42,25 +43,17 @@ class RuleMatches(ABC):
 
     def of(self, rule: str) -> Any:
         """Return the matches of one rule, typed as the rule alone gives them."""
-        if rule not in self.names:
-            raise _no_rule(rule, self.names)
+        names = self.names
+        if rule not in names:
+            guess = closest(rule, names) if isinstance(rule, str) else None
+            shown = ", ".join(names[:20]) + (", …" if len(names) > 20 else "")
+            hint = f"Did you mean {guess}?" if guess else f"Rules: {shown}."
+            raise EpisodeAnalysisError(f"There is no rule {rule}.", hint=hint)
         return self._of(rule)
 
     def explain(self) -> str:
         """Return what the rules share, and how each is evaluated."""
         return "\n".join(explain_rules(*self._plan()))
-
-
-def _no_rule(name: object, names: Sequence[str]) -> EpisodeAnalysisError:
-    """Return the error for a rule that is not in the set."""
-    guess = closest(name, names) if isinstance(name, str) else None
-    shown = ", ".join(names[:20]) + (", …" if len(names) > 20 else "")
-    return EpisodeAnalysisError(
-        f"There is no rule {name}.", hint=f"Did you mean {guess}?" if guess else f"Rules: {shown}."
-    )
-
-
-# ---- explain -----------------------------------------------------------------------------------------
 
 
 SHOWN = 12
@@ -76,10 +69,10 @@ def explain_rules(
 ) -> list[str]:
     """The plan of a set of rules: how its input is read, what is shared, then each rule. reports: of a run (JSON)."""
     kinds = Counter(rule.parsed.language.name for rule in rules)
-    shown = ", ".join(f"{count} {name}{'' if count == 1 else 's'}" for name, count in kinds.items())
+    shown = ", ".join(f"{count} {plural(count, name)}" for name, count in kinds.items())
     columns = dict.fromkeys(name for group in groups for name in group.input_columns)
     lines = [
-        f"{len(rules)} rule{'' if len(rules) == 1 else 's'} ({shown}) over one input",
+        f"{len(rules)} {plural(len(rules), 'rule')} ({shown}) over one input",
         f"  read once: {', '.join(columns)}",
         *(f"  {reason}" for reason in reasons),
     ]

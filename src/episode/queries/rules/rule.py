@@ -71,10 +71,8 @@ def _check_names(rules: list[Rule]) -> None:
         _rule(rule.name, rule.text, rule.enabled)
         if rule.name in names:
             places = [one.origin for one in (names[rule.name], rule) if one.origin is not None]
-            raise EpisodeAnalysisError(
-                f"Two rules are called {rule.name}{': ' + ' and '.join(places) if places else ''}.",
-                hint="Give each rule a name of its own.",
-            )
+            message = f"Two rules are called {rule.name}{': ' + ' and '.join(places) if places else ''}."
+            raise EpisodeAnalysisError(message, hint="Give each rule a name of its own.")
         names[rule.name] = rule
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta, timezone
 from os import PathLike
@@ -17,11 +17,11 @@ from episode.matchers.protocol import InputOrder, OrderKey, StateLimit
 from episode.matchers.rules.one_rule import Effect, RuleChange
 from episode.matchers.rules.spec import ChangingSpec, rule_groups
 from episode.matchers.spark_types import held_as
-from episode.plan.event_time import EventTime, duration_in_units, time_column
+from episode.plan.event_time import EventTime, time_column
 from episode.plan.pattern import RunOptions
 from episode.plan.schema import key_columns
 from episode.queries.language import Given
-from episode.queries.options import Options
+from episode.queries.options import Options, seconds_of
 from episode.queries.rules.planning import StreamPlanner
 from episode.queries.rules.results import Plan, RuleMatches
 from episode.queries.rules.watching import UNREADABLE, RuleWatcher, Watch, reader_of
@@ -108,7 +108,6 @@ class StreamMatches(RuleMatches):
 
 
 def versions_of(watcher: RuleWatcher) -> pa.Table:
-    """Return the `rules_table` of a watcher's rules."""
     return rules_table(watcher.log, held_as(watcher.rules.schema.field(watcher.rules.time).type))
 
 
@@ -188,72 +187,6 @@ def _moment(value: int | None, time: pa.DataType, first: bool) -> object:
     return moment if time.tz is not None else moment.replace(tzinfo=None)
 
 
-# ---- starting ----------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class StreamQuery:
-    """A call of `match_all` over a stream. read: the texts of the rules as they are now. every: seconds between two
-    looks at them; None: nobody looks, unless asked to."""
-
-    spark: SparkSession
-    frame: DataFrame
-    read: Callable[[], Mapping[str, str]]
-    given: Given
-    options: Options
-    arguments: Mapping[str, object]
-    log: str | PathLike[str] | None
-    every: float | None
-    table: str | None = None
-
-    def matches(self) -> StreamMatches:
-        """The stream of matches, with the rules as they are now in its log."""
-        from episode.spark.stream.rules import plan_rule_stream, with_variants
-
-        if self.log is None:
-            raise EpisodeAnalysisError(
-                "Rules over a stream need a rule log: a directory in which their versions are kept.",
-                hint="Give log='…', a directory of its own beside the stream's checkpoint.",
-            )
-        log = RuleLog(self.log)
-        rules, frame = self._rules()
-        watcher = RuleWatcher(self.read, rules, log)
-        watcher.look()
-        warn_of_problems(log)
-        texts = active_of(log.changes())
-        self.options.check_use([rules.bind(*one).parsed.language for one in texts.items()])
-        time = EventTime(rules.time, self.frame.schema[rules.time].dataType.simpleString())
-        planned = plan_rule_stream(self.spark, frame, spec_of(rules), time, self._run, str(log.place))
-        self.options.check_streams([planned])
-        watch = None if self.every is None else Watch(watcher, self.every, lambda: bool(self.spark.streams.active))
-        texts = planned.frame()
-        return StreamMatches(with_variants(texts), texts, watcher, watch, tuple(planned.reasons))
-
-    @property
-    def _run(self) -> RunOptions:
-        """A rule is disabled for a key that it fails on, whatever is said for single patterns."""
-        run = self.options.run(1, self.arguments)
-        return replace(run, live=replace(run.live, skips_keys=False))
-
-    def _rules(self) -> tuple[StreamPlanner, DataFrame]:
-        """Return what all rules have in common, and the events with the columns that rules may read."""
-        from episode.spark.batch.rules import has_variant
-        from episode.spark.expressions import input_schema
-        from episode.spark.stream.rules import readable_columns
-
-        source = Source("")
-        known = input_schema(self.spark, self.frame, source, "the rules", self.arguments)
-        time = time_column(source, known, self.given.time, "Say time='ts'.")
-        keys = key_columns(known, self.given.key)
-        frame, schema = readable_columns(self.frame)
-        live = self._run.live
-        limit = StateLimit.of(live.max_state_rows, live.gives_up)
-        start = None if self.given.start is None else known.find(self.given.start)
-        given = replace(self.given, time=time, key=keys, start=start)
-        form = JsonForm(exponents=has_variant(frame))
-        return StreamPlanner(schema, time, keys, given, self._run, limit, known.utc, self.table, form), frame
-
-
 def spec_of(rules: StreamPlanner) -> ChangingSpec:
     """Return the spec of a set of rules, without any rule yet."""
     order = InputOrder(rules.keys, (OrderKey(rules.time),), needs_time=True, start=rules.given.start)
@@ -272,28 +205,55 @@ def over_stream(
 ) -> StreamMatches:
     """Rules over a streaming DataFrame. table: its name, which rules that name a table must name."""
     from episode.queries.tables import session_of
+    from episode.spark.stream.rules import plan_rule_stream, with_variants
 
     spark = session_of(None, {"events": frame})
     for name in ("detect", "interval", "granularity", "probabilities", "interval_width"):
         if getattr(given, name) is not None:
             said = "time=(…, …)" if name == "interval" else f"{name}={getattr(given, name)!r}"
-            raise EpisodeUnsupportedError(
-                f"{said} is not for rules over a stream.",
-                hint="Options(detect=…) is for all situation patterns; run patterns of imprecise time on their own.",
-            )
+            hint = "Options(detect=…) is for all situation patterns; run patterns of imprecise time on their own."
+            raise EpisodeUnsupportedError(f"{said} is not for rules over a stream.", hint=hint)
     seconds = None if every is None else seconds_of("look_every", every)
-    return StreamQuery(
-        spark, frame, reader_of(rules, spark), given, options, arguments, log, seconds, table
-    ).matches()  # fmt: skip
+    read = reader_of(rules, spark)
+    if log is None:
+        message = "Rules over a stream need a rule log: a directory in which their versions are kept."
+        hint = "Give log='…', a directory of its own beside the stream's checkpoint."
+        raise EpisodeAnalysisError(message, hint=hint)
+    rule_log = RuleLog(log)
+    run = options.run(1, arguments)
+    run = replace(run, live=replace(run.live, skips_keys=False))  # a rule that fails on a key is disabled for it
+    planner, readable = _planner(spark, frame, given, run, table)
+    watcher = RuleWatcher(read, planner, rule_log)
+    watcher.look()
+    warn_of_problems(rule_log)
+    active = active_of(rule_log.changes())
+    options.check_use([planner.bind(*one).parsed.language for one in active.items()])
+    time = EventTime(planner.time, frame.schema[planner.time].dataType.simpleString())
+    planned = plan_rule_stream(spark, readable, spec_of(planner), time, run, str(rule_log.place))
+    options.check_streams([planned])
+    watch = None if seconds is None else Watch(watcher, seconds, lambda: bool(spark.streams.active))
+    texts = planned.frame()
+    return StreamMatches(with_variants(texts), texts, watcher, watch, tuple(planned.reasons))
 
 
-def seconds_of(name: str, value: float | str) -> float:
-    """A time of the clock, in seconds."""
-    if isinstance(value, str):
-        value = duration_in_units(value, EventTime("", "timestamp"), name) / 1e6
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0:
-        raise EpisodeAnalysisError(f"{name}={value!r}: a number of seconds is needed, or '5 seconds'.")
-    return float(value)
+def _planner(
+    spark: SparkSession, events: DataFrame, given: Given, run: RunOptions, table: str | None
+) -> tuple[StreamPlanner, DataFrame]:
+    """Return what all rules have in common, and the events with the columns that rules may read."""
+    from episode.spark.batch.rules import has_variant
+    from episode.spark.expressions import input_schema
+    from episode.spark.stream.rules import readable_columns
+
+    source = Source("")
+    known = input_schema(spark, events, source, "the rules", run.arguments)
+    time = time_column(source, known, given.time, "Say time='ts'.")
+    keys = key_columns(known, given.key)
+    frame, schema = readable_columns(events)
+    limit = StateLimit.of(run.live.max_state_rows, run.live.gives_up)
+    start = None if given.start is None else known.find(given.start)
+    given = replace(given, time=time, key=keys, start=start)
+    form = JsonForm(exponents=has_variant(frame))
+    return StreamPlanner(schema, time, keys, given, run, limit, known.utc, table, form), frame
 
 
 def warn_of_problems(log: RuleLog) -> None:

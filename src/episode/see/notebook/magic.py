@@ -138,7 +138,7 @@ class EpisodeMagics(Magics):
 
 def tables_of(tokens: list[Token], names: Mapping[str, Any]) -> dict[str, Any]:
     """The variables that are tables and that the query names."""
-    mentioned = {token.identifier for token in tokens if token.kind in (Kind.NAME, Kind.QUOTED)}
+    mentioned = {token.identifier for token in tokens if token.is_name}
     return {name: names[name] for name in sorted(mentioned) if name in names and is_table(names[name])}
 
 
