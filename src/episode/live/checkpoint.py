@@ -36,9 +36,6 @@ SMALL = 1 << 20
 _ANEW = "Start anew with another checkpoint."
 
 
-# ---- the query ---------------------------------------------------------------------------------------
-
-
 def open_query(directory: str, fingerprint: str, tasks: int) -> str:
     """Return the id of the live query that a checkpoint belongs to; a new checkpoint gets a new id.
 
@@ -116,9 +113,6 @@ def withdraw_stop(directory: str) -> None:
     """Let the tasks of a query run (again)."""
     with suppress(FileNotFoundError):
         Path(directory, "stop").unlink()
-
-
-# ---- a task ------------------------------------------------------------------------------------------
 
 
 class _Place(NamedTuple):

@@ -258,7 +258,6 @@ def _write_time(path: Path) -> float:
 
 # Commits that have left the log are read from the archive, whose events carry their commit numbers.
 
-
 MOST_ROWS = 1 << 20
 """Events read at once, about, unless a single commit is larger."""
 

@@ -15,7 +15,6 @@ from episode.store.declaration import Declaration
 # Live tasks use librdkafka (the package confluent-kafka), and Spark uses Kafka's Java client. Options `kafka.…` of a
 # declaration are for both; `librdkafka.…` are for live tasks alone, and replace those that only Java knows.
 
-
 TOPIC = "topic"
 PATIENCE = 60.0
 """Seconds that the broker has to answer."""

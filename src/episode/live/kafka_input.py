@@ -192,8 +192,6 @@ class KafkaInput:
                 return None
             self.reader.wait(behind, GAP / 2)
 
-    # ---- batches -------------------------------------------------------------------------------------------
-
     def _empty(self, place: TopicPosition) -> InputBatch:
         nothing = self._prepare(self.columns.schema.empty_table())
         watermark = place.watermark(self.delay)
@@ -224,8 +222,6 @@ class KafkaInput:
     def _prepare(self, table: pa.Table) -> pa.Table:
         chosen = table.select(list(self.stream.columns))
         return chosen if self.stream.prepare is None else self.stream.prepare(chosen)
-
-    # ---- idle partitions -----------------------------------------------------------------------------------
 
     def _update_idle(self, place: TopicPosition, records: Records) -> TopicPosition | None:
         """Update which partitions are idle; None if nothing changed."""
@@ -269,8 +265,6 @@ class KafkaInput:
                 f"The topic {self.topic} has {count} partitions, and had {place.count} when the query began.",
                 hint="Keys may be in other partitions now than before. Start the query with a new checkpoint.",
             )
-
-    # ---- waiting -------------------------------------------------------------------------------------------
 
     def wait(self, after: Position, seconds: float) -> None:
         """Wait for a record, not for long: a partition may turn idle meanwhile."""

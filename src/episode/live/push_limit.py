@@ -122,7 +122,6 @@ def push_bound(counts: PatternCounts, *, past_last_row: bool, future: int = 0) -
 # One holder serves all keys of a task, since all are matched in one step. The key with the most recent events decides,
 # as the busiest holder does in the thesis. Selectivities are those of all keys together.
 
-
 SURE_WINDOWS = 1_000
 """Windows after which sampling the feeds is enough."""
 SAMPLE_EVERY = 8

@@ -198,7 +198,6 @@ def _position(note: str, what: str) -> Position:
 # The position is kept after each call. A driver that is killed during a call repeats it; otherwise every match is
 # delivered once.
 
-
 Receiver = Callable[[pa.Table], object]
 
 POLL = 0.002

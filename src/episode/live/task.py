@@ -73,8 +73,6 @@ class LiveTask:
         self._polled_at = self._reported_at = self._snapshot_at = 0.0
         self._rules_polled_at, self._may_continue = 0.0, False
 
-    # ---- life ----------------------------------------------------------------------------------------
-
     def run(self) -> dict[str, Any]:
         """Work until the task is asked to stop, or its input ends; returns its last progress."""
         words = deque(self.work(), maxlen=1)
@@ -129,8 +127,6 @@ class LiveTask:
             return False
         self._polled_at = now
         return self.checkpoint.should_stop()
-
-    # ---- a step --------------------------------------------------------------------------------------
 
     def _step(self, found: InputBatch, outgoing: SinkWriter | None) -> None:
         """Match a batch and write its matches. outgoing: None during a replay, whose matches were written before."""
@@ -189,8 +185,6 @@ class LiveTask:
     def _finish(self, matched: pa.Table) -> pa.Table:
         finish = self.description.finish
         return matched if finish is None else finish(matched)
-
-    # ---- state ---------------------------------------------------------------------------------------
 
     def _restore(self) -> TaskState:
         state = self.checkpoint.load()
@@ -275,8 +269,6 @@ class LiveTask:
             directory.write(name, pa.concat_tables(late), {})
         else:
             directory.remove(name)
-
-    # ---- progress ------------------------------------------------------------------------------------
 
     def _write_progress(self, input: LiveInput, source: InputSource | None) -> None:
         progress = self.progress

@@ -118,8 +118,6 @@ class Archive:
             hint="If it was replaced or has expired since the query began, run the query again.",
         )
 
-    # ---- changes ----------------------------------------------------------------------------------
-
     @contextmanager
     def changing(self) -> Iterator[Manifest]:
         """Lock the archive for changes, after completing or undoing what a killed process has left."""
@@ -225,8 +223,6 @@ class Archive:
         if not is_integer(self.declaration.time_type):
             greatest = min(greatest, time.time_ns() // 1000)
         return greatest - retain
-
-    # ---- steps ------------------------------------------------------------------------------------
 
     def _columns(self) -> list[str]:
         return parquet.file_schema(self.declaration).names

@@ -17,7 +17,6 @@ from episode.store.declaration import Declaration, find_column
 
 # Texts of CSV and JSON files become values of a stream's columns.
 
-
 _ZONE = r"(Z|[+-]\d\d(:?\d\d)?)$"
 _INFINITE = r"(?i)^[+-]?inf"
 _DAY_ONLY = r"^\d{4}-\d\d-\d\d$"
@@ -77,7 +76,6 @@ def _append_text(texts: pa.ChunkedArray, end: str) -> pa.ChunkedArray:
 # Rows that are appended must fit the declaration: columns, types, lengths, and a time in every row.
 #
 # A value is stored as it is, in a type that holds it; one that would have to be cut or rounded is refused.
-
 
 SHOWN = 80
 """Characters of a value that a message shows."""
@@ -242,7 +240,6 @@ def _check_lengths(table: pa.Table, declaration: Declaration, first_row: int) ->
 
 
 # Rows that are dictionaries become a table of a stream's columns. A value is stored as it is, or refused.
-
 
 _WRONG = (pa.ArrowException, OverflowError, TypeError, ValueError)
 _CERTAIN: tuple[tuple[Any, frozenset[type]], ...] = (

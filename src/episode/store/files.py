@@ -21,7 +21,6 @@ from episode.errors import EpisodeAnalysisError, EpisodeDataError, EpisodeError
 
 # Errors of the file system and of Arrow leave a store as EpisodeErrors that name the path.
 
-
 Owner = TypeVar("Owner", bound=type)
 Called = TypeVar("Called", bound=Callable[..., Any])
 _ERRORS = (OSError, UnicodeError, pa.ArrowException)

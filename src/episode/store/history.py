@@ -326,9 +326,6 @@ def _sort_by_time(parts: Sequence[_Part], schema: pa.Schema) -> pa.Table:
     return take(table, np.argsort(times, kind="stable"))
 
 
-# ---- plain files -----------------------------------------------------------------------------------
-
-
 def _schema_of(path: Path, root: Path) -> pa.Schema:
     from episode.matchers.spark_types import held_as
 

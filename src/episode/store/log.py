@@ -150,8 +150,6 @@ class Log:
         self._last: tuple[Footer, tuple[int, ...]] | None = None
         """The footer that was read or written last, and the stamp of its file."""
 
-    # ---- reading ----------------------------------------------------------------------------------
-
     def path(self, number: int) -> Path:
         """Return the path of a commit's segment."""
         return self.directory / f"{number:020d}{SUFFIX}"
@@ -237,8 +235,6 @@ class Log:
         """Yield the rows of a commit; FileNotFoundError if its segment has been removed. skip: see `read_blocks`."""
         footer = self.footer(number)
         yield from segment.read_blocks(self.path(number), footer, self.declaration.schema, lanes, columns, skip=skip)
-
-    # ---- appending --------------------------------------------------------------------------------
 
     def stage(self, table: pa.Table) -> Staged:
         """Write rows that conform to the declaration to a temporary file."""
@@ -369,8 +365,6 @@ class Log:
         file.flush()
         if self.sync:
             os.fsync(file.fileno())
-
-    # ---- removing ---------------------------------------------------------------------------------
 
     def remove_to(self, number: int, older_than: float = math.inf) -> int:
         """Remove segments from the oldest on up to a number, if they were committed before a moment (seconds of the

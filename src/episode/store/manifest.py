@@ -23,7 +23,6 @@ from episode.store.files import Mark, publish_new, read_mark, seal, space_needed
 
 # Partitions by time: days or hours, or ranges if event time is an integer.
 
-
 DAY = 86_400_000_000
 HOUR = 3_600_000_000
 HOURLY_RATE = 24_000_000
@@ -92,7 +91,6 @@ def _column(declaration: Declaration, name: str) -> str:
 
 # The files of an archive, and which commits of the log are in them. Every change writes a new version, a JSON file that
 # appears whole or not at all. The greatest version is current.
-
 
 FORMAT = 2
 """Since format 2 there are checksums: of the manifest, and of the footers of files."""

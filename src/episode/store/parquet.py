@@ -115,7 +115,6 @@ def check_footer(path: Path, checksum: int | None) -> None:
 
 # Row groups that can hold rows of some keys between two times, by their statistics.
 
-
 _PER_MICROSECOND = {"s": 1_000_000, "ms": 1_000, "us": 1}
 _DAY = 86_400_000_000
 REMEMBERED = 1 << 14

@@ -56,8 +56,6 @@ class RuleLog:
     def changes_path(self) -> str:
         return str(self.place / CHANGES)
 
-    # ---- changes -------------------------------------------------------------------------------------
-
     def changes(self) -> list[RuleChange]:
         """Return all changes, in order."""
         found = sorted((self.place / CHANGES).glob("*.json"))
@@ -80,8 +78,6 @@ class RuleLog:
             if publish_new(path, next_one.to_json().encode()):
                 entered.append(next_one)
 
-    # ---- effects and failures ------------------------------------------------------------------------
-
     def effects(self) -> list[Effect]:
         return [Effect(**json.loads(path.read_bytes())) for path in sorted((self.place / EFFECTS).glob("*.json"))]
 
@@ -95,8 +91,6 @@ class RuleLog:
     def write_failure(self, query: str, shard: int, failure: Failure) -> None:
         name = f"{query}-{shard:05d}-{failure.number:08d}.json"
         _replace(self.place / FAILURES / name, json.dumps(asdict(failure)))
-
-    # ---- agreement of live tasks ---------------------------------------------------------------------
 
     def proposal(self) -> int:
         """Return the number of the last change proposed to tasks, or 0. A task that has answered waits until it is
@@ -117,8 +111,6 @@ class RuleLog:
         """Return the answers by task."""
         paths = (self.place / ANSWERS).glob(f"{number:08d}-*.json")
         return {int(path.stem.partition("-")[2]): int(json.loads(path.read_bytes())) for path in paths}
-
-    # ---- invalid rules -------------------------------------------------------------------------------
 
     def problems(self) -> dict[str, str]:
         """Return the names of texts that are not valid rules for the stream, with the reasons."""

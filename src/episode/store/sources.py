@@ -49,9 +49,6 @@ def events_of(
     yield from _json(lines, declaration) if kind == "json" else _csv(lines, declaration)
 
 
-# ---- Parquet ---------------------------------------------------------------------------------------
-
-
 def _parquet(path: str, rows: int, seen: Callable[[int], Any]) -> Iterator[pa.Table]:
     if path == "-":
         raise EpisodeDataError("Parquet cannot be read from a pipe.", hint="Give the path of a file.")
@@ -65,9 +62,6 @@ def _parquet(path: str, rows: int, seen: Callable[[int], Any]) -> Iterator[pa.Ta
             raise EpisodeDataError(f"{file} cannot be read as Parquet: {error}.") from None
         done += file.stat().st_size
         seen(done)
-
-
-# ---- lines -----------------------------------------------------------------------------------------
 
 
 def _lines(path: str, rows: int, patient: bool, seen: Callable[[int], Any]) -> Iterator[bytes]:
@@ -135,9 +129,6 @@ def _read_pipe() -> Iterator[bytes]:
         if not piece:
             return
         yield piece
-
-
-# ---- JSON and CSV ----------------------------------------------------------------------------------
 
 
 def _json(groups: Iterator[bytes], declaration: Declaration) -> Iterator[pa.Table]:

@@ -99,8 +99,6 @@ class StreamStore:
         """The columns as Arrow holds them."""
         return self.declaration.schema
 
-    # ---- appending --------------------------------------------------------------------------------
-
     def append(self, table: pa.Table, origin: Origin | None = None, first_row: int = 1) -> int:
         """Store rows, all or none; return the position after them. Errors count rows from first_row on."""
         return self.commit([self.stage(table, first_row)], origin)
@@ -120,8 +118,6 @@ class StreamStore:
     def last(self, producer: str) -> LastBatch | None:
         """Return the last batch that a producer has stored, with its note, or None."""
         return self.log.last_batch(producer)
-
-    # ---- reading ----------------------------------------------------------------------------------
 
     def head(self) -> int:
         """Return the position after the last commit."""
@@ -341,8 +337,6 @@ class StreamStore:
         """Return the number of events in the stream, archived or not."""
         manifest = self.archived.manifest()
         return manifest.rows + self.log.tally().rows - max(manifest.logged, self.expiry().rows)
-
-    # ---- archiving --------------------------------------------------------------------------------
 
     def archive(self, *, skip_corrupt: bool = False) -> int:
         """Move new events into the archive; return how many. Segments are removed some time after they were

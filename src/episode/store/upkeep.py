@@ -14,7 +14,6 @@ from episode.store.segment import CorruptSegment
 
 # Choosing small files to join: neighbours in order of arrival, so that this order stays.
 
-
 TARGET_ROWS = 1 << 22
 TARGET_BYTES = 1 << 28
 """Files of half as many rows, or bytes, are large enough."""

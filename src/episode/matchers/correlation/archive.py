@@ -25,7 +25,6 @@ from episode.matchers.times import EVER, NEVER, window_starts
 if TYPE_CHECKING:
     from episode.matchers.correlation.spec import CorrelationSpec
 
-
 # Events from before those that are fed: what an archive has of them.
 
 
@@ -239,8 +238,6 @@ class Past:
             self.key, self.last = self.key[keep], self.last[keep]
             if self.spec.keys:
                 self.values = take(self.values, keep)
-
-    # ---- snapshots -------------------------------------------------------------------------------------------------
 
     def chunk(self) -> StateChunk:
         table = pa.table({_KEY: self.key, _LAST: self.last})

@@ -28,13 +28,11 @@ from episode.matchers.times import EVER, NEVER
 if TYPE_CHECKING:
     from episode.matchers.correlation.spec import CorrelationSpec, SidePlan
 
-
 # Segments at work: the pattern's own matcher is fed with the rows that were asked for (PCQ, sections 4.3 and 4.4).
 #
 # What of a demand is not known yet becomes a segment. It is fed with the rows of its region, and with those that follow
 # until everything that was asked for is decided. With the result cache the regions of a key are merged, and what has
 # been computed once is never computed again; without it each demand has its own segment.
-
 
 SLACK = 8
 """Rows after a region that are fed with it, so that what starts in it is most often decided at once."""
@@ -59,8 +57,6 @@ class Answers:
         self._unanchored = np.zeros(0, np.int64)
         self._next_id = FIRST_ID
         self._groups = self._from = self._to = np.zeros(0, np.int64)
-
-    # ---- one round -------------------------------------------------------------------------------------------------
 
     def open(self, demands: RegionDemands, until: int) -> np.ndarray:
         """Segments for what is asked for and not known yet."""
@@ -200,8 +196,6 @@ class Answers:
         """Apply `RecencyReach.back` to rows of groups."""
         return self.reach.back(self.recent, self._from[group], self._to[group], row, lo)
 
-    # ---- what is still to come ---------------------------------------------------------------------------------------
-
     def first_needed(self, bound: np.ndarray) -> np.ndarray:
         """For each key of the buffer, the first row that is needed for matches from this time on."""
         recent = self.recent
@@ -217,8 +211,6 @@ class Answers:
             key, negative = least_by_key(segments.key, ~hi)
             return key, ~negative
         return least_by_key(segments.key, self.open_starts(segments))
-
-    # ---- all matches, or only some -----------------------------------------------------------------------------------
 
     def adopt(self) -> None:
         """Segments that have no end and that nothing follows are their keys."""
@@ -251,8 +243,6 @@ class Answers:
         if self.older is not None:
             others = np.setdiff1d(self.older.past.key, keys)
             self.covered = Covered(others, np.full(len(others), until + 1))
-
-    # ---- snapshots -------------------------------------------------------------------------------------------------
 
     def forget(self) -> None:
         """The input has ended."""
@@ -322,8 +312,6 @@ class DemandedSide(RecencySide):
         """Rows that are not in the buffer any more are in an archive."""
         self.answers.older = older
 
-    # ---- all matches, or only some -----------------------------------------------------------------------------------
-
     def feed(self, rows: EventBatch, until: int) -> SideMatches:
         """All matches that are certain with these rows. Segments from before are brought to their end."""
         parts = [SideMatches.none(self.schema)]
@@ -370,8 +358,6 @@ class DemandedSide(RecencySide):
         older = self.answers.older
         return keys if older is None else np.union1d(keys, older.past.key)
 
-    # ---- one round -------------------------------------------------------------------------------------------------
-
     def answer(self, rows: EventBatch, until: int, demands: RegionDemands) -> tuple[SideMatches, np.ndarray]:
         """Feed new rows; return the matches that are asked for and now certain, and the segments of the demands.
 
@@ -383,8 +369,6 @@ class DemandedSide(RecencySide):
         self.buffering += thread_time() - began
         ids = self.answers.open(demands, until)
         return together([SideMatches.none(self.schema), *self.answers.advance(until)]), ids
-
-    # ---- after a round ---------------------------------------------------------------------------------------------
 
     def trim(self, until: int, least: Least) -> None:
         """Keep the rows that a demand to come may need."""
@@ -431,8 +415,6 @@ class DemandedSide(RecencySide):
     @property
     def state_rows(self) -> int:
         return len(self.recent) + self.matcher.state_rows
-
-    # ---- snapshots -------------------------------------------------------------------------------------------------
 
     def snapshot(self) -> Snapshot:
         began = thread_time()

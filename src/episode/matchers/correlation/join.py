@@ -35,7 +35,6 @@ from episode.plan.output import MATCH_END, MATCH_START
 # their starts and live matches in order of their ends. The output arrays have a fixed size: when they are full, the
 # code notes how far it is in `place`, and continues there when it is called again. All arrays are int64.
 
-
 AT_OUTER, AT_INNER, NOT_BEGUN = 0, 1, -1
 
 _READ = ("live_key", "live_start", "live_end", "key", "start", "end", "low", "high", "recency")
@@ -117,7 +116,6 @@ BY_ARCHIVE = RecencyJoin(
 )  # fmt: skip
 """Live matches of each archive match: they start after it and end in low <= end <= high."""
 
-
 # The join: matches that are kept for partners to come, and the pairs that new ones make.
 #
 # With the result cache, or where all matches are found, both sides keep their matches by key. Without it the side that
@@ -144,8 +142,6 @@ class MatchJoin:
 
     def __len__(self) -> int:
         return len(self.live) + len(self.archive)
-
-    # ---- pairs -----------------------------------------------------------------------------------------------------
 
     def add(self, live: SideMatches, archive: SideMatches) -> Iterator[pa.Table]:
         """Join new matches with each other and with those that are kept, and keep them."""
@@ -180,8 +176,6 @@ class MatchJoin:
             passing = self.tests.passing(live, archive, of_live, of_archive)
             if len(passing[0]):
                 yield self.output.table(live, archive, *passing)
-
-    # ---- what is kept ----------------------------------------------------------------------------------------------
 
     def expire(self, archive_starts: np.ndarray, live_ends: np.ndarray) -> None:
         """Keep only archive matches that a live match to come may be a pair with. Bounds as for `emit_ordered`."""
@@ -231,8 +225,6 @@ class MatchJoin:
         self.live.forget()
         self.archive.forget()
 
-    # ---- snapshots -------------------------------------------------------------------------------------------------
-
     def snapshot(self) -> Snapshot:
         (live, gone_live), (archive, gone_archive) = self.live.changes(), self.archive.changes()
         in_order = () if self.in_order is None else (self.in_order.chunk(),)
@@ -246,7 +238,6 @@ class MatchJoin:
 
 
 # Pairs of matches as tables of output columns, of bounded size.
-
 
 MOST_PAIRS = 1 << 18
 """Rows of one table."""
@@ -327,7 +318,6 @@ def ends_after(archive: SideMatches) -> np.ndarray:
 # earlier are known, and no live match to come can be a pair with one of those; and then as far as their ends are
 # certain.
 
-
 _NAME = "in order"
 
 
@@ -382,8 +372,6 @@ class InOrder:
         begun = ready[~whole[ready]]
         self.key, first = np.unique(archive.key[begun], return_index=True)
         self.start, self.end = archive.start[begun[first]], ends[begun[first]]
-
-    # ---- snapshots -------------------------------------------------------------------------------------------------
 
     def chunk(self) -> StateChunk:
         return chunk_of(_NAME, pa.table({"key": self.key, "start": self.start, "end": self.end}))

@@ -67,8 +67,6 @@ class CorrelationMatcher:
         self.until = NEVER
         self._buffering = 0.0
 
-    # ---- protocol --------------------------------------------------------------------------------------------------
-
     def feed(self, events: EventBatch, until: int) -> Iterator[pa.Table]:
         for part, complete in rounds_of(events, until, self.state_rows == 0, self.adaptation.chooses):
             yield from self._round(part, complete)
@@ -137,8 +135,6 @@ class CorrelationMatcher:
         """A pair starts with its archive match: one that is kept, or one to come."""
         keys = self.live_keys
         return keys, np.minimum(self.archive.starts_from(keys, END_OF_TIME), self.join.first_kept(keys))
-
-    # ---- rounds ----------------------------------------------------------------------------------------------------
 
     def _round(self, events: EventBatch, until: int) -> Iterator[pa.Table]:
         round_ = RecencyRound(len(events))
@@ -266,8 +262,6 @@ class CorrelationMatcher:
                 return True
         return False
 
-    # ---- bounds ----------------------------------------------------------------------------------------------------
-
     def _asked_by_live(self, live: SideMatches) -> RegionDemands:
         """Starts in the regions of live matches."""
         return RegionDemands(live.key, window_starts(live.end, self.spec.recency), live.start)
@@ -292,8 +286,6 @@ class CorrelationMatcher:
     def _archive_starts(self, keys: np.ndarray, until: int) -> np.ndarray:
         """For each key: no archive match to come starts before this time."""
         return self.archive.starts_from(keys, self._archive_until(until))
-
-    # ---- measuring -------------------------------------------------------------------------------------------------
 
     def _timed_feed(
         self, side: RecencySide, rows: EventBatch, until: int, round_: RecencyRound, name: str

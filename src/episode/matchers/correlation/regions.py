@@ -24,9 +24,7 @@ from episode.native.running import compiled_for
 if TYPE_CHECKING:
     from episode.matchers.correlation.recent import RecentBuffer
 
-
 # Segments: stretches of a key's rows in which the matches of a pattern are asked for, each with its own key inside.
-
 
 FIRST_ID = 1 << 40
 """Segments have numbers that no key code has."""
@@ -180,7 +178,6 @@ def extent(
 
 # How far matches of a key are known: what was asked for and decided is never computed again.
 
-
 _NAME = "covered"
 
 
@@ -205,8 +202,6 @@ class Covered:
         """Remember only those (bool)."""
         self.key, self.time = self.key[wanted], self.time[wanted]
 
-    # ---- snapshots -------------------------------------------------------------------------------------------------
-
     def chunk(self) -> StateChunk:
         return chunk_of(_NAME, pa.table({"key": self.key, "covered": self.time}))
 
@@ -217,7 +212,6 @@ class Covered:
 
 
 # How far before a row evaluation must begin, so that the matches that end there are known (PCQ, section 4.4).
-
 
 FIRST_BLOCK = 8
 """Rows among which a wall is looked for first."""

@@ -21,7 +21,6 @@ from episode.matchers.times import EVER, NEVER
 if TYPE_CHECKING:
     from episode.matchers.correlation.spec import CorrelationSpec, SidePlan
 
-
 _OUTER = "__episode_outer"
 _LEAST_KEYS = 1024
 
@@ -127,8 +126,6 @@ class RecencySide:
         """Forget, after a feed, what is not needed any more of the side's own keys."""
         self.events.forget_keys(self.matcher.live_keys)
 
-    # ---- what is still to come -------------------------------------------------------------------------------------
-
     def starts_from(self, keys: np.ndarray, until: int) -> np.ndarray:
         """For each key: no match to come starts before this time."""
         early = self.traits.early
@@ -155,8 +152,6 @@ class RecencySide:
     def live_keys(self) -> np.ndarray:
         return np.unique(self.events.outer_keys(self.matcher.live_keys))
 
-    # ---- snapshots -------------------------------------------------------------------------------------------------
-
     def snapshot(self) -> Snapshot:
         inner, own = with_prefix(self.matcher.snapshot(), "matcher."), self.events.snapshot()
         return Snapshot((*inner.put, *own.put), (*inner.removed, *own.removed))
@@ -179,7 +174,6 @@ def with_prefix(snapshot: Snapshot, prefix: str) -> Snapshot:
 
 
 # A feed in rounds: in a batch some keys at a time, and large keys in pieces, so that not all matches are in memory.
-
 
 ROUND_ROWS = 1 << 18
 """Rows of one round in a batch."""

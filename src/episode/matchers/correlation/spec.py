@@ -160,7 +160,6 @@ def with_history(pair: PairPlan, opened: Callable[[str, tuple[str, ...]], Histor
 
 __all__ = ["ARCHIVE_ROW", "LIVE_ROW", "ROW_OF_BOTH", "SIDE_COLUMN", "CorrelationSpec", "SidePlan"]
 
-
 # Correlations in slices of time: a slice owns the pairs whose live matches end in it.
 #
 # Both patterns are matched over the slice with its overlap, as over a separate table. Near the ends of that stretch of

@@ -62,8 +62,6 @@ class KeptMatches:
         self.matches = SideMatches.none(self._schema)
         self._chunk = self._place = np.zeros(0, np.int64)
 
-    # ---- snapshots -------------------------------------------------------------------------------------------------
-
     def changes(self) -> tuple[tuple[StateChunk, ...], tuple[str, ...]]:
         """Chunks to write and names of chunks to forget, so that the state has the kept matches."""
         live = set(np.unique(self._chunk[self._chunk != NOT_WRITTEN]).tolist())

@@ -53,8 +53,6 @@ class ActiveRule:
         """The beginning of the names of its chunks."""
         return f"rule.{self.number}."
 
-    # ---- matching ------------------------------------------------------------------------------------
-
     def feed(self, feed: Feed, keyed: bool) -> Iterator[pa.Table]:
         """Return the matches of a feed; an error names the rule."""
         if self.matcher is None:
@@ -125,8 +123,6 @@ class ActiveRule:
     def open_matches(self) -> int:
         """The number of keys that hold something for a match to come."""
         return 0 if self.matcher is None else len(self.matcher.open_from[0])
-
-    # ---- state ---------------------------------------------------------------------------------------
 
     def snapshot(self) -> Snapshot:
         """Return what has changed since the last snapshot, under names of this rule."""

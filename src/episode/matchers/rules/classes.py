@@ -31,7 +31,6 @@ from episode.plan.types import is_ranked_constant, lane_of
 #
 # Shapes: rows int64[n], ascending; bits uint64[n], of the same rows; bounds int64[partitions + 1].
 
-
 _PLACES = 6
 """Bits of the number of a class."""
 

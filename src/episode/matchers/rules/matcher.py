@@ -52,8 +52,6 @@ class RuleSetMatcher:
         self._given_up = 0
         self._report = RuleSetReport(0)
 
-    # ---- rules ---------------------------------------------------------------------------------------
-
     def change(self, changes: Iterable[RuleChange], after: int) -> None:
         """Add, replace and remove rules, for events after a time up to which all events were fed."""
         for change in sorted(changes, key=lambda one: one.number):
@@ -82,8 +80,6 @@ class RuleSetMatcher:
     def quarantined_keys(self) -> int:
         """The number of quarantined keys, counted for each rule."""
         return sum(len(rule.quarantine) for rule in self.rules.values())
-
-    # ---- matching ------------------------------------------------------------------------------------
 
     def feed(self, events: EventBatch, until: int) -> Iterator[pa.Table]:
         for rule, matches in self.matches(events, until):
@@ -147,8 +143,6 @@ class RuleSetMatcher:
     def _nothing(self) -> EventBatch:
         return EventBatch.empty(self.spec.input_schema, self.spec.input_columns)
 
-    # ---- state ---------------------------------------------------------------------------------------
-
     def snapshot(self) -> Snapshot:
         put: list[StateChunk] = []
         if not self._is_applied_saved:
@@ -177,8 +171,6 @@ class RuleSetMatcher:
             by_prefix.setdefault(_prefix(chunk.name), []).append(chunk)
         for rule in self.rules.values():
             rule.restore(by_prefix.get(rule.prefix, []))
-
-    # ---- what a runtime asks -------------------------------------------------------------------------
 
     def report(self) -> RuleSetReport:
         """Return what was shared so far."""

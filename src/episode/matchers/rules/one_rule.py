@@ -71,7 +71,6 @@ class RuleSetReport(CarriedReport):
 # Each rule puts its i-th value of a type into the i-th column of that type, so that there are only the
 # columns that the widest rules need, not those of all rules together.
 
-
 RULE_COLUMN = "__episode_rule"
 """The number of the rule that a match is of."""
 POOLED = "__episode_value_"
@@ -123,7 +122,6 @@ def _zeros(count: int) -> pa.Array:
 
 
 # Changes of a rule set that is at work: what is added, replaced and removed, as data that travel with the events.
-
 
 FORMAT = 1
 

@@ -23,7 +23,6 @@ from episode.matchers.state import column_types, fingerprint
 MOST_SCREENED = 64
 """Classes of rows that a screen tells apart."""
 
-
 GROUP_BYTES = 64 * 2**20
 
 
@@ -149,7 +148,6 @@ def _read(schema: pa.Schema, members: Iterable[Member]) -> pa.Schema:
 
 
 # The spec of a set of rules that change while they run: see `matcher`.
-
 
 RULE = "rule"
 
