@@ -20,7 +20,7 @@ from episode.matchers.encoding import encode
 from episode.matchers.grouping import group
 from episode.matchers.prepare import loads_in
 from episode.matchers.protocol import EventBatch
-from episode.matchers.screening import ClassDemand, RowClass
+from episode.matchers.screening import ClassDemand
 from episode.native.builder import Program
 from episode.native.ir import I64, U64
 from episode.native.running import compiled_for
@@ -36,8 +36,7 @@ _PLACES = 6
 
 
 def join_classes(found: Mapping[int, np.ndarray], others: np.uint64) -> tuple[np.ndarray, np.ndarray]:
-    """The rows of several classes, by the numbers of these, and the bits of each row. others: the bits of a row of no
-    class."""
+    """The rows of classes, by their numbers, and the bits of each row. others: the bits of a row of no class."""
     if not found:
         return np.zeros(0, np.int64), np.zeros(0, np.uint64)
     if len(found) == 1:
@@ -106,38 +105,32 @@ class Family:
 
 
 class ClassIndex:
-    """The distinct classes of some demands, numbered, and how they are evaluated."""
+    """The distinct classes of some demands, by_class: with their numbers, and how they are evaluated."""
 
     def __init__(self, demands: Iterable[ClassDemand]) -> None:
-        self._numbers: dict[frozenset[Expression], int] = {}
+        self.by_class: dict[frozenset[Expression], int] = {}
         self.asked = 0
         self.numbered: list[tuple[int, ...]] = []
         for demand in demands:
             self.asked += sum(len(dict.fromkeys(one)) for one in demand.classes)
-            self.numbered.append(tuple(self._number(one) for one in demand.classes))
+            self.numbered.append(
+                tuple(self.by_class.setdefault(frozenset(one), len(self.by_class)) for one in demand.classes)
+            )
         self.beside: tuple[Expression, ...] = ()
         self.families = self._families()
 
     def __len__(self) -> int:
-        return len(self._numbers)
+        return len(self.by_class)
 
     @property
     def conditions(self) -> int:
         """Number of distinct conditions."""
-        return len({part for one in self._numbers for part in one})
-
-    @property
-    def by_class(self) -> Mapping[frozenset[Expression], int]:
-        """The numbers of the classes."""
-        return self._numbers
-
-    def _number(self, one: RowClass) -> int:
-        return self._numbers.setdefault(frozenset(one), len(self._numbers))
+        return len({part for one in self.by_class for part in one})
 
     def _families(self) -> tuple[Family, ...]:
         beside: dict[Expression, int] = {}
         found: dict[frozenset[Expression], _Members] = {}
-        for parts, number in self._numbers.items():
+        for parts, number in self.by_class.items():
             if not parts:
                 continue
             coded = frozenset(part for part in parts if coded_column(part) is not None)
@@ -151,10 +144,6 @@ class ClassIndex:
         return tuple(
             Family(_by_column(coded), tuple(one.conditions), tuple(one.classes)) for coded, one in found.items()
         )
-
-    def evaluate(self, events: EventBatch) -> ClassRows:
-        """The rows of every class."""
-        return ClassRows(self, events)
 
 
 @dataclass
@@ -178,13 +167,11 @@ def coded_column(expression: Expression) -> str | None:
     columns = {load.column for load in loads}
     if len(columns) != 1 or any(isinstance(node, Exists) for node in walk(expression)):
         return None
-    plain = all(load.at == Current(0) and load.missing is None and is_text(load.type) for load in loads)
-    return next(iter(columns)) if plain else None
-
-
-def is_text(type_: str) -> bool:
-    """Are values of this type held as ranks among strings?"""
-    return lane_of(type_) == "code" and not type_.startswith(("binary", "decimal"))
+    for load in loads:
+        is_text = lane_of(load.type) == "code" and not load.type.startswith(("binary", "decimal"))
+        if load.at != Current(0) or load.missing is not None or not is_text:
+            return None
+    return columns.pop()
 
 
 class ClassRows:
@@ -216,7 +203,8 @@ class ClassRows:
         if family.conditions:
             table, key = self.events.table, self.events.key
             if rows is not None:
-                read = sorted(_columns_of(family.conditions)) or table.column_names[:1]
+                columns, texts, _ = _loads_of(family.conditions)
+                read = sorted({*columns, *texts}) or table.column_names[:1]
                 table, key = take(table.select(read), rows), key[rows]
             words = self._bits(family.conditions, table, key)
         for number, own, beside in family.classes:
@@ -282,17 +270,10 @@ def _all_hold(words: list[np.ndarray], places: Iterable[int]) -> np.ndarray | No
     return held
 
 
-def _columns_of(conditions: Iterable[Expression]) -> set[str]:
-    columns: dict[str, str] = {}
-    words: dict[str, None] = {}
-    for condition in conditions:
-        for _ in loads_in(condition, columns, words):
-            pass
-    return {*columns, *words}
-
-
-def _block(conditions: Sequence[Expression], table: pa.Table, key: np.ndarray) -> np.ndarray:
-    """uint64[rows]: which of at most 64 row-local conditions hold."""
+def _loads_of(
+    conditions: Iterable[Expression],
+) -> tuple[dict[str, str], dict[str, None], dict[tuple[str, object], None]]:
+    """The columns, the columns as words, and the ranked constants of conditions."""
     columns: dict[str, str] = {}
     words: dict[str, None] = {}
     constants: dict[tuple[str, object], None] = {}
@@ -300,6 +281,12 @@ def _block(conditions: Sequence[Expression], table: pa.Table, key: np.ndarray) -
         for node in loads_in(condition, columns, words):
             if isinstance(node, Constant) and is_ranked_constant(node):
                 constants[(node.type, node.value)] = None
+    return columns, words, constants
+
+
+def _block(conditions: Sequence[Expression], table: pa.Table, key: np.ndarray) -> np.ndarray:
+    """uint64[rows]: which of at most 64 row-local conditions hold."""
+    columns, words, constants = _loads_of(conditions)
     lanes = encode(table, columns, (), tuple(constants), (0, 0), tuple(words))
     bits = np.full(len(key), np.uint64(2**64 - 1), np.uint64)
     set_bits(lanes, key, [(condition, 1 << at) for at, condition in enumerate(conditions)], bits)

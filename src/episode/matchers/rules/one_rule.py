@@ -23,9 +23,7 @@ from episode.plan.pattern import CarriedReport
 def of_rule(error: EpisodeError, rule: str) -> EpisodeError:
     """The error of one rule among many."""
     message = f"Rule {rule}: {error.message}"
-    return kind_of(error)(
-        message, source=error.source, position=error.position, length=error.length, hint=error.hint
-    )  # fmt: skip
+    return kind_of(error)(message, source=error.source, position=error.position, length=error.length, hint=error.hint)
 
 
 # What the matchers of a set of rules have done, for `explain`.
@@ -109,16 +107,12 @@ def pool_matches(matches: pa.Table, number: int, columns: Sequence[str], schema:
     """Put the matches of a rule into the columns of the pool."""
     count = matches.num_rows
     own = {name: matches.column(at) for at, name in enumerate(columns)}
-    arrays: list[pa.Array | pa.ChunkedArray] = [pa.array([number], pa.int32()).take(_zeros(count))]
+    arrays: list[pa.Array | pa.ChunkedArray] = [pa.repeat(pa.scalar(number, pa.int32()), count)]
     for one in list(schema)[1:]:
         column = own.get(one.name)
         arrays.append(pa.nulls(count, one.type) if column is None else column.cast(one.type))
     table = pa.Table.from_arrays(arrays, schema=schema)
     return table.append_column(KEY_COLUMN, matches.column(KEY_COLUMN)) if keyed else table
-
-
-def _zeros(count: int) -> pa.Array:
-    return pa.nulls(count, pa.int32()).fill_null(0)
 
 
 # Changes of a rule set that is at work: what is added, replaced and removed, as data that travel with the events.

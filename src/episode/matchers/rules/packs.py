@@ -137,8 +137,13 @@ def _chunk(name: str, columns: dict[str, pa.Array]) -> StateChunk:
 
 
 def _read(chunk: StateChunk) -> dict[str, list]:
-    if chunk.version != PACK_VERSION:
-        raise EpisodeDataError(
-            f"The state of format {chunk.version} cannot be read; this version reads format {PACK_VERSION}."
-        )
+    check_version(chunk, PACK_VERSION)
     return dict(from_bytes(chunk.data).to_pydict())
+
+
+def check_version(chunk: StateChunk, version: int) -> None:
+    """Raise an error for a chunk of a format that this version does not read."""
+    if chunk.version != version:
+        raise EpisodeDataError(
+            f"The state of format {chunk.version} cannot be read; this version reads format {version}."
+        )

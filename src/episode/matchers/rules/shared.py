@@ -46,13 +46,8 @@ class SharedPlan:
     prefixes: tuple[CommonPrefix, ...] = ()
 
 
-def plan_apart(rules: int) -> SharedPlan:
-    """Plan rules that share nothing: each is fed all rows, and evaluates its own conditions."""
-    return shared_plan([None] * rules)
-
-
 def shared_plan(specs: Sequence[MatcherSpec | None]) -> SharedPlan:
-    """Find what rules over the same rows have in common. None: a rule that shares nothing."""
+    """Find what rules over the same rows have in common. None: a rule that shares nothing, and is fed all rows."""
     demands: list[ClassDemand | None] = [one.demand if isinstance(one, Demands) else None for one in specs]
     index = ClassIndex(demand for demand in demands if demand is not None)
     common, beginnings = common_prefixes(specs, index, demands)
@@ -177,7 +172,10 @@ def common_prefixes(
                 demand, own_classes = demands[rule], classes[rule]
                 assert demand is not None
                 assert own_classes is not None
-                followers[rule] = _follower(demand, own_classes, length)
+                places = [
+                    tuple(one for at, one in enumerate(own_classes) if mask >> at & 1) for mask in demand.chain[length:]
+                ]
+                followers[rule] = Follower(tuple(places), max(1, demand.within))
                 beginnings[rule] = Beginning(len(found), one.at)
                 first = tuple(own_classes[at] for at in one.at)
             found.append(CommonPrefix(longest, first, followers))
@@ -189,9 +187,3 @@ def _offered_prefixes(spec: MatcherSpec | None, demand: ClassDemand | None) -> t
     if demand is None or not demand.sparse or not demand.chain or not isinstance(spec, Prefixed):
         return ()
     return spec.prefixes
-
-
-def _follower(demand: ClassDemand, classes: tuple[int, ...], length: int) -> Follower:
-    after = demand.chain[length:]
-    places = tuple(tuple(classes[at] for at in range(len(classes)) if mask >> at & 1) for mask in after)
-    return Follower(places, max(1, demand.within))

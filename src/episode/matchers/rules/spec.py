@@ -12,8 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from episode.matchers.protocol import InputOrder, MatcherSpec, Screens, Traits
-from episode.matchers.rules.active_rule import ActiveRule
-from episode.matchers.rules.matcher import RuleSetMatcher
+from episode.matchers.rules.matcher import ActiveRule, RuleSetMatcher
 from episode.matchers.rules.one_rule import MATCH_END, MATCH_START, RESULT, Pool, RuleSpec, pool_matches
 from episode.matchers.rules.shared import SharedPlan, shared_plan
 from episode.matchers.screening import Screen
@@ -55,8 +54,7 @@ class RuleSetSpec:
 
     @property
     def group_bytes(self) -> int:
-        """Small shards are matched together up to this size: more than for one pattern, as a feed costs for every
-        rule."""
+        """Small shards are matched together up to this size: a feed costs for every rule."""
         return GROUP_BYTES
 
     @property
@@ -156,8 +154,7 @@ class RulePlanner(Protocol):
     """Plans rules from their texts, the same in every process; picklable."""
 
     def plan(self, name: str, text: str) -> RuleSpec:
-        """Return a rule's spec, the same object for the same text; an error if the text is not a rule for this
-        input."""
+        """Return the spec of a rule, the same object for the same text; an error if it is not a rule for this input."""
         ...
 
 
