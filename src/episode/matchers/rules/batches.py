@@ -62,7 +62,6 @@ class Asked:
 
     @cached_property
     def chain(self) -> np.ndarray:
-        """uint64: the demand's chain."""
         return np.array(self.demand.chain, np.uint64)
 
 
@@ -212,7 +211,6 @@ class RuleBatches:
 
     @cached_property
     def groups(self) -> np.ndarray:
-        """The partition of each row."""
         sizes = np.diff(self.events.bounds)
         return np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
 

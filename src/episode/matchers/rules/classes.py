@@ -9,7 +9,7 @@ at neighbouring rows (PREV) are evaluated over all rows.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -89,19 +89,20 @@ def next_program() -> Program:
 
 BITS = 64
 """Conditions that one word has room for."""
+ClassPlaces = tuple[int, tuple[int, ...], tuple[int, ...]]
+"""The number of a class, which conditions of its family it has, and which conditions of all rows."""
 
 
 @dataclass(frozen=True)
 class Family:
     """Classes that have their conditions on strings in common.
 
-    coded: these, by column. conditions: what else their rows must satisfy, each once. classes: (number of the class,
-    which of the conditions it has, which conditions of all rows).
+    coded: these, by column. conditions: what else their rows must satisfy, each once.
     """
 
     coded: tuple[tuple[str, tuple[Expression, ...]], ...]
     conditions: tuple[Expression, ...]
-    classes: tuple[tuple[int, tuple[int, ...], tuple[int, ...]], ...]
+    classes: tuple[ClassPlaces, ...]
 
 
 class ClassIndex:
@@ -129,27 +130,22 @@ class ClassIndex:
 
     def _families(self) -> tuple[Family, ...]:
         beside: dict[Expression, int] = {}
-        found: dict[frozenset[Expression], _Members] = {}
+        found: dict[frozenset[Expression], tuple[dict[Expression, int], list[ClassPlaces]]] = {}
         for parts, number in self.by_class.items():
             if not parts:
                 continue
             coded = frozenset(part for part in parts if coded_column(part) is not None)
             rest = sorted(parts - coded, key=repr)
-            members = found.setdefault(coded, _Members())
+            conditions, classes = found.setdefault(coded, ({}, []))
             own = [part for part in rest if not looks_beside(part)]
             others = [beside.setdefault(part, len(beside)) for part in rest if looks_beside(part)]
-            places = tuple(members.conditions.setdefault(part, len(members.conditions)) for part in own)
-            members.classes.append((number, places, tuple(others)))
+            places = tuple(conditions.setdefault(part, len(conditions)) for part in own)
+            classes.append((number, places, tuple(others)))
         self.beside = tuple(beside)
         return tuple(
-            Family(_by_column(coded), tuple(one.conditions), tuple(one.classes)) for coded, one in found.items()
+            Family(_by_column(coded), tuple(conditions), tuple(classes))
+            for coded, (conditions, classes) in found.items()
         )
-
-
-@dataclass
-class _Members:
-    conditions: dict[Expression, int] = field(default_factory=dict)
-    classes: list[tuple[int, tuple[int, ...], tuple[int, ...]]] = field(default_factory=list)
 
 
 def _by_column(coded: frozenset[Expression]) -> tuple[tuple[str, tuple[Expression, ...]], ...]:
@@ -189,7 +185,6 @@ class ClassRows:
             self._evaluate(family)
 
     def rows(self, number: int) -> np.ndarray | None:
-        """The rows of a class."""
         return self._rows.get(number)
 
     @property

@@ -155,7 +155,6 @@ class ActiveRule:
         return Snapshot(tuple(put), tuple(f"{self.prefix}{_STATE}{name}" for name in inner.removed))
 
     def restore(self, chunks: Sequence[StateChunk]) -> None:
-        """Continue from a state: the chunks of this rule."""
         own = [replace(chunk, name=chunk.name.removeprefix(self.prefix)) for chunk in chunks]
         inner = [replace(chunk, name=chunk.name.removeprefix(_STATE)) for chunk in own if chunk.name.startswith(_STATE)]
         self.quarantine.restore(own)
@@ -314,7 +313,6 @@ class RuleSetMatcher:
             rule.restore(by_prefix.get(rule.prefix, []))
 
     def report(self) -> RuleSetReport:
-        """Return what was shared so far."""
         self._report.rules, self._report.opened = len(self.rules), len(self._open)
         return self._report
 

@@ -47,7 +47,6 @@ class RuleSetReport(CarriedReport):
     prefixes: int = 0
 
     def count_batch(self, events: int, conditions: int, tested: int) -> None:
-        """Count a batch."""
         self.events += events
         self.batches += 1
         self.conditions += conditions
@@ -55,7 +54,6 @@ class RuleSetReport(CarriedReport):
 
     @staticmethod
     def total(reports: list[RuleSetReport]) -> RuleSetReport:
-        """Add up the reports of several matchers."""
         total = RuleSetReport(max((one.rules for one in reports), default=0))
         for one in reports:
             for name in ("events", "batches", "conditions", "tested", "rows", "feeds", "skipped", "prefixes"):
@@ -104,7 +102,6 @@ class Pool:
 
 
 def pool_matches(matches: pa.Table, number: int, columns: Sequence[str], schema: pa.Schema, keyed: bool) -> pa.Table:
-    """Put the matches of a rule into the columns of the pool."""
     count = matches.num_rows
     own = {name: matches.column(at) for at, name in enumerate(columns)}
     arrays: list[pa.Array | pa.ChunkedArray] = [pa.repeat(pa.scalar(number, pa.int32()), count)]

@@ -76,7 +76,6 @@ class Packs:
         )
 
     def restore(self, chunks: Sequence[StateChunk]) -> None:
-        """Continue from a state."""
         by_name = {chunk.name: chunk for chunk in chunks}
         if _INDEX not in by_name:
             return

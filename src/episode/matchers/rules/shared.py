@@ -6,7 +6,7 @@ See decisions 172 and 173.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from math import exp
 from typing import Any
 
@@ -80,7 +80,7 @@ def _number_demands(
     beginnings: Sequence[Beginning | None],
 ) -> tuple[tuple[Asked, ...], list[int | None]]:
     """Return the distinct demands, and the number of each rule's own."""
-    found: dict[Any, _Demanded] = {}
+    found: dict[Any, tuple[int, ClassDemand, dict[str, None], dict[str, None]]] = {}
     numbers: list[int | None] = []
     numbered = iter(index.numbered)
     for spec, demand, beginning in zip(specs, demands, beginnings, strict=True):
@@ -88,23 +88,15 @@ def _number_demands(
             numbers.append(None)
             continue
         which = next(numbered), replace(demand, classes=()), beginning
-        one = found.setdefault(which, _Demanded(len(found), demand))
-        one.columns.update(dict.fromkeys(spec.input_columns))
-        one.beyond.update(dict.fromkeys(getattr(spec, "columns_beyond", spec.input_columns)))
-        numbers.append(one.number)
+        number, _, columns, beyond = found.setdefault(which, (len(found), demand, {}, {}))
+        columns.update(dict.fromkeys(spec.input_columns))
+        beyond.update(dict.fromkeys(getattr(spec, "columns_beyond", spec.input_columns)))
+        numbers.append(number)
     asked = [
-        Asked(classes, one.demand, tuple(one.columns), tuple(one.beyond), beginning)
-        for (classes, _, beginning), one in found.items()
+        Asked(classes, demand, tuple(columns), tuple(beyond), beginning)
+        for (classes, _, beginning), (_, demand, columns, beyond) in found.items()
     ]
     return tuple(asked), numbers
-
-
-@dataclass
-class _Demanded:
-    number: int
-    demand: ClassDemand
-    columns: dict[str, None] = field(default_factory=dict)
-    beyond: dict[str, None] = field(default_factory=dict)
 
 
 # Prefixes of sequences that several rules have in common: their events are found once, where that pays.

@@ -83,7 +83,6 @@ class RuleSetSpec:
 
     @cached_property
     def shared(self) -> SharedPlan:
-        """Parts that the rules have in common."""
         return shared_plan([member.spec for member in self.members])
 
     def __getstate__(self) -> dict[str, object]:
@@ -105,7 +104,6 @@ class RuleSetSpec:
         )
 
     def first_rules(self) -> list[ActiveRule]:
-        """Return the rules of the set, ready to be fed."""
         return [ActiveRule(member.name, member.number, member.spec) for member in self.members]
 
     def shared_by(self, rules: Sequence[ActiveRule]) -> SharedPlan:
@@ -140,7 +138,6 @@ def rule_groups(
 
 
 def _read(schema: pa.Schema, members: Iterable[Member]) -> pa.Schema:
-    """The fields that rules read."""
     names = dict.fromkeys(name for member in members for name in member.spec.input_columns)
     return pa.schema([schema.field(name) for name in names])
 
