@@ -25,7 +25,7 @@ import pyarrow as pa
 
 from episode.errors import EpisodeDataError
 from episode.live.inputs import StreamRead
-from episode.live.kafka import PATIENCE, RecordReader, Records, TopicReader, topic_of
+from episode.live.kafka import PATIENCE, Records, TopicReader, topic_of
 from episode.live.protocol import InputBatch, Position
 from episode.matchers.columns import ALL_VALID
 from episode.matchers.json_columns import JsonColumns
@@ -131,7 +131,7 @@ class KafkaInput:
     def __init__(
         self,
         inputs: KafkaInputs,
-        reader: RecordReader,
+        reader: TopicReader,
         task: int,
         tasks: int,
         clock: Callable[[], float] = time.monotonic,
@@ -245,8 +245,7 @@ class KafkaInput:
         waking = {number for number in speaking if place.partitions[number].idle}
         if not silent and not waking:
             return None
-        watermark = place.watermark(self.delay)
-        partitions = dict(place.partitions)
+        watermark, partitions = place.watermark(self.delay), dict(place.partitions)
         for number in waking:
             floor = None if watermark == NO_WATERMARK else watermark
             partitions[number] = replace(partitions[number], idle=False, floor=floor)
@@ -278,9 +277,8 @@ class KafkaInput:
         if place is None:
             return None
         ends = self.reader.ends(list(place.partitions))
-        return (
-            None if ends is None else sum(max(0, ends[number] - one.next) for number, one in place.partitions.items())
-        )
+        counts = place.partitions.items()
+        return None if ends is None else sum(max(0, ends[number] - one.next) for number, one in counts)
 
     def close(self) -> None:
         self.reader.close()

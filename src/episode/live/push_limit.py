@@ -149,8 +149,7 @@ class Busiest:
 
 
 class Prediction:
-    """R_bound of one matcher. If the matcher does not count, the number of the pattern's states is the
-    bound."""
+    """R_bound of one matcher; of one that does not count, the number of states of its pattern."""
 
     def __init__(self, spec: MatcherSpec, matcher: Matcher, future: int = 0) -> None:
         self.busiest = Busiest()
@@ -183,6 +182,5 @@ class Prediction:
 
 
 def counts_of(found: Selectivities, current: int) -> PatternCounts:
-    """Convert the counts of a matcher."""
     states = zip(found.star.tolist(), found.entered.tolist(), found.left.tolist(), strict=True)
     return PatternCounts(tuple(StateCount(*state) for state in states), found.windows, found.matches, current)

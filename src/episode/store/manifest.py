@@ -44,7 +44,6 @@ class Partitioning:
         return np.floor_divide(times, self.width)
 
     def directory(self, place: int) -> str:
-        """Return the name of a partition's directory."""
         if self.unit == "range":
             return f"{self.column}={place * self.width}"
         text = str(np.datetime64(place, "D" if self.unit == "day" else "h"))
@@ -145,7 +144,6 @@ class Manifest:
 
     @property
     def rows(self) -> int:
-        """Events in the archive."""
         return sum(file.rows for file in self.files)
 
     def next_version(self, **changes: Any) -> Manifest:
@@ -183,8 +181,7 @@ class Manifests:
         write_mark(self.last, Mark(manifest.version, manifest.version))
         self._current = manifest
         for version in sorted(self._versions())[:-KEPT]:
-            with suppress(FileNotFoundError):
-                self._path(version).unlink()
+            self._path(version).unlink(missing_ok=True)
         return True
 
     def _versions(self) -> list[int]:

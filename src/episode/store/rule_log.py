@@ -24,7 +24,7 @@ from pathlib import Path
 
 from episode.errors import EpisodeAnalysisError
 from episode.matchers.rules.one_rule import Effect, Failure, RuleChange
-from episode.store.files import publish_new, sync_directory, temporary_path
+from episode.store.files import publish_new, replace_file, sync_path
 
 CHANGES, EFFECTS, FAILURES, PROBLEMS = "changes", "effects", "failures", "problems.json"
 ASKED, ANSWERS, ID = "asked.json", "answers", "id"
@@ -108,7 +108,6 @@ class RuleLog:
         _replace(self.place / ANSWERS / f"{number:08d}-{task:05d}.json", json.dumps(reached), durably=True)
 
     def answers(self, number: int) -> dict[int, int]:
-        """Return the answers by task."""
         paths = (self.place / ANSWERS).glob(f"{number:08d}-*.json")
         return {int(path.stem.partition("-")[2]): int(json.loads(path.read_bytes())) for path in paths}
 
@@ -146,12 +145,6 @@ def _differences(active: Mapping[str, str], wanted: Mapping[str, str]) -> Iterat
 
 def _replace(path: Path, text: str, durably: bool = False) -> None:
     """Write a file that appears whole or stays as it was. durably: it survives a loss of power."""
-    temporary = temporary_path(path.parent, ".tmp")
-    with open(temporary, "w", encoding="utf-8") as file:
-        file.write(text)
-        if durably:
-            file.flush()
-            os.fsync(file.fileno())
-    temporary.replace(path)
+    replace_file(path, text.encode(), sync=durably)
     if durably:
-        sync_directory(path.parent)
+        sync_path(path.parent)

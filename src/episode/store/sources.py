@@ -77,7 +77,8 @@ def _lines(path: str, rows: int, patient: bool, seen: Callable[[int], Any]) -> I
             held = b"".join(pieces)
             while count >= rows or (paused and count):
                 taken = min(rows, count)
-                end = _end_of(held, taken)
+                ends = np.flatnonzero(np.frombuffer(held, np.uint8) == ord("\n"))
+                end = int(ends[taken - 1]) + 1
                 yield held[:end]
                 held, count = held[end:], count - taken
             pieces = [held]
@@ -86,14 +87,9 @@ def _lines(path: str, rows: int, patient: bool, seen: Callable[[int], Any]) -> I
         yield held
 
 
-def _end_of(lines: bytes, count: int) -> int:
-    """Return the position after the first `count` lines."""
-    ends = np.flatnonzero(np.frombuffer(lines, np.uint8) == ord("\n"))
-    return int(ends[count - 1]) + 1
-
-
 def _read_file(path: str, seen: Callable[[int], Any]) -> Iterator[bytes]:
-    with open(path, "rb") as raw, pa.input_stream(_CountingFile(raw, seen), compression=_compression(path)) as file:
+    kind = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4"}.get(Path(path).suffix.lower())
+    with open(path, "rb") as raw, pa.input_stream(_CountingFile(raw, seen), compression=kind) as file:
         while piece := file.read(_CHUNK):
             yield piece
 
@@ -111,10 +107,6 @@ class _CountingFile(io.RawIOBase):
         found = self._file.read(size)
         self._seen(self._file.tell())
         return found
-
-
-def _compression(path: str) -> str | None:
-    return {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4"}.get(Path(path).suffix.lower())
 
 
 def _read_pipe() -> Iterator[bytes]:
