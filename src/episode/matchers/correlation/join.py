@@ -14,10 +14,8 @@ import pyarrow as pa
 from episode.matchers.assembly import with_keys
 from episode.matchers.code.searching import first_at_least, window_start
 from episode.matchers.columns import one_chunk, take_array
-from episode.matchers.correlation.conditions import RecencyTests
-from episode.matchers.correlation.matches import SideMatches
+from episode.matchers.correlation.matches import KeptMatches, SideMatches, passing_pairs
 from episode.matchers.correlation.regions import FIRST_ID
-from episode.matchers.correlation.state import KeptMatches
 from episode.matchers.protocol import Snapshot, StateChunk
 from episode.matchers.state import arrays_in, chunk_of
 from episode.matchers.times import EVER, NEVER, window_ends
@@ -123,8 +121,7 @@ BY_ARCHIVE = RecencyJoin(
 
 
 class MatchJoin:
-    """The kept matches of both sides. recency: in units of event time; ordered: do pairs come in order? tests: of
-    pairs, before they are built."""
+    """Kept matches of both sides. recency: in units of event time. ordered: do pairs come in order? tests: of pairs."""
 
     def __init__(
         self,
@@ -135,7 +132,7 @@ class MatchJoin:
         ordered: bool,
         tests: tuple[PairTest, ...] = (),
     ) -> None:
-        self.output, self.recency, self.tests = output, recency, RecencyTests(tests)
+        self.output, self.recency, self.tests = output, recency, tests
         self.live = KeptMatches("kept.live", live, by_start=False)
         self.archive = KeptMatches("kept.archive", archive, by_start=True)
         self.in_order = InOrder(recency) if ordered else None
@@ -173,7 +170,7 @@ class MatchJoin:
 
     def _tables(self, live: SideMatches, archive: SideMatches, found: Iterator[Pairs]) -> Iterator[pa.Table]:
         for of_live, of_archive in found:
-            passing = self.tests.passing(live, archive, of_live, of_archive)
+            passing = passing_pairs(self.tests, live, archive, of_live, of_archive)
             if len(passing[0]):
                 yield self.output.table(live, archive, *passing)
 
@@ -255,7 +252,6 @@ class PairOutput:
         self.keyed = False
 
     def table(self, live: SideMatches, archive: SideMatches, of_live: np.ndarray, of_archive: np.ndarray) -> pa.Table:
-        """The pairs (of_live[i], of_archive[i])."""
         sides = {LIVE_PREFIX: (live.table, of_live), ARCHIVE_PREFIX: (archive.table, of_archive)}
         built: dict[tuple[str, str], pa.Array] = {}
         columns = []
@@ -342,7 +338,7 @@ class InOrder:
             return
         chosen = SideMatches(archive.table, archive.key[ready], archive.start[ready], archive.end[ready])
         found = pairs_by_archive(live, chosen, low[ready], high[ready])
-        if not _has_equal_starts(chosen):
+        if not ((chosen.key[1:] == chosen.key[:-1]) & (chosen.start[1:] == chosen.start[:-1])).any():
             for of_live, of_archive in found:
                 yield of_live, ready[of_archive]
             return
@@ -389,7 +385,3 @@ def _first_left(archive: SideMatches, whole: np.ndarray) -> np.ndarray:
     first = np.flatnonzero(np.diff(archive.key, prepend=archive.key[0] - 1))
     least = np.minimum.reduceat(np.where(whole, EVER, archive.start), first)
     return np.repeat(least, np.diff(np.append(first, len(archive))))
-
-
-def _has_equal_starts(archive: SideMatches) -> bool:
-    return bool(((archive.key[1:] == archive.key[:-1]) & (archive.start[1:] == archive.start[:-1])).any())

@@ -52,7 +52,6 @@ class ArrivedRows:
         return number
 
     def rows_at(self, numbers: np.ndarray) -> pa.Table:
-        """The rows with these numbers."""
         if len(numbers) == 0:
             return self._nothing
         which = np.searchsorted(self._first, numbers, side="right") - 1
@@ -114,7 +113,6 @@ class RecentBuffer:
         self.forget()
 
     def forget(self) -> None:
-        """Hold nothing."""
         self.keys, self.row_from, self.row_to, self.fresh, self._room_to = (np.zeros(0, np.int64) for _ in range(5))
         self.time, self._number, self._chunk = (np.zeros(0, np.int64) for _ in range(3))
         self._used = 0
@@ -129,7 +127,6 @@ class RecentBuffer:
         return self._batch(self._places())
 
     def rows_at(self, places: np.ndarray) -> pa.Table:
-        """The columns of the rows at these places."""
         return self._arrived.rows_at(self._number[places])
 
     def _places(self) -> np.ndarray:
