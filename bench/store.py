@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from bench.harness import Report, Taken, millions, say, side_by_side
 from episode.store.catalog import Catalog
 from episode.store.declaration import declare
-from episode.store.files import sync_directory
+from episode.store.files import sync_path
 from episode.store.stream import StreamStore
 
 PACKAGES = ("pyarrow", "numpy", "llvmlite")
@@ -76,7 +76,7 @@ def write_files(batches: list[pa.Table], directory: Path, *, sync: bool) -> None
             handle = os.open(path, os.O_RDWR)
             os.fsync(handle)
             os.close(handle)
-            sync_directory(directory)
+            sync_path(directory)
 
 
 def append_all(store: StreamStore, batches: list[pa.Table]) -> None:

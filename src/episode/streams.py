@@ -19,12 +19,11 @@ from episode.queries.streams import append_by_spark, archive_by_spark, count_by_
 from episode.queries.tables import arrow_table
 from episode.store.catalog import Catalog, Declaration, declare
 from episode.store.conforming import conform, table_of_dictionaries
-from episode.store.declaration import Length
+from episode.store.declaration import Columns, Length
 from episode.store.files import translate_errors
 from episode.store.log import Origin
 from episode.store.sources import events_of as events_of
 from episode.store.stream import StreamStore, check_number, open_store
-from episode.store.types import Columns
 
 __all__ = [
     "Declaration",

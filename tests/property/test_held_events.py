@@ -16,6 +16,7 @@ from episode.lang.events.parser import parse_event_query
 from episode.matchers.events.spec import EventPatternSpec
 from episode.matchers.protocol import EventBatch
 from episode.matchers.rules.batches import RuleBatches
+from episode.matchers.rules.classes import ClassRows
 from episode.matchers.rules.shared import shared_plan
 from episode.matchers.running import LocalRun
 from tests.reference.event_patterns import Event
@@ -65,7 +66,7 @@ def as_in_a_set(spec: EventPatternSpec, events: EventBatch) -> EventBatch:
     (place,) = shared.places
     if place.asked is None or not len(events):
         return events
-    batches = RuleBatches(events, shared.index.evaluate(events), shared.needs)
+    batches = RuleBatches(events, ClassRows(shared.index, events), shared.needs)
     fed = batches.of(place.asked, shared.asked[place.asked], False, place.shares)
     return EventBatch.empty(spec.input_schema, spec.input_columns) if fed is None else fed
 

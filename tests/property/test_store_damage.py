@@ -106,10 +106,7 @@ def operations(catalog: Path) -> dict[str, Callable[[], Any]]:
         "by steps": by_steps,
         "table": lambda: rows_of(store().table()),
         "parts": lambda: [
-            row
-            for part in store().parts(store().snapshot(), 7)
-            for batch in store().read_part(part)
-            for row in rows_of(batch)
+            row for part in store().snapshot().parts for batch in store().read_part(part) for row in rows_of(batch)
         ],
         "history": lambda: rows_of(store().history().read(None, -99, 999, ["k", "t", "v"])),
         "tail": lambda: [

@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from episode.matchers.json_columns import JsonColumns
-from episode.store.types import arrow_type
+from episode.store.declaration import arrow_type
 
 pytestmark = pytest.mark.spark
 

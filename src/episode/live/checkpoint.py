@@ -28,15 +28,12 @@ from episode.errors import EpisodeAnalysisError, EpisodeDataError
 from episode.live.protocol import Position
 from episode.matchers.protocol import Snapshot, StateChunk
 from episode.matchers.stream_shard import NO_WATERMARK
-from episode.store.files import publish_new, space_needed, sync_directory, temporary_path
+from episode.store.files import publish_new, replace_file, space_needed, sync_path
 
 FORMAT = 1
 SMALL = 1 << 20
 """Bytes of chunks that are not worth compacting."""
 _ANEW = "Start anew with another checkpoint."
-
-
-# ---- the query ---------------------------------------------------------------------------------------
 
 
 def open_query(directory: str, fingerprint: str, tasks: int) -> str:
@@ -114,11 +111,7 @@ def request_stop(directory: str) -> None:
 
 def withdraw_stop(directory: str) -> None:
     """Let the tasks of a query run (again)."""
-    with suppress(FileNotFoundError):
-        Path(directory, "stop").unlink()
-
-
-# ---- a task ------------------------------------------------------------------------------------------
+    Path(directory, "stop").unlink(missing_ok=True)
 
 
 class _Place(NamedTuple):
@@ -175,7 +168,6 @@ class TaskCheckpoint:
             os.close(handle)  # releases the lock
 
     def should_stop(self) -> bool:
-        """Whether a stop was requested."""
         return (self.root / "stop").exists()
 
     def load(self) -> TaskState:
@@ -198,9 +190,7 @@ class TaskCheckpoint:
         self._places = {name: _Place(*place) for name, place in found["chunks"].items()}
         self._sizes = {int(number): size for number, size in found["files"].items()}
         self._snapshot = found["snapshot"]
-        chunks = tuple(
-            StateChunk(name, place.version, data) for name, place, data in self._read(list(self._places.items()))
-        )
+        chunks = tuple(self._read(self._places))
         self._tidy()
         state = {name: found[name] for name in ("snapshot", "position", "written", "watermark", "ended", "counts")}
         return TaskState(**state, chunks=chunks)
@@ -211,20 +201,18 @@ class TaskCheckpoint:
         places = {name: place for name, place in self._places.items() if name not in set(changes.removed)}
         for chunk in changes.put:
             places.pop(chunk.name, None)
-        live = sum(place.length for place in places.values()) + sum(len(chunk.data) for chunk in changes.put)
         added = sum(len(chunk.data) for chunk in changes.put)
-        kept: list[tuple[str, _Place, bytes]] = []
+        live = sum(place.length for place in places.values()) + added
+        chunks = list(changes.put)
         if sum(self._sizes.values()) + added > 2 * live + SMALL:
-            kept, places = list(self._read(list(places.items()))), {}
-        data = [(name, place.version, blob) for name, place, blob in kept]
-        data += [(chunk.name, chunk.version, chunk.data) for chunk in changes.put]
+            chunks, places = [*self._read(places), *chunks], {}
         with space_needed(f"the snapshot of a live task in {self.directory}"):
-            if data:
-                places.update(self._write(state.snapshot, data))
+            if chunks:
+                places.update(self._write(state.snapshot, chunks))
             used = {place.file for place in places.values()}
             sizes = {number: size for number, size in self._sizes.items() if number in used}
-            if data:
-                sizes[state.snapshot] = sum(len(blob) for _, _, blob in data)
+            if chunks:
+                sizes[state.snapshot] = sum(len(chunk.data) for chunk in chunks)
             self._swap(state, places, sizes)
         self._places, self._sizes, self._snapshot = places, sizes, state.snapshot
         self._tidy()
@@ -234,13 +222,13 @@ class TaskCheckpoint:
         """Bytes of all chunk files, including dead chunks."""
         return sum(self._sizes.values())
 
-    def _write(self, number: int, data: list[tuple[str, int, bytes]]) -> dict[str, _Place]:
+    def _write(self, number: int, chunks: list[StateChunk]) -> dict[str, _Place]:
         places, offset = {}, 0
         with open(self._file(number), "wb") as file:
-            for name, version, blob in data:
-                file.write(blob)
-                places[name] = _Place(number, offset, len(blob), version, zlib.crc32(blob))
-                offset += len(blob)
+            for chunk in chunks:
+                file.write(chunk.data)
+                places[chunk.name] = _Place(number, offset, len(chunk.data), chunk.version, zlib.crc32(chunk.data))
+                offset += len(chunk.data)
             file.flush()
             os.fsync(file.fileno())
         return places
@@ -259,28 +247,23 @@ class TaskCheckpoint:
             "chunks": places,
         }
         text = json.dumps(found).encode()
-        temporary = temporary_path(self.directory, ".tmp")
-        with open(temporary, "wb") as file:
-            file.write(text + b"\n%08x\n" % zlib.crc32(text))
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, self.manifest)
-        sync_directory(self.directory)
+        replace_file(self.manifest, text + b"\n%08x\n" % zlib.crc32(text))
+        sync_path(self.directory)
 
-    def _read(self, wanted: list[tuple[str, _Place]]) -> Iterator[tuple[str, _Place, bytes]]:
+    def _read(self, places: Mapping[str, _Place]) -> Iterator[StateChunk]:
         """Read chunks from their files and check them."""
-        for number in sorted({place.file for _, place in wanted}):
+        for number in sorted({place.file for place in places.values()}):
             path = self._file(number)
             try:
                 with open(path, "rb") as file:
-                    for name, place in wanted:
+                    for name, place in places.items():
                         if place.file != number:
                             continue
                         file.seek(place.offset)
                         data = file.read(place.length)
                         if len(data) != place.length or zlib.crc32(data) != place.crc:
                             raise self._corrupt(path, f"the checksum of {name} is wrong")
-                        yield name, place, data
+                        yield StateChunk(name, place.version, data)
             except FileNotFoundError:
                 raise self._corrupt(path, "it is missing") from None
 
@@ -290,8 +273,7 @@ class TaskCheckpoint:
             name = path.name
             dead = name.startswith("chunks-") and int(name.removeprefix("chunks-")) not in self._sizes
             if dead or name.endswith(".tmp"):
-                with suppress(FileNotFoundError):
-                    path.unlink()
+                path.unlink(missing_ok=True)
 
     def _file(self, number: int) -> Path:
         return self.directory / f"chunks-{number}"

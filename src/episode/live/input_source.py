@@ -109,7 +109,6 @@ def _joins(first: InputBatch, second: InputBatch) -> bool:
 
 
 def join_batches(batches: Sequence[InputBatch]) -> InputBatch:
-    """Join consecutive batches into one."""
     if len(batches) == 1:
         return batches[0]
     reached = np.concatenate([batch.reached for batch in batches if batch.reached is not None])
@@ -282,7 +281,6 @@ class InputSource:
 
     @property
     def switches(self) -> int:
-        """Number of changes of the mode."""
         return self.suspends + self.resumes
 
     def _pull(self, timeout: float) -> InputBatch | None:
@@ -329,12 +327,14 @@ class InputSource:
             return not self._ending
 
     def _may_push(self) -> bool:
-        """Whether the input thread shall read now."""
         return self._reads_ahead and not self._is_paused()
 
     def push(self) -> bool:
         """Read once into the holder; False if there was nothing to read."""
-        found = self._input.read(self._after, self._rows_to_read())
+        rows = self.sizes.batch
+        if self.handling == "push":  # at most the free room
+            rows = max(1, min(self.sizes.step, self.sizes.most - self._holder.waiting))
+        found = self._input.read(self._after, rows)
         if found is None:
             return False
         with self._changed:
@@ -346,12 +346,6 @@ class InputSource:
                 self.suspends += 1
             self._changed.notify_all()
         return True
-
-    def _rows_to_read(self) -> int:
-        """Return the number of events to read at once; in push mode at most the free room."""
-        if self.handling == "adaptive":
-            return self.sizes.batch
-        return max(1, min(self.sizes.step, self.sizes.most - self._holder.waiting))
 
     def _receive(self, found: InputBatch) -> None:
         self._after = found.after

@@ -8,27 +8,31 @@ that are behind are read: events of the others could not be matched earlier.
 
 from __future__ import annotations
 
+import ctypes
 import os
+import select
 import time
-from collections.abc import Collection, Sequence
+import weakref
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from episode.errors import EpisodeDataError
-from episode.live.directory_watch import DirectoryWatch
 from episode.live.protocol import InputBatch, Position, Prepare
 from episode.matchers.stream_shard import NO_WATERMARK
 from episode.store import archive as archive_reading
 from episode.store import parquet, segment
-from episode.store.archive import MissingFile
+from episode.store.archive import retry
 from episode.store.declaration import Declaration
 from episode.store.lanes import event_times, lanes_of
 from episode.store.log import SUFFIX, Log
-from episode.store.manifest import ArchivedFile, Manifest
-from episode.store.stream import ATTEMPTS, StreamStore
+from episode.store.manifest import Manifest
+from episode.store.stream import StreamStore
 
 MOST_COMMITS = 256
 """Commits per batch, at most."""
@@ -44,7 +48,6 @@ class StreamRead:
 
     columns: of the stream, as `prepare` takes them; it returns the input columns of the matcher.
     delay: distance of the watermark behind the greatest event time; None: the delay that the stream declares.
-
     """
 
     declaration: Declaration
@@ -55,8 +58,7 @@ class StreamRead:
     @property
     def behind(self) -> int:
         """Distance of the watermark behind the greatest event time. An event at the watermark is late, and one exactly
-        as
-        late as the stream declares is not: so one unit of event time more than that."""
+        as late as the stream declares is not: so one unit of event time more than that."""
         return (self.declaration.delay or 0) + 1 if self.delay is None else self.delay
 
 
@@ -160,14 +162,13 @@ class _Cursor:
         return NO_WATERMARK if self.greatest is None else max(NO_WATERMARK, self.greatest - self.delay)
 
     def move(self, position: int) -> None:
-        """Move to a position."""
         if position == self.position:
             return
         self.store.check(position)
         try:
             greatest = None if position == 0 else self.log.footer(position).tally.greatest
         except FileNotFoundError:
-            greatest = greatest_at(self.store, position)
+            greatest = retry(lambda: _greatest_at(self.store, position))
         self.position, self.greatest = position, greatest
 
     def has_more(self) -> bool:
@@ -219,7 +220,8 @@ class _Cursor:
             self.position, self.greatest = self.position + 1, footer.tally.greatest
         if first is None:
             return self._before_log(until)
-        return _CommitRows(self._table(batches), np.repeat(np.array(reached, np.int64), lengths), _write_time(first))
+        table = self._prepare(pa.Table.from_batches(batches, self.schema))
+        return _CommitRows(table, np.repeat(np.array(reached, np.int64), lengths), _write_time(first))
 
     def _before_log(self, until: int | None) -> _CommitRows | None:
         """Read commits after the position that have left the log, from the archive; None if nothing is left to read."""
@@ -236,13 +238,35 @@ class _Cursor:
                 f"Events of {self.name} after position {self.position:,} have expired that have to be read again.",
                 hint="Start anew with another checkpoint, or declare the stream with a longer RETAIN.",
             )
-        page = read_page(self.store, self.position, end, self.greatest, self.lanes, self.columns)
-        self.position, self.greatest = page.to, page.greatest
-        reached = np.where(page.before < NO_WATERMARK + self.delay, NO_WATERMARK, page.before - self.delay)
-        return _CommitRows(self._prepare(page.table), reached, 0.0)
+        return retry(lambda: self._read_archived(end))
 
-    def _table(self, batches: list[pa.RecordBatch]) -> pa.Table:
-        return self._prepare(pa.Table.from_batches(batches, self.schema))
+    def _read_archived(self, until: int) -> _CommitRows:
+        """Read the next commits, which are before the log, and advance. Their events carry the numbers of commits."""
+        store, after, declaration = self.store, self.position, self.stream.declaration
+        manifest = store.archived.manifest()
+        if manifest.archived_to <= after:  # those before the log have expired
+            self.position = min(until, store.first_after(after) - 1)
+            return _CommitRows(self._prepare(self.schema.empty_table()), np.empty(0, np.int64), 0.0)
+        until = _end(manifest, after, store.before_log(manifest, after, until))
+        wanted = list(dict.fromkeys([*self.columns, declaration.time, *declaration.key]))
+        files = [file for file in manifest.files if file.last > after and file.first <= until]
+        parts = [store.archived.read(file, wanted, after, until) for file in files]
+        table = pa.concat_tables(parts) if parts else store.schema.empty_table()
+        greatest, reached = self.greatest, np.empty(0, np.int64)
+        if table.num_rows:
+            commits = event_times(table, parquet.COMMIT)
+            order = np.argsort(commits, kind="stable")
+            starts = np.flatnonzero(np.diff(commits[order], prepend=-1))
+            peaks = np.maximum.reduceat(event_times(table, declaration.time)[order], starts)
+            before = np.maximum.accumulate(np.append(NO_WATERMARK if greatest is None else greatest, peaks))
+            greatest = int(before[-1])
+            of_row = np.repeat(before[:-1], np.diff(np.append(starts, len(order))))
+            kept = np.isin(lanes_of(table, declaration.key, declaration.lanes), list(self.lanes))[order]
+            table, of_row = table.select(self.columns).take(pa.array(order[kept])), of_row[kept]
+            reached = np.where(of_row < NO_WATERMARK + self.delay, NO_WATERMARK, of_row - self.delay)
+        table = self._prepare(table.select(self.columns))
+        self.position, self.greatest = until, greatest
+        return _CommitRows(table, reached, 0.0)
 
     def _prepare(self, table: pa.Table) -> pa.Table:
         return table if self.stream.prepare is None else self.stream.prepare(table)
@@ -256,68 +280,19 @@ def _write_time(path: Path) -> float:
         return 0.0
 
 
-# Commits that have left the log are read from the archive, whose events carry their commit numbers.
-
-
 MOST_ROWS = 1 << 20
-"""Events read at once, about, unless a single commit is larger."""
+"""Events of commits that have left the log read at once, about, unless a single commit is larger."""
 
 
-@dataclass(frozen=True)
-class Page:
-    """Events of some commits: the last commit, the greatest event time up to there, the rows of the requested lanes,
-    and for each row the greatest time (int64) of all commits before its own."""
-
-    to: int
-    greatest: int | None
-    table: pa.Table
-    before: np.ndarray
-
-
-def greatest_at(store: StreamStore, position: int) -> int | None:
-    """Return the greatest event time of the commits up to a position whose segment has left the log."""
-    for attempt in range(ATTEMPTS):
-        manifest = store.archived.manifest()
-        try:
-            times = [time for file in manifest.files if (time := _greatest(store, file, position)) is not None]
-            return max(times, default=None)
-        except MissingFile:
-            if attempt + 1 == ATTEMPTS:
-                raise
-    raise AssertionError
-
-
-def _greatest(store: StreamStore, file: ArchivedFile, position: int) -> int | None:
-    if file.last <= position:
-        return file.greatest
-    if file.first > position:
-        return None
-    time = store.declaration.time
-    times = event_times(store.archived.read(file, [time], 0, position), time)
-    return int(times.max()) if len(times) else None
-
-
-def read_page(
-    store: StreamStore,
-    after: int,
-    until: int,
-    greatest: int | None,
-    lanes: Collection[int],
-    columns: Sequence[str],
-) -> Page:
-    """Read the first commits after a position that is before the log. greatest: the greatest event time up to there."""
-    for attempt in range(ATTEMPTS):
-        manifest = store.archived.manifest()
-        if manifest.archived_to <= after:  # those before the log have expired
-            nothing = store.schema_of(columns).empty_table()
-            return Page(min(until, store.first_after(after) - 1), greatest, nothing, np.empty(0, np.int64))
-        end = _end(manifest, after, store.before_log(manifest, after, until))
-        try:
-            return _page(store, manifest, after, end, greatest, lanes, columns)
-        except MissingFile:  # replaced between two reads, by a store that keeps nothing for readers
-            if attempt + 1 == ATTEMPTS:
-                raise
-    raise AssertionError
+def _greatest_at(store: StreamStore, position: int) -> int | None:
+    """The greatest event time of the commits up to a position whose segment has left the log."""
+    times, column = [], store.declaration.time
+    for file in store.archived.manifest().files:
+        if file.last <= position:
+            times.append(file.greatest)
+        elif file.first <= position:
+            times.append(int(event_times(store.archived.read(file, [column], 0, position), column).max()))
+    return max(times, default=None)
 
 
 def _end(manifest: Manifest, after: int, until: int) -> int:
@@ -332,31 +307,49 @@ def _end(manifest: Manifest, after: int, until: int) -> int:
     return until if rows <= MOST_ROWS else after + max(1, (until - after) * MOST_ROWS // rows)
 
 
-def _page(
-    store: StreamStore,
-    manifest: Manifest,
-    after: int,
-    until: int,
-    greatest: int | None,
-    lanes: Collection[int],
-    columns: Sequence[str],
-) -> Page:
-    declaration = store.declaration
-    names = store.schema_of(columns).names
-    wanted = list(dict.fromkeys([*names, declaration.time, *declaration.key]))
-    files = [file for file in manifest.files if file.last > after and file.first <= until]
-    parts = [store.archived.read(file, wanted, after, until) for file in files]
-    table = pa.concat_tables(parts) if parts else store.schema.empty_table()
-    if not table.num_rows:
-        return Page(until, greatest, table.select(names), np.empty(0, np.int64))
-    commits = event_times(table, parquet.COMMIT)
-    order = np.argsort(commits, kind="stable")
-    starts = np.flatnonzero(np.diff(commits[order], prepend=-1))
-    peaks = np.maximum.reduceat(event_times(table, declaration.time)[order], starts)
-    before = np.empty(len(peaks) + 1, np.int64)
-    before[0] = NO_WATERMARK if greatest is None else greatest
-    np.maximum(np.maximum.accumulate(peaks), before[0], out=before[1:])
-    lengths = np.diff(np.append(starts, len(order)))
-    of_row = np.repeat(before[:-1], lengths)
-    kept = np.isin(lanes_of(table, declaration.key, declaration.lanes), list(lanes))[order]
-    return Page(until, int(before[-1]), table.select(names).take(pa.array(order[kept])), of_row[kept])
+# Waiting for files to appear in a directory without polling: by Linux's inotify, if available. It is only a hint:
+# callers must re-check after it returns, and poll now and then, because directories of other machines report nothing.
+
+_IN_MOVED_TO = 0x80
+_FLAGS = os.O_NONBLOCK | os.O_CLOEXEC
+
+
+def _libc() -> Any:
+    """The C library; None if it lacks inotify."""
+    try:
+        found = ctypes.CDLL(None, use_errno=True)
+        return found if hasattr(found, "inotify_init1") else None
+    except OSError:
+        return None
+
+
+class DirectoryWatch:
+    """Watches directories, also those that do not exist yet. proven: whether it has ever reported a file."""
+
+    def __init__(self, directories: list[Path]) -> None:
+        self.proven = False
+        self._missing = [os.fsencode(directory) for directory in directories]
+        self._libc = _libc()
+        self._handle = -1 if self._libc is None else self._libc.inotify_init1(_FLAGS)
+        self._poll = select.poll()
+        if self._handle >= 0:
+            self._poll.register(self._handle, select.POLLIN)
+            self._closing = weakref.finalize(self, os.close, self._handle)  # a user has few of them
+
+    def wait(self, seconds: float) -> None:
+        """Return when a file has appeared since the last call, or after `seconds`."""
+        if self._handle < 0:
+            time.sleep(seconds)
+            return
+        if self._missing:
+            add_watch = self._libc.inotify_add_watch
+            self._missing = [one for one in self._missing if add_watch(self._handle, one, _IN_MOVED_TO) < 0]
+        if self._poll.poll(seconds * 1000):
+            self.proven = True
+            with suppress(BlockingIOError):
+                os.read(self._handle, 1 << 16)
+
+    def close(self) -> None:
+        if self._handle >= 0:
+            self._closing()
+            self._handle = -1

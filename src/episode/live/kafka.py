@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -14,7 +14,6 @@ from episode.store.declaration import Declaration
 
 # Live tasks use librdkafka (the package confluent-kafka), and Spark uses Kafka's Java client. Options `kafka.…` of a
 # declaration are for both; `librdkafka.…` are for live tasks alone, and replace those that only Java knows.
-
 
 TOPIC = "topic"
 PATIENCE = 60.0
@@ -41,8 +40,7 @@ def client_library() -> Any:
 
 
 def settings_of(declaration: Declaration) -> dict[str, Any]:
-    """Settings of a client, from the options of the declaration. It does not write to the standard error: calls return
-    errors."""
+    """Settings of a client, from the options of the declaration. It writes no errors to the standard error."""
     own = {name[len(_OWN) :]: value for name, value in declaration.options.items() if name.startswith(_OWN)}
     both = {name[len(_BOTH) :]: value for name, value in declaration.options.items() if name.startswith(_BOTH)}
     if own:
@@ -51,12 +49,10 @@ def settings_of(declaration: Declaration) -> dict[str, Any]:
 
 
 def topic_of(declaration: Declaration) -> str:
-    """The topic of a stream that is declared USING kafka."""
     return declaration.options[TOPIC]
 
 
 def open_client(kind: Any, settings: dict[str, Any], declaration: Declaration) -> Any:
-    """Open a client of a kind (Consumer, Producer)."""
     library = client_library()
     try:
         return kind(settings)
@@ -106,32 +102,6 @@ class Records:
         return Records(values, self.partitions[kept], self.offsets[kept], self.appended, self.ended)
 
 
-class RecordReader(Protocol):
-    """Reads the records of a topic."""
-
-    def count(self) -> int:
-        """Number of partitions of the topic."""
-        ...
-
-    def beginning(self, partitions: Sequence[int]) -> Mapping[int, int]:
-        """Offsets at which a new reader begins."""
-        ...
-
-    def take(self, at: Mapping[int, int], rows: int) -> Records:
-        """Return the next available records of partitions from offsets on, at most `rows`."""
-        ...
-
-    def wait(self, at: Mapping[int, int], seconds: float) -> None:
-        """Return when there is a record, or after `seconds`."""
-        ...
-
-    def ends(self, partitions: Sequence[int]) -> Mapping[int, int] | None:
-        """Offsets after the last records, as last reported; None: unknown."""
-        ...
-
-    def close(self) -> None: ...
-
-
 class TopicReader:
     """Reads a topic of a broker. It commits no offsets and joins no group, though it must name one: the caller keeps
     its positions."""
@@ -146,6 +116,7 @@ class TopicReader:
         self._waiting: list[Any] = []
 
     def count(self) -> int:
+        """Number of partitions of the topic."""
         try:
             found = self.consumer.list_topics(self.topic, timeout=PATIENCE).topics[self.topic]
         except self.library.KafkaException as error:
@@ -155,6 +126,7 @@ class TopicReader:
         return len(found.partitions)
 
     def beginning(self, partitions: Sequence[int]) -> Mapping[int, int]:
+        """Offsets at which a new reader begins."""
         options = self.declaration.options
         unknown = next((name for name in STARTING if name in options), None)
         if unknown is not None:
@@ -192,6 +164,7 @@ class TopicReader:
         return low, high
 
     def take(self, at: Mapping[int, int], rows: int) -> Records:
+        """Return the next available records of partitions from offsets on, at most `rows`."""
         self._assign(at)
         messages, self._waiting = self._waiting, []
         messages += self.consumer.consume(min(max(1, rows - len(messages)), _MOST), 0)
@@ -229,6 +202,7 @@ class TopicReader:
         return ended
 
     def wait(self, at: Mapping[int, int], seconds: float) -> None:
+        """Return when there is a record, or after `seconds`."""
         if self._waiting and self._at == at:
             return
         self._assign(at)
@@ -244,6 +218,7 @@ class TopicReader:
             self._at = dict(at)
 
     def ends(self, partitions: Sequence[int]) -> Mapping[int, int] | None:
+        """Offsets after the last records, as last reported; None: unknown."""
         found = {}
         for partition in partitions:
             place = self.library.TopicPartition(self.topic, partition)

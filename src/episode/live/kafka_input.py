@@ -25,7 +25,7 @@ import pyarrow as pa
 
 from episode.errors import EpisodeDataError
 from episode.live.inputs import StreamRead
-from episode.live.kafka import PATIENCE, RecordReader, Records, TopicReader, topic_of
+from episode.live.kafka import PATIENCE, Records, TopicReader, topic_of
 from episode.live.protocol import InputBatch, Position
 from episode.matchers.columns import ALL_VALID
 from episode.matchers.json_columns import JsonColumns
@@ -131,7 +131,7 @@ class KafkaInput:
     def __init__(
         self,
         inputs: KafkaInputs,
-        reader: RecordReader,
+        reader: TopicReader,
         task: int,
         tasks: int,
         clock: Callable[[], float] = time.monotonic,
@@ -192,8 +192,6 @@ class KafkaInput:
                 return None
             self.reader.wait(behind, GAP / 2)
 
-    # ---- batches -------------------------------------------------------------------------------------------
-
     def _empty(self, place: TopicPosition) -> InputBatch:
         nothing = self._prepare(self.columns.schema.empty_table())
         watermark = place.watermark(self.delay)
@@ -225,8 +223,6 @@ class KafkaInput:
         chosen = table.select(list(self.stream.columns))
         return chosen if self.stream.prepare is None else self.stream.prepare(chosen)
 
-    # ---- idle partitions -----------------------------------------------------------------------------------
-
     def _update_idle(self, place: TopicPosition, records: Records) -> TopicPosition | None:
         """Update which partitions are idle; None if nothing changed."""
         now = self.clock()
@@ -249,8 +245,7 @@ class KafkaInput:
         waking = {number for number in speaking if place.partitions[number].idle}
         if not silent and not waking:
             return None
-        watermark = place.watermark(self.delay)
-        partitions = dict(place.partitions)
+        watermark, partitions = place.watermark(self.delay), dict(place.partitions)
         for number in waking:
             floor = None if watermark == NO_WATERMARK else watermark
             partitions[number] = replace(partitions[number], idle=False, floor=floor)
@@ -270,8 +265,6 @@ class KafkaInput:
                 hint="Keys may be in other partitions now than before. Start the query with a new checkpoint.",
             )
 
-    # ---- waiting -------------------------------------------------------------------------------------------
-
     def wait(self, after: Position, seconds: float) -> None:
         """Wait for a record, not for long: a partition may turn idle meanwhile."""
         place = TopicPosition.of(after, self.topic)
@@ -284,9 +277,8 @@ class KafkaInput:
         if place is None:
             return None
         ends = self.reader.ends(list(place.partitions))
-        return (
-            None if ends is None else sum(max(0, ends[number] - one.next) for number, one in place.partitions.items())
-        )
+        counts = place.partitions.items()
+        return None if ends is None else sum(max(0, ends[number] - one.next) for number, one in counts)
 
     def close(self) -> None:
         self.reader.close()

@@ -112,7 +112,6 @@ class KafkaSink:
         self._written_at = time.monotonic()
 
     def _produce(self, values: pa.Array, keys: pa.Array | None) -> None:
-        """Produce the records one at a time."""
         refused: list[Any] = []
 
         def on_delivery(error: Any, _message: Any) -> None:
@@ -172,7 +171,6 @@ class KafkaSink:
 
 
 def pack_position(position: Position) -> str:
-    """Encode a position as metadata of an offset."""
     text = json.dumps(dict(position), separators=(",", ":"))
     if len(text) > MOST_METADATA:
         text = _PACKED + base64.b64encode(zlib.compress(text.encode(), 9)).decode()
@@ -185,7 +183,6 @@ def pack_position(position: Position) -> str:
 
 
 def unpack_position(metadata: str) -> Position:
-    """Decode a position from the metadata of an offset."""
     if metadata.startswith(_PACKED):
         metadata = zlib.decompress(base64.b64decode(metadata[len(_PACKED) :])).decode()
     found: Position = json.loads(metadata)

@@ -1,5 +1,4 @@
-"""The progress of a live task: counts, rates, latencies, its last matches, in a JSON file that is replaced
-atomically."""
+"""The progress of a live task, in a JSON file that is replaced atomically: counts, rates, latencies, last matches."""
 
 from __future__ import annotations
 
@@ -8,7 +7,7 @@ import os
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import datetime, timedelta, timezone
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -26,6 +25,8 @@ COUNTED = ("events", "late", "null_times", "duplicates", "after_end", "matches",
 """Counters over the life of a query, kept in the checkpoint."""
 SHOWN = 10
 """Number of matches that are shown, the last ones."""
+_APART = ("counts", "latency", "_last", "_rates")
+"""Fields of a task's progress that JSON has in another form, or not at all."""
 _LEAST = 1e-5
 _PER_OCTAVE = 8
 _BUCKETS = 28 * _PER_OCTAVE
@@ -91,7 +92,6 @@ class Progress:
     _rates: deque[tuple[float, int]] = field(default_factory=deque)
 
     def step(self, counters: Counters) -> None:
-        """Add the counters of a step."""
         for name in COUNTED:
             self.counts[name] += getattr(counters, name)
         self.steps += 1
@@ -114,29 +114,14 @@ class Progress:
         (begin, before), (end, after) = self._rates[0], self._rates[-1]
         percentiles = {f"p{int(share * 100)}": self.latency.percentile(share) for share in (0.5, 0.9, 0.99)}
         return {
-            "task": self.task,
             "time": now,
             "pid": os.getpid(),
             **self.counts,
             "events_per_second": 0.0 if end == begin else (after - before) / (end - begin),
-            "steps": self.steps,
-            "snapshots": self.snapshots,
-            "state_rows": self.state_rows,
-            "waiting_events": self.waiting_events,
-            "live_keys": self.live_keys,
-            "skipped_keys": self.skipped_keys,
+            **{one.name: getattr(self, one.name) for one in fields(self) if one.name not in _APART},
             "position": dict(self.position),
-            "watermark": self.watermark,
-            "unprocessed": self.unprocessed,
             "held_average": round(self.held_average, 1),
-            "held_most": self.held_most,
-            "unread": self.unread,
-            "mode": self.mode,
-            "switches": self.switches,
-            "checkpoint_bytes": self.checkpoint_bytes,
             "memory": resident_bytes(),
-            "ended": self.ended,
-            "replayed": self.replayed,
             "latency": {**percentiles, "buckets": self.latency.as_dict()},
             "last_matches": _rows(self._last),
         }
@@ -262,7 +247,6 @@ _GAUGES = {
 
 
 def prometheus_text(progress: Mapping[str, Any]) -> str:
-    """Format the progress for Prometheus."""
     label = f'{{query="{_escape(str(progress.get("name") or progress.get("id") or ""))}"}}'
     lines: list[str] = []
 

@@ -91,8 +91,7 @@ class LiveSink(Protocol):
         ...
 
     def write(self, matches: pa.Table, after: Position) -> None:
-        """Write the matches up to a position, all or nothing. They can be read when this returns, or when `flush`
-        does."""
+        """Write the matches up to a position, all or nothing: readable once this returns, or `flush` does."""
         ...
 
     def flush(self, after: Position) -> None:

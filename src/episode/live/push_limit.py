@@ -122,7 +122,6 @@ def push_bound(counts: PatternCounts, *, past_last_row: bool, future: int = 0) -
 # One holder serves all keys of a task, since all are matched in one step. The key with the most recent events decides,
 # as the busiest holder does in the thesis. Selectivities are those of all keys together.
 
-
 SURE_WINDOWS = 1_000
 """Windows after which sampling the feeds is enough."""
 SAMPLE_EVERY = 8
@@ -150,8 +149,7 @@ class Busiest:
 
 
 class Prediction:
-    """R_bound of one matcher. If the matcher does not count, the number of the pattern's states is the
-    bound."""
+    """R_bound of one matcher; of one that does not count, the number of states of its pattern."""
 
     def __init__(self, spec: MatcherSpec, matcher: Matcher, future: int = 0) -> None:
         self.busiest = Busiest()
@@ -184,6 +182,5 @@ class Prediction:
 
 
 def counts_of(found: Selectivities, current: int) -> PatternCounts:
-    """Convert the counts of a matcher."""
     states = zip(found.star.tolist(), found.entered.tolist(), found.left.tolist(), strict=True)
     return PatternCounts(tuple(StateCount(*state) for state in states), found.windows, found.matches, current)

@@ -1,4 +1,4 @@
-"""Sinks of live tasks: streams, files, and functions of the driver. They emit every match once.
+"""Sinks of live tasks, which emit every match once: streams, files, functions of the driver. A thread writes to them.
 
 A restarted task asks for the position of its last write, and emits nothing until it is there again.
 """
@@ -6,23 +6,24 @@ A restarted task asks for the position of its last write, and emits nothing unti
 from __future__ import annotations
 
 import json
-import os
 import posixpath
 import time
 import uuid
+from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Event
+from threading import Condition, Event, Thread
+from typing import Protocol, runtime_checkable
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow.fs import FileSelector, FileSystem, FileType, LocalFileSystem
 
 from episode.errors import EpisodeDataError
-from episode.live.protocol import Position
+from episode.live.protocol import LiveSink, Position
 from episode.store.declaration import Declaration
-from episode.store.files import space_needed, temporary_path
+from episode.store.files import replace_file, space_needed, sync_path
 from episode.store.log import Origin, Staged
 from episode.store.stream import StreamStore
 
@@ -50,20 +51,14 @@ class FileDirectory:
 
     def _sync(self, place: str) -> None:
         if isinstance(self.files, LocalFileSystem):
-            handle = os.open(place, os.O_RDONLY)
-            try:
-                os.fsync(handle)
-            finally:
-                os.close(handle)
+            sync_path(place)
 
     def names(self, prefix: str) -> list[str]:
-        """The files whose names have a prefix, in order."""
         found = self.files.get_file_info(FileSelector(self.place, allow_not_found=True))
         names = [str(info.base_name) for info in found if info.type == FileType.File]
         return sorted(name for name in names if name.startswith(prefix))
 
     def remove(self, name: str) -> None:
-        """Remove a file, if it exists."""
         for found in self.names(name):
             if found == name:
                 self.files.delete_file(posixpath.join(self.place, name))
@@ -144,8 +139,7 @@ class StreamSink:
 
 class FilesSink:
     """Collects matches and writes a file of them with each snapshot. Files are numbered, and their metadata have the
-    input
-    position: a file that a killed task has not finished does not appear, and is written again."""
+    input position: a file that a killed task has not finished does not appear, and is written again."""
 
     def __init__(self, directory: str, name: str) -> None:
         self.directory = FileDirectory(directory)
@@ -198,7 +192,6 @@ def _position(note: str, what: str) -> Position:
 # The position is kept after each call. A driver that is killed during a call repeats it; otherwise every match is
 # delivered once.
 
-
 Receiver = Callable[[pa.Table], object]
 
 POLL = 0.002
@@ -230,7 +223,7 @@ class Delivery:
                 if batches:
                     self.function(pa.Table.from_batches(batches).select(list(self.columns)))
                 position = after
-                self._keep(path, position)
+                replace_file(path, str(position).encode(), sync=False)
                 if position % REMOVE_EVERY == 0:
                     store.log.remove_to(position, time.time())
             if last and store.head() == head:
@@ -238,7 +231,121 @@ class Delivery:
             if store.head() == head:
                 ending.wait(POLL)
 
-    def _keep(self, path: Path, position: int) -> None:
-        temporary = temporary_path(path.parent, ".tmp")
-        temporary.write_text(str(position))
-        os.replace(temporary, path)
+
+# A thread that writes matches to a sink while the next events are matched: an append waits for the disk; the task does
+# not. Matches found meanwhile are written together, in order, as one write: a task that finds many writes seldom, and
+# one that finds few writes at once. See decision 124.
+
+MOST_ROWS = 1 << 17
+"""Matches that may wait; beyond that the task waits."""
+
+
+@runtime_checkable
+class Staging(Protocol):
+    """A sink that can write a part of a step's matches before the rest of the step is known."""
+
+    def stage(self, matches: pa.Table) -> None: ...
+
+
+@dataclass(frozen=True)
+class StepMatches:
+    """Matches of a step: the position after it, and when its first event was appended (0: unknown)."""
+
+    matches: pa.Table
+    after: Position
+    appended: float
+
+
+class SinkWriter:
+    """Writes matches to a sink, in order. written: the position of the last matches that were written.
+
+    on_written: called by the thread with the matches that were written.
+    """
+
+    def __init__(self, sink: LiveSink, on_written: Callable[[StepMatches], None]) -> None:
+        self.written: Position | None = None
+        self._sink = sink
+        self._on_written = on_written
+        self._waiting: deque[StepMatches] = deque()
+        self._rows = 0
+        self._busy = False
+        self._ending = False
+        self._error: BaseException | None = None
+        self._changed = Condition()
+        self._thread = Thread(target=self._work, name="episode output", daemon=True)
+        self._thread.start()
+
+    # ---- the loop's side -------------------------------------------------------------------------------
+
+    def write(self, found: StepMatches) -> None:
+        """Enqueue matches; waits if too many are queued. Raises the error of an earlier write."""
+        with self._changed:
+            self._wait(lambda: self._rows < MOST_ROWS)
+            self._waiting.append(found)
+            self._rows += found.matches.num_rows
+            self._changed.notify_all()
+
+    @property
+    def can_stage(self) -> bool:
+        return isinstance(self._sink, Staging)
+
+    def stage(self, matches: pa.Table) -> None:
+        """Write a part of the next matches; they are committed with the rest."""
+        self._drain()
+        assert isinstance(self._sink, Staging)
+        self._sink.stage(matches)
+
+    def flush(self, after: Position) -> None:
+        """Write everything that is queued."""
+        self._drain()
+        self._sink.flush(after)
+
+    def check(self) -> None:
+        if self._error is not None:
+            raise self._error
+
+    def close(self) -> None:
+        """End the thread after it has written the queue."""
+        with self._changed:
+            self._ending = True
+            self._changed.notify_all()
+        self._thread.join()
+
+    def _drain(self) -> None:
+        with self._changed:
+            self._wait(lambda: not self._waiting and not self._busy)
+
+    def _wait(self, ready: Callable[[], bool]) -> None:
+        while self._error is None and not ready():
+            self._changed.wait()
+        self.check()
+
+    # ---- the thread's side -----------------------------------------------------------------------------
+
+    def _work(self) -> None:
+        try:
+            while (found := self._take()) is not None:
+                tables = [one.matches for one in found]
+                self._sink.write(pa.concat_tables(tables) if len(tables) > 1 else tables[0], found[-1].after)
+                for one in found:
+                    self._on_written(one)
+                with self._changed:
+                    self.written = found[-1].after
+                    self._busy = False
+                    self._changed.notify_all()
+        except BaseException as error:  # noqa: BLE001  # raised again in the loop
+            with self._changed:
+                self._error = error
+                self._changed.notify_all()
+
+    def _take(self) -> list[StepMatches] | None:
+        """Wait for matches and take all; None at the end."""
+        with self._changed:
+            while not self._waiting and not self._ending:
+                self._changed.wait()
+            found = list(self._waiting)
+            self._waiting.clear()
+            self._rows = 0
+            self._busy = bool(found)
+            self._changed.notify_all()
+            return found or None

@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -25,10 +25,9 @@ from episode.live.input_source import InputSource, open_source
 from episode.live.progress import Progress, progress_path, write_progress
 from episode.live.protocol import InputBatch, LiveInput, LiveSink, Position, TaskDescription, has_reached
 from episode.live.rule_changes import TaskRules
-from episode.live.sink_writer import SinkWriter, StepMatches
-from episode.live.sinks import FileDirectory
+from episode.live.sinks import FileDirectory, SinkWriter, StepMatches
 from episode.matchers.columns import from_bytes, plain
-from episode.matchers.stream_shard import NO_WATERMARK, Arrived, Envelope, StreamShard
+from episode.matchers.stream_shard import NO_WATERMARK, Arrived, StreamShard
 
 STOP_POLL_S = 0.04
 """Seconds between two polls of the stop flag."""
@@ -73,8 +72,6 @@ class LiveTask:
         self._polled_at = self._reported_at = self._snapshot_at = 0.0
         self._rules_polled_at, self._may_continue = 0.0, False
 
-    # ---- life ----------------------------------------------------------------------------------------
-
     def run(self) -> dict[str, Any]:
         """Work until the task is asked to stop, or its input ends; returns its last progress."""
         words = deque(self.work(), maxlen=1)
@@ -108,13 +105,19 @@ class LiveTask:
         source = open_source(input, self.position, self.options, self.shard)
         try:
             while not self.shard.ended and not self._should_stop():
-                found = source.next(STOP_POLL_S) if self._is_settled() else self._pause()
+                found = None
+                if self._is_settled():
+                    found = source.next(STOP_POLL_S)
+                else:
+                    time.sleep(RULE_POLL_S)
                 if found is not None:
                     self._step(found, outgoing)
                     source.window = self.progress.state_rows + self.progress.waiting_events
                 else:
                     outgoing.check()
-                if self._is_due() or (found is not None and found.barrier):
+                is_due = self.clock.now() - self._snapshot_at >= self.options.snapshot_every
+                is_due |= sum(table.num_rows for table in self._late) >= LATE_ROWS
+                if is_due or (found is not None and found.barrier):
                     self._take_snapshot(outgoing, writer, wait=found is not None and found.barrier)
                 if self.clock.now() - self._reported_at >= PROGRESS_S:
                     self._write_progress(input, source)
@@ -129,8 +132,6 @@ class LiveTask:
             return False
         self._polled_at = now
         return self.checkpoint.should_stop()
-
-    # ---- a step --------------------------------------------------------------------------------------
 
     def _step(self, found: InputBatch, outgoing: SinkWriter | None) -> None:
         """Match a batch and write its matches. outgoing: None during a replay, whose matches were written before."""
@@ -150,12 +151,16 @@ class LiveTask:
         """Return the finished matches of a batch, or None."""
         held: list[pa.Table] = []
         size = 0
-        any_staged = False
+        any_staged, finish = False, self.description.finish
         envelopes = [Arrived(None, found.table, found.reached, found.source)] if found.rows else []
-        for table in self._advance(envelopes, found.watermark):
+        if self.rules is None:
+            tables = self.shard.advance(envelopes, found.watermark)
+        else:
+            tables = self.rules.advance(self.shard, envelopes, found.watermark)
+        for table in tables:
             if outgoing is None or not table.num_rows:
                 continue
-            held.append(self._finish(table))
+            held.append(table if finish is None else finish(table))
             size += held[-1].nbytes
             if size > STAGED_BYTES and outgoing.can_stage:
                 outgoing.stage(pa.concat_tables(held))
@@ -168,11 +173,6 @@ class LiveTask:
         matches = pa.concat_tables(held) if len(held) > 1 else held[0]
         return matches if matches.num_rows or any_staged else None
 
-    def _advance(self, envelopes: Sequence[Envelope], watermark: int) -> Iterator[pa.Table]:
-        if self.rules is None:
-            return self.shard.advance(envelopes, watermark)
-        return self.rules.advance(self.shard, envelopes, watermark)
-
     def _is_settled(self) -> bool:
         """Whether the task may continue: not while the time of effect of a rule change is open."""
         now = self.clock.now()
@@ -181,16 +181,6 @@ class LiveTask:
         self._rules_polled_at = now
         self._may_continue = self.rules.poll(self.shard)
         return self._may_continue
-
-    def _pause(self) -> InputBatch | None:
-        time.sleep(RULE_POLL_S)
-        return None
-
-    def _finish(self, matched: pa.Table) -> pa.Table:
-        finish = self.description.finish
-        return matched if finish is None else finish(matched)
-
-    # ---- state ---------------------------------------------------------------------------------------
 
     def _restore(self) -> TaskState:
         state = self.checkpoint.load()
@@ -223,11 +213,6 @@ class LiveTask:
             self.progress.replayed += found.rows
         return out
 
-    def _is_due(self) -> bool:
-        if sum(table.num_rows for table in self._late) >= LATE_ROWS:
-            return True
-        return self.clock.now() - self._snapshot_at >= self.options.snapshot_every
-
     def _take_snapshot(self, outgoing: SinkWriter, writer: ThreadPoolExecutor, wait: bool) -> None:
         """Take a snapshot, and write it in the background. wait: until it is written."""
         self._wait_for_snapshot()
@@ -255,7 +240,6 @@ class LiveTask:
             self._wait_for_snapshot()
 
     def _wait_for_snapshot(self) -> None:
-        """Wait for the snapshot that is being written."""
         if self._saving is not None:
             self._saving.result()
             self._saving = None
@@ -275,8 +259,6 @@ class LiveTask:
             directory.write(name, pa.concat_tables(late), {})
         else:
             directory.remove(name)
-
-    # ---- progress ------------------------------------------------------------------------------------
 
     def _write_progress(self, input: LiveInput, source: InputSource | None) -> None:
         progress = self.progress

@@ -36,8 +36,7 @@ from episode.queries.live_plan import LivePlan, Matched, Read, Values, check_tim
 from episode.queries.local import local_schema, pair_projection, refusing
 from episode.queries.options import SKIP_KEY, Options
 from episode.store.catalog import Catalog
-from episode.store.declaration import Declaration
-from episode.store.types import arrow_type
+from episode.store.declaration import Declaration, arrow_type
 
 HINTS = {
     NeedsSpark.EXPRESSION: "Live tasks evaluate expressions without Spark. Run it in micro-batches: episode.sql on the "

@@ -28,7 +28,7 @@ from episode.plan.event_time import EventTime, duration_in_units
 from episode.plan.types import is_integer
 from episode.store import parquet
 from episode.store.declaration import Declaration
-from episode.store.files import lock_file, sync_directory
+from episode.store.files import lock_file, sync_path
 from episode.store.manifest import ArchivedFile, Manifest, Manifests, Partitioning
 from episode.store.upkeep import runs_of
 
@@ -41,11 +41,22 @@ LOG_RETAIN = 3_600.0
 STAGED, GONE = ".staged", ".gone"
 
 Origin = Union[Mapping[str, Any], None]
-Opened = TypeVar("Opened")
+Result = TypeVar("Result")
 
 
 class MissingFile(EpisodeDataError):
     """Raised for a file that a manifest names and that does not exist: it was replaced, has expired or is lost."""
+
+
+ATTEMPTS = 20
+
+
+def retry(look: Callable[[], Result]) -> Result:
+    """Call a function again if files have moved while it ran."""
+    for _ in range(ATTEMPTS - 1):
+        with suppress(MissingFile, FileNotFoundError):
+            return look()
+    return look()
 
 
 @dataclass(frozen=True)
@@ -87,7 +98,6 @@ class Archive:
         self.grace = LOG_RETAIN if wish is None else duration_in_units(wish, EventTime("", "timestamp"), "") / 1e6
 
     def manifest(self) -> Manifest:
-        """Return the current version of the archive's manifest."""
         return self.manifests.current()
 
     def read(
@@ -96,7 +106,7 @@ class Archive:
         """Return columns of a file, limited to the commits after `after` and up to `until` if given."""
         return self.open_file(file, lambda path: parquet.read(path, self.declaration, columns, after, until))
 
-    def open_file(self, file: ArchivedFile, open_: Callable[[Path], Opened]) -> Opened:
+    def open_file(self, file: ArchivedFile, open_: Callable[[Path], Result]) -> Result:
         """Call `open_` with the path of a file wherever it is now. Files only move from staging to their place, and
         from there to the trash."""
         for place in (self._staged_path(file.name), self.directory / file.path, self._trash_path(file.name)):
@@ -117,8 +127,6 @@ class Archive:
             f"The file {self.directory / file.path} of the archive is missing.",
             hint="If it was replaced or has expired since the query began, run the query again.",
         )
-
-    # ---- changes ----------------------------------------------------------------------------------
 
     @contextmanager
     def changing(self) -> Iterator[Manifest]:
@@ -162,7 +170,12 @@ class Archive:
             return manifest.rows - before
 
     def _write_held(self, change: _Change) -> None:
-        change.files += self._write(change.held, change.scheme)
+        from episode.store.lanes import event_times
+
+        if change.held:
+            table = pa.concat_tables(change.held)
+            times = event_times(table, self.declaration.time)
+            change.files += [self._write_one(part, directory) for directory, part in change.scheme.split(table, times)]
         change.held, change.rows, change.bytes = [], 0, 0
 
     def _publish_change(self, manifest: Manifest, change: _Change, origin: Origin) -> Manifest:
@@ -186,7 +199,7 @@ class Archive:
         replaced = 0
         with self.changing() as manifest:
             for run in list(runs_of(manifest.files, whole=whole)):
-                parts = [self.read(file, self._columns()) for file in run]
+                parts = [self.read(file, parquet.file_schema(self.declaration).names) for file in run]
                 merged = self._write_one(pa.concat_tables(parts), run[0].partition)
                 files: list[ArchivedFile] = []
                 gone = {file.path for file in run}
@@ -226,20 +239,6 @@ class Archive:
             greatest = min(greatest, time.time_ns() // 1000)
         return greatest - retain
 
-    # ---- steps ------------------------------------------------------------------------------------
-
-    def _columns(self) -> list[str]:
-        return parquet.file_schema(self.declaration).names
-
-    def _write(self, held: Sequence[pa.Table], scheme: Partitioning) -> list[ArchivedFile]:
-        from episode.store.lanes import event_times
-
-        if not held:
-            return []
-        table = pa.concat_tables(held)
-        times = event_times(table, self.declaration.time)
-        return [self._write_one(part, directory) for directory, part in scheme.split(table, times)]
-
     def _write_one(self, table: pa.Table, directory: str) -> ArchivedFile:
         from episode.store.lanes import event_times
 
@@ -251,25 +250,29 @@ class Archive:
         try:
             size = parquet.write(parquet.sort(table, self.declaration), path, self.declaration)
         except BaseException:
-            with suppress(FileNotFoundError):
-                path.unlink()
+            path.unlink(missing_ok=True)
             raise
         least, greatest = int(times.min()), int(times.max())
         footer = parquet.footer_checksum(path)
         return ArchivedFile(f"{directory}/{name}", table.num_rows, size, least, greatest, first, last, footer)
 
     def _publish(self, manifest: Manifest) -> Manifest:
-        sync_directory(self.staging)
+        sync_path(self.staging)
         if not self.manifests.publish(manifest):
             raise EpisodeDataError(f"Another process has changed the archive of {self.declaration.name} meanwhile.")
         self._put_in_place(manifest)
         return manifest
 
     def _put_in_place(self, manifest: Manifest) -> None:
-        """Move files to the places that a manifest gives them. Replaced files move first, so that nobody sees an event
-        twice."""
+        """Move files to their places by a manifest: replaced ones first, so that nobody sees an event twice."""
         for gone in manifest.removed:
-            self._throw_away(self.directory / gone)
+            path = self.directory / gone
+            if path.exists():
+                self.trash.mkdir(exist_ok=True)
+                os.utime(path)
+                os.rename(path, self._trash_path(path.name))
+                with suppress(OSError):
+                    path.parent.rmdir()  # if it is empty now
         staged = {path.name for path in _files(self.staging, STAGED)}
         for file in manifest.files if staged else ():
             path = self._staged_path(file.name)
@@ -277,15 +280,7 @@ class Archive:
                 place = self.directory / file.path
                 place.parent.mkdir(exist_ok=True)
                 os.rename(path, place)
-                sync_directory(place.parent)
-
-    def _throw_away(self, path: Path) -> None:
-        if path.exists():
-            self.trash.mkdir(exist_ok=True)
-            os.utime(path)
-            os.rename(path, self._trash_path(path.name))
-            with suppress(OSError):
-                path.parent.rmdir()  # if it is empty now
+                sync_path(place.parent)
 
     def _staged_path(self, name: str) -> Path:
         """Return the path of a file before it is published. Its suffix hides it from tools that read all Parquet files
@@ -305,8 +300,7 @@ def _files(directory: Path, suffix: str) -> list[Path]:
 
 
 def cuts_of(files: Sequence[ArchivedFile], archived_to: int) -> list[int]:
-    """Return commits at which no file that began before them continues: a reader may stop there without reading a file
-    twice."""
+    """Return commits at which no file continues: a reader may stop there without reading a file twice."""
     cuts = []
     reached = 0
     for file in sorted(files, key=lambda file: file.first):

@@ -9,7 +9,6 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 
 from episode.errors import EpisodeAnalysisError
@@ -28,8 +27,7 @@ WAREHOUSE = "spark-warehouse"
 
 
 def catalog_directory(setting: str | None = None, warehouse: str | None = None) -> Path:
-    """Return the directory of the catalog: EPISODE_CATALOG, else `spark.episode.catalog`, else one under the
-    warehouse."""
+    """Return the directory of the catalog: EPISODE_CATALOG, `spark.episode.catalog`, or below the warehouse."""
     place = os.environ.get(VARIABLE) or setting or os.path.join(warehouse or WAREHOUSE, "episode")
     return Path(place.removeprefix("file://").removeprefix("file:")).expanduser().absolute()
 
@@ -51,13 +49,11 @@ class Catalog:
                     continue
                 if if_not_exists and name == declaration.name and found.name.lower() == name.lower():
                     return found
-                what = "stream" if found.name.lower() == name.lower() else f"archive of the stream {found.name}"
-                raise EpisodeAnalysisError(
-                    f"There is a {what} called {name} already."
-                    if what == "stream"
-                    else f"{name} is the {what} already.",
-                    hint=f"CREATE STREAM IF NOT EXISTS, or DROP STREAM {found.name} first. Catalog: {self.directory}.",
-                )
+                taken = f"{name} is the archive of the stream {found.name} already."
+                if found.name.lower() == name.lower():
+                    taken = f"There is a stream called {name} already."
+                hint = f"CREATE STREAM IF NOT EXISTS, or DROP STREAM {found.name} first. Catalog: {self.directory}."
+                raise EpisodeAnalysisError(taken, hint=hint)
             if not declaration.location:
                 place = self.directory / declaration.name.lower()
                 declaration = replace(declaration, location=str(place), managed=True)
@@ -83,20 +79,14 @@ class Catalog:
         return False
 
     def names(self) -> list[str]:
-        """The names of the streams, as they were declared."""
         return [declaration.name for declaration in self.declarations()]
 
     def declarations(self) -> list[Declaration]:
         """All streams, in order of their names."""
-        found = []
-        for path in sorted(self.directory.glob("*.json")) if self.directory.is_dir() else []:
-            declaration = self._read(path.stem)
-            if declaration is not None:
-                found.append(declaration)
-        return found
+        paths = sorted(self.directory.glob("*.json")) if self.directory.is_dir() else []
+        return [found for path in paths if (found := self._read(path.stem)) is not None]
 
     def find(self, name: str) -> Declaration:
-        """The stream of a name."""
         found = self._read(name)
         if found is None:
             raise self._missing(name)
@@ -161,16 +151,13 @@ def _log_difference(log: Log) -> str | None:
 
 def _archive_difference(archive: Archive, declared: Layout) -> str | None:
     """By the last file, whose rows are sorted by key and time."""
+
+    def of_file(path: Path) -> str | None:
+        with pq.ParquetFile(path) as file:
+            stored, metadata = file.schema_arrow, file.metadata
+        *key, time = (stored.names[column.column_index] for column in metadata.row_group(0).sorting_columns)
+        layout = Layout(time, tuple(key), declared.lanes)  # files have no lanes
+        return segment.difference(stored, file_schema(archive.declaration)) or layout_difference(layout, declared)
+
     files = archive.manifest().files
-    if not files:
-        return None
-    schema = file_schema(archive.declaration)
-    return archive.open_file(files[-1], lambda path: _file_difference(path, schema, declared))
-
-
-def _file_difference(path: Path, schema: pa.Schema, declared: Layout) -> str | None:
-    with pq.ParquetFile(path) as file:
-        stored, metadata = file.schema_arrow, file.metadata
-    *key, time = (stored.names[column.column_index] for column in metadata.row_group(0).sorting_columns)
-    layout = Layout(time, tuple(key), declared.lanes)  # files have no lanes
-    return segment.difference(stored, schema) or layout_difference(layout, declared)
+    return archive.open_file(files[-1], of_file) if files else None

@@ -17,7 +17,6 @@ from episode.store.declaration import Declaration, find_column
 
 # Texts of CSV and JSON files become values of a stream's columns.
 
-
 _ZONE = r"(Z|[+-]\d\d(:?\d\d)?)$"
 _INFINITE = r"(?i)^[+-]?inf"
 _DAY_ONLY = r"^\d{4}-\d\d-\d\d$"
@@ -78,7 +77,6 @@ def _append_text(texts: pa.ChunkedArray, end: str) -> pa.ChunkedArray:
 #
 # A value is stored as it is, in a type that holds it; one that would have to be cut or rounded is refused.
 
-
 SHOWN = 80
 """Characters of a value that a message shows."""
 _EXACT = (pa.types.is_integer, pa.types.is_decimal)
@@ -86,8 +84,7 @@ _REFUSED = (pa.ArrowInvalid, pa.ArrowNotImplementedError)
 
 
 def conform(table: pa.Table, declaration: Declaration, first_row: int = 1) -> pa.Table:
-    """Return the rows in the columns and types of the stream; errors name the column and the row (counted from
-    first_row)."""
+    """Return the rows in the columns and types of the stream; errors name the column and the row."""
     if not table.schema.equals(declaration.schema):
         _check_names(table.column_names, declaration)
         by_lower = {name.lower(): name for name in table.column_names}
@@ -96,8 +93,19 @@ def conform(table: pa.Table, declaration: Declaration, first_row: int = 1) -> pa
             given = name if name in table.column_names else by_lower[name.lower()]
             columns.append(_fit_column(table.column(given), wanted, declaration, first_row))
         table = pa.Table.from_arrays(columns, schema=declaration.schema)
-    _check_times(table, declaration, first_row)
-    _check_lengths(table, declaration, first_row)
+    times = table.column(declaration.time)
+    if times.null_count:
+        row = pc.index(times.is_null(), True).as_py()
+        raise EpisodeDataError(
+            f"Row {first_row + row} has no event time: {declaration.time} is null. Nothing of what was appended to "
+            f"{declaration.name} is stored.",
+            hint=f"Leave such rows out; {times.null_count:,} of {len(times):,} have none.",
+        )
+    for name, length in declaration.lengths.items():
+        lengths = pc.utf8_length(table.column(name))
+        if (pc.max(lengths).as_py() or 0) > length:
+            row = pc.index(pc.greater(lengths, length), True).as_py()
+            raise misfit(first_row + row, name, table.column(name)[row].as_py(), declaration)
     return table
 
 
@@ -204,8 +212,7 @@ def _fits(given: pa.DataType, wanted: pa.DataType) -> bool:
 
 
 def _fits_inside(given: pa.DataType, wanted: pa.DataType) -> bool:
-    """Whether nested values may be tried; doubles inside them are not tried as floats, because rounding is not checked
-    there."""
+    """Whether nested values may be tried: not doubles as floats, because rounding is not checked inside."""
     return _fits(given, wanted) and not _narrows(given, wanted)
 
 
@@ -222,27 +229,7 @@ def first_wrong(column: pa.ChunkedArray, convert: Callable[[pa.ChunkedArray], An
     return low
 
 
-def _check_times(table: pa.Table, declaration: Declaration, first_row: int) -> None:
-    times = table.column(declaration.time)
-    if times.null_count:
-        row = pc.index(times.is_null(), True).as_py()
-        raise EpisodeDataError(
-            f"Row {first_row + row} has no event time: {declaration.time} is null. Nothing of what was appended to "
-            f"{declaration.name} is stored.",
-            hint=f"Leave such rows out; {times.null_count:,} of {len(times):,} have none.",
-        )
-
-
-def _check_lengths(table: pa.Table, declaration: Declaration, first_row: int) -> None:
-    for name, length in declaration.lengths.items():
-        lengths = pc.utf8_length(table.column(name))
-        if (pc.max(lengths).as_py() or 0) > length:
-            row = pc.index(pc.greater(lengths, length), True).as_py()
-            raise misfit(first_row + row, name, table.column(name)[row].as_py(), declaration)
-
-
 # Rows that are dictionaries become a table of a stream's columns. A value is stored as it is, or refused.
-
 
 _WRONG = (pa.ArrowException, OverflowError, TypeError, ValueError)
 _CERTAIN: tuple[tuple[Any, frozenset[type]], ...] = (

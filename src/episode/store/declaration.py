@@ -1,10 +1,10 @@
-"""The declaration of a stream: CREATE STREAM, checked, and as JSON."""
+"""The declaration of a stream: CREATE STREAM and its types, checked, and as JSON."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -12,13 +12,13 @@ from typing import Any, Union
 
 import pyarrow as pa
 
-from episode.errors import EpisodeAnalysisError, EpisodeError
+from episode.errors import EpisodeAnalysisError, EpisodeError, EpisodeUnsupportedError
+from episode.matchers.spark_types import held_as, spark_name
 from episode.plan.event_time import EventTime, duration_in_units
 from episode.plan.schema import OWN
 from episode.plan.streams import KAFKA_NEEDS, implied_time
 from episode.plan.types import is_event_time, lane_of
 from episode.store.files import translate_errors
-from episode.store.types import Columns, arrow_type, columns_of, without_lengths
 
 FORMAT = 1
 LANES = 8
@@ -35,6 +35,8 @@ OPTIONS = {
 """Options of the embedded store."""
 
 Length = Union[str, int]
+Columns = Union[str, Mapping[str, str], Iterable[tuple[str, str]], pa.Schema]
+"""Columns of a stream: as in a statement (`symbol STRING, price DOUBLE`), names with types, or an Arrow schema."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +75,6 @@ class Declaration:
 
     @property
     def time_type(self) -> str:
-        """The Spark type of the event time."""
         return dict(self.columns)[self.time]
 
     @property
@@ -81,12 +82,10 @@ class Declaration:
         return EventTime(self.time, self.time_type)
 
     def as_json(self) -> dict[str, Any]:
-        """Return the declaration as the catalog stores it."""
         return {"format": FORMAT, **asdict(self), "options": dict(self.options), "lengths": dict(self.lengths)}
 
     @staticmethod
     def of_json(found: Mapping[str, Any], file: str) -> Declaration:
-        """Read a declaration from a file of the catalog."""
         if found.get("format") != FORMAT:
             raise EpisodeError(
                 f"{file} is of format {found.get('format')}; this version of episode reads format {FORMAT}."
@@ -137,8 +136,7 @@ def declare(
     options: Mapping[str, str] | None = None,
     lanes: int | None = None,
 ) -> Declaration:
-    """Check and return a declaration. delay, retain: durations ('10 seconds'), or numbers if event time is an
-    integer."""
+    """Check and return a declaration. delay, retain: durations ('10 seconds'), or numbers of an integer time."""
     check_name(name, "a stream")
     if archive is not None:
         check_name(archive, "an archive")
@@ -146,7 +144,12 @@ def declare(
             raise EpisodeAnalysisError(f"The archive of {name} needs a name of its own.")
     found, lengths = without_lengths(columns_of(columns))
     _check_columns(name, found)
-    when = _time_of(found, time)
+    when = EventTime(*_column_of(found, implied_time(found) if time is None else time, "the event time"))
+    if not is_event_time(when.type):
+        raise EpisodeAnalysisError(
+            f"{when.column} is of type {when.type} and cannot be the event time.",
+            hint="Event time is a TIMESTAMP, a TIMESTAMP_NTZ, a DATE or an integer.",
+        )
     keys = tuple(_key_of(found, part) for part in ([key] if isinstance(key, str) else key))
     _check_repeated([*keys], "the key")
     given = {option: str(value) for option, value in (options or {}).items()}
@@ -159,8 +162,11 @@ def declare(
         raise EpisodeAnalysisError(f"There is no store {using}.", hint=f"USING {' or USING '.join(STORES)}.")
     if using.lower() == "episode":
         _check_options(given, when)
-    else:
-        check_kafka(given)
+    elif missing := [name for name in KAFKA_NEEDS if name not in given]:
+        raise EpisodeAnalysisError(
+            f"A stream USING kafka needs the option {missing[0]}.",
+            hint="Write OPTIONS (kafka.bootstrap.servers 'host:9092', topic 'ticks').",
+        )
     declaration = Declaration(
         name=name,
         columns=found,
@@ -182,7 +188,6 @@ def declare(
 
 
 def is_name(name: object) -> bool:
-    """Whether a stream can have this name."""
     return isinstance(name, str) and re.fullmatch(r"[^\W\d]\w{0,59}", name) is not None
 
 
@@ -225,29 +230,21 @@ def find_column(columns: Sequence[tuple[str, str]], name: str) -> tuple[str, str
     return next(iter(exact + [column for column in columns if column[0].lower() == name.lower()]), None)
 
 
-def _time_of(columns: Sequence[tuple[str, str]], time: str | None) -> EventTime:
-    column = find_column(columns, implied_time(columns) if time is None else time)
-    if column is None:
-        names = ", ".join(column for column, _ in columns)
-        raise EpisodeAnalysisError(f"There is no column {time} for the event time.", hint=f"Columns: {names}.")
-    if not is_event_time(column[1]):
-        raise EpisodeAnalysisError(
-            f"{column[0]} is of type {column[1]} and cannot be the event time.",
-            hint="Event time is a TIMESTAMP, a TIMESTAMP_NTZ, a DATE or an integer.",
-        )
-    return EventTime(*column)
-
-
-def _key_of(columns: Sequence[tuple[str, str]], name: str) -> str:
+def _column_of(columns: Sequence[tuple[str, str]], name: str, what: str) -> tuple[str, str]:
     column = find_column(columns, name)
     if column is None:
         names = ", ".join(column for column, _ in columns)
-        raise EpisodeAnalysisError(f"There is no column {name} for the key.", hint=f"Columns: {names}.")
-    if lane_of(column[1]) is None:
+        raise EpisodeAnalysisError(f"There is no column {name} for {what}.", hint=f"Columns: {names}.")
+    return column
+
+
+def _key_of(columns: Sequence[tuple[str, str]], name: str) -> str:
+    column, type_ = _column_of(columns, name, "the key")
+    if lane_of(type_) is None:
         raise EpisodeAnalysisError(
-            f"{column[0]} is of type {column[1]} and cannot be in the key.", hint="Choose columns of atomic types."
+            f"{column} is of type {type_} and cannot be in the key.", hint="Choose columns of atomic types."
         )
-    return column[0]
+    return column
 
 
 def _check_options(options: Mapping[str, str], time: EventTime) -> None:
@@ -262,21 +259,135 @@ def _check_options(options: Mapping[str, str], time: EventTime) -> None:
         if option == "log_retain":
             duration_in_units(value, EventTime("", "timestamp"), "log_retain")
         if option == "partition":
-            _check_partition(value, time)
+            numbers = time.units_per_millisecond == 1
+            if not (value.isdigit() and int(value) > 0 if numbers else value.lower() in ("day", "hour")):
+                wanted = "a number of units of time" if numbers else "day or hour"
+                raise EpisodeAnalysisError(
+                    f"The option partition of a stream with this event time is {wanted}, not {value}."
+                )
 
 
-def check_kafka(options: Mapping[str, str]) -> None:
-    """Raise an error unless a stream in Kafka names its servers and its topic."""
-    missing = next((name for name in KAFKA_NEEDS if name not in options), None)
-    if missing is not None:
+# Spark's types, as declarations write them, and the Arrow types that hold their values in stores.
+
+_ATOMS = {
+    "boolean": pa.bool_(), "tinyint": pa.int8(), "smallint": pa.int16(), "int": pa.int32(), "bigint": pa.int64(),
+    "float": pa.float32(), "double": pa.float64(), "string": pa.string(), "binary": pa.binary(), "date": pa.date32(),
+    "timestamp": pa.timestamp("us", tz="UTC"), "timestamp_ntz": pa.timestamp("us"),
+}  # fmt: skip
+_ALIASES = {
+    "bool": "boolean", "byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint", "real": "float",
+    "timestamp_ltz": "timestamp", "dec": "decimal(10,0)", "decimal": "decimal(10,0)", "numeric": "decimal(10,0)",
+}  # fmt: skip
+_KNOWN = (
+    "Types are those of Spark SQL: BOOLEAN, TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE, DECIMAL(p, s), STRING, "
+    "VARCHAR(n), BINARY, DATE, TIMESTAMP, TIMESTAMP_NTZ, ARRAY<…>, MAP<…>, STRUCT<…>."
+)
+
+
+def spark_type(text: str) -> str:
+    """Return the simple name of a type that is written in SQL: `LONG` is `bigint`."""
+    return spark_name(arrow_type(text))
+
+
+def arrow_type(text: str) -> pa.DataType:
+    """Return the Arrow type that holds the values of a Spark type."""
+    name = re.sub(r"\s+", " ", text.strip()).lower()
+    name = _ALIASES.get(name, name)
+    if name in _ATOMS:
+        return _ATOMS[name]
+    decimal = re.fullmatch(r"(?:decimal|dec|numeric) ?\( ?(\d+) ?(?:, ?(\d+) ?)?\)", name)
+    if decimal:
+        precision, scale = int(decimal.group(1)), int(decimal.group(2) or 0)
+        if not 1 <= precision <= 38 or scale > precision:
+            raise EpisodeAnalysisError(f"{text.strip()} is not a type.", hint="A decimal has at most 38 digits.")
+        return pa.decimal128(precision, scale)
+    nested = re.fullmatch(r"\s*(array|map|struct)\s*<(.*)>\s*", text, re.IGNORECASE | re.DOTALL)
+    if nested:
+        return _nested_type(text, nested.group(1).lower(), nested.group(2))
+    raise EpisodeAnalysisError(f"{text.strip()} is not a type.", hint=_KNOWN)
+
+
+def _nested_type(text: str, kind: str, inside: str) -> pa.DataType:
+    parts = list(split(inside))
+    if kind == "array" and len(parts) == 1:
+        return pa.list_(arrow_type(parts[0]))
+    if kind == "map" and len(parts) == 2:
+        return pa.map_(arrow_type(parts[0]), arrow_type(parts[1]))
+    if kind == "struct" and parts:
+        fields = [_field(part) for part in parts]
+        return pa.struct([pa.field(name, arrow_type(type_)) for name, type_ in fields])
+    raise EpisodeAnalysisError(f"{text.strip()} is not a type.", hint=_KNOWN)
+
+
+def _field(text: str) -> tuple[str, str]:
+    """Split `name: type` or `name type`; a name with other characters is quoted with backticks."""
+    found = re.fullmatch(r"\s*(`(?:[^`]|``)+`|[^\W\d]\w*)\s*:?\s*(.+?)\s*", text, re.DOTALL)
+    if found is None or (not found.group(1).startswith("`") and not re.match(r"\s*\w+[\s:`]", text)):
         raise EpisodeAnalysisError(
-            f"A stream USING kafka needs the option {missing}.",
-            hint="Write OPTIONS (kafka.bootstrap.servers 'host:9092', topic 'ticks').",
+            f"{text.strip()!r} is not a column: a name and its type are needed.", hint="Write for example price DOUBLE."
         )
+    name = found.group(1)
+    return (name[1:-1].replace("``", "`") if name.startswith("`") else name), found.group(2)
 
 
-def _check_partition(value: str, time: EventTime) -> None:
-    numbers = time.units_per_millisecond == 1
-    if value.lower() not in ("day", "hour") if not numbers else not (value.isdigit() and int(value) > 0):
-        wanted = "a number of units of time" if numbers else "day or hour"
-        raise EpisodeAnalysisError(f"The option partition of a stream with this event time is {wanted}, not {value}.")
+def split(text: str) -> Iterator[str]:
+    """Split a list at the commas outside brackets and back quotes."""
+    depth, quoted, start = 0, False, 0
+    for i, sign in enumerate(text):
+        if sign == "`":
+            quoted = not quoted
+        elif quoted:
+            continue
+        elif sign in "<(":
+            depth += 1
+        elif sign in ">)":
+            depth -= 1
+        elif sign == "," and depth == 0:
+            yield text[start:i]
+            start = i + 1
+    if text[start:].strip() or start:
+        yield text[start:]
+
+
+def _column_type(text: str) -> str:
+    """Return the simple name of a type, or `varchar(n)`; the width in INT(11) only affects how MySQL shows it."""
+    name = re.sub(r"\s+", "", text).lower()
+    limited = re.fullmatch(r"(?:var)?char(?:acter)?\((\d+)\)", name)
+    if limited and int(limited.group(1)) > 0:
+        return f"varchar({int(limited.group(1))})"
+    shown = re.fullmatch(r"(tinyint|smallint|int|integer|bigint)\(\d+\)", name)
+    return spark_type(shown.group(1) if shown else text)
+
+
+def without_lengths(columns: Sequence[tuple[str, str]]) -> tuple[tuple[tuple[str, str], ...], dict[str, int]]:
+    """Columns with VARCHAR(n) as STRING, and the lengths by name."""
+    lengths = {name: int(type_[8:-1]) for name, type_ in columns if type_.startswith("varchar(")}
+    return tuple((name, "string" if name in lengths else type_) for name, type_ in columns), lengths
+
+
+def columns_of(columns: Columns) -> tuple[tuple[str, str], ...]:
+    """Return columns as names with simple Spark types, or `varchar(n)`; only the types are checked."""
+    if isinstance(columns, str):
+        pairs: Iterable[tuple[str, str]] = [_field(part) for part in split(columns)]
+    elif isinstance(columns, pa.Schema):
+        return tuple((field.name, _declared_type(field)) for field in columns)
+    elif isinstance(columns, Mapping):
+        pairs = columns.items()
+    else:
+        pairs = columns
+    found = []
+    for pair in pairs:
+        if not (isinstance(pair, (tuple, list)) and len(pair) == 2 and all(isinstance(part, str) for part in pair)):
+            raise EpisodeAnalysisError(
+                f"{pair!r} is not a column: a name and its type are needed.",
+                hint="Write for example ('price', 'DOUBLE').",
+            )
+        found.append((pair[0], _column_type(pair[1])))
+    return tuple(found)
+
+
+def _declared_type(field: pa.Field) -> str:
+    try:
+        return spark_type(spark_name(held_as(field.type)))
+    except (EpisodeUnsupportedError, EpisodeAnalysisError):
+        raise EpisodeAnalysisError(f"The column {field.name} of type {field.type} has no type of Spark.") from None

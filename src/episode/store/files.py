@@ -21,7 +21,6 @@ from episode.errors import EpisodeAnalysisError, EpisodeDataError, EpisodeError
 
 # Errors of the file system and of Arrow leave a store as EpisodeErrors that name the path.
 
-
 Owner = TypeVar("Owner", bound=type)
 Called = TypeVar("Called", bound=Callable[..., Any])
 _ERRORS = (OSError, UnicodeError, pa.ArrowException)
@@ -82,18 +81,29 @@ def temporary_path(directory: Path, suffix: str) -> Path:
     return directory / f"{os.getpid()}-{uuid.uuid4().hex}{suffix}"
 
 
-def sync_directory(directory: Path) -> None:
-    """Bring the names in a directory to the disk."""
-    handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+def sync_path(path: str | Path) -> None:
+    """Bring a file, or the names in a directory, to the disk."""
+    handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
     finally:
         os.close(handle)
 
 
+def replace_file(path: Path, data: bytes, temporary: Path | None = None, *, sync: bool = True) -> None:
+    """Write a file that appears whole or stays as it was. temporary: the place in which it is written first. sync: its
+    content is on the disk before it appears; its name is not, until `sync_path` of its directory."""
+    temporary = temporary or temporary_path(path.parent, ".tmp")
+    with open(temporary, "xb") as file:
+        file.write(data)
+        file.flush()
+        if sync:
+            os.fsync(file.fileno())
+    os.replace(temporary, path)
+
+
 def data_files(root: Path, suffixes: Sequence[str] = (".parquet",)) -> list[Path]:
-    """Return the files below a directory with these suffixes, sorted by path, without hidden ones; `root` may be a
-    file."""
+    """Return the files below a directory, or itself if it is a file, with these suffixes, sorted; no hidden ones."""
     if root.is_file():
         return [root]
     found = (path for path in root.rglob("*") if path.suffix in suffixes and path.is_file())
@@ -114,9 +124,8 @@ def publish_new(path: Path, data: bytes) -> bool:
     except FileExistsError:
         return False
     finally:
-        with suppress(FileNotFoundError):
-            temporary.unlink()
-    sync_directory(path.parent)
+        temporary.unlink(missing_ok=True)
+    sync_path(path.parent)
     return True
 
 
@@ -161,8 +170,7 @@ def read_mark(path: Path) -> Mark:
 
 
 def write_mark(path: Path, mark: Mark) -> None:
-    """Write a mark to a file. Failing to write it (a full disk) is not an error: numbers are then looked up as if there
-    were no mark."""
+    """Write a mark to a file. If that fails (a full disk), numbers are looked up as if there were no mark."""
     with suppress(OSError):
         handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
         text = f"{mark.last:020d} {mark.durable:020d} {zlib.crc32(repr(mark).encode()):010d}"

@@ -6,11 +6,11 @@ their lanes and times. A history can be pickled and sent to other processes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from episode.errors import EpisodeDataError
 from episode.store import segment
-from episode.store.archive import Archive, MissingFile
+from episode.store.archive import Archive, retry
 from episode.store.declaration import Declaration
 from episode.store.files import data_files, translate_method_errors
 from episode.store.log import Log
@@ -28,8 +28,6 @@ from episode.store.segment import Footer
 from episode.store.upkeep import read_expiry
 
 _SUFFIXES = (".parquet", ".parq", "")
-ATTEMPTS = 20
-Result = TypeVar("Result")
 
 
 @dataclass
@@ -69,15 +67,15 @@ class StoreHistory:
     def read(self, keys: pa.Table | None, lo: int, hi: int, columns: Sequence[str]) -> pa.Table:
         """Return the rows of these keys (None: of all) with lo <= time <= hi, in order of time and arrival."""
         schema = pa.schema([self.declaration.schema.field(name) for name in columns])
-        return _retry(lambda: _sort_by_time(list(self._parts(keys, lo, hi, schema)), schema))
+        return retry(lambda: _sort_by_time(list(self._parts(keys, lo, hi, schema)), schema))
 
     def earliest(self) -> int | None:
         """Return a lower bound of the event times; None if the stream is empty."""
-        return _retry(lambda: min((least for least, _ in self._spans()), default=None))
+        return retry(lambda: min((least for least, _ in self._spans()), default=None))
 
     def latest(self) -> int | None:
         """Return an upper bound of the event times; None if the stream is empty."""
-        return _retry(lambda: max((greatest for _, greatest in self._spans()), default=None))
+        return retry(lambda: max((greatest for _, greatest in self._spans()), default=None))
 
     def _spans(self) -> Iterator[tuple[int, int]]:
         """Least and greatest times of the parts."""
@@ -213,17 +211,6 @@ class ParquetHistory:
         return self.indexes[name]
 
 
-def _retry(look: Callable[[], Result]) -> Result:
-    """Call a function again if files have moved while it ran."""
-    for attempt in range(ATTEMPTS):
-        try:
-            return look()
-        except (MissingFile, FileNotFoundError):
-            if attempt + 1 == ATTEMPTS:
-                raise
-    raise AssertionError
-
-
 @dataclass(frozen=True)
 class _Part:
     """Requested rows with their times, in order of arrival."""
@@ -324,9 +311,6 @@ def _sort_by_time(parts: Sequence[_Part], schema: pa.Schema) -> pa.Table:
     if len(times) < 2 or (np.diff(times) >= 0).all():
         return one_chunk_each(table) if len(times) else schema.empty_table()
     return take(table, np.argsort(times, kind="stable"))
-
-
-# ---- plain files -----------------------------------------------------------------------------------
 
 
 def _schema_of(path: Path, root: Path) -> pa.Schema:

@@ -14,12 +14,13 @@ import hashlib
 import math
 import os
 import re
+import shutil
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pyarrow as pa
 
@@ -30,9 +31,10 @@ from episode.store.files import (
     Mark,
     lock_file,
     read_mark,
+    replace_file,
     seal,
     space_needed,
-    sync_directory,
+    sync_path,
     temporary_path,
     unseal,
     write_mark,
@@ -63,15 +65,10 @@ class Producers:
             return
         self.directory.mkdir(exist_ok=True)
         for producer, last in lasts.items():
-            temporary = temporary_path(self.temporary, ".json")
-            with open(temporary, "xb") as file:
-                file.write(seal({"producer": producer, **last._asdict()}))
-                file.flush()
-                if self.sync:
-                    os.fsync(file.fileno())
-            os.replace(temporary, self._path(producer))
+            data = seal({"producer": producer, **last._asdict()})
+            replace_file(self._path(producer), data, temporary_path(self.temporary, ".json"), sync=self.sync)
         if self.sync:
-            sync_directory(self.directory)
+            sync_path(self.directory)
 
     def _path(self, producer: str) -> Path:
         name = hashlib.sha256(producer.encode("utf-8", "surrogatepass")).hexdigest()[:32]
@@ -92,6 +89,8 @@ BLOCK_BYTES = 1 << 28
 """The rows of a block, over all lanes, and their bytes."""
 REMEMBERED = 256
 """Producers whose last batch the footer of a segment names; those of others are in files of `producers`."""
+COPIED = 1 << 22
+"""Bytes that are copied at once."""
 LARGE = 1 << 22
 """Bytes from which on a batch is brought to the disk before its commit."""
 ABANDONED = 86_400.0
@@ -150,10 +149,7 @@ class Log:
         self._last: tuple[Footer, tuple[int, ...]] | None = None
         """The footer that was read or written last, and the stamp of its file."""
 
-    # ---- reading ----------------------------------------------------------------------------------
-
     def path(self, number: int) -> Path:
-        """Return the path of a commit's segment."""
         return self.directory / f"{number:020d}{SUFFIX}"
 
     def numbers(self) -> list[int]:
@@ -196,13 +192,10 @@ class Log:
             )
         return found
 
-    def tally(self) -> Tally:
-        """Return the totals of everything ever appended, from the last readable segment."""
-        return self._tally(self.head())
-
-    def _tally(self, head: int) -> Tally:
-        """Return the totals up to a commit. If its segment is corrupt, it counts as lost: batches that a producer
-        repeats are stored again."""
+    def tally(self, head: int | None = None) -> Tally:
+        """Return the totals of everything ever appended, or up to a commit, from the last readable segment. If that of
+        the commit is corrupt, it counts as lost: batches that a producer repeats are stored again."""
+        head = self.head() if head is None else head
         if head == 0:
             return Tally()
         first: EpisodeDataError | None = None
@@ -220,12 +213,9 @@ class Log:
         assert first is not None
         raise first
 
-    def last_batch(self, producer: str) -> LastBatch | None:
+    def last_batch(self, producer: str, tally: Tally | None = None) -> LastBatch | None:
         """Return the last batch that a producer has stored, or None."""
-        return self._last_batch(producer, self.tally())
-
-    def _last_batch(self, producer: str, tally: Tally) -> LastBatch | None:
-        return tally.origins.get(producer) or self.producers.find(producer)
+        return (tally or self.tally()).origins.get(producer) or self.producers.find(producer)
 
     def batches(
         self,
@@ -237,8 +227,6 @@ class Log:
         """Yield the rows of a commit; FileNotFoundError if its segment has been removed. skip: see `read_blocks`."""
         footer = self.footer(number)
         yield from segment.read_blocks(self.path(number), footer, self.declaration.schema, lanes, columns, skip=skip)
-
-    # ---- appending --------------------------------------------------------------------------------
 
     def stage(self, table: pa.Table) -> Staged:
         """Write rows that conform to the declaration to a temporary file."""
@@ -259,7 +247,7 @@ class Log:
                 if file.tell() >= LARGE:
                     self._flush(file)  # here, and not while others wait for the lock
         except BaseException:
-            _remove(path)
+            path.unlink(missing_ok=True)
             raise
         return Staged(str(path), head, tuple(blocks))
 
@@ -275,10 +263,10 @@ class Log:
             head = self.head()
             if whole is None:
                 return head
-            tally = self._tally(head)
-            last = None if origin is None else self._last_batch(origin.producer, tally)
+            tally = self.tally(head)
+            last = None if origin is None else self.last_batch(origin.producer, tally)
             if origin is not None and last is not None and origin.batch <= last.batch:
-                _remove(Path(whole.path))
+                self.discard([whole])
                 return last.commit
             self._check_columns(head, whole.head)
             number = head + 1
@@ -293,17 +281,16 @@ class Log:
                         self._flush(file)
                     os.rename(whole.path, self.path(number))
             except BaseException:
-                _remove(Path(whole.path))
+                self.discard([whole])
                 raise
             if self.sync_names:
-                sync_directory(self.directory)
+                sync_path(self.directory)
             write_mark(self.lock, Mark(number, number if self.sync_names else read_mark(self.lock).durable))
             self._head, self._last = number, (footer, _stamp(self.path(number)))
             return number
 
     def _check_columns(self, head: int, staged: Head) -> None:
-        """Raise an error if the columns differ from those of the commit before: the stream may have been created again
-        meanwhile."""
+        """Raise an error if the columns are not those of the commit before: was the stream created again?"""
         with suppress(CorruptSegment, FileNotFoundError):
             before = self.footer(head).head
             stored = None if before == staged else segment.read_schema(self.path(head), before)
@@ -318,12 +305,11 @@ class Log:
     def sync_all(self) -> None:
         """Bring all commits and their names to the disk."""
         if self.sync and self._made:
-            sync_directory(self.directory)
+            sync_path(self.directory)
 
     def discard(self, staged: Sequence[Staged]) -> None:
-        """Remove the temporary files of batches."""
         for one in staged:
-            _remove(Path(one.path))
+            Path(one.path).unlink(missing_ok=True)
 
     def _join(self, full: Sequence[Staged], all_of_them: Sequence[Staged]) -> Staged | None:
         """Join staged batches to one; None if they have no rows."""
@@ -338,11 +324,13 @@ class Log:
                 for one in full:
                     start = one.blocks[0].offset
                     shift = file.tell() - start
-                    _copy(one.path, start, file)
+                    with open(one.path, "rb") as source:
+                        source.seek(start)
+                        shutil.copyfileobj(source, file, COPIED)
                     blocks += [block._replace(offset=block.offset + shift) for block in one.blocks]
                 self._flush(file)
         except BaseException:
-            _remove(path)
+            path.unlink(missing_ok=True)
             raise
         self.discard(full)
         return Staged(str(path), head, tuple(blocks))
@@ -365,12 +353,10 @@ class Log:
             self.directory.mkdir(parents=True, exist_ok=True)
             self._made = True
 
-    def _flush(self, file) -> None:  # type: ignore[no-untyped-def]
+    def _flush(self, file: IO[bytes]) -> None:
         file.flush()
         if self.sync:
             os.fsync(file.fileno())
-
-    # ---- removing ---------------------------------------------------------------------------------
 
     def remove_to(self, number: int, older_than: float = math.inf) -> int:
         """Remove segments from the oldest on up to a number, if they were committed before a moment (seconds of the
@@ -392,11 +378,8 @@ class Log:
         with suppress(FileNotFoundError):
             for path in self.temporary.iterdir():
                 with suppress(FileNotFoundError):
-                    if (
-                        _TEMPORARY.fullmatch(path.name)
-                        and path.is_file()
-                        and path.stat().st_mtime < time.time() - ABANDONED
-                    ):
+                    ours = _TEMPORARY.fullmatch(path.name) and path.is_file()
+                    if ours and path.stat().st_mtime < time.time() - ABANDONED:
                         path.unlink()
 
     def lost(self, number: int) -> EpisodeDataError:
@@ -445,15 +428,3 @@ def _stamp(path: Path) -> tuple[int, ...]:
     """Return numbers that distinguish a file from another one of the same name."""
     found = path.stat()
     return found.st_ino, found.st_size, found.st_mtime_ns
-
-
-def _copy(path: str, start: int, file) -> None:  # type: ignore[no-untyped-def]
-    with open(path, "rb") as source:
-        source.seek(start)
-        while chunk := source.read(1 << 22):
-            file.write(chunk)
-
-
-def _remove(path: Path) -> None:
-    with suppress(FileNotFoundError):
-        path.unlink()

@@ -23,7 +23,6 @@ from episode.store.files import Mark, publish_new, read_mark, seal, space_needed
 
 # Partitions by time: days or hours, or ranges if event time is an integer.
 
-
 DAY = 86_400_000_000
 HOUR = 3_600_000_000
 HOURLY_RATE = 24_000_000
@@ -45,7 +44,6 @@ class Partitioning:
         return np.floor_divide(times, self.width)
 
     def directory(self, place: int) -> str:
-        """Return the name of a partition's directory."""
         if self.unit == "range":
             return f"{self.column}={place * self.width}"
         text = str(np.datetime64(place, "D" if self.unit == "day" else "h"))
@@ -92,7 +90,6 @@ def _column(declaration: Declaration, name: str) -> str:
 
 # The files of an archive, and which commits of the log are in them. Every change writes a new version, a JSON file that
 # appears whole or not at all. The greatest version is current.
-
 
 FORMAT = 2
 """Since format 2 there are checksums: of the manifest, and of the footers of files."""
@@ -147,7 +144,6 @@ class Manifest:
 
     @property
     def rows(self) -> int:
-        """Events in the archive."""
         return sum(file.rows for file in self.files)
 
     def next_version(self, **changes: Any) -> Manifest:
@@ -185,8 +181,7 @@ class Manifests:
         write_mark(self.last, Mark(manifest.version, manifest.version))
         self._current = manifest
         for version in sorted(self._versions())[:-KEPT]:
-            with suppress(FileNotFoundError):
-                self._path(version).unlink()
+            self._path(version).unlink(missing_ok=True)
         return True
 
     def _versions(self) -> list[int]:

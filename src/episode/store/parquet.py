@@ -7,6 +7,7 @@ import zlib
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ import pyarrow.parquet as pq
 from episode.errors import EpisodeDataError
 from episode.plan.schema import OWN
 from episode.store.declaration import Declaration
-from episode.store.files import space_needed
+from episode.store.files import space_needed, sync_path
 from episode.store.segment import difference
 
 COMMIT = f"{OWN}commit"
@@ -65,11 +66,7 @@ def write(table: pa.Table, path: Path, declaration: Declaration) -> int:
             write_page_checksum=True,
             sorting_columns=sorting,
         )
-        handle = os.open(path, os.O_RDWR)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+        sync_path(path)
     return path.stat().st_size
 
 
@@ -115,12 +112,10 @@ def check_footer(path: Path, checksum: int | None) -> None:
 
 # Row groups that can hold rows of some keys between two times, by their statistics.
 
-
 _PER_MICROSECOND = {"s": 1_000_000, "ms": 1_000, "us": 1}
 _DAY = 86_400_000_000
 REMEMBERED = 1 << 14
 """Files whose indexes a process remembers: a history is sent anew with each task, and footers are many."""
-_KNOWN: dict[tuple[Any, ...], FileIndex] = {}
 _FIRST, _LAST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 
 
@@ -184,12 +179,12 @@ def _compares(kind: pa.DataType) -> bool:
 def cached_index(path: Path, time: str, keys: Sequence[str]) -> FileIndex:
     """Return the index of a file, remembered by this process while the file does not change."""
     stamp = path.stat()
-    key = (str(path), stamp.st_size, stamp.st_mtime_ns, time, tuple(keys))
-    found = _KNOWN.pop(key, None) or index_of(path, time, keys)
-    _KNOWN[key] = found  # makes it the last one to be removed
-    while len(_KNOWN) > REMEMBERED:
-        _KNOWN.pop(next(iter(_KNOWN)), None)
-    return found
+    return _remembered_index(path, stamp.st_size, stamp.st_mtime_ns, time, tuple(keys))
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _remembered_index(path: Path, size: int, changed: int, time: str, keys: tuple[str, ...]) -> FileIndex:
+    return index_of(path, time, keys)
 
 
 def index_of(path: Path, time: str, keys: Sequence[str]) -> FileIndex:
@@ -240,13 +235,8 @@ def _bounds(metadata: pq.FileMetaData, group: int, place: int, kind: pa.DataType
     nulls = not found.has_null_count or found.null_count > 0
     if found.has_min_max:
         return ColumnBounds(found.min, found.max, nulls)
-    return (
-        ColumnBounds(None, None, nulls) if found.has_null_count and found.null_count == _rows(metadata, group) else None
-    )
-
-
-def _rows(metadata: pq.FileMetaData, group: int) -> int:
-    return metadata.row_group(group).num_rows
+    all_null = found.has_null_count and found.null_count == metadata.row_group(group).num_rows
+    return ColumnBounds(None, None, nulls) if all_null else None
 
 
 def groups_of(index: FileIndex, wanted: Mapping[str, WantedKeys], lo: int, hi: int) -> list[int]:

@@ -24,7 +24,7 @@ from pathlib import Path
 
 from episode.errors import EpisodeAnalysisError
 from episode.matchers.rules.one_rule import Effect, Failure, RuleChange
-from episode.store.files import publish_new, sync_directory, temporary_path
+from episode.store.files import publish_new, replace_file, sync_path
 
 CHANGES, EFFECTS, FAILURES, PROBLEMS = "changes", "effects", "failures", "problems.json"
 ASKED, ANSWERS, ID = "asked.json", "answers", "id"
@@ -56,8 +56,6 @@ class RuleLog:
     def changes_path(self) -> str:
         return str(self.place / CHANGES)
 
-    # ---- changes -------------------------------------------------------------------------------------
-
     def changes(self) -> list[RuleChange]:
         """Return all changes, in order."""
         found = sorted((self.place / CHANGES).glob("*.json"))
@@ -80,8 +78,6 @@ class RuleLog:
             if publish_new(path, next_one.to_json().encode()):
                 entered.append(next_one)
 
-    # ---- effects and failures ------------------------------------------------------------------------
-
     def effects(self) -> list[Effect]:
         return [Effect(**json.loads(path.read_bytes())) for path in sorted((self.place / EFFECTS).glob("*.json"))]
 
@@ -95,8 +91,6 @@ class RuleLog:
     def write_failure(self, query: str, shard: int, failure: Failure) -> None:
         name = f"{query}-{shard:05d}-{failure.number:08d}.json"
         _replace(self.place / FAILURES / name, json.dumps(asdict(failure)))
-
-    # ---- agreement of live tasks ---------------------------------------------------------------------
 
     def proposal(self) -> int:
         """Return the number of the last change proposed to tasks, or 0. A task that has answered waits until it is
@@ -114,11 +108,8 @@ class RuleLog:
         _replace(self.place / ANSWERS / f"{number:08d}-{task:05d}.json", json.dumps(reached), durably=True)
 
     def answers(self, number: int) -> dict[int, int]:
-        """Return the answers by task."""
         paths = (self.place / ANSWERS).glob(f"{number:08d}-*.json")
         return {int(path.stem.partition("-")[2]): int(json.loads(path.read_bytes())) for path in paths}
-
-    # ---- invalid rules -------------------------------------------------------------------------------
 
     def problems(self) -> dict[str, str]:
         """Return the names of texts that are not valid rules for the stream, with the reasons."""
@@ -154,12 +145,6 @@ def _differences(active: Mapping[str, str], wanted: Mapping[str, str]) -> Iterat
 
 def _replace(path: Path, text: str, durably: bool = False) -> None:
     """Write a file that appears whole or stays as it was. durably: it survives a loss of power."""
-    temporary = temporary_path(path.parent, ".tmp")
-    with open(temporary, "w", encoding="utf-8") as file:
-        file.write(text)
-        if durably:
-            file.flush()
-            os.fsync(file.fileno())
-    temporary.replace(path)
+    replace_file(path, text.encode(), sync=durably)
     if durably:
-        sync_directory(path.parent)
+        sync_path(path.parent)

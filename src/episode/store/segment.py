@@ -91,10 +91,6 @@ class Footer:
         return sum(block.rows for block in self.blocks)
 
     @property
-    def least(self) -> int | None:
-        return min((block.least for block in self.blocks), default=None)
-
-    @property
     def greatest(self) -> int | None:
         return max((block.greatest for block in self.blocks), default=None)
 
@@ -117,7 +113,6 @@ def corrupt(path: Path, what: str) -> CorruptSegment:
 
 
 def write_head(file: BinaryIO, schema: pa.Schema) -> Head:
-    """Write the beginning of a segment."""
     message = schema.serialize().to_pybytes()
     file.write(MAGIC + _LENGTH.pack(len(message)) + message)
     return Head(len(message), zlib.crc32(message))
@@ -132,7 +127,6 @@ def write_block(file: BinaryIO, batch: pa.RecordBatch, lane: int, least: int, gr
 
 
 def write_footer(file: BinaryIO, footer: Footer) -> None:
-    """Write the end of a segment."""
     tally = footer.tally
     origins = {name: last if last.note else last[:2] for name, last in tally.origins.items()}
     text = json.dumps(
@@ -198,7 +192,12 @@ def read_blocks(
         for lane in sorted(damaged):
             skip(_lane_error(path, lane))
         wanted = [block for block in wanted if block.lane not in damaged]
-    schema = _schema(path, whole, footer.head, declared) if wanted else declared
+    schema = _stored_schema(path, whole, footer.head) if wanted else declared
+    if not schema.equals(declared):
+        raise EpisodeDataError(
+            f"The segment {path} has other columns than the stream declares: {difference(schema, declared)}.",
+            hint="Declare the stream with the columns that are stored.",
+        )
     for block in wanted:
         if skip is None and not _is_whole(whole, block):
             raise _lane_error(path, block.lane)
@@ -216,19 +215,8 @@ def _lane_error(path: Path, lane: int) -> CorruptSegment:
 
 
 def read_schema(path: Path, head: Head) -> pa.Schema:
-    """Read the columns of a segment."""
     with pa.memory_map(str(path)) as file:
         return _stored_schema(path, file.read_buffer(), head)
-
-
-def _schema(path: Path, whole: pa.Buffer, head: Head, declared: pa.Schema) -> pa.Schema:
-    found = _stored_schema(path, whole, head)
-    if not found.equals(declared):
-        raise EpisodeDataError(
-            f"The segment {path} has other columns than the stream declares: {difference(found, declared)}.",
-            hint="Declare the stream with the columns that are stored.",
-        )
-    return found
 
 
 def difference(stored: pa.Schema, declared: pa.Schema) -> str | None:

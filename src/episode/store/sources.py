@@ -49,9 +49,6 @@ def events_of(
     yield from _json(lines, declaration) if kind == "json" else _csv(lines, declaration)
 
 
-# ---- Parquet ---------------------------------------------------------------------------------------
-
-
 def _parquet(path: str, rows: int, seen: Callable[[int], Any]) -> Iterator[pa.Table]:
     if path == "-":
         raise EpisodeDataError("Parquet cannot be read from a pipe.", hint="Give the path of a file.")
@@ -67,9 +64,6 @@ def _parquet(path: str, rows: int, seen: Callable[[int], Any]) -> Iterator[pa.Ta
         seen(done)
 
 
-# ---- lines -----------------------------------------------------------------------------------------
-
-
 def _lines(path: str, rows: int, patient: bool, seen: Callable[[int], Any]) -> Iterator[bytes]:
     """Yield whole lines, `rows` at a time; fewer at the end, and (unless patient) when a pipe pauses."""
     held = b""
@@ -83,7 +77,8 @@ def _lines(path: str, rows: int, patient: bool, seen: Callable[[int], Any]) -> I
             held = b"".join(pieces)
             while count >= rows or (paused and count):
                 taken = min(rows, count)
-                end = _end_of(held, taken)
+                ends = np.flatnonzero(np.frombuffer(held, np.uint8) == ord("\n"))
+                end = int(ends[taken - 1]) + 1
                 yield held[:end]
                 held, count = held[end:], count - taken
             pieces = [held]
@@ -92,14 +87,9 @@ def _lines(path: str, rows: int, patient: bool, seen: Callable[[int], Any]) -> I
         yield held
 
 
-def _end_of(lines: bytes, count: int) -> int:
-    """Return the position after the first `count` lines."""
-    ends = np.flatnonzero(np.frombuffer(lines, np.uint8) == ord("\n"))
-    return int(ends[count - 1]) + 1
-
-
 def _read_file(path: str, seen: Callable[[int], Any]) -> Iterator[bytes]:
-    with open(path, "rb") as raw, pa.input_stream(_CountingFile(raw, seen), compression=_compression(path)) as file:
+    kind = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4"}.get(Path(path).suffix.lower())
+    with open(path, "rb") as raw, pa.input_stream(_CountingFile(raw, seen), compression=kind) as file:
         while piece := file.read(_CHUNK):
             yield piece
 
@@ -119,10 +109,6 @@ class _CountingFile(io.RawIOBase):
         return found
 
 
-def _compression(path: str) -> str | None:
-    return {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4"}.get(Path(path).suffix.lower())
-
-
 def _read_pipe() -> Iterator[bytes]:
     """Yield pieces of standard input; an empty piece if nothing arrives for PATIENCE seconds."""
     source = sys.stdin.fileno()
@@ -135,9 +121,6 @@ def _read_pipe() -> Iterator[bytes]:
         if not piece:
             return
         yield piece
-
-
-# ---- JSON and CSV ----------------------------------------------------------------------------------
 
 
 def _json(groups: Iterator[bytes], declaration: Declaration) -> Iterator[pa.Table]:

@@ -16,14 +16,14 @@ import pyarrow as pa
 
 from episode.errors import EpisodeAnalysisError, EpisodeDataError, EpisodeUnsupportedError, EpisodeWarning
 from episode.store import archive as archive_reading
-from episode.store.archive import Archive, Arrival, MissingFile
+from episode.store.archive import ATTEMPTS, Archive, Arrival, MissingFile, retry
 from episode.store.conforming import conform
 from episode.store.declaration import Declaration, find_column
 from episode.store.files import translate_method_errors
 from episode.store.history import StoreHistory
 from episode.store.log import Log, Origin, Staged
 from episode.store.manifest import ArchivedFile, Manifest, Partitioning, choose_partitioning
-from episode.store.segment import CorruptSegment, LastBatch
+from episode.store.segment import CorruptSegment, LaneBlock, LastBatch
 from episode.store.upkeep import Expiry, expire_log, read_expiry
 
 # A stream as of one moment: files of the archive, then the commits that it does not have; each event once.
@@ -61,13 +61,10 @@ class StreamSnapshot:
     @property
     def parts(self) -> list[Part]:
         """The files, and the log as one part."""
-        parts: list[Part] = [FilePart(file) for file in self.files]
-        if self.archived_to < self.head:
-            parts.append(LogPart(self.archived_to, self.head))
-        return parts
+        log = [LogPart(self.archived_to, self.head)] if self.archived_to < self.head else []
+        return [*map(FilePart, self.files), *log]
 
 
-ATTEMPTS = 20
 RATED = 1_000
 """Commits whose rate decides how an archive is partitioned."""
 
@@ -99,8 +96,6 @@ class StreamStore:
         """The columns as Arrow holds them."""
         return self.declaration.schema
 
-    # ---- appending --------------------------------------------------------------------------------
-
     def append(self, table: pa.Table, origin: Origin | None = None, first_row: int = 1) -> int:
         """Store rows, all or none; return the position after them. Errors count rows from first_row on."""
         return self.commit([self.stage(table, first_row)], origin)
@@ -114,14 +109,11 @@ class StreamStore:
         return self.log.commit(staged, origin)
 
     def discard(self, staged: Sequence[Staged]) -> None:
-        """Forget staged rows."""
         self.log.discard(staged)
 
     def last(self, producer: str) -> LastBatch | None:
         """Return the last batch that a producer has stored, with its note, or None."""
         return self.log.last_batch(producer)
-
-    # ---- reading ----------------------------------------------------------------------------------
 
     def head(self) -> int:
         """Return the position after the last commit."""
@@ -149,19 +141,18 @@ class StreamStore:
             try:
                 taken += self.log.footer(position + 1).rows
             except FileNotFoundError:
-                return position if position > after else self._advance_before_log(after, rows)
+                if position > after:
+                    return position
+                manifest = self.archived.manifest()
+                if after < manifest.archived_to:
+                    return archive_reading.advance(manifest, after, rows)
+                return self.first_after(after) - 1
             except CorruptSegment:
                 taken += 0  # reading it raises the error
             if taken > rows and position > after:
                 break
             position += 1
         return position
-
-    def _advance_before_log(self, after: int, rows: int) -> int:
-        manifest = self.archived.manifest()
-        if after < manifest.archived_to:
-            return archive_reading.advance(manifest, after, rows)
-        return self.first_after(after) - 1
 
     def first_after(self, after: int) -> int:
         """Return the first commit after a position that has not expired; raise an error if the next one is lost."""
@@ -196,21 +187,9 @@ class StreamStore:
         head = self.check(after)
         until = head if until is None else min(check_number(until, "A position"), head)
         schema = self.schema_of(columns)
-        found = list(self.batches(after, until, lanes=lanes, columns=schema.names, skip_corrupt=skip_corrupt))
+        pages = self.pages(after, until, lanes=lanes, columns=schema.names, skip_corrupt=skip_corrupt)
+        found = [batch for _, batches in pages for batch in batches]
         return pa.Table.from_batches(found, schema), max(after, until)
-
-    def batches(
-        self,
-        after: int,
-        until: int,
-        *,
-        lanes: Collection[int] | None = None,
-        columns: Sequence[str] | None = None,
-        skip_corrupt: bool = False,
-    ) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of `read` batch by batch."""
-        for _, batches in self.pages(after, until, lanes=lanes, columns=columns, skip_corrupt=skip_corrupt):
-            yield from batches
 
     def pages(
         self,
@@ -281,38 +260,26 @@ class StreamStore:
         manifest = self.archived.manifest()
         return StreamSnapshot(manifest.files, manifest.archived_to, max(self.head(), manifest.archived_to))
 
-    def parts(self, snapshot: StreamSnapshot, most_rows: int = 1 << 20) -> list[Part]:
-        """Return the parts of a snapshot, with the log cut into parts of about this many rows."""
-        parts: list[Part] = [FilePart(file) for file in snapshot.files]
-        position = snapshot.archived_to
-        while position < snapshot.head:
-            end = min(snapshot.head, self.advance(position, most_rows))
-            parts.append(LogPart(position, end))
-            position = end
-        return parts
-
     def read_part(
         self, part: Part, columns: Sequence[str] | None = None, *, skip_corrupt: bool = False
     ) -> Iterator[pa.RecordBatch]:
         """Yield the events of a part of a snapshot."""
         names = self.schema_of(columns).names
         if isinstance(part, LogPart):
-            yield from self.batches(part.after, part.until, columns=names, skip_corrupt=skip_corrupt)
+            for _, batches in self.pages(part.after, part.until, columns=names, skip_corrupt=skip_corrupt):
+                yield from batches
         else:
             yield from self.archived.read(part.file, names).to_batches()
 
     def table(self, columns: Sequence[str] | None = None, *, skip_corrupt: bool = False) -> pa.Table:
         """Return all events, archived or not, each once."""
         schema = self.schema_of(columns)
-        for attempt in range(ATTEMPTS):
-            parts = self.snapshot().parts
-            try:
-                found = [self.read_part(part, schema.names, skip_corrupt=skip_corrupt) for part in parts]
-                return pa.Table.from_batches([batch for batches in found for batch in batches], schema)
-            except MissingFile:
-                if attempt + 1 == ATTEMPTS:
-                    raise
-        raise AssertionError
+
+        def read() -> pa.Table:
+            found = [self.read_part(part, schema.names, skip_corrupt=skip_corrupt) for part in self.snapshot().parts]
+            return pa.Table.from_batches([batch for batches in found for batch in batches], schema)
+
+        return retry(read)
 
     def history(self, until: int | None = None) -> StoreHistory:
         """Return the past for correlation: rows of keys between two times, of commits up to `until` (None: of all)."""
@@ -342,11 +309,8 @@ class StreamStore:
         manifest = self.archived.manifest()
         return manifest.rows + self.log.tally().rows - max(manifest.logged, self.expiry().rows)
 
-    # ---- archiving --------------------------------------------------------------------------------
-
     def archive(self, *, skip_corrupt: bool = False) -> int:
-        """Move new events into the archive; return how many. Segments are removed some time after they were
-        archived."""
+        """Move new events into the archive; return how many. Their segments are removed some time later."""
         self._check_archive()
         added = self.archived.extend(lambda manifest: self._arrivals(manifest, skip_corrupt), self._partitioning)
         self.archived.compact()
@@ -360,8 +324,7 @@ class StreamStore:
         return self.archived.compact(whole=True)
 
     def expire(self) -> int:
-        """Remove events older than RETAIN; return how many. Events of one file, or of one batch, are removed
-        together."""
+        """Remove events older than RETAIN, file by file or batch by batch; return how many."""
         retain = self.declaration.retain
         limit = None if retain is None else self.archived.limit(retain, self.log.tally().greatest)
         if limit is None:
@@ -371,7 +334,6 @@ class StreamStore:
         return expire_log(self.log, limit)
 
     def expiry(self) -> Expiry:
-        """Return how much has expired from a log without an archive."""
         return read_expiry(self.log)
 
     def tidy(self) -> None:
@@ -404,13 +366,13 @@ class StreamStore:
 
     def _partitioning(self) -> Partitioning:
         """Choose the partitioning by the rate of the first commits."""
-        footers = []
+        blocks: list[LaneBlock] = []
         for number in self.log.numbers()[:RATED]:
             with suppress(CorruptSegment, FileNotFoundError):
-                footers.append(self.log.footer(number))
-        least = min((footer.least for footer in footers if footer.least is not None), default=0)
-        greatest = max((footer.greatest for footer in footers if footer.greatest is not None), default=0)
-        return choose_partitioning(self.declaration, sum(footer.rows for footer in footers), least, greatest)
+                blocks += self.log.footer(number).blocks
+        least = min((block.least for block in blocks), default=0)
+        greatest = max((block.greatest for block in blocks), default=0)
+        return choose_partitioning(self.declaration, sum(block.rows for block in blocks), least, greatest)
 
     def _skip(self, error: CorruptSegment, number: int | None = None) -> None:
         """Record that a lane, or a whole segment, is left out, and warn once."""

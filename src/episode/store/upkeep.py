@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from episode.store.files import lock_file, seal, sync_directory, temporary_path, unseal
+from episode.store.files import lock_file, replace_file, seal, sync_path, temporary_path, unseal
 from episode.store.log import Log
 from episode.store.manifest import ArchivedFile
 from episode.store.segment import CorruptSegment
 
 # Choosing small files to join: neighbours in order of arrival, so that this order stays.
-
 
 TARGET_ROWS = 1 << 22
 TARGET_BYTES = 1 << 28
@@ -80,7 +78,6 @@ class Expiry:
 
 
 def read_expiry(log: Log) -> Expiry:
-    """Read the note."""
     try:
         return unseal(_note(log), "The note of what has expired,", lambda found: Expiry(**found))
     except FileNotFoundError:
@@ -88,8 +85,7 @@ def read_expiry(log: Log) -> Expiry:
 
 
 def expire_log(log: Log, before: int) -> int:
-    """Remove segments, from the oldest on, whose events are all before a time; return the number of events. The last
-    segment stays."""
+    """Remove segments, but never the last, whose events are all before a time; return the number of events."""
     with lock_file(log.directory.parent / "expiry.lock"):
         found = read_expiry(log)
         expired = found
@@ -102,21 +98,12 @@ def expire_log(log: Log, before: int) -> int:
                 break
             expired = Expiry(number, footer.tally.rows)
         if expired.to > found.to:
-            _write(log, expired)
+            # Before segments are removed: if the process is killed, the next one removes those noted.
+            replace_file(_note(log), seal(asdict(expired)), temporary_path(log.temporary, ".json"))
+            sync_path(log.directory.parent)
         log.remove_to(expired.to)
         return expired.rows - found.rows
 
 
 def _note(log: Log) -> Path:
     return log.directory.parent / "expired.json"
-
-
-def _write(log: Log, expired: Expiry) -> None:
-    """Write the note, before segments are removed: if the process is killed, the next one removes those noted."""
-    temporary = temporary_path(log.temporary, ".json")
-    with open(temporary, "xb") as file:
-        file.write(seal(asdict(expired)))
-        file.flush()
-        os.fsync(file.fileno())
-    os.rename(temporary, _note(log))
-    sync_directory(log.directory.parent)

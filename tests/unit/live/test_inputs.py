@@ -12,11 +12,9 @@ import pyarrow as pa
 import pytest
 
 from episode.errors import EpisodeDataError
-from episode.live import directory_watch as watching
 from episode.live import inputs
 from episode.live import inputs as archived
-from episode.live.directory_watch import DirectoryWatch
-from episode.live.inputs import StoreInput, StoreInputs, StreamRead
+from episode.live.inputs import DirectoryWatch, StoreInput, StoreInputs, StreamRead
 from episode.live.protocol import InputBatch, Position, has_reached
 from episode.matchers.stream_shard import NO_WATERMARK
 from episode.store.catalog import Catalog, declare
@@ -216,7 +214,7 @@ def test_a_position_of_several_streams_is_reached_again(tmp_path: Path) -> None:
 
 def test_waiting_takes_little(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where directories do not say what happens in them."""
-    monkeypatch.setattr(watching, "_libc", lambda: None)
+    monkeypatch.setattr(inputs, "_libc", lambda: None)
     store = make_store(tmp_path)
     slept: list[float] = []
     now = [0.0]

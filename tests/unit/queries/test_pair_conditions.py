@@ -13,8 +13,7 @@ import episode
 from episode import Options
 from episode.lang.correlation.syntax import Correlation
 from episode.lang.statement import parse_statement
-from episode.matchers.correlation.conditions import RecencyTests
-from episode.matchers.correlation.matches import SideMatches
+from episode.matchers.correlation.matches import SideMatches, passing_pairs
 from episode.matchers.running import run
 from episode.plan.correlation.conditions import PairTest
 from episode.plan.correlation.pairs import PairPlan
@@ -149,8 +148,7 @@ def test_nan_is_left_to_what_follows() -> None:
     archive = SideMatches(pa.table({"y": [float("nan"), 1.0, float("nan")]}), zero, zero, zero)
     pairs = np.arange(3), np.arange(3)
     for sign, passing in (("=", [0]), ("<", [0, 1, 2]), (">=", [0, 1, 2])):
-        test = RecencyTests((comparing(sign),))
-        assert test.passing(live, archive, *pairs)[0].tolist() == passing
+        assert passing_pairs([comparing(sign)], live, archive, *pairs)[0].tolist() == passing
 
 
 def comparing(sign: str) -> PairTest:

@@ -262,7 +262,7 @@ def test_a_snapshot_outlives_compaction_for_a_while(tmp_path: Path) -> None:
     store.append(events(some(0, 5, seed=9)))
     store.archive()
     store.compact()
-    rows = [row for part in store.parts(snapshot) for batch in store.read_part(part) for row in batch.to_pylist()]
+    rows = [row for part in snapshot.parts for batch in store.read_part(part) for row in batch.to_pylist()]
     assert len(rows) == 15
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import random
+from functools import lru_cache
 from pathlib import Path
 
 import pyarrow as pa
@@ -212,8 +213,8 @@ def test_the_past_up_to_a_commit(filled: tuple[StreamStore, list[Row]]) -> None:
 
 def test_indexes_are_remembered_until_a_file_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A history is sent anew with each task; a process reads each footer once."""
-    monkeypatch.setattr(row_groups, "_KNOWN", {})
-    monkeypatch.setattr(row_groups, "REMEMBERED", 2)
+    remembered = lru_cache(2)(row_groups._remembered_index.__wrapped__)
+    monkeypatch.setattr(row_groups, "_remembered_index", remembered)
     for name in ("x", "y"):
         (tmp_path / name).mkdir()
         pq.write_table(events([(name, 5, 1)]), tmp_path / name / "part.parquet")
@@ -227,4 +228,4 @@ def test_indexes_are_remembered_until_a_file_changes(tmp_path: Path, monkeypatch
     pq.write_table(events([("z", 7, 1), ("z", 8, 1)]), tmp_path / "y" / "part.parquet")
     assert rows_of(ParquetHistory(paths, "t", ("k",)).read(keys_of("z"), 7, 9, COLUMNS)) == [("z", 7, 1), ("z", 8, 1)]
     assert len(read) == 3
-    assert len(row_groups._KNOWN) == 2
+    assert remembered.cache_info().currsize == 2

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from episode.errors import EpisodeAnalysisError
-from episode.store.types import arrow_type, columns_of, spark_type
+from episode.store.declaration import arrow_type, columns_of, spark_type
 
 
 @pytest.mark.parametrize(

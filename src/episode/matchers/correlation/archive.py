@@ -26,9 +26,6 @@ if TYPE_CHECKING:
     from episode.matchers.correlation.spec import CorrelationSpec
 
 
-# Events from before those that are fed: what an archive has of them.
-
-
 @runtime_checkable
 class History(Protocol):
     """The archived events of the archive pattern's stream. Picklable: workers read it themselves.
@@ -97,26 +94,22 @@ class PastReader:
     def read(self, values: pa.Table, codes: np.ndarray, lo: np.ndarray, hi: np.ndarray) -> EventBatch:
         """The rows of keys (codes ascend; their values in the same order) with lo <= time <= hi, and `lookback` rows
         before them."""
-        found = self._between(values, codes, int(lo.min()), int(hi.max()))
+        found = self.between(values, codes, int(lo.min()), int(hi.max()))
         first = self._first(found, codes, lo)
         if self.lookback:
-            missing = np.flatnonzero(first - found.bounds_of(codes)[0] < self.lookback)
+            missing = np.flatnonzero(first - _bounds_of(found, codes)[0] < self.lookback)
             if len(missing):
                 found = self._further(found, values, codes, lo, missing)
                 first = self._first(found, codes, lo)
-        begin, end = found.bounds_of(codes)
+        begin, end = _bounds_of(found, codes)
         first = np.maximum(begin, first - self.lookback)
         last = np.where(hi == EVER, end, self._first(found, codes, np.minimum(hi, EVER - 1) + 1))
         rows = ranges(first, np.maximum(0, last - first))
-        return EventBatch(take(found.rows.table, rows), found.rows.key[rows], found.rows.time[rows])
-
-    def read_on(self, values: pa.Table, codes: np.ndarray, lo: int, hi: int) -> EventBatch:
-        """The rows of keys with lo <= time <= hi, after those that were read before."""
-        return self._between(values, codes, lo, hi).rows
+        return EventBatch(take(found.table, rows), found.key[rows], found.time[rows])
 
     def _further(
-        self, found: _Found, values: pa.Table, codes: np.ndarray, lo: np.ndarray, missing: np.ndarray
-    ) -> _Found:
+        self, found: EventBatch, values: pa.Table, codes: np.ndarray, lo: np.ndarray, missing: np.ndarray
+    ) -> EventBatch:
         """Read more rows before these, for the keys that lack them, as far as the history reaches."""
         earliest = self.history.earliest()
         have = int(lo.min())
@@ -124,22 +117,19 @@ class PastReader:
         while len(missing) and earliest is not None and have > earliest:
             back = max(earliest, have - span)
             some = take(values, missing) if self.spec.keys else values
-            older = self._between(some, codes[missing], back, have - 1)
-            found = _Found.of(
-                pa.concat_tables([older.rows.table, found.rows.table]),
-                np.concatenate([older.rows.key, found.rows.key]),
-                np.concatenate([older.rows.time, found.rows.time]),
-            )
-            lacking = self._first(found, codes, lo) - found.bounds_of(codes)[0] < self.lookback
+            older = self.between(some, codes[missing], back, have - 1)
+            found = _in_order([older, found])
+            lacking = self._first(found, codes, lo) - _bounds_of(found, codes)[0] < self.lookback
             missing = missing[lacking[missing]]
             have, span = back, span * _WIDER
         return found
 
-    def _first(self, found: _Found, codes: np.ndarray, lo: np.ndarray) -> np.ndarray:
+    def _first(self, found: EventBatch, codes: np.ndarray, lo: np.ndarray) -> np.ndarray:
         """For each key its first row that is not earlier."""
-        return first_rows(*found.bounds_of(codes), found.rows.time, lo)
+        return first_rows(*_bounds_of(found, codes), found.time, lo)
 
-    def _between(self, values: pa.Table, codes: np.ndarray, lo: int, hi: int) -> _Found:
+    def between(self, values: pa.Table, codes: np.ndarray, lo: int, hi: int) -> EventBatch:
+        """The rows of keys with lo <= time <= hi."""
         keys = values if self.spec.keys else None
         table = self.history.read(keys, lo, hi, self.columns).select(self.columns).cast(self.schema)
         self.reads, self.rows = self.reads + 1, self.rows + table.num_rows
@@ -154,22 +144,18 @@ class PastReader:
             which = read.code[read.local] if table.num_rows else np.zeros(0, np.int64)
             key = np.where(which < len(codes), code_of[np.minimum(which, len(codes) - 1)], -1)
         mine = np.flatnonzero((key >= 0) & (time >= lo) & (time <= hi))
-        return _Found.of(take(table, mine), key[mine], time[mine])
+        return _by_key(take(table, mine), key[mine], time[mine])
 
 
-class _Found:
-    """Rows that were read, by key."""
+def _by_key(table: pa.Table, key: np.ndarray, time: np.ndarray) -> EventBatch:
+    """Rows by key, each key's in order of time, equal times as they come."""
+    order = np.lexsort((time, key))
+    return EventBatch(take(table, order), key[order], time[order])
 
-    def __init__(self, rows: EventBatch) -> None:
-        self.rows = rows
 
-    @staticmethod
-    def of(table: pa.Table, key: np.ndarray, time: np.ndarray) -> _Found:
-        order = np.lexsort((time, key))
-        return _Found(EventBatch(take(table, order), key[order], time[order]))
-
-    def bounds_of(self, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        return np.searchsorted(self.rows.key, codes), np.searchsorted(self.rows.key, codes, side="right")
+def _bounds_of(rows: EventBatch, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The first row of each key, and the one after its last."""
+    return np.searchsorted(rows.key, codes), np.searchsorted(rows.key, codes, side="right")
 
 
 class Past:
@@ -202,7 +188,7 @@ class Past:
             self.complete = until == END_OF_TIME or latest is None or until >= latest
             hi = EVER if self.complete else until
             if self.read_until < hi and len(self.key):
-                parts.append(self.reader.read_on(self.values, self.key, self.read_until + 1, hi))
+                parts.append(self.reader.between(self.values, self.key, self.read_until + 1, hi))
             if len(new):
                 parts.append(self.reader.read(values, keys[new], lo, np.full(len(new), hi)))
             self.read_until = max(self.read_until, hi)
@@ -210,7 +196,6 @@ class Past:
         return _in_order(parts)
 
     def values_of(self, keys: np.ndarray) -> pa.Table:
-        """The key columns of keys that are known."""
         return take(self.values, np.searchsorted(self.key, keys)) if self.spec.keys else self.values
 
     def _earliest_needed(self, begins: np.ndarray) -> np.ndarray:
@@ -240,8 +225,6 @@ class Past:
             if self.spec.keys:
                 self.values = take(self.values, keep)
 
-    # ---- snapshots -------------------------------------------------------------------------------------------------
-
     def chunk(self) -> StateChunk:
         table = pa.table({_KEY: self.key, _LAST: self.last})
         for name in self.spec.keys:
@@ -264,5 +247,4 @@ def _in_order(parts: list[EventBatch]) -> EventBatch:
     if len(some) < 2:
         return some[0] if some else parts[-1]
     key, time = (np.concatenate([getattr(part, name) for part in some]) for name in ("key", "time"))
-    order = np.lexsort((time, key))
-    return EventBatch(take(pa.concat_tables([part.table for part in some]), order), key[order], time[order])
+    return _by_key(pa.concat_tables([part.table for part in some]), key, time)

@@ -19,15 +19,14 @@ from episode.matchers.columns import from_bytes
 from episode.matchers.correlation import regions
 from episode.matchers.correlation.matches import SideMatches, together
 from episode.matchers.correlation.recent import OlderRows, RecentBuffer
-from episode.matchers.correlation.regions import FIRST_ID, Covered, RecencyReach, RegionDemands, Segments, looked_up
+from episode.matchers.correlation.regions import FIRST_ID, Covered, RegionDemands, Segments, extend_last, looked_up
 from episode.matchers.correlation.side import RecencySide
 from episode.matchers.protocol import END_OF_TIME, EventBatch, Partial, Snapshot, StateChunk
 from episode.matchers.state import arrays_in, by_name, chunk_of, least_by_key, ranges
-from episode.matchers.times import EVER, NEVER
+from episode.matchers.times import EVER, NEVER, window_starts
 
 if TYPE_CHECKING:
     from episode.matchers.correlation.spec import CorrelationSpec, SidePlan
-
 
 # Segments at work: the pattern's own matcher is fed with the rows that were asked for (PCQ, sections 4.3 and 4.4).
 #
@@ -35,9 +34,10 @@ if TYPE_CHECKING:
 # until everything that was asked for is decided. With the result cache the regions of a key are merged, and what has
 # been computed once is never computed again; without it each demand has its own segment.
 
-
 SLACK = 8
 """Rows after a region that are fed with it, so that what starts in it is most often decided at once."""
+FIRST_BLOCK = 8
+"""Rows among which a wall is looked for first."""
 _STATE, _UNANCHORED = "segments", "unanchored"
 Least = Callable[[np.ndarray], np.ndarray]
 """For keys: the least time that a demand to come may ask for."""
@@ -51,7 +51,6 @@ class Answers:
         assert isinstance(side.matcher, Partial)
         self.partial: Partial = side.matcher
         self.side, self.traits, self.recent, self.cached = side, side.traits, recent, cached
-        self.reach = RecencyReach(self.partial, side.traits, side.events)
         self.older: OlderRows | None = None
         self.segments = Segments()
         self.covered = Covered()
@@ -59,8 +58,6 @@ class Answers:
         self._unanchored = np.zeros(0, np.int64)
         self._next_id = FIRST_ID
         self._groups = self._from = self._to = np.zeros(0, np.int64)
-
-    # ---- one round -------------------------------------------------------------------------------------------------
 
     def open(self, demands: RegionDemands, until: int) -> np.ndarray:
         """Segments for what is asked for and not known yet."""
@@ -76,7 +73,7 @@ class Answers:
         order = np.lexsort((demands.lo, demands.key))
         new = demands.select(order)
         if self.cached:
-            active, new = _extend_last(active, new, self.traits.by_end)
+            active, new = extend_last(active, new, self.traits.by_end)
         covered = self.covered.until(groups)
         number = np.searchsorted(groups, new.key)
         out = regions.merge(number, new, self._from, self._to, recent.time, covered, SLACK, until, self.cached)
@@ -124,9 +121,7 @@ class Answers:
             used_up = self.traits.by_end or not left.any()
             rows = ranges(segments.at, counts)
             self.fed_rows += len(rows)
-            events = EventBatch(
-                self.side.events.own_columns(self.recent.rows_at(rows)), np.repeat(segments.id, counts), time[rows]
-            )
+            events = self._own_rows(rows, np.repeat(segments.id, counts))
             known = until if used_up else min(until, int(following[left].min()) - 1)
             found = self.side.matches_in(self.side.matcher.feed(events, known))
             self.segments, fed = segments.move_to(end), fed + counts
@@ -137,7 +132,6 @@ class Answers:
                 break
 
     def _select_asked(self, found: SideMatches) -> SideMatches:
-        """Select the matches that were asked for, or come for nothing."""
         segments = self.segments
         at = np.searchsorted(segments.id, found.key)
         when = found.end if self.traits.by_end else found.start
@@ -196,11 +190,51 @@ class Answers:
         ids, times = self.side.matcher.open_from
         return looked_up(ids, times, segments.id, EVER)
 
-    def _reach_back(self, group: np.ndarray, row: np.ndarray, lo: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Apply `RecencyReach.back` to rows of groups."""
-        return self.reach.back(self.recent, self._from[group], self._to[group], row, lo)
+    def _own_rows(self, places: np.ndarray, keys: np.ndarray) -> EventBatch:
+        """Rows of the buffer as the pattern's matcher takes them, under other keys."""
+        table = self.side.events.own_columns(self.recent.rows_at(places))
+        return EventBatch(table, keys, self.recent.time[places])
 
-    # ---- what is still to come ---------------------------------------------------------------------------------------
+    def _reach_back(self, group: np.ndarray, row: np.ndarray, lo: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The first rows to feed of groups, so that all is known of matches that start with `row` or later, or end
+        there; and are they enough even where the key has rows before? lo: the time that belongs to `row`."""
+        if not self.traits.by_end:
+            return row, np.ones(len(row), np.bool_)
+        row_from = self._from[group]
+        if self.traits.longest is None and self.traits.within is None:
+            return self._walls(row_from, np.minimum(row + 1, self._to[group]))
+        back = np.full(len(row), NEVER, np.int64)
+        sure = np.zeros(len(row), np.bool_)
+        if self.traits.longest is not None:
+            back = row - max(0, self.traits.longest - 1)
+            sure |= back >= row_from
+        if self.traits.within is not None:
+            first = first_rows(row_from, row, self.recent.time, window_starts(lo, self.traits.within))
+            back = np.maximum(back, first)
+            sure |= first > row_from
+        return np.maximum(back, row_from), sure
+
+    def _walls(self, row_from: np.ndarray, row_to: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The last wall in each range of rows: a row that can only be the first of a match, so that no earlier match
+        crosses it. Without one, the first row of the range. And is there one?"""
+        last = row_from.copy()
+        has_wall = np.zeros(len(row_from), np.bool_)
+        pending = np.flatnonzero(row_from < row_to)
+        high, block = row_to.copy(), FIRST_BLOCK
+        while len(pending):
+            low = np.maximum(row_from[pending], high[pending] - block)
+            begin = np.maximum(row_from[pending], low - self.traits.lookback)
+            counts = high[pending] - begin
+            tried = ranges(begin, counts)
+            events = self._own_rows(tried, np.repeat(pending, counts))
+            walls = np.flatnonzero(self.partial.walls(events))
+            owner = events.key[walls]
+            np.maximum.at(last, owner, tried[walls])
+            has_wall[owner] = True
+            high[pending] = low
+            pending = pending[~has_wall[pending] & (low > row_from[pending])]
+            block *= 4
+        return last, has_wall
 
     def first_needed(self, bound: np.ndarray) -> np.ndarray:
         """For each key of the buffer, the first row that is needed for matches from this time on."""
@@ -217,8 +251,6 @@ class Answers:
             key, negative = least_by_key(segments.key, ~hi)
             return key, ~negative
         return least_by_key(segments.key, self.open_starts(segments))
-
-    # ---- all matches, or only some -----------------------------------------------------------------------------------
 
     def adopt(self) -> None:
         """Segments that have no end and that nothing follows are their keys."""
@@ -252,12 +284,6 @@ class Answers:
             others = np.setdiff1d(self.older.past.key, keys)
             self.covered = Covered(others, np.full(len(others), until + 1))
 
-    # ---- snapshots -------------------------------------------------------------------------------------------------
-
-    def forget(self) -> None:
-        """The input has ended."""
-        self.segments, self.covered = Segments(), Covered()
-
     def chunks(self, metadata: dict[str, str]) -> list[StateChunk]:
         """metadata: what else is to be remembered."""
         segments = self.segments.table().replace_schema_metadata({"next": str(self._next_id), **metadata})
@@ -282,21 +308,6 @@ class Answers:
         return metadata
 
 
-def _extend_last(active: Segments, demands: RegionDemands, by_end: bool) -> tuple[Segments, RegionDemands]:
-    """Segments that nothing follows, grown by what is asked for of their keys; and what is left to ask for."""
-    last = np.flatnonzero(active.limit == EVER)
-    if len(last) == 0 or len(demands) == 0:
-        return active, demands
-    order = last[np.argsort(active.key[last], kind="stable")]
-    at = np.minimum(np.searchsorted(active.key[order], demands.key), len(order) - 1)
-    mine = active.key[order[at]] == demands.key
-    hi, last = active.hi.copy(), active.last.copy()
-    np.maximum.at(hi, order[at[mine]], demands.hi[mine])
-    if by_end:
-        np.maximum.at(last, order[at[mine]], demands.hi[mine])
-    return replace(active, hi=hi, last=last), demands.select(np.flatnonzero(~mine))
-
-
 class DemandedSide(RecencySide):
     """One pattern, of which only matches that are asked for are found. cached: is what was found remembered?
     everything: are all matches found for now? buffering: seconds for the recent buffer."""
@@ -310,20 +321,6 @@ class DemandedSide(RecencySide):
         self.buffering = 0.0
         self._asked_from: Least | None = None
 
-    @property
-    def segments(self) -> Segments:
-        return self.answers.segments
-
-    @property
-    def fed_rows(self) -> int:
-        return self.answers.fed_rows
-
-    def read_older(self, older: OlderRows) -> None:
-        """Rows that are not in the buffer any more are in an archive."""
-        self.answers.older = older
-
-    # ---- all matches, or only some -----------------------------------------------------------------------------------
-
     def feed(self, rows: EventBatch, until: int) -> SideMatches:
         """All matches that are certain with these rows. Segments from before are brought to their end."""
         parts = [SideMatches.none(self.schema)]
@@ -334,7 +331,7 @@ class DemandedSide(RecencySide):
             self.answers.open(RegionDemands(keys, lo, np.full(len(keys), EVER)), until)
             parts += self.answers.advance(until)
             self.answers.adopt()
-        elif len(self.segments):  # `until` may pass windows: only when both have all their rows
+        elif len(self.answers.segments):  # `until` may pass windows: only when both have all their rows
             parts.append(super().feed(rows, NEVER))
             self.recent.add(rows)
             self.answers.open(RegionDemands(), until)
@@ -366,11 +363,9 @@ class DemandedSide(RecencySide):
         self.answers.detach(until, asked, wanted)
 
     def _known_keys(self) -> np.ndarray:
-        keys = np.union1d(self.recent.keys, self.segments.key)
+        keys = np.union1d(self.recent.keys, self.answers.segments.key)
         older = self.answers.older
         return keys if older is None else np.union1d(keys, older.past.key)
-
-    # ---- one round -------------------------------------------------------------------------------------------------
 
     def answer(self, rows: EventBatch, until: int, demands: RegionDemands) -> tuple[SideMatches, np.ndarray]:
         """Feed new rows; return the matches that are asked for and now certain, and the segments of the demands.
@@ -384,55 +379,48 @@ class DemandedSide(RecencySide):
         ids = self.answers.open(demands, until)
         return together([SideMatches.none(self.schema), *self.answers.advance(until)]), ids
 
-    # ---- after a round ---------------------------------------------------------------------------------------------
-
     def trim(self, until: int, least: Least) -> None:
         """Keep the rows that a demand to come may need."""
         began = thread_time()
-        self._trim(until, least)
-        self.buffering += thread_time() - began
-
-    def _trim(self, until: int, least: Least) -> None:
         if until == END_OF_TIME:
             self.recent.forget()
-            self.answers.forget()
-            return
+            self.answers.segments, self.answers.covered = Segments(), Covered()
+        else:
+            self._forget_unneeded(until, least)
+        self.buffering += thread_time() - began
+
+    def _forget_unneeded(self, until: int, least: Least) -> None:
         keys, answers = self.recent.keys, self.answers
         bound = least(keys)
         if self.cached:
             covered = answers.covered.until(keys)
-            self._forget_covered(keys, covered > bound, least)
+            # What is known of rows that may be asked for again is kept, including those in an archive.
+            useful = np.isin(answers.covered.key, keys[covered > bound])
+            if answers.older is not None:
+                useful |= ~np.isin(answers.covered.key, keys) & (answers.covered.time > least(answers.covered.key))
+            answers.covered.keep(useful)
             bound = np.maximum(bound, covered)
-            if len(self.segments):
+            if len(answers.segments):
                 bound = np.maximum(bound, looked_up(*answers.pending(), keys, NEVER))
         first = answers.first_needed(bound)
         self.recent.keep_from(first if answers.older is None else answers.older.cut(self.recent, first, until))
 
-    def _forget_covered(self, keys: np.ndarray, useful: np.ndarray, least: Least) -> None:
-        """Keep what is known of rows that may be asked for again, including those in an archive."""
-        covered = self.answers.covered
-        keep = np.isin(covered.key, keys[useful])
-        if self.answers.older is not None:
-            keep |= ~np.isin(covered.key, keys) & (covered.time > least(covered.key))
-        covered.keep(keep)
-
     def starts_from(self, keys: np.ndarray, until: int) -> np.ndarray:
         """Bounds of the starts that segments may still add; all others that were asked for are decided."""
+        segments = self.answers.segments
         bounds = np.full(len(keys), EVER, np.int64)
-        if len(self.segments):
-            bounds = looked_up(*least_by_key(self.segments.key, self.answers.open_starts(self.segments)), keys, EVER)
+        if len(segments):
+            bounds = looked_up(*least_by_key(segments.key, self.answers.open_starts(segments)), keys, EVER)
         return np.minimum(bounds, super().starts_from(keys, until)) if self.everything else bounds
 
     @property
     def live_keys(self) -> np.ndarray:
         own, known = self.matcher.live_keys, self.answers.covered.key
-        return np.unique(np.concatenate([self.recent.keys, self.segments.key, known, own[own < FIRST_ID]]))
+        return np.unique(np.concatenate([self.recent.keys, self.answers.segments.key, known, own[own < FIRST_ID]]))
 
     @property
     def state_rows(self) -> int:
         return len(self.recent) + self.matcher.state_rows
-
-    # ---- snapshots -------------------------------------------------------------------------------------------------
 
     def snapshot(self) -> Snapshot:
         began = thread_time()

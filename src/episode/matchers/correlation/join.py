@@ -14,10 +14,8 @@ import pyarrow as pa
 from episode.matchers.assembly import with_keys
 from episode.matchers.code.searching import first_at_least, window_start
 from episode.matchers.columns import one_chunk, take_array
-from episode.matchers.correlation.conditions import RecencyTests
-from episode.matchers.correlation.matches import SideMatches
+from episode.matchers.correlation.matches import KeptMatches, SideMatches, passing_pairs
 from episode.matchers.correlation.regions import FIRST_ID
-from episode.matchers.correlation.state import KeptMatches
 from episode.matchers.protocol import Snapshot, StateChunk
 from episode.matchers.state import arrays_in, chunk_of
 from episode.matchers.times import EVER, NEVER, window_ends
@@ -34,7 +32,6 @@ from episode.plan.output import MATCH_END, MATCH_START
 # is at most the recency. Matches of a key are contiguous, keys ascending; within a key, archive matches are in order of
 # their starts and live matches in order of their ends. The output arrays have a fixed size: when they are full, the
 # code notes how far it is in `place`, and continues there when it is called again. All arrays are int64.
-
 
 AT_OUTER, AT_INNER, NOT_BEGUN = 0, 1, -1
 
@@ -117,7 +114,6 @@ BY_ARCHIVE = RecencyJoin(
 )  # fmt: skip
 """Live matches of each archive match: they start after it and end in low <= end <= high."""
 
-
 # The join: matches that are kept for partners to come, and the pairs that new ones make.
 #
 # With the result cache, or where all matches are found, both sides keep their matches by key. Without it the side that
@@ -125,8 +121,7 @@ BY_ARCHIVE = RecencyJoin(
 
 
 class MatchJoin:
-    """The kept matches of both sides. recency: in units of event time; ordered: do pairs come in order? tests: of
-    pairs, before they are built."""
+    """Kept matches of both sides. recency: in units of event time. ordered: do pairs come in order? tests: of pairs."""
 
     def __init__(
         self,
@@ -137,15 +132,13 @@ class MatchJoin:
         ordered: bool,
         tests: tuple[PairTest, ...] = (),
     ) -> None:
-        self.output, self.recency, self.tests = output, recency, RecencyTests(tests)
+        self.output, self.recency, self.tests = output, recency, tests
         self.live = KeptMatches("kept.live", live, by_start=False)
         self.archive = KeptMatches("kept.archive", archive, by_start=True)
         self.in_order = InOrder(recency) if ordered else None
 
     def __len__(self) -> int:
         return len(self.live) + len(self.archive)
-
-    # ---- pairs -----------------------------------------------------------------------------------------------------
 
     def add(self, live: SideMatches, archive: SideMatches) -> Iterator[pa.Table]:
         """Join new matches with each other and with those that are kept, and keep them."""
@@ -177,11 +170,9 @@ class MatchJoin:
 
     def _tables(self, live: SideMatches, archive: SideMatches, found: Iterator[Pairs]) -> Iterator[pa.Table]:
         for of_live, of_archive in found:
-            passing = self.tests.passing(live, archive, of_live, of_archive)
+            passing = passing_pairs(self.tests, live, archive, of_live, of_archive)
             if len(passing[0]):
                 yield self.output.table(live, archive, *passing)
-
-    # ---- what is kept ----------------------------------------------------------------------------------------------
 
     def expire(self, archive_starts: np.ndarray, live_ends: np.ndarray) -> None:
         """Keep only archive matches that a live match to come may be a pair with. Bounds as for `emit_ordered`."""
@@ -231,8 +222,6 @@ class MatchJoin:
         self.live.forget()
         self.archive.forget()
 
-    # ---- snapshots -------------------------------------------------------------------------------------------------
-
     def snapshot(self) -> Snapshot:
         (live, gone_live), (archive, gone_archive) = self.live.changes(), self.archive.changes()
         in_order = () if self.in_order is None else (self.in_order.chunk(),)
@@ -246,7 +235,6 @@ class MatchJoin:
 
 
 # Pairs of matches as tables of output columns, of bounded size.
-
 
 MOST_PAIRS = 1 << 18
 """Rows of one table."""
@@ -264,7 +252,6 @@ class PairOutput:
         self.keyed = False
 
     def table(self, live: SideMatches, archive: SideMatches, of_live: np.ndarray, of_archive: np.ndarray) -> pa.Table:
-        """The pairs (of_live[i], of_archive[i])."""
         sides = {LIVE_PREFIX: (live.table, of_live), ARCHIVE_PREFIX: (archive.table, of_archive)}
         built: dict[tuple[str, str], pa.Array] = {}
         columns = []
@@ -327,7 +314,6 @@ def ends_after(archive: SideMatches) -> np.ndarray:
 # earlier are known, and no live match to come can be a pair with one of those; and then as far as their ends are
 # certain.
 
-
 _NAME = "in order"
 
 
@@ -352,7 +338,7 @@ class InOrder:
             return
         chosen = SideMatches(archive.table, archive.key[ready], archive.start[ready], archive.end[ready])
         found = pairs_by_archive(live, chosen, low[ready], high[ready])
-        if not _has_equal_starts(chosen):
+        if not ((chosen.key[1:] == chosen.key[:-1]) & (chosen.start[1:] == chosen.start[:-1])).any():
             for of_live, of_archive in found:
                 yield of_live, ready[of_archive]
             return
@@ -383,8 +369,6 @@ class InOrder:
         self.key, first = np.unique(archive.key[begun], return_index=True)
         self.start, self.end = archive.start[begun[first]], ends[begun[first]]
 
-    # ---- snapshots -------------------------------------------------------------------------------------------------
-
     def chunk(self) -> StateChunk:
         return chunk_of(_NAME, pa.table({"key": self.key, "start": self.start, "end": self.end}))
 
@@ -401,7 +385,3 @@ def _first_left(archive: SideMatches, whole: np.ndarray) -> np.ndarray:
     first = np.flatnonzero(np.diff(archive.key, prepend=archive.key[0] - 1))
     least = np.minimum.reduceat(np.where(whole, EVER, archive.start), first)
     return np.repeat(least, np.diff(np.append(first, len(archive))))
-
-
-def _has_equal_starts(archive: SideMatches) -> bool:
-    return bool(((archive.key[1:] == archive.key[:-1]) & (archive.start[1:] == archive.start[:-1])).any())

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from time import thread_time
 from typing import TYPE_CHECKING
 
@@ -41,8 +42,7 @@ _STATE = "correlation"
 
 
 class CorrelationMatcher:
-    """Two patterns and their join at work on one shard, or on one slice of it: then live matches are those that end
-    there."""
+    """Two patterns and their join at work on one shard; or on a slice of it: live matches end there then."""
 
     def __init__(self, spec: CorrelationSpec, bounds: SliceBounds = ALL_TIMES) -> None:
         self.spec = spec
@@ -63,11 +63,9 @@ class CorrelationMatcher:
         if spec.history is not None:
             self.past = Past(spec, self.archive.events.outer, self.archive.traits)
             if isinstance(self.archive, DemandedSide):
-                self.archive.read_older(OlderRows(self.past, spec.plan.recent_buffer))
+                self.archive.answers.older = OlderRows(self.past, spec.plan.recent_buffer)
         self.until = NEVER
         self._buffering = 0.0
-
-    # ---- protocol --------------------------------------------------------------------------------------------------
 
     def feed(self, events: EventBatch, until: int) -> Iterator[pa.Table]:
         for part, complete in rounds_of(events, until, self.state_rows == 0, self.adaptation.chooses):
@@ -79,9 +77,7 @@ class CorrelationMatcher:
     def snapshot(self) -> Snapshot:
         parts = [with_prefix(self.live.snapshot(), "live."), with_prefix(self.archive.snapshot(), "archive.")]
         own = chunk_of(_STATE, pa.table({"strategy": [self.strategy.value], "until": [self.until]}))
-        parts += [self.join.snapshot(), Snapshot((own,))]
-        if self.past is not None:
-            parts.append(Snapshot((self.past.chunk(),)))
+        parts += [self.join.snapshot(), Snapshot((own,) if self.past is None else (own, self.past.chunk()))]
         put = tuple(chunk for part in parts for chunk in part.put)
         return Snapshot(put, tuple(name for part in parts for name in part.removed))
 
@@ -138,26 +134,21 @@ class CorrelationMatcher:
         keys = self.live_keys
         return keys, np.minimum(self.archive.starts_from(keys, END_OF_TIME), self.join.first_kept(keys))
 
-    # ---- rounds ----------------------------------------------------------------------------------------------------
-
     def _round(self, events: EventBatch, until: int) -> Iterator[pa.Table]:
         round_ = RecencyRound(len(events))
         self._switch()
         live, archive = self.live.events.rows_of(events), self.archive.events.rows_of(events)
         if self.past is not None:
             archive = self.past.supply(events, archive, until, self.strategy is CorrelationStrategy.LIVE_FIRST)
-        if self.strategy is CorrelationStrategy.EAGER:
-            yield from self._eager(live, archive, until, round_)
-        elif self.strategy is CorrelationStrategy.LIVE_FIRST:
-            yield from self._live_first(live, archive, until, round_)
-        else:
-            yield from self._archive_first(live, archive, until, round_)
+        evaluate = self._eager if self.strategy is CorrelationStrategy.EAGER else self._on_demand
+        yield from evaluate(live, archive, until, round_)
         began = thread_time()
         self._expire(until)
         self.until = self.until if until == END_OF_TIME else max(self.until, until)
         round_.join += thread_time() - began
         self.adaptation.note(round_, self.strategy)
-        self.adaptation.hold(self._buffered_rows(), len(self.join), 0 if self.past is None else self.past.reader.rows)
+        buffered = sum(len(side.recent) for side in (self.live, self.archive) if isinstance(side, DemandedSide))
+        self.adaptation.hold(buffered, len(self.join), 0 if self.past is None else self.past.reader.rows)
 
     def _switch(self) -> None:
         """Take the strategy that was chosen; what is asked for and not found yet, is found in any case."""
@@ -165,25 +156,27 @@ class CorrelationMatcher:
         begun = self.until > NEVER or self.state_rows > 0
         if wanted is self.strategy or (begun and not self.spec.plan.result_cache):
             return  # without the cache nothing records what is known already
-        live, archive = self.live, self.archive
-        if isinstance(archive, DemandedSide) and wanted is not CorrelationStrategy.LIVE_FIRST:
-            archive.take_all(lambda keys: self._least_start(keys, self.until))
-        if isinstance(live, DemandedSide) and wanted is not CorrelationStrategy.ARCHIVE_FIRST:
-            live.take_all(lambda keys: self._least_end(keys, self.until))
-        if wanted is CorrelationStrategy.LIVE_FIRST:
-            assert isinstance(archive, DemandedSide)
-            archive.take_some(self.until, self.join.keys, self.join.last_wanted)
-        elif wanted is CorrelationStrategy.ARCHIVE_FIRST:
-            assert isinstance(live, DemandedSide)
-            live.take_some(self.until, self.join.keys, self.join.last_wanted)
+        for strategy, least in (
+            (CorrelationStrategy.LIVE_FIRST, self._least_start),
+            (CorrelationStrategy.ARCHIVE_FIRST, self._least_end),
+        ):
+            side = self._second(strategy)
+            if side is not None and wanted is not strategy:
+                side.take_all(partial(least, until=self.until))
+        second = self._second(wanted)
+        if second is not None:
+            second.take_some(self.until, self.join.keys, self.join.last_wanted)
         self.strategy = wanted
-        second = archive if wanted is CorrelationStrategy.LIVE_FIRST else live
-        self._buffering = second.buffering if isinstance(second, DemandedSide) else 0.0
+        self._buffering = 0.0 if second is None else second.buffering
+
+    def _second(self, strategy: CorrelationStrategy) -> DemandedSide | None:
+        """The side of which a strategy finds only the matches that the other asks for."""
+        side = self.archive if strategy is CorrelationStrategy.LIVE_FIRST else self.live
+        return side if isinstance(side, DemandedSide) and strategy is not CorrelationStrategy.EAGER else None
 
     def _eager(
         self, live_rows: EventBatch, archive_rows: EventBatch, until: int, round_: RecencyRound
     ) -> Iterator[pa.Table]:
-        """All matches of both patterns."""
         live = self._timed_feed(self.live, live_rows, until, round_, "live")
         archive = self._timed_feed(self.archive, archive_rows, self._archive_until(until), round_, "archive")
         if self.adaptation.counts_regions:
@@ -194,43 +187,33 @@ class CorrelationMatcher:
                 round_.regions[strategy] = _extent(rows, demands)
         yield from self._join_matches(live, archive, until, round_)
 
-    def _live_first(
+    def _on_demand(
         self, live_rows: EventBatch, archive_rows: EventBatch, until: int, round_: RecencyRound
     ) -> Iterator[pa.Table]:
-        """All live matches, and the archive matches of their regions."""
-        side = self.archive
-        assert isinstance(side, DemandedSide)
-        live = self._timed_feed(self.live, live_rows, until, round_, "live")
-        before = self._buffering
-        archive, ids = self._timed_answer(side, archive_rows, until, self._asked_by_live(live), round_)
-        round_.archive_matches = len(archive)
-        if side.cached:
-            yield from self._join_matches(live, archive, until, round_)
-        else:  # each live match has its own archive matches: both have the number of the segment as their key
-            self.join.live.add(replace(live, key=ids))
-            yield from self._time_join(self.join.own(self.join.live.matches, archive), round_)
-        side.trim(until, lambda keys: self._least_start(keys, until))
-        self._buffering = side.buffering
-        round_.buffering = self._buffering - before
-
-    def _archive_first(
-        self, live_rows: EventBatch, archive_rows: EventBatch, until: int, round_: RecencyRound
-    ) -> Iterator[pa.Table]:
-        """All archive matches, and the live matches of their regions."""
-        side = self.live
-        assert isinstance(side, DemandedSide)
-        archive = self._timed_feed(self.archive, archive_rows, self._archive_until(until), round_, "archive")
-        before = self._buffering
-        live, ids = self._timed_answer(side, live_rows, until, self._asked_by_archive(archive), round_)
-        round_.live_matches = len(live)
-        if side.cached:
-            yield from self._join_matches(live, archive, until, round_)
+        """All matches of one pattern, and the matches of the other in their regions."""
+        live_first = self.strategy is CorrelationStrategy.LIVE_FIRST
+        second = self._second(self.strategy)
+        assert second is not None
+        if live_first:
+            found = self._timed_feed(self.live, live_rows, until, round_, "live")
+            rows, demands, kept, least = archive_rows, self._asked_by_live(found), self.join.live, self._least_start
         else:
-            self.join.archive.add(replace(archive, key=ids))
-            yield from self._time_join(self.join.own(live, self.join.archive.matches), round_)
-        side.trim(until, lambda keys: self._least_end(keys, until))
-        self._buffering = side.buffering
-        round_.buffering = self._buffering - before
+            found = self._timed_feed(self.archive, archive_rows, self._archive_until(until), round_, "archive")
+            rows, demands, kept, least = live_rows, self._asked_by_archive(found), self.join.archive, self._least_end
+        before, began, fed = second.buffering, thread_time(), second.answers.fed_rows
+        asked, ids = second.answer(rows, until, demands)
+        round_.asked += thread_time() - began - (second.buffering - before)
+        round_.asked_rows += second.answers.fed_rows - fed
+        live, archive = (found, asked) if live_first else (asked, found)
+        round_.live_matches, round_.archive_matches = len(live), len(archive)
+        if second.cached:
+            yield from self._join_matches(live, archive, until, round_)
+        else:  # each match has its own partners: both have the number of the segment as their key
+            kept.add(replace(found, key=ids))
+            live, archive = (kept.matches, archive) if live_first else (live, kept.matches)
+            yield from self._time_join(self.join.own(live, archive), round_)
+        second.trim(until, partial(least, until=until))
+        round_.buffering, self._buffering = second.buffering - self._buffering, second.buffering
 
     def _join_matches(
         self, live: SideMatches, archive: SideMatches, until: int, round_: RecencyRound
@@ -248,25 +231,16 @@ class CorrelationMatcher:
             return
         if self.past is not None:
             self.past.forget(until, self._held_keys())
-        if not self._expire_own():
+        second = self._second(self.strategy)
+        if second is not None and not second.cached:  # those whose segments are not decided: each has its own
+            kept = self.join.live if second is self.archive else self.join.archive
+            kept.keep(np.isin(kept.matches.key, second.answers.segments.id))
+        else:
             keys = self.join.archive.matches.key
             self.join.expire(self._archive_starts(keys, until), self.live.ends_from(keys, until))
             self.join.expire_live(self._archive_starts(self.join.live.matches.key, until))
         self.live.forget_keys()
         self.archive.forget_keys()
-
-    def _expire_own(self) -> bool:
-        """Keep the matches whose segments are not decided, if each has its own. Return whether each has."""
-        for strategy, side, kept in (
-            (CorrelationStrategy.LIVE_FIRST, self.archive, self.join.live),
-            (CorrelationStrategy.ARCHIVE_FIRST, self.live, self.join.archive),
-        ):
-            if self.strategy is strategy and isinstance(side, DemandedSide) and not side.cached:
-                kept.keep(np.isin(kept.matches.key, side.segments.id))
-                return True
-        return False
-
-    # ---- bounds ----------------------------------------------------------------------------------------------------
 
     def _asked_by_live(self, live: SideMatches) -> RegionDemands:
         """Starts in the regions of live matches."""
@@ -293,8 +267,6 @@ class CorrelationMatcher:
         """For each key: no archive match to come starts before this time."""
         return self.archive.starts_from(keys, self._archive_until(until))
 
-    # ---- measuring -------------------------------------------------------------------------------------------------
-
     def _timed_feed(
         self, side: RecencySide, rows: EventBatch, until: int, round_: RecencyRound, name: str
     ) -> SideMatches:
@@ -303,15 +275,6 @@ class CorrelationMatcher:
         setattr(round_, name, getattr(round_, name) + thread_time() - began)
         setattr(round_, f"{name}_matches", len(found))
         return found
-
-    def _timed_answer(
-        self, side: DemandedSide, rows: EventBatch, until: int, demands: RegionDemands, round_: RecencyRound
-    ) -> tuple[SideMatches, np.ndarray]:
-        began, fed, buffering = thread_time(), side.fed_rows, side.buffering
-        answer = side.answer(rows, until, demands)
-        round_.asked += thread_time() - began - (side.buffering - buffering)
-        round_.asked_rows += side.fed_rows - fed
-        return answer
 
     def _time_join(self, tables: Iterator[pa.Table], round_: RecencyRound) -> Iterator[pa.Table]:
         while True:
@@ -322,9 +285,6 @@ class CorrelationMatcher:
                 return
             round_.pairs += table.num_rows
             yield table
-
-    def _buffered_rows(self) -> int:
-        return sum(len(side.recent) for side in (self.live, self.archive) if isinstance(side, DemandedSide))
 
 
 def _extent(rows: EventBatch, demands: RegionDemands) -> tuple[int, int]:

@@ -24,7 +24,6 @@ from episode.matchers.times import EVER, NEVER
 
 # Rows in the order in which they came: they are appended and let go without copying the others.
 
-
 TOGETHER = 8
 """Tables of like size that become one: each row is copied a few times at most, and there are few tables."""
 MOST_TABLES = 64
@@ -53,7 +52,6 @@ class ArrivedRows:
         return number
 
     def rows_at(self, numbers: np.ndarray) -> pa.Table:
-        """The rows with these numbers."""
         if len(numbers) == 0:
             return self._nothing
         which = np.searchsorted(self._first, numbers, side="right") - 1
@@ -115,7 +113,6 @@ class RecentBuffer:
         self.forget()
 
     def forget(self) -> None:
-        """Hold nothing."""
         self.keys, self.row_from, self.row_to, self.fresh, self._room_to = (np.zeros(0, np.int64) for _ in range(5))
         self.time, self._number, self._chunk = (np.zeros(0, np.int64) for _ in range(3))
         self._used = 0
@@ -130,7 +127,6 @@ class RecentBuffer:
         return self._batch(self._places())
 
     def rows_at(self, places: np.ndarray) -> pa.Table:
-        """The columns of the rows at these places."""
         return self._arrived.rows_at(self._number[places])
 
     def _places(self) -> np.ndarray:
@@ -142,8 +138,6 @@ class RecentBuffer:
         if which is not None:
             places, key = places[which], key[which]
         return EventBatch(self.rows_at(places), key, self.time[places])
-
-    # ---- rows come and go --------------------------------------------------------------------------------------------
 
     def add(self, events: EventBatch) -> None:
         """New rows after those that are held."""
@@ -211,8 +205,6 @@ class RecentBuffer:
     ) -> None:
         self.keys, self.row_from, self.row_to, self.fresh, self._room_to = keys, row_from, row_to, fresh, room_to
 
-    # ---- room --------------------------------------------------------------------------------------------------------
-
     def _make_room(self, at: np.ndarray, before: np.ndarray, after: np.ndarray) -> None:
         """Make room for `before` rows before those of these keys, and for `after` rows after them."""
         lengths = self.row_to - self.row_from
@@ -242,8 +234,6 @@ class RecentBuffer:
         self.fresh[at] = self.row_to[at] - fresh
         self._room_to[at] = begin + sizes
 
-    # ---- where rows are ----------------------------------------------------------------------------------------------
-
     def first_rows(self, bound: np.ndarray) -> np.ndarray:
         """For each key the first row that is not earlier than its bound."""
         return first_rows(self.row_from, self.row_to, self.time, bound)
@@ -252,8 +242,6 @@ class RecentBuffer:
         """For each of these keys (ascending), how many rows of it are earlier."""
         begin, end = (looked_up(self.keys, one, keys, 0) for one in (self.row_from, self.row_to))
         return first_rows(begin, end, self.time, time) - begin
-
-    # ---- snapshots -------------------------------------------------------------------------------------------------
 
     def changes(self) -> tuple[tuple[StateChunk, ...], tuple[str, ...]]:
         places = self._places()
@@ -275,7 +263,6 @@ class RecentBuffer:
 
 
 # What the recent buffer does not have of a region, read from the archive (PCQ, section 4.2).
-
 
 _SINCE = "since"
 
@@ -346,8 +333,6 @@ class OlderRows:
     def _set(self, keys: np.ndarray, since: np.ndarray) -> None:
         order = np.argsort(keys, kind="stable")
         self.key, self.since = keys[order], since[order]
-
-    # ---- snapshots -------------------------------------------------------------------------------------------------
 
     def chunk(self) -> StateChunk:
         return chunk_of(_SINCE, pa.table({"key": self.key, "since": self.since}))

@@ -7,33 +7,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
 from episode.matchers.code.searching import first_at_least, first_rows
-from episode.matchers.correlation.side import SideEvents
-from episode.matchers.protocol import EventBatch, Partial, StateChunk, Traits
-from episode.matchers.state import arrays_in, chunk_of, least_by_key, ranges
-from episode.matchers.times import NEVER, window_starts
+from episode.matchers.protocol import StateChunk
+from episode.matchers.state import arrays_in, chunk_of, least_by_key
+from episode.matchers.times import EVER, NEVER
 from episode.native.builder import ArrayTypes, Program, Scope, entry_scope
 from episode.native.ir import I64, Value, Variable
 from episode.native.running import compiled_for
 
-if TYPE_CHECKING:
-    from episode.matchers.correlation.recent import RecentBuffer
-
-
 # Segments: stretches of a key's rows in which the matches of a pattern are asked for, each with its own key inside.
-
 
 FIRST_ID = 1 << 40
 """Segments have numbers that no key code has."""
 
 
 def nothing() -> np.ndarray:
-    """No numbers at all."""
     return np.zeros(0, np.int64)
 
 
@@ -86,6 +78,21 @@ class Segments:
     @staticmethod
     def from_table(table: pa.Table) -> Segments:
         return Segments(*(table.column(one.name).to_numpy().copy() for one in fields(Segments)))
+
+
+def extend_last(active: Segments, demands: RegionDemands, by_end: bool) -> tuple[Segments, RegionDemands]:
+    """Segments that nothing follows, grown by what is asked for of their keys; and what is left to ask for."""
+    last = np.flatnonzero(active.limit == EVER)
+    if len(last) == 0 or len(demands) == 0:
+        return active, demands
+    order = last[np.argsort(active.key[last], kind="stable")]
+    at = np.minimum(np.searchsorted(active.key[order], demands.key), len(order) - 1)
+    mine = active.key[order[at]] == demands.key
+    hi, last = active.hi.copy(), active.last.copy()
+    np.maximum.at(hi, order[at[mine]], demands.hi[mine])
+    if by_end:
+        np.maximum.at(last, order[at[mine]], demands.hi[mine])
+    return replace(active, hi=hi, last=last), demands.select(np.flatnonzero(~mine))
 
 
 def looked_up(keys: np.ndarray, values: np.ndarray, wanted: np.ndarray, default: int) -> np.ndarray:
@@ -180,7 +187,6 @@ def extent(
 
 # How far matches of a key are known: what was asked for and decided is never computed again.
 
-
 _NAME = "covered"
 
 
@@ -205,8 +211,6 @@ class Covered:
         """Remember only those (bool)."""
         self.key, self.time = self.key[wanted], self.time[wanted]
 
-    # ---- snapshots -------------------------------------------------------------------------------------------------
-
     def chunk(self) -> StateChunk:
         return chunk_of(_NAME, pa.table({"key": self.key, "covered": self.time}))
 
@@ -214,60 +218,3 @@ class Covered:
         known = arrays_in(chunks, _NAME, "key", "covered")
         if known is not None:
             self.key, self.time = known
-
-
-# How far before a row evaluation must begin, so that the matches that end there are known (PCQ, section 4.4).
-
-
-FIRST_BLOCK = 8
-"""Rows among which a wall is looked for first."""
-
-
-class RecencyReach:
-    """The reach of one pattern. A wall is a row that can only be the first of a match: no earlier match crosses it."""
-
-    def __init__(self, partial: Partial, traits: Traits, events: SideEvents) -> None:
-        self.partial, self.traits, self.events = partial, traits, events
-
-    def back(
-        self, recent: RecentBuffer, row_from: np.ndarray, row_to: np.ndarray, row: np.ndarray, lo: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """The first rows to feed, so that all is known of matches that start with `row` or later, or end there; and
-        are they enough even where the key has rows before row_from? lo: the time that belongs to `row`."""
-        if not self.traits.by_end:
-            return row, np.ones(len(row), np.bool_)
-        if self.traits.longest is None and self.traits.within is None:
-            return self._walls(recent, row_from, np.minimum(row + 1, row_to))
-        back = np.full(len(row), NEVER, np.int64)
-        sure = np.zeros(len(row), np.bool_)
-        if self.traits.longest is not None:
-            back = row - max(0, self.traits.longest - 1)
-            sure |= back >= row_from
-        if self.traits.within is not None:
-            first = first_rows(row_from, row, recent.time, window_starts(lo, self.traits.within))
-            back = np.maximum(back, first)
-            sure |= first > row_from
-        return np.maximum(back, row_from), sure
-
-    def _walls(self, recent: RecentBuffer, row_from: np.ndarray, row_to: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The last wall in each range of rows; without one, the first row of it; and is there one?"""
-        last = row_from.copy()
-        has_wall = np.zeros(len(row_from), np.bool_)
-        pending = np.flatnonzero(row_from < row_to)
-        high, block = row_to.copy(), FIRST_BLOCK
-        while len(pending):
-            low = np.maximum(row_from[pending], high[pending] - block)
-            begin = np.maximum(row_from[pending], low - self.traits.lookback)
-            counts = high[pending] - begin
-            tried = ranges(begin, counts)
-            events = EventBatch(
-                self.events.own_columns(recent.rows_at(tried)), np.repeat(pending, counts), recent.time[tried]
-            )
-            walls = np.flatnonzero(self.partial.walls(events))
-            owner = events.key[walls]
-            np.maximum.at(last, owner, tried[walls])
-            has_wall[owner] = True
-            high[pending] = low
-            pending = pending[~has_wall[pending] & (low > row_from[pending])]
-            block *= 4
-        return last, has_wall

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import chain, repeat
 from typing import TYPE_CHECKING
 
@@ -21,7 +22,6 @@ from episode.matchers.times import EVER, NEVER
 if TYPE_CHECKING:
     from episode.matchers.correlation.spec import CorrelationSpec, SidePlan
 
-
 _OUTER = "__episode_outer"
 _LEAST_KEYS = 1024
 
@@ -39,9 +39,8 @@ class SideEvents:
         self.order = side.spec.input_order
         place = dict(side.columns)
         keys = [place[name] for name in self.order.keys]
-        order = [(place[one.column], one.ascending, one.nulls_first) for one in self.order.order]
-        same_order = order == [(one.column, one.ascending, one.nulls_first) for one in spec.order]
-        self.shared = set(keys) == set(spec.keys) and same_order and self.order.start is None
+        order = tuple(replace(one, column=place[one.column]) for one in self.order.order)
+        self.shared = set(keys) == set(spec.keys) and order == spec.order and self.order.start is None
         self._coder = KeyCoder(self.order.keys)
         self._outer_of = np.zeros(0, np.int64)
 
@@ -56,7 +55,6 @@ class SideEvents:
         return EventBatch(take(events.table, rows), events.key[rows], events.time[rows])
 
     def own_columns(self, table: pa.Table) -> pa.Table:
-        """The columns of this side, by its own names."""
         return table.select(self.outer).rename_columns(self.inner)
 
     def inside(self, rows: EventBatch) -> EventBatch:
@@ -127,8 +125,6 @@ class RecencySide:
         """Forget, after a feed, what is not needed any more of the side's own keys."""
         self.events.forget_keys(self.matcher.live_keys)
 
-    # ---- what is still to come -------------------------------------------------------------------------------------
-
     def starts_from(self, keys: np.ndarray, until: int) -> np.ndarray:
         """For each key: no match to come starts before this time."""
         early = self.traits.early
@@ -155,8 +151,6 @@ class RecencySide:
     def live_keys(self) -> np.ndarray:
         return np.unique(self.events.outer_keys(self.matcher.live_keys))
 
-    # ---- snapshots -------------------------------------------------------------------------------------------------
-
     def snapshot(self) -> Snapshot:
         inner, own = with_prefix(self.matcher.snapshot(), "matcher."), self.events.snapshot()
         return Snapshot((*inner.put, *own.put), (*inner.removed, *own.removed))
@@ -180,7 +174,6 @@ def with_prefix(snapshot: Snapshot, prefix: str) -> Snapshot:
 
 # A feed in rounds: in a batch some keys at a time, and large keys in pieces, so that not all matches are in memory.
 
-
 ROUND_ROWS = 1 << 18
 """Rows of one round in a batch."""
 SAMPLE_ROWS = 1 << 14
@@ -202,18 +195,14 @@ def rounds_of(events: EventBatch, until: int, is_fresh: bool, sampled: bool) -> 
         end = max(at + 1, int(np.searchsorted(bounds, bounds[at] + most, side="right")) - 1)
         low, high = int(bounds[at]), int(bounds[end])
         while high - low > 2 * most:
-            cut = _cut(events.time, low, high, most)
+            # The row after about `most` rows of one key where another time begins.
+            cut = low + int(np.searchsorted(events.time[low:high], events.time[low + most], side="right"))
             if cut == high:
                 break
             yield _part(events, low, cut), int(events.time[cut]) - 1
             low, most = cut, next(sizes)
         yield _part(events, low, high), until
         at, most = end, next(sizes)
-
-
-def _cut(time: np.ndarray, low: int, high: int, rows: int) -> int:
-    """The row after about `rows` rows of one key where another time begins."""
-    return low + int(np.searchsorted(time[low:high], time[low + rows], side="right"))
 
 
 def _part(events: EventBatch, low: int, high: int) -> EventBatch:

@@ -79,7 +79,6 @@ class CorrelationSpec:
 
     @property
     def time(self) -> str:
-        """The column of event time."""
         return self.order[0].column
 
     @cached_property
@@ -160,7 +159,6 @@ def with_history(pair: PairPlan, opened: Callable[[str, tuple[str, ...]], Histor
 
 __all__ = ["ARCHIVE_ROW", "LIVE_ROW", "ROW_OF_BOTH", "SIDE_COLUMN", "CorrelationSpec", "SidePlan"]
 
-
 # Correlations in slices of time: a slice owns the pairs whose live matches end in it.
 #
 # Both patterns are matched over the slice with its overlap, as over a separate table. Near the ends of that stretch of
@@ -185,12 +183,13 @@ def correlation_slicing(spec: CorrelationSpec) -> Slicing | Unsliced:
         return Unsliced("events from before the stream are read from its archive")
     if spec.plan.ordered:
         return Unsliced("pairs of a key come in order")
-    live, archive = _surroundings(spec, spec.live), _surroundings(spec, spec.archive)
-    for name, side in (("live", live), ("archive", archive)):
-        if isinstance(side, str):
-            return Unsliced(f"of the {name} pattern: {side}")
-    assert not isinstance(live, str)
-    assert not isinstance(archive, str)
+    found = []
+    for name, side in (("live", spec.live), ("archive", spec.archive)):
+        one = _surroundings(spec, side)
+        if isinstance(one, str):
+            return Unsliced(f"of the {name} pattern: {one}")
+        found.append(one)
+    live, archive = found
     return Slicing(
         Overlap(
             before_time=max(2 * live.time, spec.recency + archive.time),

@@ -67,7 +67,6 @@ def _own_keys(spec: CorrelationSpec, side: SidePlan) -> str | None:
 # The first rounds are eager: they measure both patterns, and how many rows the regions of their matches have. What a
 # strategy costs that has not been used is estimated from that; once it is used, it is measured.
 
-
 BETTER = 0.9
 """A strategy replaces another if it is estimated to cost less than this part of it."""
 REMEMBERED = 5

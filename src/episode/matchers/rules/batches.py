@@ -62,7 +62,6 @@ class Asked:
 
     @cached_property
     def chain(self) -> np.ndarray:
-        """uint64: the demand's chain."""
         return np.array(self.demand.chain, np.uint64)
 
 
@@ -79,12 +78,9 @@ class RuleBatches:
         self._needs = needs
         self._prefixes = prefixes
         self._of_prefix: dict[int, list[np.ndarray] | None] = {}
-        self._lanes: tuple[Lanes, dict[Expression, tuple[bool, int, int]]] | None = None
         self._made: tuple[tuple[int, bool, bool], EventBatch | None] | None = None
         self._plain: dict[str, pa.ChunkedArray] = {}
-        self._room: np.ndarray | None = None
         self._present: dict[tuple[int, ...], np.ndarray] = {}
-        self._groups: np.ndarray | None = None
 
     @cached_property
     def every(self) -> EventBatch:
@@ -110,7 +106,7 @@ class RuleBatches:
         chosen = self._choose_rows(asked, whole, kept)
         events = self.events
         if chosen is None:
-            lanes, computed = self._shared_lanes() if shares else (None, {})
+            lanes, computed = self._lanes if shares else (None, {})
             return events.with_known(Precomputed(self._bits(asked), lanes, computed), self._columns(asked.columns))
         rows, bits = chosen
         if len(rows) == 0:
@@ -138,8 +134,7 @@ class RuleBatches:
         return rows, self._bits(asked).take(rows)
 
     def _of_some_class(self, asked: Asked, whole: bool) -> tuple[np.ndarray, np.ndarray]:
-        """The rows of classes that all have conditions, and of each row which; with the rows after them, where these
-        matter."""
+        """The rows of classes that all have conditions, and of each row which; and the rows after them, if needed."""
         found = {at: self.classes.rows(number) for at, number in enumerate(asked.classes)}
         if whole and asked.beginning is not None:
             of_prefix = self._rows_of_prefix(asked.beginning.common)
@@ -214,18 +209,13 @@ class RuleBatches:
             self._present[classes] = present
         return self._present[classes]
 
-    @property
+    @cached_property
     def groups(self) -> np.ndarray:
-        """The partition of each row."""
-        if self._groups is None:
-            sizes = np.diff(self.events.bounds)
-            self._groups = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
-        return self._groups
+        sizes = np.diff(self.events.bounds)
+        return np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
 
     def _bits(self, asked: Asked) -> np.ndarray:
         """uint64: the classes of all rows, as bits, always in the same place."""
-        if self._room is None:
-            self._room = np.empty(len(self.events), np.uint64)
         bits = self._room
         bits[:] = asked.others
         for at, number in enumerate(asked.classes):
@@ -234,22 +224,23 @@ class RuleBatches:
                 bits[found] |= np.uint64(1 << at)
         return bits
 
-    def _shared_lanes(self) -> tuple[Lanes | None, dict[Expression, tuple[bool, int, int]]]:
+    @cached_property
+    def _room(self) -> np.ndarray:
+        return np.empty(len(self.events), np.uint64)
+
+    @cached_property
+    def _lanes(self) -> tuple[Lanes | None, dict[Expression, tuple[bool, int, int]]]:
         """The columns that patterns of all rows read, in lanes, and what they compute of single rows."""
-        if self._lanes is None and self._needs is not None:
-            self._lanes = in_lanes(self._needs, self.events)
-        return (None, {}) if self._lanes is None else self._lanes
+        needs, events = self._needs, self.events
+        if needs is None:
+            return None, {}
+        lanes = encode(events.table, needs.columns, needs.null_tests, needs.constants, needs.room, needs.words)
+        return lanes, {expression: compute_lane(lanes, events.key, expression) for expression in needs.computed}
 
 
 def _some(found: Mapping[int, np.ndarray | None]) -> dict[int, np.ndarray]:
     """Leave out the classes that every row is of."""
     return {at: rows for at, rows in found.items() if rows is not None}
-
-
-def in_lanes(needs: Needs, events: EventBatch) -> tuple[Lanes, dict[Expression, tuple[bool, int, int]]]:
-    """Return what is needed of a batch, row by row."""
-    lanes = encode(events.table, needs.columns, needs.null_tests, needs.constants, needs.room, needs.words)
-    return lanes, {expression: compute_lane(lanes, events.key, expression) for expression in needs.computed}
 
 
 def together(needs: Sequence[Needs]) -> Needs:

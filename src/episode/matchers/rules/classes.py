@@ -9,7 +9,7 @@ at neighbouring rows (PREV) are evaluated over all rows.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +20,7 @@ from episode.matchers.encoding import encode
 from episode.matchers.grouping import group
 from episode.matchers.prepare import loads_in
 from episode.matchers.protocol import EventBatch
-from episode.matchers.screening import ClassDemand, RowClass
+from episode.matchers.screening import ClassDemand
 from episode.native.builder import Program
 from episode.native.ir import I64, U64
 from episode.native.running import compiled_for
@@ -31,14 +31,12 @@ from episode.plan.types import is_ranked_constant, lane_of
 #
 # Shapes: rows int64[n], ascending; bits uint64[n], of the same rows; bounds int64[partitions + 1].
 
-
 _PLACES = 6
 """Bits of the number of a class."""
 
 
 def join_classes(found: Mapping[int, np.ndarray], others: np.uint64) -> tuple[np.ndarray, np.ndarray]:
-    """The rows of several classes, by the numbers of these, and the bits of each row. others: the bits of a row of no
-    class."""
+    """The rows of classes, by their numbers, and the bits of each row. others: the bits of a row of no class."""
     if not found:
         return np.zeros(0, np.int64), np.zeros(0, np.uint64)
     if len(found) == 1:
@@ -91,77 +89,63 @@ def next_program() -> Program:
 
 BITS = 64
 """Conditions that one word has room for."""
+ClassPlaces = tuple[int, tuple[int, ...], tuple[int, ...]]
+"""The number of a class, which conditions of its family it has, and which conditions of all rows."""
 
 
 @dataclass(frozen=True)
 class Family:
     """Classes that have their conditions on strings in common.
 
-    coded: these, by column. conditions: what else their rows must satisfy, each once. classes: (number of the class,
-    which of the conditions it has, which conditions of all rows).
+    coded: these, by column. conditions: what else their rows must satisfy, each once.
     """
 
     coded: tuple[tuple[str, tuple[Expression, ...]], ...]
     conditions: tuple[Expression, ...]
-    classes: tuple[tuple[int, tuple[int, ...], tuple[int, ...]], ...]
+    classes: tuple[ClassPlaces, ...]
 
 
 class ClassIndex:
-    """The distinct classes of some demands, numbered, and how they are evaluated."""
+    """The distinct classes of some demands, by_class: with their numbers, and how they are evaluated."""
 
     def __init__(self, demands: Iterable[ClassDemand]) -> None:
-        self._numbers: dict[frozenset[Expression], int] = {}
+        self.by_class: dict[frozenset[Expression], int] = {}
         self.asked = 0
         self.numbered: list[tuple[int, ...]] = []
         for demand in demands:
             self.asked += sum(len(dict.fromkeys(one)) for one in demand.classes)
-            self.numbered.append(tuple(self._number(one) for one in demand.classes))
+            self.numbered.append(
+                tuple(self.by_class.setdefault(frozenset(one), len(self.by_class)) for one in demand.classes)
+            )
         self.beside: tuple[Expression, ...] = ()
         self.families = self._families()
 
     def __len__(self) -> int:
-        return len(self._numbers)
+        return len(self.by_class)
 
     @property
     def conditions(self) -> int:
         """Number of distinct conditions."""
-        return len({part for one in self._numbers for part in one})
-
-    @property
-    def by_class(self) -> Mapping[frozenset[Expression], int]:
-        """The numbers of the classes."""
-        return self._numbers
-
-    def _number(self, one: RowClass) -> int:
-        return self._numbers.setdefault(frozenset(one), len(self._numbers))
+        return len({part for one in self.by_class for part in one})
 
     def _families(self) -> tuple[Family, ...]:
         beside: dict[Expression, int] = {}
-        found: dict[frozenset[Expression], _Members] = {}
-        for parts, number in self._numbers.items():
+        found: dict[frozenset[Expression], tuple[dict[Expression, int], list[ClassPlaces]]] = {}
+        for parts, number in self.by_class.items():
             if not parts:
                 continue
             coded = frozenset(part for part in parts if coded_column(part) is not None)
             rest = sorted(parts - coded, key=repr)
-            members = found.setdefault(coded, _Members())
+            conditions, classes = found.setdefault(coded, ({}, []))
             own = [part for part in rest if not looks_beside(part)]
             others = [beside.setdefault(part, len(beside)) for part in rest if looks_beside(part)]
-            places = tuple(members.conditions.setdefault(part, len(members.conditions)) for part in own)
-            members.classes.append((number, places, tuple(others)))
+            places = tuple(conditions.setdefault(part, len(conditions)) for part in own)
+            classes.append((number, places, tuple(others)))
         self.beside = tuple(beside)
         return tuple(
-            Family(_by_column(coded), tuple(one.conditions), tuple(one.classes)) for coded, one in found.items()
+            Family(_by_column(coded), tuple(conditions), tuple(classes))
+            for coded, (conditions, classes) in found.items()
         )
-
-    def evaluate(self, events: EventBatch) -> ClassRows:
-        """The rows of every class."""
-        return ClassRows(self, events)
-
-
-@dataclass
-class _Members:
-    conditions: dict[Expression, int] = field(default_factory=dict)
-    classes: list[tuple[int, tuple[int, ...], tuple[int, ...]]] = field(default_factory=list)
 
 
 def _by_column(coded: frozenset[Expression]) -> tuple[tuple[str, tuple[Expression, ...]], ...]:
@@ -179,13 +163,11 @@ def coded_column(expression: Expression) -> str | None:
     columns = {load.column for load in loads}
     if len(columns) != 1 or any(isinstance(node, Exists) for node in walk(expression)):
         return None
-    plain = all(load.at == Current(0) and load.missing is None and is_text(load.type) for load in loads)
-    return next(iter(columns)) if plain else None
-
-
-def is_text(type_: str) -> bool:
-    """Are values of this type held as ranks among strings?"""
-    return lane_of(type_) == "code" and not type_.startswith(("binary", "decimal"))
+    for load in loads:
+        is_text = lane_of(load.type) == "code" and not load.type.startswith(("binary", "decimal"))
+        if load.at != Current(0) or load.missing is not None or not is_text:
+            return None
+    return columns.pop()
 
 
 class ClassRows:
@@ -203,7 +185,6 @@ class ClassRows:
             self._evaluate(family)
 
     def rows(self, number: int) -> np.ndarray | None:
-        """The rows of a class."""
         return self._rows.get(number)
 
     @property
@@ -217,7 +198,8 @@ class ClassRows:
         if family.conditions:
             table, key = self.events.table, self.events.key
             if rows is not None:
-                read = sorted(_columns_of(family.conditions)) or table.column_names[:1]
+                columns, texts, _ = _loads_of(family.conditions)
+                read = sorted({*columns, *texts}) or table.column_names[:1]
                 table, key = take(table.select(read), rows), key[rows]
             words = self._bits(family.conditions, table, key)
         for number, own, beside in family.classes:
@@ -283,17 +265,10 @@ def _all_hold(words: list[np.ndarray], places: Iterable[int]) -> np.ndarray | No
     return held
 
 
-def _columns_of(conditions: Iterable[Expression]) -> set[str]:
-    columns: dict[str, str] = {}
-    words: dict[str, None] = {}
-    for condition in conditions:
-        for _ in loads_in(condition, columns, words):
-            pass
-    return {*columns, *words}
-
-
-def _block(conditions: Sequence[Expression], table: pa.Table, key: np.ndarray) -> np.ndarray:
-    """uint64[rows]: which of at most 64 row-local conditions hold."""
+def _loads_of(
+    conditions: Iterable[Expression],
+) -> tuple[dict[str, str], dict[str, None], dict[tuple[str, object], None]]:
+    """The columns, the columns as words, and the ranked constants of conditions."""
     columns: dict[str, str] = {}
     words: dict[str, None] = {}
     constants: dict[tuple[str, object], None] = {}
@@ -301,6 +276,12 @@ def _block(conditions: Sequence[Expression], table: pa.Table, key: np.ndarray) -
         for node in loads_in(condition, columns, words):
             if isinstance(node, Constant) and is_ranked_constant(node):
                 constants[(node.type, node.value)] = None
+    return columns, words, constants
+
+
+def _block(conditions: Sequence[Expression], table: pa.Table, key: np.ndarray) -> np.ndarray:
+    """uint64[rows]: which of at most 64 row-local conditions hold."""
+    columns, words, constants = _loads_of(conditions)
     lanes = encode(table, columns, (), tuple(constants), (0, 0), tuple(words))
     bits = np.full(len(key), np.uint64(2**64 - 1), np.uint64)
     set_bits(lanes, key, [(condition, 1 << at) for at, condition in enumerate(conditions)], bits)

@@ -23,9 +23,7 @@ from episode.plan.pattern import CarriedReport
 def of_rule(error: EpisodeError, rule: str) -> EpisodeError:
     """The error of one rule among many."""
     message = f"Rule {rule}: {error.message}"
-    return kind_of(error)(
-        message, source=error.source, position=error.position, length=error.length, hint=error.hint
-    )  # fmt: skip
+    return kind_of(error)(message, source=error.source, position=error.position, length=error.length, hint=error.hint)
 
 
 # What the matchers of a set of rules have done, for `explain`.
@@ -49,7 +47,6 @@ class RuleSetReport(CarriedReport):
     prefixes: int = 0
 
     def count_batch(self, events: int, conditions: int, tested: int) -> None:
-        """Count a batch."""
         self.events += events
         self.batches += 1
         self.conditions += conditions
@@ -57,7 +54,6 @@ class RuleSetReport(CarriedReport):
 
     @staticmethod
     def total(reports: list[RuleSetReport]) -> RuleSetReport:
-        """Add up the reports of several matchers."""
         total = RuleSetReport(max((one.rules for one in reports), default=0))
         for one in reports:
             for name in ("events", "batches", "conditions", "tested", "rows", "feeds", "skipped", "prefixes"):
@@ -70,7 +66,6 @@ class RuleSetReport(CarriedReport):
 #
 # Each rule puts its i-th value of a type into the i-th column of that type, so that there are only the
 # columns that the widest rules need, not those of all rules together.
-
 
 RULE_COLUMN = "__episode_rule"
 """The number of the rule that a match is of."""
@@ -107,10 +102,9 @@ class Pool:
 
 
 def pool_matches(matches: pa.Table, number: int, columns: Sequence[str], schema: pa.Schema, keyed: bool) -> pa.Table:
-    """Put the matches of a rule into the columns of the pool."""
     count = matches.num_rows
     own = {name: matches.column(at) for at, name in enumerate(columns)}
-    arrays: list[pa.Array | pa.ChunkedArray] = [pa.array([number], pa.int32()).take(_zeros(count))]
+    arrays: list[pa.Array | pa.ChunkedArray] = [pa.repeat(pa.scalar(number, pa.int32()), count)]
     for one in list(schema)[1:]:
         column = own.get(one.name)
         arrays.append(pa.nulls(count, one.type) if column is None else column.cast(one.type))
@@ -118,12 +112,7 @@ def pool_matches(matches: pa.Table, number: int, columns: Sequence[str], schema:
     return table.append_column(KEY_COLUMN, matches.column(KEY_COLUMN)) if keyed else table
 
 
-def _zeros(count: int) -> pa.Array:
-    return pa.nulls(count, pa.int32()).fill_null(0)
-
-
 # Changes of a rule set that is at work: what is added, replaced and removed, as data that travel with the events.
-
 
 FORMAT = 1
 

@@ -76,7 +76,6 @@ class Packs:
         )
 
     def restore(self, chunks: Sequence[StateChunk]) -> None:
-        """Continue from a state."""
         by_name = {chunk.name: chunk for chunk in chunks}
         if _INDEX not in by_name:
             return
@@ -137,8 +136,13 @@ def _chunk(name: str, columns: dict[str, pa.Array]) -> StateChunk:
 
 
 def _read(chunk: StateChunk) -> dict[str, list]:
-    if chunk.version != PACK_VERSION:
-        raise EpisodeDataError(
-            f"The state of format {chunk.version} cannot be read; this version reads format {PACK_VERSION}."
-        )
+    check_version(chunk, PACK_VERSION)
     return dict(from_bytes(chunk.data).to_pydict())
+
+
+def check_version(chunk: StateChunk, version: int) -> None:
+    """Raise an error for a chunk of a format that this version does not read."""
+    if chunk.version != version:
+        raise EpisodeDataError(
+            f"The state of format {chunk.version} cannot be read; this version reads format {version}."
+        )

@@ -6,7 +6,7 @@ See decisions 172 and 173.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from math import exp
 from typing import Any
 
@@ -46,13 +46,8 @@ class SharedPlan:
     prefixes: tuple[CommonPrefix, ...] = ()
 
 
-def plan_apart(rules: int) -> SharedPlan:
-    """Plan rules that share nothing: each is fed all rows, and evaluates its own conditions."""
-    return shared_plan([None] * rules)
-
-
 def shared_plan(specs: Sequence[MatcherSpec | None]) -> SharedPlan:
-    """Find what rules over the same rows have in common. None: a rule that shares nothing."""
+    """Find what rules over the same rows have in common. None: a rule that shares nothing, and is fed all rows."""
     demands: list[ClassDemand | None] = [one.demand if isinstance(one, Demands) else None for one in specs]
     index = ClassIndex(demand for demand in demands if demand is not None)
     common, beginnings = common_prefixes(specs, index, demands)
@@ -85,7 +80,7 @@ def _number_demands(
     beginnings: Sequence[Beginning | None],
 ) -> tuple[tuple[Asked, ...], list[int | None]]:
     """Return the distinct demands, and the number of each rule's own."""
-    found: dict[Any, _Demanded] = {}
+    found: dict[Any, tuple[int, ClassDemand, dict[str, None], dict[str, None]]] = {}
     numbers: list[int | None] = []
     numbered = iter(index.numbered)
     for spec, demand, beginning in zip(specs, demands, beginnings, strict=True):
@@ -93,23 +88,15 @@ def _number_demands(
             numbers.append(None)
             continue
         which = next(numbered), replace(demand, classes=()), beginning
-        one = found.setdefault(which, _Demanded(len(found), demand))
-        one.columns.update(dict.fromkeys(spec.input_columns))
-        one.beyond.update(dict.fromkeys(getattr(spec, "columns_beyond", spec.input_columns)))
-        numbers.append(one.number)
+        number, _, columns, beyond = found.setdefault(which, (len(found), demand, {}, {}))
+        columns.update(dict.fromkeys(spec.input_columns))
+        beyond.update(dict.fromkeys(getattr(spec, "columns_beyond", spec.input_columns)))
+        numbers.append(number)
     asked = [
-        Asked(classes, one.demand, tuple(one.columns), tuple(one.beyond), beginning)
-        for (classes, _, beginning), one in found.items()
+        Asked(classes, demand, tuple(columns), tuple(beyond), beginning)
+        for (classes, _, beginning), (_, demand, columns, beyond) in found.items()
     ]
     return tuple(asked), numbers
-
-
-@dataclass
-class _Demanded:
-    number: int
-    demand: ClassDemand
-    columns: dict[str, None] = field(default_factory=dict)
-    beyond: dict[str, None] = field(default_factory=dict)
 
 
 # Prefixes of sequences that several rules have in common: their events are found once, where that pays.
@@ -177,7 +164,10 @@ def common_prefixes(
                 demand, own_classes = demands[rule], classes[rule]
                 assert demand is not None
                 assert own_classes is not None
-                followers[rule] = _follower(demand, own_classes, length)
+                places = [
+                    tuple(one for at, one in enumerate(own_classes) if mask >> at & 1) for mask in demand.chain[length:]
+                ]
+                followers[rule] = Follower(tuple(places), max(1, demand.within))
                 beginnings[rule] = Beginning(len(found), one.at)
                 first = tuple(own_classes[at] for at in one.at)
             found.append(CommonPrefix(longest, first, followers))
@@ -189,9 +179,3 @@ def _offered_prefixes(spec: MatcherSpec | None, demand: ClassDemand | None) -> t
     if demand is None or not demand.sparse or not demand.chain or not isinstance(spec, Prefixed):
         return ()
     return spec.prefixes
-
-
-def _follower(demand: ClassDemand, classes: tuple[int, ...], length: int) -> Follower:
-    after = demand.chain[length:]
-    places = tuple(tuple(classes[at] for at in range(len(classes)) if mask >> at & 1) for mask in after)
-    return Follower(places, max(1, demand.within))

@@ -12,8 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from episode.matchers.protocol import InputOrder, MatcherSpec, Screens, Traits
-from episode.matchers.rules.active_rule import ActiveRule
-from episode.matchers.rules.matcher import RuleSetMatcher
+from episode.matchers.rules.matcher import ActiveRule, RuleSetMatcher
 from episode.matchers.rules.one_rule import MATCH_END, MATCH_START, RESULT, Pool, RuleSpec, pool_matches
 from episode.matchers.rules.shared import SharedPlan, shared_plan
 from episode.matchers.screening import Screen
@@ -22,7 +21,6 @@ from episode.matchers.state import column_types, fingerprint
 
 MOST_SCREENED = 64
 """Classes of rows that a screen tells apart."""
-
 
 GROUP_BYTES = 64 * 2**20
 
@@ -56,8 +54,7 @@ class RuleSetSpec:
 
     @property
     def group_bytes(self) -> int:
-        """Small shards are matched together up to this size: more than for one pattern, as a feed costs for every
-        rule."""
+        """Small shards are matched together up to this size: a feed costs for every rule."""
         return GROUP_BYTES
 
     @property
@@ -86,7 +83,6 @@ class RuleSetSpec:
 
     @cached_property
     def shared(self) -> SharedPlan:
-        """Parts that the rules have in common."""
         return shared_plan([member.spec for member in self.members])
 
     def __getstate__(self) -> dict[str, object]:
@@ -108,7 +104,6 @@ class RuleSetSpec:
         )
 
     def first_rules(self) -> list[ActiveRule]:
-        """Return the rules of the set, ready to be fed."""
         return [ActiveRule(member.name, member.number, member.spec) for member in self.members]
 
     def shared_by(self, rules: Sequence[ActiveRule]) -> SharedPlan:
@@ -143,13 +138,11 @@ def rule_groups(
 
 
 def _read(schema: pa.Schema, members: Iterable[Member]) -> pa.Schema:
-    """The fields that rules read."""
     names = dict.fromkeys(name for member in members for name in member.spec.input_columns)
     return pa.schema([schema.field(name) for name in names])
 
 
 # The spec of a set of rules that change while they run: see `matcher`.
-
 
 RULE = "rule"
 
@@ -158,8 +151,7 @@ class RulePlanner(Protocol):
     """Plans rules from their texts, the same in every process; picklable."""
 
     def plan(self, name: str, text: str) -> RuleSpec:
-        """Return a rule's spec, the same object for the same text; an error if the text is not a rule for this
-        input."""
+        """Return the spec of a rule, the same object for the same text; an error if it is not a rule for this input."""
         ...
 
 

@@ -27,7 +27,6 @@ from episode.plan.situations.plan import SituationPlan
 if TYPE_CHECKING:
     from episode.matchers.situations.state import Symbol
 
-
 # A situation pattern's code, with the arrays that it works on.
 #
 # The arrays are described in `code.arrays`. These here live as long as a matcher or a feed, and are in no snapshot.

@@ -24,7 +24,6 @@ from episode.plan.situations.plan import SituationPlan
 if TYPE_CHECKING:
     from episode.matchers.situations.prepare import SituationFeed
 
-
 # Errors in the data of a situation pattern: each names the place, and what would be right.
 
 
@@ -52,7 +51,6 @@ def explosion(plan: SituationPlan, events: EventBatch, row: int, most: int) -> E
 
 
 # What is known of the situations of one symbol between two feeds.
-
 
 START, SEEN, KEY = "__start", "__seen", "__key"
 
@@ -141,8 +139,6 @@ class SituationState:
             start += [integers(symbol.finished.table, START), integers(symbol.lasting, START)]
         return least_by_key(np.concatenate(key), np.concatenate(start))
 
-    # ---- after a feed ----------------------------------------------------------------------------------------------
-
     def hold(self, feed: SituationFeed, until: int) -> None:
         """Keep what a later match can have."""
         if until == END_OF_TIME:
@@ -187,8 +183,6 @@ class SituationState:
             symbol.keep_finished(np.flatnonzero(~np.isin(symbol.finished.key, keys)))
             symbol.lasting = take(symbol.lasting, np.flatnonzero(~np.isin(symbol.lasting_key, keys)))
         self.pending.forget_keys(keys)
-
-    # ---- snapshots -------------------------------------------------------------------------------------------------
 
     def snapshot(self) -> Snapshot:
         put: list[StateChunk] = []

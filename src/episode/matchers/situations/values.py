@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from episode.matchers.situations.prepare import SituationFeed
     from episode.matchers.situations.state import Symbol
 
-
 VARIANCES = ("var_samp", "var_pop", "stddev_samp", "stddev_pop")
 
 
@@ -263,7 +262,6 @@ def _whole_numbers(values: pa.Array) -> np.ndarray:
 
 
 # From matches as places in buffers to tables of output columns.
-
 
 DAY = 86_400_000_000
 

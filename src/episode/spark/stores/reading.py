@@ -152,10 +152,9 @@ class _Reading:
     def _events(self, partition: StorePartition, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         for piece in partition.pieces:
             if isinstance(piece, LanePart):
-                before, skip = piece.commit - 1, self.skip_corrupt
-                yield from self.store.batches(
-                    before, piece.commit, lanes=piece.lanes, columns=columns, skip_corrupt=skip
-                )
+                after, until, skip = piece.commit - 1, piece.commit, self.skip_corrupt
+                for _, batches in self.store.pages(after, until, lanes=piece.lanes, columns=columns, skip_corrupt=skip):
+                    yield from batches
             elif isinstance(piece, FilePart) and self.archived_to is not None:
                 table = self.store.archived.read(piece.file, columns, 0, self.archived_to)
                 yield from table.select(columns).to_batches()

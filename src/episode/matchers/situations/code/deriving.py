@@ -109,8 +109,6 @@ class Deriving:
             otherwise()
             skip(until_due=True)
 
-    # ---- one instant -----------------------------------------------------------------------------------------
-
     def take_instant(self, begin: Value, stop: Value, now: Value) -> None:
         """All rows of one time: situations end and begin."""
         s, f = self.s, self.f
