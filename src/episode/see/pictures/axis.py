@@ -138,9 +138,6 @@ class Axis:
         return f"{difference * 1_000:,.4g} µs" if difference else "0 s"
 
 
-# Column of the input that a picture draws along its time, and its values.
-
-
 MOST_CATEGORIES = 12
 OTHERS = "others"
 _NUMBERS = ("tinyint", "smallint", "int", "bigint", "float", "double", "decimal")

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from episode.errors import EpisodeAnalysisError
-from episode.see.inspecting import Inspected
+from episode.see.inspecting import Inspected, LocalRows
 from episode.see.pictures.axis import PLACE, Axis
 from episode.see.pictures.labelled import FIRST, LAST, Labelling, MatchExtents, OrderedRows, key_name
-from episode.see.pictures.look import MatchMark, named_key
+from episode.see.pictures.look import named_key
 from episode.words import count_of
 
 LONGEST, SHORTEST, RAREST = "longest", "shortest", "rarest key"
@@ -25,10 +24,6 @@ ALL_KEYS = 1_000_000
 """Rows of all keys up to which the choice is among the matches of all of them."""
 FEW_MATCHES = 200
 """Matches among which the choice is if there are more rows: the first that Spark finds."""
-WHOLE, SMALL = 60, 0.15
-"""A key with no more rows is shown whole, unless the match is a smaller part of it."""
-AROUND = 12
-"""Rows before and after the match that are shown at least."""
 
 
 @dataclass(frozen=True)
@@ -98,12 +93,10 @@ class KeyChoice:
         inspected = self.labelling.inspected
         if self.wish.of is not None or not inspected.keys:
             return self._in_key(inspected.key_of(self.wish.of))
-        if inspected.source.is_here or inspected.source.count({}) <= ALL_KEYS:
+        if isinstance(inspected.source, LocalRows) or inspected.source.count({}) <= ALL_KEYS:
             return self._in_all_keys()
         key = self._key_by_spark()
         return self._in_key(self._largest_key() if key is None else key)
-
-    # ---- one key -----------------------------------------------------------------------------------------------------
 
     def _in_key(self, key: Mapping[str, object]) -> ChosenKey:
         table = self._rows_of(key)
@@ -165,8 +158,6 @@ class KeyChoice:
             low, high = range_of(found, wish)
             lengths = np.where((found.ends < low) | (found.starts > high), np.nan, lengths)
         return _best(lengths, extents.count, wish.choose)
-
-    # ---- all keys ----------------------------------------------------------------------------------------------------
 
     def _in_all_keys(self) -> ChosenKey:
         inspected = self.labelling.inspected
@@ -265,90 +256,3 @@ def range_of(found: ChosenKey, wish: Wish) -> tuple[float, float]:
     if first > last:
         raise EpisodeAnalysisError(f"between={wish.between!r}: the first is after the last.")
     return first, last
-
-
-def view_of(found: ChosenKey, wish: Wish) -> tuple[float, float]:
-    """The positions between which things are drawn: what was asked for, all of a short key, or the match with as much
-    again around it."""
-    x = found.x[~np.isnan(found.x)]
-    if len(x) == 0:
-        return 0.0, 1.0
-    if wish.between is not None:
-        return range_of(found, wish)
-    whole = _with_margin(float(x.min()), float(x.max()))
-    at = found.chosen
-    if at is None:
-        return whole
-    first, last = int(found.extents.first[at]), int(found.extents.last[at])
-    around = found.x[np.clip((first - AROUND, last + AROUND), 0, len(found.x) - 1)]
-    begin, end = float(found.starts[at]), float(found.ends[at])
-    if len(found.rows) <= WHOLE and end - begin >= SMALL * (whole[1] - whole[0]):
-        return whole
-    pad, far = 0.75 * (end - begin), (end - begin) or np.inf
-    around = np.clip(around, begin - far, end + far)
-    low, high = float(np.nanmin([begin - pad, *around])), float(np.nanmax([end + pad, *around]))
-    return max(low, whole[0]), min(high, whole[1])
-
-
-def _with_margin(low: float, high: float) -> tuple[float, float]:
-    """A little more, so that nothing lies on the edge."""
-    margin = 0.02 * (high - low)
-    return low - margin, high + margin
-
-
-def marks_of(
-    found: ChosenKey, view: tuple[float, float], most: int, notes: list[str]
-) -> tuple[list[int], list[MatchMark]]:
-    """The matches that are drawn, by their places among the extents, and how: the chosen one, and its nearest
-    neighbours in the view."""
-    from episode.see.pictures.axis import lanes_of
-
-    extents = found.extents
-    inside = np.flatnonzero((found.ends >= view[0]) & (found.starts <= view[1]))
-    if found.chosen is not None:
-        middle = 0.5 * (found.starts[found.chosen] + found.ends[found.chosen])
-        far = np.abs(0.5 * (found.starts[inside] + found.ends[inside]) - middle)
-        far[inside == found.chosen] = -1.0
-        drawn = inside[np.argsort(far, kind="stable")[:most]]
-    else:
-        drawn = inside[:most]
-    if len(drawn) < len(inside):
-        notes.append(f"{len(drawn):,} of the {len(inside):,} matches in this range are drawn.")
-    drawn = drawn[np.lexsort((found.ends[drawn], found.starts[drawn]))]
-    lanes = lanes_of(found.starts[drawn], found.ends[drawn], 0.01 * (view[1] - view[0]))
-    marks = [
-        MatchMark(
-            int(extents.number[at]),
-            float(found.starts[at]),
-            float(found.ends[at]),
-            int(extents.count[at]),
-            int(lane),
-            bool(at == found.chosen),
-            _note(extents, at),
-        )
-        for at, lane in zip(drawn, lanes)
-    ]
-    return [int(at) for at in drawn], marks
-
-
-def _note(extents: MatchExtents, at: int) -> str:
-    if extents.timed_out[at]:
-        return "timed out"
-    if extents.final is not None:
-        return f"stands for {extents.final[at]:,.15g} matches"
-    return "" if extents.confidence is None else f"confidence {extents.confidence[at]:.3g}"
-
-
-def title_of(what: str, found_key: Mapping[str, object], total: int) -> str:
-    """`ACME: 20 matches of STRT DOWN+ UP+`."""
-    where = f"{named_key(found_key)}: " if found_key else ""
-    return f"{where}{count_of(total, 'match') if total else 'no match'} of {what}"
-
-
-def written_pattern(inspected: Inspected, longest: int = 70) -> str:
-    """The pattern as it was written, on one line."""
-    source: Any = inspected.plan.source
-    text = " ".join(source.text_at(source.pattern).split())
-    if text.startswith("(") and text.endswith(")"):
-        text = text[1:-1].strip()
-    return text if len(text) <= longest else f"{text[: longest - 1]}…"

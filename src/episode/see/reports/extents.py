@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 from episode.lang.lexer import tokenize
 from episode.lang.syntax import NOWHERE
-from episode.plan.correlation.plan import ARCHIVE_PREFIX, LIVE_PREFIX
+from episode.plan.correlation.plan import LIVE_PREFIX
 from episode.plan.events.returns import KEEP
 from episode.plan.output import MATCH_END, MATCH_START, MeasurePlan, Output, PlannedMeasure, with_atoms
 from episode.plan.pattern import PatternPlan
 from episode.plan.schema import quote
 from episode.queries.origins import PlacedPattern, QueryOrigin
 from episode.queries.planning import plan_pair
-from episode.queries.substitution import PAIRS, escape_braces, lateral, mentioned_names, tables_text
+from episode.queries.substitution import mentioned_names
+from episode.see.inspecting import filter_pairs
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -73,28 +74,9 @@ def _of_pairs(origin: QueryOrigin, placed: PlacedPattern) -> Extents:
     names = (*(name.lower() for name in before), MATCH_START, MATCH_END)
     wanted = None if mentioned is None else mentioned | frozenset(names)
     pairs = plan_pair(origin.spark, placed.query, placed.events[0], placed.events[1], placed.run, wanted).frame()
-    frame = _apply_conditions(origin, placed, pairs, later) if later else pairs
+    frame = filter_pairs(pairs, placed.query, later, pairs.columns, placed.run.arguments) if later else pairs
     time = live.order[0].column
     return Extents(frame, {name: f"{LIVE_PREFIX}{name}" for name in before}, MATCH_START, MATCH_END, None, time)
-
-
-def _apply_conditions(origin: QueryOrigin, placed: PlacedPattern, pairs: DataFrame, conditions: list[str]) -> DataFrame:
-    """Return the pairs for which the conditions hold that are tested after the join, other than RECENCY."""
-    from episode.spark.errors import Copies
-    from episode.spark.tables import run_sql
-
-    namings = []
-    for name, columns in zip(placed.query.names, placed.query.columns, strict=True):
-        listed = f" ({', '.join(escape_braces(quote(one)) for one in columns)})" if columns else ""
-        namings.append(f"AS {escape_braces(quote(name))}{listed}" if name else "")
-    sides = [
-        lateral(pairs.columns, prefix, naming)
-        for prefix, naming in zip((LIVE_PREFIX, ARCHIVE_PREFIX), namings, strict=True)
-    ]
-    tables = tables_text("pairs", sides[0], sides[1], [escape_braces(one) for one in conditions])
-    items = ", ".join(f"{PAIRS}.{escape_braces(quote(name))}" for name in pairs.columns)
-    text = f"SELECT {items} FROM {tables}"
-    return run_sql(origin.spark, text, {"pairs": pairs}, placed.run.arguments, Copies("", ()))
 
 
 def _extents_in(frame: DataFrame, plan: PatternPlan) -> Extents:

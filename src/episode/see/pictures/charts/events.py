@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from episode.see.pictures.charts.parts import FORBIDDEN, INK, Spec, brackets, by_name, chart, layer, panel, x_of
+from episode.see.pictures.charts.parts import (
+    FORBIDDEN,
+    INK,
+    Spec,
+    brackets,
+    by_name,
+    chart,
+    lane_axis,
+    layer,
+    panel,
+    when_chosen,
+    x_of,
+)
 from episode.see.pictures.charts.rows import overview
 from episode.see.pictures.look import Look
 
@@ -15,15 +27,13 @@ CROSS = "M-1,-1L1,1M-1,1L1,-1"
 
 def event_chart(look: Look, width: int, height: int | None) -> Spec:
     """Brackets over lanes of events."""
-    lanes = list(look.lanes)
-    y: Spec = {"field": "lane", "type": "ordinal", "sort": lanes, "title": None, "scale": {"domain": lanes}}
-    y["axis"] = {"grid": False, "labelFontSize": 12, "labelColor": INK, "domain": False, "ticks": False}
+    lanes, y = list(look.lanes), lane_axis(look.lanes)
     x, x2 = x_of(look), {"field": "x2"}
     colour, shape = by_name("variable", look.names, "event of the match")
     plain, _ = by_name("variable", look.names, None, legend=False)
     tips = [{"field": "variable", "title": "variable"}, {"field": "time", "title": look.axis.title}]
     tips += [{"field": "values", "title": "values"}, {"field": "match", "title": "match"}]
-    strength = {"condition": {"test": "datum.chosen", "value": 1}, "value": 0.45}
+    strength = when_chosen(1, 0.45)
     shade = {"type": "rect", "color": FORBIDDEN, "opacity": 0.1, "clip": True}
     edge = {"type": "rect", "fill": None, "stroke": FORBIDDEN, "strokeDash": [4, 3], "strokeWidth": 1, "clip": True}
     gathered: dict[str, Any] = {"type": "bar", "height": 16, "cornerRadius": 8, "opacity": 0.22, "clip": True}
@@ -34,12 +44,12 @@ def event_chart(look: Look, width: int, height: int | None) -> Spec:
     path = {"type": "line", "clip": True}
     taken = {"type": "point", "filled": True, "stroke": "white", "strokeWidth": 0.6, "clip": True}
     middle = {"calculate": "0.5 * (datum.x + datum.x2)", "as": "middle"}
-    size = {"condition": {"test": "datum.chosen", "value": 130}, "value": 50}
-    depth = {"condition": {"test": "datum.chosen", "value": 0.25}, "value": 0.1}
+    size = when_chosen(130, 50)
+    depth = when_chosen(0.25, 0.1)
     links: Spec = {
-        "strokeWidth": {"condition": {"test": "datum.chosen", "value": 1.8}, "value": 0.8},
-        "strokeDash": {"condition": {"test": "datum.chosen", "value": [1, 0]}, "value": [3, 3]},
-        "color": {"condition": {"test": "datum.chosen", "value": INK}, "value": "#8c959f"},
+        "strokeWidth": when_chosen(1.8, 0.8),
+        "strokeDash": when_chosen([1, 0], [3, 3]),
+        "color": when_chosen(INK, "#8c959f"),
         "detail": {"field": "match"},
         "order": {"field": "order"},
     }
@@ -47,11 +57,8 @@ def event_chart(look: Look, width: int, height: int | None) -> Spec:
     several = "datum.chosen && datum.count > 1"
     counted = layer("closures", count, several, x=x_of(look, "middle"), y=y, text={"field": "text"}, color=plain)
     counted["transform"].append(middle)
-    lines: Spec = {
-        "data": {"values": [{"lane": lane} for lane in lanes]},
-        "mark": {"type": "rule", "color": "#eaeef2"},
-        "encoding": {"y": y},
-    }
+    grid = {"type": "rule", "color": "#eaeef2"}
+    lines: Spec = {"data": {"values": [{"lane": lane} for lane in lanes]}, "mark": grid, "encoding": {"y": y}}
     none = [{"field": "text", "title": "the match allows"}]
     layers = [
         lines,

@@ -7,20 +7,8 @@ import itertools
 from collections.abc import Mapping
 from typing import Any
 
-from episode.see.pictures.charts.parts import (
-    INK,
-    SOFT,
-    STRIP,
-    Spec,
-    brackets,
-    by_name,
-    chart,
-    layer,
-    panel,
-    series_axis,
-    series_line,
-    x_of,
-)
+from episode.see.pictures.charts import parts
+from episode.see.pictures.charts.parts import INK, SOFT, STRIP, Spec, by_name, chart, layer, panel, when_chosen, x_of
 from episode.see.pictures.look import Look, Table
 
 HEIGHT = 260
@@ -35,7 +23,7 @@ SHADE = "#0072b2"
 def row_chart(look: Look, width: int, height: int | None) -> Spec:
     """Brackets, the series around the match, and where in all of the key that is."""
     tables = {**look.tables, "runs": () if look.categories else _runs(look, width), "shades": _shades(look)}
-    x, y = x_of(look), series_axis(look)
+    x, y = x_of(look), parts.series_axis(look)
     colour, shape = by_name("label", look.names, "label")
     tips = [
         {"field": "label", "title": "label"},
@@ -43,21 +31,18 @@ def row_chart(look: Look, width: int, height: int | None) -> Spec:
         {"field": "time", "title": look.axis.title},
         {"field": "match", "title": "match"},
     ]
-    size = {"condition": {"test": "datum.chosen", "value": 70}, "value": 34}
-    opacity = {"condition": {"test": "datum.chosen", "value": 1}, "value": 0.75}
+    size = when_chosen(70, 34)
+    opacity = when_chosen(1, 0.75)
     points = {"type": "point", "filled": True, "stroke": "white", "strokeWidth": 0.6, "clip": True}
-    detail = panel(
-        [
-            shading(look),
-            series_line(look),
-            layer("rows", points, x=x, y=y, color=colour, shape=shape, size=size, opacity=opacity, tooltip=tips),
-            *_strip(look),
-        ],
-        width,
-        height or (max(90, 30 * len(look.categories)) if look.categories else HEIGHT),
-        zoom="zoom",
-    )
-    panels = [brackets(look, width), detail] if look.matches else [detail]
+    layers = [
+        shading(look),
+        parts.series_line(look),
+        layer("rows", points, x=x, y=y, color=colour, shape=shape, size=size, opacity=opacity, tooltip=tips),
+        *_strip(look),
+    ]
+    high = max(90, 30 * len(look.categories)) if look.categories else HEIGHT
+    detail = panel(layers, width, height or high, zoom="zoom")
+    panels = [parts.brackets(look, width), detail] if look.matches else [detail]
     if "overview" in look.tables:
         panels.append(overview(look, width))
     return chart(look, panels, tables)
@@ -65,7 +50,7 @@ def row_chart(look: Look, width: int, height: int | None) -> Spec:
 
 def shading(look: Look) -> Spec:
     """The time of the matches, over the whole height of the panel; that of the chosen one darker."""
-    opacity = {"condition": {"test": "datum.chosen", "value": 0.13}, "value": 0.05}
+    opacity = when_chosen(0.13, 0.05)
     mark = {"type": "rect", "color": SHADE, "clip": True}
     return layer("shades", mark, x=x_of(look), x2={"field": "x2"}, opacity=opacity)
 

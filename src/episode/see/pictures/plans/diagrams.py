@@ -26,8 +26,6 @@ def draw(data: DiagramData) -> Drawing:
     return DRAWINGS[type(data)](data)
 
 
-# Trees.
-
 LEVEL, BESIDE, PAD = 34.0, 22.0, 10.0
 """Distances: between two levels, between neighbours, within a box."""
 CONDITION_WIDTH = 230.0
@@ -83,8 +81,6 @@ def _draw_tree(root: PlanNode) -> Drawing:
     drawing.width, drawing.height = width + 2.0, height + 2.0
     return drawing
 
-
-# Automata.
 
 RADIUS, LEAST = 17.0, 44.0
 ARC_STEP = 26.0
@@ -184,8 +180,6 @@ def _state(drawing: Drawing, diagram: StateDiagram, state: int, x: float, y: flo
     drawing.group("state", diagram.title(state), begin)
 
 
-# Allen's relations.
-
 BARS: dict[Relation, tuple[tuple[float, float], tuple[float, float]]] = {
     Relation.BEFORE: ((14.0, 36.0), (48.0, 76.0)),
     Relation.MEETS: ((14.0, 42.0), (42.0, 76.0)),
@@ -272,9 +266,6 @@ def _chain(drawing: Drawing, search: PlannedSearch) -> None:
     drawing.text(x + 22.0, y + 20.0, search.note, "small")
     drawing.width = max(drawing.width, x + 40.0 + width_of(search.note))
     drawing.height = y + BOX + (38.0 if search.actual is not None else 24.0)
-
-
-# The region of a correlation.
 
 
 def _draw_region(region: Region) -> Drawing:

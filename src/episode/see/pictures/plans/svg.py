@@ -21,16 +21,7 @@ from episode.plan.sections import (
     lines_of,
 )
 from episode.see.pictures.plans.diagrams import draw
-from episode.see.pictures.plans.drawing import (
-    CODE_SIZE,
-    LINE,
-    PICTURE,
-    SVG_RULES,
-    Drawing,
-    element,
-    width_of,
-    wrap,
-)
+from episode.see.pictures.plans.drawing import CODE_SIZE, LINE, PICTURE, SVG_RULES, Drawing, element, width_of, wrap
 
 WIDTH = 900.0
 """The width of tables; diagrams may be wider."""
