@@ -159,35 +159,17 @@ def _topic(url: str, *, follow: bool) -> Any:
     return sources.topic(session(None), topic.servers, topic.name, topic.schema, topic.options, follow=follow)
 
 
-def check_follow_options(
-    follow: bool, only_then: Mapping[str, object], never_then: Mapping[str, object], tables: bool = True
-) -> None:
-    """Refuse options that make no sense with --follow, or without it. An option that is not given has None or False.
+_ONLY = {"--follow": "This is for streams", "--live": "This is for live queries"}
+_NEVER = {"--follow": "A stream has no end", "--live": "A live query reads declared streams until it is stopped"}
 
-    tables: tables are followed, and not only streams, whose declarations set how late events may come.
-    """
-    wrong = never_then if follow else only_then
-    for option, value in wrong.items():
+
+def check_options(mode: str, wanted: bool, only_then: Mapping[str, object], never_then: Mapping[str, object]) -> None:
+    """Refuse options that make no sense with --follow or --live, or without it. An option that is not given has None or
+    False."""
+    for option, value in (never_then if wanted else only_then).items():
         if value is not None and value is not False:
-            reason = "A stream has no end" if follow else "This is for streams"
-            raise typer.BadParameter(
-                f"{reason}: {option} cannot be given {'with' if follow else 'without'} --follow.", param_hint=option
-            )
-    if follow and tables and only_then["--watermark"] is None:
-        raise typer.BadParameter(
-            "How late may events come? Give --watermark '10 seconds', or a number where event time is one.",
-            param_hint="--watermark",
-        )
-
-
-def check_live_options(live: bool, only_then: Mapping[str, object], never_then: Mapping[str, object]) -> None:
-    """Refuse options that make no sense with --live, or without it."""
-    for option, value in (never_then if live else only_then).items():
-        if value is not None and value is not False:
-            why = "A live query reads declared streams until it is stopped" if live else "This is for live queries"
-            raise typer.BadParameter(
-                f"{why}: {option} cannot be given {'with' if live else 'without'} --live.", param_hint=option
-            )
+            reason, word = (_NEVER[mode], "with") if wanted else (_ONLY[mode], "without")
+            raise typer.BadParameter(f"{reason}: {option} cannot be given {word} {mode}.", param_hint=option)
 
 
 def check_followed(tables: Iterable[str]) -> None:

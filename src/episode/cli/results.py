@@ -36,8 +36,7 @@ def choose_output(wanted: Format | None, output: str | None) -> tuple[str | None
     if output is None:
         if wanted in (Format.parquet, Format.delta):
             raise typer.BadParameter(
-                f"{wanted.value.capitalize()} cannot be shown on the screen: give --output PATH.",
-                param_hint="--format",
+                f"{wanted.value.capitalize()} cannot be shown on the screen: give --output PATH.", param_hint="--format"
             )
         return None, wanted or Format.table
     if wanted is Format.table:
@@ -143,9 +142,6 @@ def _quote(name: str) -> str:
     return '"' + name.replace('"', '\\"') + '"' if any(sign in name for sign in ',"\n\\') else name
 
 
-# ---- plans -----------------------------------------------------------------------------------------
-
-
 class PlanFormat(str, Enum):
     """Formats of a plan."""
 
@@ -179,9 +175,6 @@ def write_plan(plan: str, output: Path) -> None:
         output.write_text(plan if plan.endswith("\n") else f"{plan}\n", encoding="utf-8")
     except OSError as error:
         raise typer.BadParameter(f"{output} cannot be written: {error}.", param_hint="--output") from None
-
-
-# ---- reports ---------------------------------------------------------------------------------------
 
 
 def check_report(path: Path | None, follow: bool, live: bool) -> None:
