@@ -130,10 +130,8 @@ def checkpoint_place(path: str | None, notes: Console) -> Iterator[str]:
         yield os.path.abspath(local(path)) if is_local(path) else path
         return
     with tempfile.TemporaryDirectory(prefix="episode-checkpoint-", ignore_cleanup_errors=True) as place:
-        notes.print(
-            Text(f"The checkpoint is in {place} and goes when this run ends; --checkpoint PATH keeps one."),
-            soft_wrap=True,
-        )
+        told = f"The checkpoint is in {place} and goes when this run ends; --checkpoint PATH keeps one."
+        notes.print(Text(told), soft_wrap=True)
         yield place
 
 
@@ -292,10 +290,8 @@ def _live_checkpoint(given: str | None, into: str | None, notes: Console) -> Ite
         yield None
     else:
         with tempfile.TemporaryDirectory(prefix="episode-live-", ignore_cleanup_errors=True) as place:
-            notes.print(
-                Text("Matches go to the screen alone, from the beginning of the stream on; --into NAME keeps them."),
-                soft_wrap=True,
-            )
+            told = "Matches go to the screen alone, from the beginning of the stream on; --into NAME keeps them."
+            notes.print(Text(told), soft_wrap=True)
             yield place
 
 

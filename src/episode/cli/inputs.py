@@ -38,10 +38,8 @@ def read_query(argument: str) -> str:
             except (OSError, UnicodeDecodeError) as error:
                 raise typer.BadParameter(f"The file {argument} cannot be read: {error}.", param_hint="QUERY") from None
         if path.suffix.lower() == ".sql" or not re.search(r"\s", argument.strip()):
-            raise typer.BadParameter(
-                f"There is no file {argument!r}. Give a file with the query, - for standard input, or the text.",
-                param_hint="QUERY",
-            )
+            message = f"There is no file {argument!r}. Give a file with the query, - for standard input, or the text."
+            raise typer.BadParameter(message, param_hint="QUERY")
     return argument
 
 
@@ -199,10 +197,8 @@ def check_followed_output(output: str, tables: Iterable[str], checkpoint: str | 
     check_overlap(output, tables)
     begun = checkpoint is not None and (not is_local(checkpoint) or Path(local(checkpoint)).exists())
     if Path(local(output)).exists() and not begun:
-        raise typer.BadParameter(
-            f"{output} exists: go on with the --checkpoint that it was written with, or write somewhere else.",
-            param_hint="--output",
-        )
+        message = f"{output} exists: go on with the --checkpoint that it was written with, or write somewhere else."
+        raise typer.BadParameter(message, param_hint="--output")
 
 
 def check_overlap(output: str, tables: Iterable[str]) -> None:
@@ -235,18 +231,14 @@ def read_session(
     for argument in conf:
         name, equals, value = argument.partition("=")
         if not equals or not name.startswith("spark."):
-            raise typer.BadParameter(
-                f"{argument!r} is not of the form spark.NAME=VALUE, as in --conf spark.executor.memory=4g.",
-                param_hint="--conf",
-            )
+            message = f"{argument!r} is not of the form spark.NAME=VALUE, as in --conf spark.executor.memory=4g."
+            raise typer.BadParameter(message, param_hint="--conf")
         settings[name] = value
     coordinates = _parts(packages)
     for one in coordinates:
         if not re.fullmatch(r"[^:\s]+:[^:\s]+:[^:\s]+", one):
-            raise typer.BadParameter(
-                f"{one!r} is not of the form GROUP:ARTIFACT:VERSION, as packages of Maven are named.",
-                param_hint="--package",
-            )
+            message = f"{one!r} is not of the form GROUP:ARTIFACT:VERSION, as packages of Maven are named."
+            raise typer.BadParameter(message, param_hint="--package")
     for name, values in ((PACKAGES, coordinates), (JARS, _parts(jars))):
         if values:
             settings[name] = ",".join([*_parts([settings.get(name, "")]), *values])

@@ -66,10 +66,8 @@ def run(
         return
     inputs.check_options("--follow", follow, {"--watermark": watermark, "--checkpoint": checkpoint}, endless)
     if follow and table and watermark is None:  # declarations of streams set it, tables do not
-        raise typer.BadParameter(
-            "How late may events come? Give --watermark '10 seconds', or a number where event time is one.",
-            param_hint="--watermark",
-        )
+        message = "How late may events come? Give --watermark '10 seconds', or a number where event time is one."
+        raise typer.BadParameter(message, param_hint="--watermark")
     text = inputs.read_query(query)
     paths = inputs.read_tables(table or [])
     arguments = inputs.read_arguments(arg or [])

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from episode.errors import EpisodeError
 from episode.paths import kind_of
+from episode.words import count_of
 
 SCREEN_ROWS = 50
 DELTA = "delta:"
@@ -89,22 +90,9 @@ def write(result: Any, path: str, chosen: Format, overwrite: bool) -> None:
         writer.format(chosen.value).save(path)
     except Exception as error:
         if chosen is Format.delta and "DATA_SOURCE_NOT_FOUND" in str(error):
-            raise without_delta() from None
+            hint = "Add it: --package io.delta:delta-spark_2.13:VERSION, with the version that is made for this Spark."
+            raise EpisodeError("Delta Lake is not on Spark's class path.", hint=hint) from None
         raise
-
-
-def without_delta() -> EpisodeError:
-    """Return the error for a missing package of Delta Lake."""
-    return EpisodeError(
-        "Delta Lake is not on Spark's class path.",
-        hint="Add it: --package io.delta:delta-spark_2.13:VERSION, with the version that is made for this Spark.",
-    )
-
-
-def screen_of_results() -> Console:
-    """Return the terminal; without one, a screen as wide as its tables, so that no cell is folded."""
-    screen = Console()
-    return screen if screen.is_terminal else Console(width=NO_LIMIT)
 
 
 def show(result: Any, rows: int, notes: Console) -> None:
@@ -112,11 +100,11 @@ def show(result: Any, rows: int, notes: Console) -> None:
     from episode.terminal.table import result_table
 
     found = result.limit(rows + 1).collect()
-    screen_of_results().print(result_table(result.columns, found[:rows]))
-    if len(found) > rows:
-        notes.print(Text(f"The first {rows:,} rows. --limit N shows more, --output PATH stores all."))
-    else:
-        notes.print(Text("1 row" if len(found) == 1 else f"{len(found):,} rows"))
+    screen = Console()
+    screen = screen if screen.is_terminal else Console(width=NO_LIMIT)  # as wide as the table: no cell is folded
+    screen.print(result_table(result.columns, found[:rows]))
+    more = f"The first {rows:,} rows. --limit N shows more, --output PATH stores all."
+    notes.print(Text(more if len(found) > rows else count_of(len(found), "row")))
 
 
 def print_lines(result: Any, chosen: Format) -> None:

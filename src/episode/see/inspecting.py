@@ -152,6 +152,11 @@ class Inspected:
         """The values of the key columns with the number of their rows (column `rows`), the greatest numbers first."""
         return self.source.keys_by_rows(self.keys, most)
 
+    def some_keys(self) -> str:
+        """A few keys with many rows, in words."""
+        some = self.keys_by_rows(5).select(list(self.keys)).to_pylist()
+        return "; ".join(named_key(one) for one in some)
+
     def key_of(self, given: object) -> dict[str, object]:
         """The values of the key columns from what a caller gives: one value, several in order, or a mapping by name."""
         if not self.keys:
@@ -179,6 +184,15 @@ class Inspected:
         return EpisodeAnalysisError(
             f"of={given!r}: the events are partitioned by {', '.join(self.keys)}.", hint=f"{guess}Write of={{{names}}}."
         )
+
+
+def named_key(key: Mapping[str, object]) -> str:
+    """Return a key in words: the value of a single text column, else the columns with their values."""
+    if len(key) == 1:
+        (value,) = key.values()
+        if isinstance(value, str):
+            return value
+    return ", ".join(f"{name} {'null' if value is None else value}" for name, value in key.items())
 
 
 def patterns_at(placed: PlacedPattern) -> tuple[Inspected, ...]:

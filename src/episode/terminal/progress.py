@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
@@ -78,8 +78,15 @@ def progress(spark: Any, console: Console) -> Iterator[None]:
     if context is None or not console.is_terminal:
         yield
         return
+    with run_alongside(_watch, context.statusTracker(), console):
+        yield
+
+
+@contextmanager
+def run_alongside(watch: Callable[..., None], *arguments: Any) -> Iterator[None]:
+    """Call a function in a thread while the body runs. Its last argument is an event: the body has ended."""
     done = Event()
-    watcher = Thread(target=_watch, args=(context.statusTracker(), console, done), daemon=True)
+    watcher = Thread(target=watch, args=(*arguments, done), daemon=True)
     watcher.start()
     try:
         yield

@@ -164,10 +164,8 @@ def chosen_column(
             guess = closest(wished, types)
             known = ", ".join(name for name in types if not name.startswith(OWN))
             what = "There is no such column." if found is None else f"It is of type {types[found]}."
-            raise EpisodeAnalysisError(
-                f"series={wished!r}: a column of numbers or texts is needed. {what}",
-                hint=(f"Did you mean {guess}? " if guess and found is None else "") + f"Columns of the input: {known}.",
-            )
+            hint = (f"Did you mean {guess}? " if guess and found is None else "") + f"Columns of the input: {known}."
+            raise EpisodeAnalysisError(f"series={wished!r}: a column of numbers or texts is needed. {what}", hint=hint)
         return found
     barred = {name.lower() for name in never}
     by_lower = {name.lower(): name for name in types if name.lower() not in barred and not name.startswith(OWN)}

@@ -9,10 +9,9 @@ import numpy as np
 import pyarrow as pa
 
 from episode.errors import EpisodeAnalysisError
-from episode.see.inspecting import Inspected, LocalRows
+from episode.see.inspecting import Inspected, LocalRows, named_key
 from episode.see.pictures.axis import PLACE, Axis
 from episode.see.pictures.labelled import FIRST, LAST, Labelling, MatchExtents, OrderedRows, key_name
-from episode.see.pictures.look import named_key
 from episode.words import count_of
 
 LONGEST, SHORTEST, RAREST = "longest", "shortest", "rarest key"
@@ -44,10 +43,8 @@ class Wish:
                 f"choose={self.choose!r} is unknown.", hint=f"There are: {', '.join(repr(one) for one in CHOICES)}."
             )
         if self.between is not None and (not isinstance(self.between, (tuple, list)) or len(self.between) != 2):
-            raise EpisodeAnalysisError(
-                f"between={self.between!r}: two times are needed.",
-                hint="Write between=(first, last); None is no bound.",
-            )
+            hint = "Write between=(first, last); None is no bound."
+            raise EpisodeAnalysisError(f"between={self.between!r}: two times are needed.", hint=hint)
         for name, least in (("match", 1), ("most", 1), ("width", 100)):
             value = getattr(self, name)
             if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
@@ -95,15 +92,15 @@ class KeyChoice:
             return self._in_key(inspected.key_of(self.wish.of))
         if isinstance(inspected.source, LocalRows) or inspected.source.count({}) <= ALL_KEYS:
             return self._in_all_keys()
-        key = self._key_by_spark()
-        return self._in_key(self._largest_key() if key is None else key)
+        return self._in_key(self._key_by_spark())
 
     def _in_key(self, key: Mapping[str, object]) -> ChosenKey:
         table = self._rows_of(key)
         if table.num_rows == 0:
+            some = self.labelling.inspected.some_keys() if key else ""
             raise EpisodeAnalysisError(
                 f"The key {named_key(key)} has no rows." if key else "The pattern's input has no rows.",
-                hint=self._some_keys() if key else None,
+                hint=(f"Some keys with many rows: {some}." if some else "There are no rows.") if key else None,
             )
         return self._choose_match(key, self.labelling.order_rows(table))
 
@@ -116,23 +113,19 @@ class KeyChoice:
 
     def _first_rows(self, inspected: Inspected, key: Mapping[str, object], axis: Axis) -> pa.Table:
         """Read the rows of a large key between the bounds that were asked for, or its first ones."""
-        between = self._bounds(axis)
+        given = self.wish.between or (None, None)
+        first, last = (None if one is None else axis.value(axis.at(one, "between")) for one in given)
         if axis.name is None:
             raise EpisodeAnalysisError(
                 f"More than {MOST_ROWS:,} rows without an order cannot be drawn.", hint="Add ORDER BY to the pattern."
             )
-        count, until = inspected.source.rows_at_most(key, {axis.name: between}, axis.name, MOST_ROWS)
+        count, until = inspected.source.rows_at_most(key, {axis.name: (first, last)}, axis.name, MOST_ROWS)
         if until is not None:
             self.notes.append(f"Only the first {MOST_ROWS:,} of {count:,} rows are looked at; between=… shows others.")
-            between = between[0], until
-        elif between != (None, None):
+            last = until
+        elif (first, last) != (None, None):
             self.notes.append("Rows outside of the range are not looked at: the key has too many.")
-        return inspected.rows(key, between, further=self.further)
-
-    def _bounds(self, axis: Axis) -> tuple[object, object]:
-        given = self.wish.between or (None, None)
-        first, last = (None if one is None else axis.value(axis.at(one, "between")) for one in given)
-        return first, last
+        return inspected.rows(key, (first, last), further=self.further)
 
     def _choose_match(self, key: Mapping[str, object], rows: OrderedRows) -> ChosenKey:
         axis = Axis.of(self.labelling.inspected.time, rows.table.schema, self.zone)
@@ -201,20 +194,18 @@ class KeyChoice:
         return int(part[best if best is not None else 0])
 
     def _why(self, among: str) -> str:
-        reason = {
-            LONGEST: "for the longest match",
-            SHORTEST: "for the shortest match",
-            RAREST: "as one with the fewest matches",
-        }
-        return f"Chosen {reason[self.wish.choose]} of {among}."
+        rarest = self.wish.choose == RAREST
+        reason = "as one with the fewest matches" if rarest else f"for the {self.wish.choose} match"
+        return f"Chosen {reason} of {among}."
 
-    def _key_by_spark(self) -> dict[str, object] | None:
-        """The key of the best among the first matches that Spark finds."""
+    def _key_by_spark(self) -> dict[str, object]:
+        """The key of the best among the first matches that Spark finds; without any, the key with the most rows."""
         inspected = self.labelling.inspected
         found = self.labelling.first_matches(FEW_MATCHES)
         if found.num_rows == 0:
             self.notes.append("There is no match; this key has the most rows.")
-            return None
+            first = inspected.keys_by_rows(1)
+            return {name: first.column(name)[0].as_py() for name in inspected.keys}
         lengths = np.zeros(found.num_rows)
         if inspected.time is not None:
             times = found.select([FIRST, LAST])
@@ -224,17 +215,6 @@ class KeyChoice:
         best = _best(lengths, np.ones(found.num_rows), self.wish.choose)
         self.notes.append(self._why(f"the first {count_of(found.num_rows, 'match')} that Spark found"))
         return {name: found.column(key_name(at))[best or 0].as_py() for at, name in enumerate(inspected.keys)}
-
-    def _largest_key(self) -> dict[str, object]:
-        inspected = self.labelling.inspected
-        first = inspected.keys_by_rows(1)
-        return {name: first.column(name)[0].as_py() for name in inspected.keys}
-
-    def _some_keys(self) -> str:
-        some = self.labelling.inspected.keys_by_rows(5).select(list(self.labelling.inspected.keys)).to_pylist()
-        return (
-            f"Some keys with many rows: {'; '.join(named_key(one) for one in some)}." if some else "There are no rows."
-        )
 
 
 def _best(lengths: np.ndarray, counts: np.ndarray, choose: str) -> int | None:

@@ -55,12 +55,9 @@ def look_at_events(inspected: Inspected, wish: Wish, zone: str) -> Look:
     query: EventQuery = inspected.placed.query
     plan = inspected.plan
     if not isinstance(plan, EventPlan):
-        raise query.source.error(
-            EpisodeAnalysisError,
-            "AGGREGATE gives no matches that could be drawn.",
-            None if query.aggregate is None else query.aggregate.span,
-            "Write RETURN in its place.",
-        )
+        message = "AGGREGATE gives no matches that could be drawn."
+        place = None if query.aggregate is None else query.aggregate.span
+        raise query.source.error(EpisodeAnalysisError, message, place, "Write RETURN in its place.")
     if wish.series is not None:
         raise EpisodeAnalysisError(f"series={wish.series!r}: events lie on lanes by class, not on a series.")
     labelling = Labelling.of(inspected)
@@ -102,12 +99,11 @@ def lanes_of(query: EventQuery, typed: bool) -> tuple[Lane, ...]:
         is_negated = one.variable in negated
         name = one.name if typed else one.variable
         by_name.setdefault((name, is_negated), {})[one.variable] = None
-    return tuple(Lane(_lane_name(name, tuple(own), no), tuple(own), no) for (name, no), own in by_name.items())
-
-
-def _lane_name(name: str, variables: tuple[str, ...], negated: bool) -> str:
-    others = [variable for variable in variables if variable != name]
-    return f"{'no ' if negated else ''}{name}{' ' + ', '.join(others) if others else ''}"
+    lanes = []
+    for (name, is_negated), variables in by_name.items():
+        others = ", ".join(variable for variable in variables if variable != name)
+        lanes.append(Lane(f"{'no ' if is_negated else ''}{name} {others}".rstrip(), tuple(variables), is_negated))
+    return tuple(lanes)
 
 
 @dataclass(frozen=True)

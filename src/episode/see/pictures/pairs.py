@@ -12,7 +12,7 @@ import pyarrow as pa
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
 from episode.lang.correlation.syntax import Correlation
 from episode.matchers.correlation.spec import ARCHIVE_ROW, LIVE_ROW, SIDE_COLUMN
-from episode.plan.correlation.inputs import JointInput, SideInput
+from episode.plan.correlation.inputs import SideInput
 from episode.plan.correlation.pairs import PairPlan
 from episode.plan.correlation.plan import ARCHIVE_PREFIX, LIVE_PREFIX
 from episode.plan.output import OutputAtom
@@ -36,7 +36,7 @@ from episode.see.pictures.labelled import (
     match_tables,
     numbers_of,
 )
-from episode.see.pictures.look import Look, MatchMark, Table, named_key
+from episode.see.pictures.look import Look, MatchMark, Table
 from episode.see.pictures.scene import Scene, mark_of, view_of, written_pattern
 
 _PLACES = {LIVE: f"{OWN}live_place", ARCHIVE: f"{OWN}archive_place"}
@@ -144,17 +144,15 @@ class PairLabelling(Labelling):
         return {}
 
     def first_matches(self, most: int) -> pa.Table:
-        some = self.inspected.keys_by_rows(5).select(list(self.inspected.keys)).to_pylist()
-        raise EpisodeAnalysisError(
-            "The input is too large to choose a key of a correlation by its pairs.",
-            hint=f"Choose one: of=…, for example one of {'; '.join(named_key(one) for one in some)}.",
-        )
+        hint = f"Choose one: of=…, for example one of {self.inspected.some_keys()}."
+        raise EpisodeAnalysisError("The input is too large to choose a key of a correlation by its pairs.", hint=hint)
 
     def _pairs(self, rows: OrderedRows, atoms: dict[OutputAtom, str]) -> Iterator[pa.Table]:
         """The pairs in tables of bounded size, those alone for which all of the condition holds."""
         pair = self._with_output(atoms)
         table = rows.table
-        for name in dict.fromkeys(outer for _, outer in _place_columns(pair.inputs)):
+        columns = (*pair.inputs.live.columns, *pair.inputs.archive.columns)
+        for name in dict.fromkeys(outer for inner, outer in columns if inner == PLACE):
             table = table.append_column(name, pa.array(np.arange(len(rows), dtype=np.int64)))
         for found in match_tables(pair, table, rows):
             yield self._filter(pair, found)
@@ -203,10 +201,6 @@ class PairLabelling(Labelling):
 
 def _with_place(side: SideInput, outer: str) -> SideInput:
     return SideInput((*side.columns, (PLACE, outer)), (*side.selections, (quote(PLACE), outer)))
-
-
-def _place_columns(inputs: JointInput) -> list[tuple[str, str]]:
-    return [pair for side in (inputs.live, inputs.archive) for pair in side.columns if pair[0] == PLACE]
 
 
 def _path(names: tuple[str, ...]) -> str:

@@ -12,11 +12,8 @@ from typing import TYPE_CHECKING, Any
 from episode.errors import EpisodeAnalysisError, EpisodeError, install
 from episode.queries.origins import PlacedPattern, origin_of
 from episode.see.inspecting import patterns_at
-from episode.see.pictures.charts.events import event_chart
-from episode.see.pictures.charts.pairs import pair_chart
+from episode.see.pictures.charts.matches import event_chart, pair_chart, row_chart, situation_chart
 from episode.see.pictures.charts.parts import Spec
-from episode.see.pictures.charts.rows import row_chart
-from episode.see.pictures.charts.situations import situation_chart
 from episode.see.pictures.choosing import LONGEST, Wish
 from episode.see.pictures.look import Look
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from episode.see.inspecting import Inspected
+from episode.see.inspecting import Inspected, named_key
 from episode.see.pictures.axis import Axis, Series, lanes_of, line_rows, thin_rows
 from episode.see.pictures.choosing import ChosenKey, KeyChoice, Wish, range_of
 from episode.see.pictures.labelled import Labelling
-from episode.see.pictures.look import Look, MatchMark, Table, named_key
+from episode.see.pictures.look import Look, MatchMark, Table
 from episode.words import count_of
 
 WHOLE, SMALL = 60, 0.15

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta, tzinfo
 from decimal import Decimal
@@ -76,17 +76,6 @@ class Finding:
         lines = html.escape("\n".join(self.lines(source)))
         place = "" if self.span is None else f"<pre style='margin:0.3em 0 0.8em 1em'>{lines}</pre>"
         return f"<li><b>{html.escape(self.kind)}</b>: {html.escape(self.message)}{place}</li>"
-
-
-def html_of(title: str, findings: Sequence[Finding], source: Source) -> str:
-    """Return a list of findings, each with its place in the query."""
-    items = "".join(one.html(source) for one in findings)
-    return f"<div class='episode-why-not'><p>{html.escape(title)}</p><ul>{items}</ul></div>"
-
-
-def no_events(key: Mapping[str, object]) -> Finding:
-    """Report a key without events."""
-    return Finding("no events", f"There are no events{f' with {list_values(key)}' if key else ''}.", count=0)
 
 
 def plain(value: object) -> object:
@@ -166,9 +155,6 @@ class Words:
         return length(amount, self.time_type)
 
 
-# Times that a caller gives, as values of the column of event time.
-
-
 def time_value(argument: str, given: object, column: str, type_: str, zone: str | None) -> Any:
     """Return a caller's value as a value of a column: timestamps get the zone of the session, TIMESTAMP_NTZ has none.
     argument: its name, for errors."""
@@ -177,19 +163,29 @@ def time_value(argument: str, given: object, column: str, type_: str, zone: str 
         hint=f"Write for example {_example(type_)}.",
     )
     if type_ in ("timestamp", "timestamp_ntz"):
-        value = _datetime(given, wrong)
-        if type_ == "timestamp_ntz":
-            if value.tzinfo is not None:
-                raise wrong
-            return value
-        return value if value.tzinfo is not None else value.replace(tzinfo=_zone(zone))
-    if type_ == "date":
-        return _date(given, wrong)
-    if is_integer(type_):
-        if isinstance(given, bool) or not isinstance(given, int):
+        value = _parse(datetime, given, wrong)
+        if isinstance(value, date) and not isinstance(value, datetime):
+            value = datetime(value.year, value.month, value.day)
+        if not isinstance(value, datetime) or (type_ == "timestamp_ntz" and value.tzinfo is not None):
             raise wrong
-        return given
+        if hasattr(value, "to_pydatetime"):  # a Timestamp of pandas
+            value = value.to_pydatetime(warn=False)
+        return value if type_ == "timestamp_ntz" or value.tzinfo is not None else value.replace(tzinfo=_zone(zone))
+    if type_ == "date":
+        value = _parse(date, given, wrong)
+        if not isinstance(value, date) or isinstance(value, datetime):
+            raise wrong
+        return value
+    if is_integer(type_) and (isinstance(given, bool) or not isinstance(given, int)):
+        raise wrong
     return given
+
+
+def _parse(kind: type[date], given: object, wrong: EpisodeAnalysisError) -> Any:
+    try:
+        return kind.fromisoformat(given) if isinstance(given, str) else given
+    except ValueError:
+        raise wrong from None
 
 
 def earlier(time: Any, amount: int) -> Any:
@@ -207,30 +203,6 @@ def later(time: Any, amount: int) -> Any:
         return earlier(time, -amount)
     except OverflowError:
         return None
-
-
-def _datetime(given: object, wrong: EpisodeAnalysisError) -> datetime:
-    if isinstance(given, str):
-        try:
-            return datetime.fromisoformat(given)
-        except ValueError:
-            raise wrong from None
-    if isinstance(given, datetime):  # also a Timestamp of pandas
-        return given.to_pydatetime(warn=False) if hasattr(given, "to_pydatetime") else given
-    if isinstance(given, date):
-        return datetime(given.year, given.month, given.day)
-    raise wrong
-
-
-def _date(given: object, wrong: EpisodeAnalysisError) -> date:
-    if isinstance(given, str):
-        try:
-            return date.fromisoformat(given)
-        except ValueError:
-            raise wrong from None
-    if isinstance(given, date) and not isinstance(given, datetime):
-        return given
-    raise wrong
 
 
 def _zone(name: str | None) -> Any:

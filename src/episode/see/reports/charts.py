@@ -15,9 +15,6 @@ if TYPE_CHECKING:
     from episode.see.reports.tables import TimeFormat
 
 
-# Bins of histograms: of round widths, and few enough for a picture.
-
-
 _STEPS = (
     *(step * scale for scale in (1, 10, 100) for step in (1, 2, 5)),
     *(step * MILLISECOND * scale for scale in (1, 10, 100) for step in (1, 2, 5)),

@@ -60,7 +60,10 @@ def extents_of(origin: QueryOrigin, placed: PlacedPattern) -> Extents | NoExtent
         return NoExtents(reason)
     measured = _with_extents(placed, plan)
     frame = plan_query(origin.spark, placed.events[0].frame, measured, placed.run).frame()
-    return _extents_in(frame, plan)
+    columns = frame.columns
+    keys = {name: name if name in columns else f"{_KEY}{number}" for number, name in enumerate(plan.keys)}
+    start, end, rows = (name if name in columns else None for name in (START, END, ROWS))
+    return Extents(frame, keys, start, end, rows, plan.order[0].column if plan.order else None)
 
 
 def _of_pairs(origin: QueryOrigin, placed: PlacedPattern) -> Extents:
@@ -77,13 +80,6 @@ def _of_pairs(origin: QueryOrigin, placed: PlacedPattern) -> Extents:
     frame = filter_pairs(pairs, placed.query, later, pairs.columns, placed.run.arguments) if later else pairs
     time = live.order[0].column
     return Extents(frame, {name: f"{LIVE_PREFIX}{name}" for name in before}, MATCH_START, MATCH_END, None, time)
-
-
-def _extents_in(frame: DataFrame, plan: PatternPlan) -> Extents:
-    columns = frame.columns
-    keys = {name: name if name in columns else f"{_KEY}{number}" for number, name in enumerate(plan.keys)}
-    start, end, rows = (name if name in columns else None for name in (START, END, ROWS))
-    return Extents(frame, keys, start, end, rows, plan.order[0].column if plan.order else None)
 
 
 def _with_extents(placed: PlacedPattern, plan: PatternPlan) -> PatternPlan:

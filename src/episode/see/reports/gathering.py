@@ -214,7 +214,7 @@ def _title(origin: QueryOrigin) -> str:
 def _pattern(
     result: DataFrame, origin: QueryOrigin, number: int, plots: int, zone: str, step: Callable[[str], Any]
 ) -> PatternPart:
-    from episode.see.pictures.plans.html import fragment
+    from episode.see.pictures.plans.formats import fragment
 
     placed = origin.patterns[number - 1]
     sides = patterns_at(placed)

@@ -127,9 +127,6 @@ def _refuse(status: int, message: str) -> JSONResponse:
     return JSONResponse({"problem": {"kind": "access", "message": message, "text": message}}, status)
 
 
-# The studio's application: the page, and the endpoints that it calls. Queries are in bodies, never in addresses.
-
-
 MOST_BYTES = 1_000_000
 """Bytes in the body of a request, at most."""
 MOST_ROWS = 500
@@ -195,8 +192,6 @@ class Pages:
         self.studio = studio
         self.access = access
 
-    # ---- the page ------------------------------------------------------------------------------------
-
     async def page(self, request: Request) -> Response:
         return _file("index.html")
 
@@ -216,18 +211,10 @@ class Pages:
         answer.set_cookie(self.access.cookie, self.access.session, httponly=True, samesite="strict", path="/")
         return answer
 
-    # ---- tables and texts ----------------------------------------------------------------------------
-
     async def tables(self, request: Request) -> Response:
         tables = self.studio.tables
-        return JSONResponse(
-            {
-                "version": version("episode"),
-                "tables": tables.describe(),
-                "examples": gallery.examples_over(tables.sampled),
-                "offers": self.studio.offers,
-            }
-        )
+        found = {"version": version("episode"), "tables": tables.describe(), "offers": self.studio.offers}
+        return JSONResponse({**found, "examples": gallery.examples_over(tables.sampled)})
 
     async def preview(self, request: Request) -> Response:
         return JSONResponse(await run_in_threadpool(self.studio.tables.preview, request.path_params["name"]))
@@ -240,8 +227,6 @@ class Pages:
         text = _text(await _body(request))
         content = notebook(text, self.studio.places(text))
         return _download(content.encode(), "application/x-ipynb+json", "episode-query.ipynb")
-
-    # ---- runs ----------------------------------------------------------------------------------------
 
     async def runs(self, request: Request) -> Response:
         return JSONResponse({"runs": self._runs.summaries()})
@@ -291,8 +276,6 @@ class Pages:
         run, place = self._run(request), _place(await _body(request))
         return JSONResponse(await run_in_threadpool(looking.why_not, self._runs, run, place))
 
-    # ---- streams -------------------------------------------------------------------------------------
-
     async def streams(self, request: Request) -> Response:
         return JSONResponse({"streams": await run_in_threadpool(self.studio.streams.describe)})
 
@@ -305,9 +288,6 @@ class Pages:
         if run is None:
             raise Missing("There is no such run any more.")
         return run
-
-
-# ---- requests and answers ----------------------------------------------------------------------------
 
 
 async def _body(request: Request) -> dict[str, Any]:

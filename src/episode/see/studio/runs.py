@@ -182,8 +182,6 @@ class Runs:
             if run.thread is not None:
                 run.thread.join(max(0.0, deadline - time.monotonic()))
 
-    # ---- the thread of a run -------------------------------------------------------------------------
-
     def _work(self, run: Run) -> None:
         try:
             with self.jobs(run):

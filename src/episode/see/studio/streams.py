@@ -93,17 +93,12 @@ def _figures(progress: Mapping[str, Any] | None, history: list[float]) -> dict[s
 def _spark_stream(spark: SparkSession, query: Any) -> dict[str, Any]:
     """One of Spark's streaming queries."""
     batches = [one for progress in query.recentProgress if (one := micro_batch(progress, _is_numeric(progress)))]
-    error = query.exception()
-    entry = {
-        "id": str(query.id),
-        "kind": "Spark stream",
-        "name": query.name or str(query.id)[:8],
-        "into": _sink(query),
-        "message": str(error).splitlines()[0] if error is not None else str(query.status["message"]),
-        "active": bool(query.isActive),
-    }
+    error, name = query.exception(), query.name or str(query.id)[:8]
+    message = str(error).splitlines()[0] if error is not None else str(query.status["message"])
+    entry = {"id": str(query.id), "kind": "Spark stream", "name": name, "into": _sink(query)}
     columns, latest = _latest(spark, query)
-    return {**entry, **_of_batches(batches), "columns": columns, "latest": latest}
+    figures = {**_of_batches(batches), "columns": columns, "latest": latest}
+    return {**entry, "message": message, "active": bool(query.isActive), **figures}
 
 
 def _of_batches(batches: Sequence[MicroBatch]) -> dict[str, Any]:

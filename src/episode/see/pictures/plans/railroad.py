@@ -101,10 +101,8 @@ class _Rows(Part):
             if number == len(self.rows) - 1:
                 return
             turn, below = y + row.down + 13.0, y + row.down + 26.0 + self.rows[number + 1].up
-            on.line(
-                [(end, y), (end + ARC, y), (end + ARC, turn), (x - ARC, turn), (x - ARC, below), (x, below)],
-                "preferred",
-            )
+            right, left = end + ARC, x - ARC
+            on.line([(end, y), (right, y), (right, turn), (left, turn), (left, below), (x, below)], "preferred")
             on.arrow(x - 1.0, below)
             y = below
 
@@ -161,20 +159,15 @@ class _Repeated(Part):
         begin = len(on.parts)
         if self.again:
             top = y - self.part.up - 6.0
-            on.path(
-                f"M {right - ARC:.1f} {y:.1f} {_UP} V {top + ARC:.1f} q 0 -{ARC} -{ARC} -{ARC} "
-                f"H {x + ARC:.1f} q -{ARC} 0 -{ARC} {ARC} V {y - ARC:.1f} {_ON}",
-                "preferred" if greedy else "rail",
-            )
+            up = f"M {right - ARC:.1f} {y:.1f} {_UP} V {top + ARC:.1f} q 0 -{ARC} -{ARC} -{ARC}"
+            back = f"H {x + ARC:.1f} q -{ARC} 0 -{ARC} {ARC} V {y - ARC:.1f} {_ON}"
+            on.path(f"{up} {back}", "preferred" if greedy else "rail")
             on.arrow(x + self.width / 2 - 4.0, top, "left")
             on.text(x + self.width / 2, top - 5.0, self.words, "small", "middle")
         if self.passed:
             bottom = y + self.part.down + 8.0
-            on.path(
-                f"M {x:.1f} {y:.1f} {_DOWN} V {bottom - ARC:.1f} {_ON} "
-                f"H {right - 2 * ARC:.1f} {_UP} V {y + ARC:.1f} {_OFF}",
-                "rail" if greedy else "preferred",
-            )
+            down = f"M {x:.1f} {y:.1f} {_DOWN} V {bottom - ARC:.1f} {_ON}"
+            on.path(f"{down} H {right - 2 * ARC:.1f} {_UP} V {y + ARC:.1f} {_OFF}", "rail" if greedy else "preferred")
             on.arrow(x + self.width / 2 + 4.0, bottom, "right")
             if not self.again:
                 on.text(x + self.width / 2, bottom + 12.0, self.words, "small", "middle")
