@@ -220,7 +220,6 @@ def _stop(query: Any, interrupted: Event) -> None:
 
 
 def _last_finished(query: Any) -> int:
-    """The number of the last finished micro-batch."""
     last = query.lastProgress
     return -1 if last is None or "addBatch" not in last.durationMs else last.batchId
 

@@ -181,35 +181,19 @@ def check_followed(tables: Iterable[str]) -> None:
             raise _wrong_table(f"There are no files in {path} yet: the columns of the stream are taken from them.")
 
 
-def check_output(output: str, tables: Iterable[str], overwrite: bool) -> None:
-    """Refuse an output that would overwrite existing data or an input of the query."""
+def check_output(output: str, tables: Iterable[str], is_known: bool, advice: str) -> None:
+    """Refuse an output that would overwrite data, and one that is, holds or lies in an input of the query. is_known:
+    may it exist? advice: what to do if it does."""
     if not is_local(output):
         return
-    check_overlap(output, tables)
-    if Path(local(output)).exists() and not overwrite:
-        raise typer.BadParameter(f"{output} exists: give --overwrite to replace it.", param_hint="--output")
-
-
-def check_followed_output(output: str, tables: Iterable[str], checkpoint: str | None) -> None:
-    """Refuse to add to files of another run: with a new checkpoint, Spark would take its first matches for written."""
-    if not is_local(output):
-        return
-    check_overlap(output, tables)
-    begun = checkpoint is not None and (not is_local(checkpoint) or Path(local(checkpoint)).exists())
-    if Path(local(output)).exists() and not begun:
-        message = f"{output} exists: go on with the --checkpoint that it was written with, or write somewhere else."
-        raise typer.BadParameter(message, param_hint="--output")
-
-
-def check_overlap(output: str, tables: Iterable[str]) -> None:
-    """Refuse an output that is, holds or lies in an input of the query."""
     target = Path(local(output)).resolve()
     for table in filter(is_local, tables):
         source = Path(local(table)).resolve()
         if target == source or target in source.parents or source in target.parents:
-            raise typer.BadParameter(
-                f"{output} overlaps the input {table}: write somewhere else.", param_hint="--output"
-            )
+            message = f"{output} overlaps the input {table}: write somewhere else."
+            raise typer.BadParameter(message, param_hint="--output")
+    if target.exists() and not is_known:
+        raise typer.BadParameter(f"{output} exists: {advice}.", param_hint="--output")
 
 
 @dataclass(frozen=True)

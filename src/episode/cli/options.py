@@ -186,7 +186,6 @@ class SparkOptions:
     jars: JarsOption = None
 
     def read(self) -> SessionArguments:
-        """Check the options."""
         return read_session(self.master, self.conf or [], self.package or [], self.jars or [])
 
 
@@ -236,7 +235,6 @@ class OutputOptions:
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what is at the output path.")] = False
 
     def read(self) -> Target:
-        """Check the options."""
         return Target(*choose_output(self.format, self.output), self.limit, self.overwrite)
 
 

@@ -21,6 +21,7 @@ from episode.cli.options import (
     WatermarkOption,
 )
 from episode.errors import EpisodeError
+from episode.paths import is_local, local
 from episode.terminal.errors import run_interruptibly
 from episode.terminal.quiet import quiet_spark
 
@@ -74,38 +75,31 @@ def run(
     target = result.read()
     if follow:
         inputs.check_followed(paths.values())
-        if target.output is not None:
-            inputs.check_followed_output(target.output, paths.values(), checkpoint)
+        if target.output is not None:  # with a new checkpoint, Spark would take its first matches for written
+            begun = checkpoint is not None and (not is_local(checkpoint) or Path(local(checkpoint)).exists())
+            advice = "go on with the --checkpoint that it was written with, or write somewhere else"
+            inputs.check_output(target.output, paths.values(), begun, advice)
         where = following.FollowArguments(watermark, checkpoint, target.output, target.format)
         following.run(text, arguments, paths, where, session, notes)
         return
     if target.output is not None:
-        inputs.check_output(target.output, paths.values(), target.overwrite)
-    run_interruptibly(lambda: _run(text, arguments, paths, target, session, notes, report))
+        inputs.check_output(target.output, paths.values(), target.overwrite, results.OVERWRITE)
 
+    def compute() -> None:
+        import episode
 
-def _run(
-    text: str,
-    arguments: dict[str, object],
-    paths: dict[str, str],
-    target: results.Target,
-    session: inputs.SessionArguments,
-    notes: Console,
-    report: Path | None,
-) -> None:
-    """Run a query over tables as they are now."""
-    import episode
+        with notes.status("Starting Spark and reading the query"), quiet_spark():
+            inputs.start_session(session)
+            found = episode.sql(text, arguments, tables=inputs.open_tables(paths))
+        if found.isStreaming:
+            raise EpisodeError("The result is a stream, which does not end.", hint="Add --follow.")
+        if report is None:
+            target.take(found, notes)
+        else:
+            results.take_with_report(found, report, target, notes)
+        target.say_where(notes)
 
-    with notes.status("Starting Spark and reading the query"), quiet_spark():
-        inputs.start_session(session)
-        result = episode.sql(text, arguments, tables=inputs.open_tables(paths))
-    if result.isStreaming:
-        raise EpisodeError("The result is a stream, which does not end.", hint="Add --follow.")
-    if report is None:
-        target.take(result, notes)
-    else:
-        results.take_with_report(result, report, target, notes)
-    target.say_where(notes)
+    run_interruptibly(compute)
 
 
 def explain(

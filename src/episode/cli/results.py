@@ -18,6 +18,7 @@ from episode.words import count_of
 SCREEN_ROWS = 50
 DELTA = "delta:"
 """Before the path of an output that is a Delta table."""
+OVERWRITE = "give --overwrite to replace it"
 NO_LIMIT = 1_000_000
 """Width of a file or a pipe, which take lines of any length."""
 
@@ -152,13 +153,12 @@ def check_plan_file(output: Path | None, overwrite: bool) -> None:
     if output is None:
         return
     if output.exists() and not overwrite:
-        raise typer.BadParameter(f"{output} exists: give --overwrite to replace it.", param_hint="--output")
+        raise typer.BadParameter(f"{output} exists: {OVERWRITE}.", param_hint="--output")
     if not output.parent.is_dir():
         raise typer.BadParameter(f"There is no directory {output.parent}.", param_hint="--output")
 
 
 def write_plan(plan: str, output: Path) -> None:
-    """Write a plan into its file."""
     try:
         output.write_text(plan if plan.endswith("\n") else f"{plan}\n", encoding="utf-8")
     except OSError as error:

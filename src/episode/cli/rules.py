@@ -90,7 +90,7 @@ def run_rules(
         raise typer.BadParameter("A stream has no end: --limit is for tables.", param_hint="--limit")
     target = result.read()
     if target.output is not None and not follow:
-        inputs.check_output(target.output, paths.values(), target.overwrite)
+        inputs.check_output(target.output, paths.values(), target.overwrite, results.OVERWRITE)
     notes = Console(stderr=True)
     if follow:
         where = following.FollowArguments(watermark, checkpoint, target.output, target.format)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -85,13 +83,12 @@ def _kind_of(path: str, wanted: str | None) -> str:
     return kind_of(path)
 
 
-@contextmanager
-def _progress(path: str, notes: Console) -> Iterator[Progress]:
+def _progress(path: str, notes: Console) -> Progress:
+    """Return a bar for a file; for a pipe, whose size is not known, a count."""
     size = [BarColumn(), DownloadColumn()] if path != "-" else []
     words, rows = TextColumn("{task.description}"), TextColumn("{task.fields[rows]}")
     columns = (SpinnerColumn(), words, *size, rows, TimeElapsedColumn())
-    with Progress(*columns, console=notes, transient=True, disable=not notes.is_terminal) as bar:
-        yield bar
+    return Progress(*columns, console=notes, transient=True, disable=not notes.is_terminal)
 
 
 def _size(path: str) -> int | None:
@@ -160,7 +157,10 @@ def archive(
     catalog: CatalogOption = None,
 ) -> None:
     """Move the events of streams into their archives, and let go what RETAIN no longer keeps."""
-    pause = _read_every(every)
+    try:
+        pause = None if every is None else streams.seconds(every)
+    except EpisodeError as error:
+        raise typer.BadParameter(error.message, param_hint="--every") from None
     place = _use_catalog(catalog)
     chosen = names or [
         name for name in streams.names(catalog=place) if streams.describe(name, catalog=place).archive is not None
@@ -191,16 +191,6 @@ def _archive_one(name: str, compact: bool, skip_corrupt: bool, catalog: Path | N
     notes.print(Text(f"{moved_into}, which now has {now}{replaced}."), soft_wrap=True)
 
 
-def _read_every(text: str | None) -> float | None:
-    """Seconds between two runs."""
-    if text is None:
-        return None
-    try:
-        return streams.seconds(text)
-    except EpisodeError as error:
-        raise typer.BadParameter(error.message, param_hint="--every") from None
-
-
 def show_streams(
     name: Annotated[
         str | None, typer.Argument(metavar="[NAME]", help="Describe this one.", autocompletion=complete_streams)
@@ -219,7 +209,6 @@ def show_streams(
 
 
 def _show(catalog: Path | None) -> None:
-    """A table of the declared streams."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in ("stream", "time", "key", "archive", "events", "archived", "position"):
         table.add_column(column, justify="right" if column in ("events", "archived", "position") else "left")

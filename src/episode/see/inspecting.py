@@ -106,7 +106,6 @@ class Inspected:
 
     @property
     def arguments(self) -> Mapping[str, object]:
-        """The values of parameters."""
         return self.placed.run.arguments
 
     @property

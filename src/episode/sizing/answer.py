@@ -153,12 +153,10 @@ class SizingResult:
 
     @property
     def ways(self) -> tuple[Deployment, Deployment, Deployment]:
-        """The three ways to run the query."""
         return self.batch, self.micro, self.live
 
 
 def size(demand: Demand, profile: QueryProfile, constants: Constants) -> SizingResult:
-    """Compute the cluster for a demand."""
     window = profile.within if demand.window is None else demand.window
     keys = demand.keys if profile.keyed else 1.0
     hottest = _hottest(demand, profile, keys)

@@ -253,7 +253,6 @@ PARTS = ("reference_scan", "reference_pack", "reference_order", "reference_match
 
 
 def reference(rows: int = CALIBRATION_ROWS) -> QueryProfile:
-    """Measure the tick query over generated ticks."""
     table = generate_rows(read_columns(COLUMNS), QUERY, ("key",), 10_000.0, 1_000.0, rows)
     return measure_query(bind_to(read_pattern(QUERY), table, Given()), ROWS, "made-up ticks")
 
@@ -289,7 +288,6 @@ def _mean_seconds(processes: int) -> float:
 
 
 def machine_name() -> str:
-    """The processor and its cores."""
     name = platform.processor() or platform.machine()
     info = Path("/proc/cpuinfo")
     if info.exists():

@@ -15,7 +15,6 @@ from episode.words import binary_size, duration_in_full
 
 
 def as_text(answer: SizingResult) -> str:
-    """Render a page for a terminal."""
     return "\n".join([*_head(answer), *_ways(answer), *_parts(answer), *_settings(answer), *_notes(answer)]) + "\n"
 
 
@@ -142,7 +141,6 @@ def _notes(answer: SizingResult) -> list[str]:
 
 
 def _of_key(answer: SizingResult, way: Deployment) -> list[str]:
-    """Describe the effect of the busiest key."""
     if not way.too_hot:
         return []
     if way is answer.batch and answer.profile.bounded:

@@ -38,7 +38,6 @@ def dropped_of(counters: Mapping[str, Any]) -> dict[str, int]:
 
 
 def add_counters(counted: Iterable[Mapping[str, int]]) -> dict[str, int]:
-    """Add up several sets of counters."""
     found = list(counted)
     return {name: sum(one[name] for one in found) for name in DROPPED}
 
@@ -257,7 +256,6 @@ class LiveQueryView:
             self.progress = progress
 
     def line(self) -> str:
-        """The figures in one line."""
         now = self.progress
         if not now:
             return self.message
@@ -271,7 +269,6 @@ class LiveQueryView:
         )
 
     def totals(self) -> str:
-        """The totals at the end, in one line."""
         now = self.progress
         if not now:
             return "no events"

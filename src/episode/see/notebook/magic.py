@@ -93,7 +93,6 @@ class Shown:
         return f'{_RESULT_STYLE}<div class="episode-result">{"".join(parts)}{drawn}</div>'
 
     def __repr__(self) -> str:
-        """For a terminal."""
         from rich.console import Console
 
         from episode.terminal.table import result_table
@@ -116,7 +115,6 @@ def html_of(frame: Any) -> str | None:
 
 
 def _plot(frame: DataFrame) -> str:
-    """The first pattern's longest match."""
     from episode import api
 
     count = len(origin_of(frame).patterns)
@@ -218,7 +216,6 @@ class EpisodeMagics(Magics):
     @argument("--plots", choices=("on", "off"), help="Whether DataFrames of matches show themselves with a plot.")
     @line_magic("episode")
     def settings(self, line: str) -> None:
-        """Set how results are shown."""
         given = parse_argstring(self.settings, line)
         if given.plots is not None:
             SETTINGS.plots = given.plots == "on"

@@ -117,7 +117,6 @@ class Labelling:
         return OrderedRows(events.table, events.key, events.time)
 
     def extents(self, rows: OrderedRows) -> MatchExtents:
-        """Return all matches of the rows."""
         atoms = {**EXTENT, **{atom: _VALUES[type(atom)] for atom in self.plan.match_values}}
         plan = self.with_output(atoms, (PLACE,))
         nothing = rename_atoms(matcher_spec(plan, _with_places(rows).schema).output_schema.empty_table(), plan, atoms)

@@ -57,7 +57,6 @@ class Look:
 
     @property
     def chosen(self) -> MatchMark | None:
-        """The match that the picture is about."""
         return next((match for match in self.matches if match.chosen), None)
 
     @property

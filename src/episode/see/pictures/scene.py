@@ -49,7 +49,6 @@ class Scene:
 
     @property
     def chosen(self) -> MatchMark | None:
-        """The match that the picture is about."""
         return next((mark for mark in self.marks if mark.chosen), None)
 
     def look(
@@ -85,7 +84,6 @@ class Scene:
         )
 
     def line(self, series: Series) -> Table:
-        """The series inside the view."""
         x, y, buckets = self.found.x, series.y, self.wish.width // 2
         if series.categories:
             codes = np.where(np.isnan(y), len(series.categories), y).astype(np.int64)
@@ -105,11 +103,9 @@ class Scene:
         return tuple({"x": float(x), "y": named[int(y)] if named else float(y)} for x, y in pairs)
 
     def in_view(self, x: np.ndarray) -> np.ndarray:
-        """Tell which positions are inside the view."""
         return (x >= self.view[0]) & (x <= self.view[1])
 
     def brackets(self) -> Table:
-        """The brackets of matches."""
         axis = self.axis
         return tuple(
             {

@@ -128,7 +128,6 @@ def is_single(part: EventPattern) -> bool:
 
 
 def change_parts(pattern: EventPattern, change: Callable[[EventPattern], EventPattern]) -> EventPattern:
-    """Return a pattern with other parts."""
     if isinstance(pattern, EventClass):
         return pattern
     if isinstance(pattern, (Negation, Closure)):

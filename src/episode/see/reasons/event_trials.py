@@ -78,7 +78,6 @@ class EventTrials(Trials[EventQuery, EventPlan]):
         return self.range.holds(self.events.start, self.events.start)
 
     def at(self, first: int | None, last: int | None) -> EventTrials:
-        """Search another range."""
         return replace(self, range=TimeRange(first, last))
 
     def beginning(self, most: int) -> EventTrials:
@@ -186,7 +185,6 @@ class EventTrials(Trials[EventQuery, EventPlan]):
 def _select_lists(
     offsets: np.ndarray, rows: np.ndarray, variables: np.ndarray, which: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the lists of some matches."""
     lengths = np.diff(offsets)[which]
     new = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     at = np.repeat(offsets[:-1][which] - new[:-1], lengths) + np.arange(new[-1])

@@ -100,7 +100,6 @@ def plain(value: object) -> object:
 
 
 def length(amount: int, time_type: str) -> str:
-    """Return a duration; a bare number if times are numbers."""
     return f"{amount:,}" if is_integer(time_type) else duration_cut(amount)
 
 
@@ -143,7 +142,6 @@ class Words:
     zone: tzinfo | None
 
     def time(self, row: int) -> Any:
-        """Return the time of an event."""
         return in_zone(self.table.column(self.time_column)[row].as_py(), self.zone)
 
     def moment(self, row: int) -> str:
@@ -151,17 +149,15 @@ class Words:
         return str(plain(self.time(row)))
 
     def length(self, amount: int) -> str:
-        """Return a duration in words."""
         return length(amount, self.time_type)
 
 
 def time_value(argument: str, given: object, column: str, type_: str, zone: str | None) -> Any:
     """Return a caller's value as a value of a column: timestamps get the zone of the session, TIMESTAMP_NTZ has none.
     argument: its name, for errors."""
-    wrong = EpisodeAnalysisError(
-        f"{argument}={given!r} does not fit the column {column} of type {type_}.",
-        hint=f"Write for example {_example(type_)}.",
-    )
+    example = "1200" if is_integer(type_) else "'2026-01-31'" if type_ == "date" else "'2026-01-31 10:04:00'"
+    message = f"{argument}={given!r} does not fit the column {column} of type {type_}."
+    wrong = EpisodeAnalysisError(message, hint=f"Write for example at={example}.")
     if type_ in ("timestamp", "timestamp_ntz"):
         value = _parse(datetime, given, wrong)
         if isinstance(value, date) and not isinstance(value, datetime):
@@ -212,9 +208,3 @@ def _zone(name: str | None) -> Any:
         raise EpisodeAnalysisError(
             f"The zone of the session, {name}, is not known here.", hint="Give times with a zone of their own."
         ) from None
-
-
-def _example(type_: str) -> str:
-    if is_integer(type_):
-        return "at=1200"
-    return "at='2026-01-31'" if type_ == "date" else "at='2026-01-31 10:04:00'"

@@ -102,7 +102,10 @@ class RowWords:
         yield from self._report_matches([attempt for attempt in attempts if attempt.matches])
         yield from self._report_passed_over([attempt for attempt in attempts if attempt.accepted])
         failed = [attempt for attempt in attempts if not attempt.matches and not attempt.accepted]
-        yield from self._report_empty([attempt for attempt in failed if attempt.empty])
+        empty = [attempt.start for attempt in failed if attempt.empty]
+        if empty:
+            message = f"There is an empty match at {self.row(empty[0])}, which INCREMENTAL MATCH does not report."
+            yield Finding("empty", message, self.clause.mode_span, self.time(empty[0]), count=len(empty))
         yield from self._report_too_long([attempt for attempt in failed if attempt.too_long is not None])
         ended = [attempt for attempt in failed if attempt.too_long is None]
         yield from self._report_failures(ended, len(attempts))
@@ -150,12 +153,6 @@ class RowWords:
             yield Finding(kind, message, span if span != NOWHERE else None, self.time(attempt.start), data=data)
         if len(attempts) > MOST_FINDINGS:
             yield Finding("skipped", f"So it is with {len(attempts):,} rows in all.", count=len(attempts))
-
-    def _report_empty(self, attempts: Sequence[RowAttempt]) -> Iterator[Finding]:
-        if attempts:
-            start, count = attempts[0].start, len(attempts)
-            message = f"There is an empty match at {self.row(start)}, which INCREMENTAL MATCH does not report."
-            yield Finding("empty", message, self.clause.mode_span, self.time(start), count=count)
 
     def _report_too_long(self, attempts: Sequence[RowAttempt]) -> Iterator[Finding]:
         """Report ways that only the window forbids, the least too long first."""

@@ -38,7 +38,6 @@ class SituationRuns:
         return len(self.start)
 
     def at(self, which: np.ndarray) -> SituationRuns:
-        """Return some of the situations."""
         return SituationRuns(*(column[which] for column in vars(self).values()))
 
     def meeting(self, place: TimeRange) -> SituationRuns:
@@ -151,11 +150,9 @@ class SituationWords(Words):
         return f"{symbol} from {self.moment_at(start)} {until}"
 
     def run(self, symbol: str, runs: SituationRuns, number: int) -> str:
-        """Return one of the situations of a symbol."""
         return self.situation(symbol, int(runs.start[number]), int(runs.end[number]), bool(runs.lasting[number]))
 
     def match(self, found: SituationCandidates, number: int) -> str:
-        """Return the situations of a match."""
         parts = []
         for index, symbol in enumerate(found.symbols):
             lasts = bool(found.lasting[number, index])

@@ -94,7 +94,6 @@ class KeyEvents:
     derived: Mapping[str, pa.ChunkedArray]
 
     def take(self, rows: np.ndarray) -> KeyEvents:
-        """Return some of the events."""
         taken = pa.array(rows)
         derived = {sql: column.take(taken) for sql, column in self.derived.items()}
         return KeyEvents(self.table.take(taken), self.start[rows], self.end[rows], derived)
@@ -282,7 +281,6 @@ class Question(ABC, Generic[Query, Plan]):
         return tuple(self.answer(events, place, zone, keep))
 
     def _image(self, table: pa.Table, value: Any) -> int | None:
-        """Return a time as an integer."""
         if value is None:
             return None
         name = self.times[0]

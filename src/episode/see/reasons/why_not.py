@@ -49,7 +49,6 @@ class Answer:
         return f" up to {plain(last)}" if first is None else f" between {plain(first)} and {plain(last)}"
 
     def to_dict(self) -> dict[str, object]:
-        """Return JSON values."""
         return {
             "language": self.language,
             "role": self.role,
@@ -73,7 +72,6 @@ class WhyNot:
         return tuple(finding for answer in self.answers for finding in answer.findings)
 
     def to_dict(self) -> dict[str, object]:
-        """Return JSON values."""
         return {"answers": [answer.to_dict() for answer in self.answers]}
 
     def __str__(self) -> str:

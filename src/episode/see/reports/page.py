@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from html import escape
 from importlib.resources import files
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from episode.errors import EpisodeAnalysisError, EpisodeError
 from episode.see.reports.charts import by_length, over_time
@@ -35,7 +34,6 @@ POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 
 
 def page_of(report: Report) -> str:
-    """The whole file."""
     sections = _sections(report)
     links = "".join(f'<a href="#{section.anchor}">{escape(section.short)}</a>' for section in sections)
     parts = [
@@ -59,18 +57,33 @@ def page_of(report: Report) -> str:
     return "\n".join(parts)
 
 
+class ReportSection(NamedTuple):
+    """short: as the list of sections calls it."""
+
+    anchor: str
+    title: str
+    short: str
+    body: str
+
+
 def _sections(report: Report) -> list[ReportSection]:
     labels = [label for pattern in report.patterns for label in pattern.labels]
-    found = [ReportSection("query", "The query", "Query", _query(report, labels))]
     several = len(report.patterns) > 1
+    found = [ReportSection("query", "The query", "Query", _query(report, labels))]
     for at, pattern in enumerate(report.patterns, start=1):
-        found += matches_section(pattern, at if several else None, report.result.rows)
-        found += pictures_section(pattern, at if several else None)
-    found.append(ReportSection("result", "The result", "Result", _result(report)))
-    found.append(input_section(report.patterns))
-    found.append(plan_section(report.patterns))
-    found.append(ReportSection("timings", "Timings", "Timings", timings_table(report)))
-    return found
+        end, of = (f"-{at}", f" of pattern {at}") if several else ("", "")
+        matches = _matches(pattern, several, report.result.rows)
+        found.append(ReportSection(f"matches{end}", f"Matches{of}", f"Matches{of}", matches))
+        if pattern.pictures or pattern.no_pictures:
+            found.append(ReportSection(f"pictures{end}", f"Telling matches{of}", f"Pictures{of}", _pictures(pattern)))
+    plans = "".join(f'<div class="card">{pattern.plan}</div>' for pattern in report.patterns)
+    return [
+        *found,
+        ReportSection("result", "The result", "Result", _result(report)),
+        ReportSection("input", "The rows that were searched", "Input", _inputs(report.patterns)),
+        ReportSection("plan", "The plan", "Plan", plans),
+        ReportSection("timings", "Timings", "Timings", timings_table(report)),
+    ]
 
 
 def _query(report: Report, labels: list[str]) -> str:
@@ -136,16 +149,6 @@ def write_report(
     return target
 
 
-@dataclass(frozen=True)
-class ReportSection:
-    """short: as the list of sections calls it."""
-
-    anchor: str
-    title: str
-    short: str
-    body: str
-
-
 def tiles(report: Report) -> str:
     """The numbers that are looked at first."""
     found = [_tile(f"{report.result.rows:,}", f"{plural(report.result.rows, 'row')} in the result")]
@@ -171,43 +174,41 @@ def _tile(value: str, what: str, words: bool = False) -> str:
     return f'<div class="tile"><b{" class=words" if words else ""}>{escape(value)}</b><span>{escape(what)}</span></div>'
 
 
-def matches_section(pattern: PatternPart, at: int | None, result_rows: int) -> list[ReportSection]:
-    """When matches begin, which keys have them, and how long they are."""
-    of = "" if at is None else f" of pattern {at}"
-    anchor = "matches" if at is None else f"matches-{at}"
+def _matches(pattern: PatternPart, several: bool, result_rows: int) -> str:
+    """When matches begin, which keys have them, and how long they are. several: is it one of several patterns?"""
     found = pattern.found
     parts = []
-    if at is not None:
+    if several:
         parts.append(f'<div class="card"><pre>{highlight(pattern.text.strip(), pattern.labels)}</pre></div>')
     if found is None:
-        parts.append(f"<p>{escape(pattern.reason)}</p>")
-        return [ReportSection(anchor, f"Matches{of}", f"Matches{of}", "".join(parts))]
+        return "".join([*parts, f"<p>{escape(pattern.reason)}</p>"])
     parts.append(f"<p>{_summary(pattern, found)}</p>")
-    if at is None and found.matches != result_rows:
+    if not several and found.matches != result_rows:
         parts.append(f"<p>The statement around the pattern makes {count_of(result_rows, 'row')} of them.</p>")
     if found.over_time is not None:
-        zone = f" Times are those of {escape(found.clock.zone_name)}." if found.clock.clock else ""
-        parts.append(f'<h3>Over time</h3><div class="card">{over_time(found.over_time, found.clock, pattern)}</div>')
-        width = found.clock.length(found.over_time.bins.width)
-        parts.append(
-            f'<p class="soft small">Each bar counts the {pattern.many} that begin within {escape(width)}.{zone}</p>'
-        )
+        zone = f" Times are those of {escape(found.clock.zone.removeprefix('Etc/'))}." if found.clock.clock else ""
+        width = escape(found.clock.length(found.over_time.bins.width))
+        parts.append(_card("Over time", over_time(found.over_time, found.clock, pattern)))
+        parts.append(_remark(f"Each bar counts the {pattern.many} that begin within {width}.{zone}"))
     columns = []
     if found.top_keys:
-        keys = keys_table(found, pattern.many) + _other_keys(pattern, found)
-        columns.append(f'<div><h3>By key</h3><div class="card">{keys}</div></div>')
+        columns.append(_card("By key", keys_table(found, pattern.many) + _other_keys(pattern, found)))
     if found.by_length is not None:
-        columns.append(
-            f'<div><h3>By length</h3><div class="card">{by_length(found.by_length, found.clock, pattern)}'
-            f"{_lengths(found)}</div></div>"
-        )
+        columns.append(_card("By length", by_length(found.by_length, found.clock, pattern) + _lengths(found)))
     if columns:
-        parts.append(f'<div class="two">{"".join(columns)}</div>')
-    return [ReportSection(anchor, f"Matches{of}", f"Matches{of}", "".join(parts))]
+        parts.append(f'<div class="two">{"".join(f"<div>{one}</div>" for one in columns)}</div>')
+    return "".join(parts)
+
+
+def _card(title: str, body: str) -> str:
+    return f'<h3>{title}</h3><div class="card">{body}</div>'
+
+
+def _remark(text: str) -> str:
+    return f'<p class="soft small">{text}</p>'
 
 
 def _summary(pattern: PatternPart, found: MatchPart) -> str:
-    """Summarize the matches in a few sentences."""
     if not found.matches:
         return "The pattern was not found in these rows."
     words = [f"The {pattern.kind} was found {count_of(found.matches, 'time')}"]
@@ -240,25 +241,21 @@ def _other_keys(pattern: PatternPart, found: MatchPart) -> str:
     words = f"{count_of(more, 'more key')} with {count_of(rest, pattern.one, pattern.many)}"
     if found.rarest is not None:
         words += f"; the fewest, {found.rarest.matches:,}, has {key_text(found.rarest.key)}"
-    return f'<p class="soft small">{escape(words)}.</p>'
+    return _remark(f"{escape(words)}.")
 
 
 def _lengths(found: MatchPart) -> str:
     names = ("shortest", "median", "90 of 100 within", "99 of 100 within", "longest", "mean")
     items = ", ".join(f"{name} {escape(found.clock.length(value))}" for name, value in zip(names, found.lengths))
-    return f'<p class="soft small">From the first to the last time of a match: {items}.</p>'
+    return _remark(f"From the first to the last time of a match: {items}.")
 
 
-def pictures_section(pattern: PatternPart, at: int | None) -> list[ReportSection]:
+def _pictures(pattern: PatternPart) -> str:
     """Single matches on their series."""
-    of = "" if at is None else f" of pattern {at}"
-    if not pattern.pictures and not pattern.no_pictures:
-        return []
     body = f"<p>{escape(pattern.no_pictures)}</p>" if pattern.no_pictures else ""
     if pattern.pictures:
         body += f'<div class="pictures">{"".join(map(_picture, pattern.pictures))}</div>'
-    anchor = "pictures" if at is None else f"pictures-{at}"
-    return [ReportSection(anchor, f"Telling matches{of}", f"Pictures{of}", body)]
+    return body
 
 
 def _picture(picture: ReportPicture) -> str:
@@ -273,15 +270,14 @@ def _picture(picture: ReportPicture) -> str:
     return f'<figure class="card">{caption}{drawn}</figure>'
 
 
-def input_section(patterns: Sequence[PatternPart]) -> ReportSection:
+def _inputs(patterns: Sequence[PatternPart]) -> str:
     """The rows that were searched: ranges, nulls, and what did not come into the search."""
-    several = len(patterns) > 1
     parts = []
     for at, pattern in enumerate(patterns, start=1):
         for part in pattern.inputs:
-            title = " ".join(word for word in (f"Pattern {at}" if several else "", part.title) if word)
+            title = " ".join(word for word in (f"Pattern {at}" if len(patterns) > 1 else "", part.title) if word)
             parts.append((f"<h3>{escape(title)}</h3>" if title else "") + _input(part))
-    return ReportSection("input", "The rows that were searched", "Input", "".join(parts))
+    return "".join(parts)
 
 
 def _input(part: InputPart) -> str:
@@ -289,14 +285,7 @@ def _input(part: InputPart) -> str:
     nulls = [one for one in part.columns if one.nulls and one.role in ("key", "time")]
     words = f"{count_of(part.rows, 'row')}{keys}."
     for one in nulls:
-        words += (
-            f" In {count_of(one.nulls, 'row')} ({share(one.nulls, part.rows)}) the {one.role} ({one.name}) is null."
-        )
+        some = f"{count_of(one.nulls, 'row')} ({share(one.nulls, part.rows)})"
+        words += f" In {some} the {one.role} ({one.name}) is null."
     words += " Late events: none. A table is put in order of time before it is searched; only streams have late events."
     return f'<p>{escape(words)}</p><div class="card scroll">{input_table(part)}</div>'
-
-
-def plan_section(patterns: Sequence[PatternPart]) -> ReportSection:
-    """Show the plans of the patterns: drawn and in words."""
-    body = "".join(f'<div class="card">{pattern.plan}</div>' for pattern in patterns)
-    return ReportSection("plan", "The plan", "Plan", body)

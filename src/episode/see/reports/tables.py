@@ -30,10 +30,6 @@ class TimeFormat:
     clock: bool
     zone: str = "UTC"
 
-    @property
-    def zone_name(self) -> str:
-        return self.zone.removeprefix("Etc/")
-
     def moment(self, value: float) -> str:
         """A time in full."""
         if not self.clock:
@@ -61,7 +57,6 @@ class TimeFormat:
             return value
 
     def length(self, value: float) -> str:
-        """A length of time."""
         return duration(value) if self.clock else number(value)
 
 
@@ -155,7 +150,6 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[str]], numeric: frozense
 
 
 def cell(value: Any) -> str:
-    """One value."""
     if value is None:
         return '<td class="null">null</td>'
     if isinstance(value, bool):

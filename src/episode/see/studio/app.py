@@ -273,8 +273,11 @@ class Pages:
         return _download(content, "text/html", "episode-report.html")
 
     async def why_not(self, request: Request) -> Response:
-        run, place = self._run(request), _place(await _body(request))
-        return JSONResponse(await run_in_threadpool(looking.why_not, self._runs, run, place))
+        run, body = self._run(request), await _body(request)
+        place = {name: body.get(name) for name in ("pattern", "of", "at")}
+        between = body.get("between")
+        both = tuple(between) if isinstance(between, list) and len(between) == 2 else None
+        return JSONResponse(await run_in_threadpool(looking.why_not, self._runs, run, **place, between=both))
 
     async def streams(self, request: Request) -> Response:
         return JSONResponse({"streams": await run_in_threadpool(self.studio.streams.describe)})
@@ -314,12 +317,6 @@ def _text(body: dict[str, Any]) -> str:
     if not isinstance(text, str):
         raise EpisodeAnalysisError("The request has no text.")
     return text
-
-
-def _place(body: dict[str, Any]) -> looking.AskedPlace:
-    between = body.get("between")
-    both = tuple(between) if isinstance(between, list) and len(between) == 2 else None
-    return looking.AskedPlace(body.get("pattern"), body.get("of"), body.get("at"), both)
 
 
 def _number(request: Request, name: str, otherwise: int) -> int:

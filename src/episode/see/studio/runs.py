@@ -143,7 +143,6 @@ class Runs:
         return self._runs.get(name)
 
     def summaries(self) -> list[dict[str, Any]]:
-        """Return the entries of all runs, the latest first."""
         return [run.summary() for run in reversed(list(self._runs.values()))]
 
     def progress(self, run: Run) -> dict[str, int] | None:

@@ -34,7 +34,6 @@ class Serving:
 
     @property
     def address(self) -> str:
-        """Address of the page, with the token."""
         return self.access.address
 
     def stop(self) -> None:

@@ -118,7 +118,6 @@ class Tables:
         return sorted(found, key=lambda one: bool(one["sample"]))
 
     def preview(self, name: str) -> dict[str, Any]:
-        """The first rows of a table."""
         from episode.spark.jobs import first_rows
 
         rows = first_rows(self._frame(name), PREVIEWED)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -82,16 +81,6 @@ MOST_KEYS = 200
 """Keys that are offered for a choice: those with the most rows."""
 
 
-@dataclass(frozen=True)
-class AskedPlace:
-    """Place in the data: a pattern of the query by its number, the value of a key by column, a time or two."""
-
-    pattern: int | None = None
-    of: Mapping[str, Any] | None = None
-    at: Any = None
-    between: tuple[Any, Any] | None = None
-
-
 def keys(runs: Runs, run: Run, pattern: int | None) -> dict[str, Any]:
     """The keys of a pattern's events with the number of their rows, the greatest first."""
     first = patterns_at(_origin(run).pattern(pattern))[0]
@@ -103,13 +92,14 @@ def keys(runs: Runs, run: Run, pattern: int | None) -> dict[str, Any]:
     return {"columns": list(first.keys), "keys": offered[:MOST_KEYS], "more": len(offered) > MOST_KEYS}
 
 
-def why_not(runs: Runs, run: Run, place: AskedPlace) -> dict[str, Any]:
-    """Explain why nothing matches at a place, as data and as text."""
+def why_not(runs: Runs, run: Run, pattern: int | None, of: Any, at: Any, between: Any) -> dict[str, Any]:
+    """Explain why nothing matches at a place, as data and as text. The place is a pattern of the query by its number,
+    the value of a key by column, and a time or two."""
     from episode.api import why_not as asked
 
     frame = _frame(run)
     with runs.jobs(run):
-        found = asked(frame, of=place.of, at=place.at, between=place.between, pattern=_number(run, place.pattern))
+        found = asked(frame, of=of, at=at, between=between, pattern=_number(run, pattern))
     return {**found.to_dict(), "text": str(found)}
 
 

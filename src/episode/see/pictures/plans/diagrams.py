@@ -22,7 +22,6 @@ from episode.see.pictures.plans.railroad import draw_rails
 
 
 def draw(data: DiagramData) -> Drawing:
-    """Draw the data of a diagram."""
     return DRAWINGS[type(data)](data)
 
 

@@ -19,7 +19,6 @@ _NARROW, _WIDE = frozenset("iljtf.,:;|!'()[]{} I-1"), frozenset("mwMWCDGHNOQRU%@
 
 
 def width_of(text: str, size: float = SANS_SIZE, code: bool = False) -> float:
-    """Estimate the width of a text."""
     if code:
         return len(text) * size * _CODE_WIDTH
     return sum(0.36 if sign in _NARROW else 0.8 if sign in _WIDE else 0.585 for sign in text) * size
@@ -97,7 +96,6 @@ class Drawing:
         self.add(element("rect", x=x, y=y, width=width, height=height, rx=round_, class_=kind))
 
     def put(self, other: Drawing, x: float, y: float) -> None:
-        """Add another drawing at a place."""
         self.add(element("g", "".join(other.parts), transform=f"translate({_value(x)} {_value(y)})"))
 
     def group(self, kind: str, title: str, begin: int) -> None:

@@ -34,6 +34,13 @@ class Part(ABC):
     def draw(self, on: Drawing, x: float, y: float, rail: str) -> None:
         """Draw it from (x, y) on. rail: the kind of its rail outside of choices."""
 
+    def draw_in_middle(self, on: Drawing, x: float, y: float, width: float, rail: str) -> None:
+        """Draw it in the middle of a stretch, with rails to both ends."""
+        left = x + (width - self.width) / 2
+        on.line([(x, y), (left, y)], rail)
+        on.line([(left + self.width, y), (x + width, y)], rail)
+        self.draw(on, left, y, rail)
+
 
 class _Box(Part):
     def __init__(self, stop: RailStop) -> None:
@@ -151,11 +158,8 @@ class _Repeated(Part):
 
     def draw(self, on: Drawing, x: float, y: float, rail: str) -> None:
         greedy, right = self.greedy, x + self.width
-        inner = x + (self.width - self.part.width) / 2
         main = rail if not self.passed else "preferred" if greedy else "rail"
-        on.line([(x, y), (inner, y)], main)
-        on.line([(inner + self.part.width, y), (right, y)], main)
-        self.part.draw(on, inner, y, main)
+        self.part.draw_in_middle(on, x, y, self.width, main)
         begin = len(on.parts)
         if self.again:
             top = y - self.part.up - 6.0
@@ -181,14 +185,11 @@ class _Framed(Part):
         self.up, self.down = part.up + 24.0, part.down + 8.0
 
     def draw(self, on: Drawing, x: float, y: float, rail: str) -> None:
-        inner = x + (self.width - self.part.width) / 2
         begin = len(on.parts)
         on.box(x, y - self.up + 4.0, self.width, self.up + self.down - 4.0, "frame", 4.0)
         on.text(x + 6.0, y - self.up + 16.0, self.title, "small")
         on.group("framed", self.title, begin)
-        on.line([(x, y), (inner, y)], rail)
-        on.line([(inner + self.part.width, y), (x + self.width, y)], rail)
-        self.part.draw(on, inner, y, rail)
+        self.part.draw_in_middle(on, x, y, self.width, rail)
 
 
 def draw_rails(whole: Rail) -> Drawing:
