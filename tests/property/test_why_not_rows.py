@@ -108,7 +108,7 @@ class Case:
         )  # fmt: skip
 
     def labels(self, instructions: tuple[int, ...] | list[int]) -> tuple[str, ...]:
-        return tuple(self.attempts.exploration.label(at) for at in instructions)
+        return tuple(self.attempts.label(at) for at in instructions)
 
 
 @SETTINGS
@@ -131,7 +131,7 @@ def check_attempt(case: Case, attempt: RowAttempt) -> None:
     incremental = case.clause.match_mode is MatchMode.INCREMENTAL
     ways = [path for path in traced.complete() if path or not incremental]
     if expected:
-        explored = case.attempts.exploration.explore(attempt.start, attempt.number, MANY)
+        explored = case.attempts.explore(attempt.start, attempt.number, MANY)
         assert case.labels(explored.accepted[0].instructions) == tuple(step.label for step in ways[0])
         check_others(case, attempt)
         return
@@ -149,7 +149,7 @@ def check_others(case: Case, attempt: RowAttempt) -> None:
     reported = {case.labels(match.instructions) for match in attempt.matches}
     others = {case.labels(match.instructions) for match in attempt.others}
     assert others <= every - reported
-    longer = case.attempts.exploration.explore_further(attempt.start, attempt.number, attempt.matches, STEPS)
+    longer = case.attempts.explore_further(attempt.start, attempt.number, attempt.matches, STEPS)
     if longer.steps < STEPS:
         assert bool(longer.others) == bool(every - reported - {()})
 
@@ -176,14 +176,14 @@ def check_passed_over(case: Case, attempt: RowAttempt, ways: list[Path]) -> None
 def check_failures(case: Case, attempt: RowAttempt, traced: Traced) -> None:
     row, ends = traced.farthest()
     kinds = {
-        (one.kind, case.attempts.exploration.label(one.instruction) if one.kind not in (AT_START, AT_END) else "")
+        (one.kind, case.attempts.label(one.instruction) if one.kind not in (AT_START, AT_END) else "")
         for one in attempt.failures
     }
     assert kinds == ends
     assert {one.row for one in attempt.failures} <= {row}
     for failure in attempt.failures:
         if failure.kind == CONDITION:
-            label = case.attempts.exploration.label(failure.instruction)
+            label = case.attempts.label(failure.instruction)
             check_condition(case, attempt, label, failure)
             freed = case.traced(attempt, forced=(label, row))
             matched = any(True for _ in freed.complete())
@@ -202,7 +202,7 @@ def check_condition(case: Case, attempt: RowAttempt, label: str, failure: Any) -
     view = case.traced(attempt).view(path)
     definition = next(one for one in case.clause.definitions if one.label == label)
     parts = conjuncts_of(definition.condition, case.clause.source, frozenset(known_names(case.clause)))
-    readings = case.attempts.exploration.readings_at(attempt, failure)
+    readings = case.attempts.readings_at(attempt, failure)
     assert len(readings) == len(parts)
     assert not all(one.holds is True for one in readings)
     for reading, part in zip(readings, parts, strict=True):

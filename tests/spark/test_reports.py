@@ -13,8 +13,7 @@ import pytest
 import episode
 from episode.queries.origins import origin_of
 from episode.see.reports.data import Report
-from episode.see.reports.extents import Extents, NoExtents, extents_of
-from episode.see.reports.gathering import NOT_INSTALLED, gather
+from episode.see.reports.gathering import NOT_INSTALLED, Extents, NoExtents, extents_of, gather
 
 pytestmark = pytest.mark.spark
 

@@ -39,13 +39,9 @@ for _name, _command in COMMANDS.items():
     app.command(_name)(spread_groups(_command))
 
 
-def _as_one_line(message: Warning | str, *_: object, **__: object) -> str:
-    return f"warning: {message}\n"
-
-
 def main() -> None:
     """Entry point of the `episode` command."""
-    warnings.formatwarning = _as_one_line
+    warnings.formatwarning = lambda message, *_, **__: f"warning: {message}\n"
     app()
 
 

@@ -27,6 +27,7 @@ from rich.text import Text
 
 from episode.cli import inputs
 from episode.cli.inputs import SessionArguments, start_session
+from episode.cli.options import Handling, LiveTaskOptions
 from episode.cli.results import Format, print_header
 from episode.errors import EpisodeError
 from episode.paths import is_local, local
@@ -95,14 +96,15 @@ def show(result: Any, given: FollowArguments, checkpoint: str, notes: Console, *
     screen = Console()
     view = LiveView(result.columns, shows_matches=given.output is None and lines is None)
     lively = screen.is_terminal and lines is None
+    log = None if lively else notes
     with interrupts() as interrupted:
-        query, reader_left = _start(_observe(result), given, lines, checkpoint, view)
-        picture = Live(view, console=screen, refresh_per_second=4) if lively else nullcontext()
-        with picture:
-            _watch(query, view, interrupted, numeric_time, None if lively else notes)
+        query, reader_left = _start(result, given, lines, checkpoint, view)
+        with Live(view, console=screen, refresh_per_second=4) if lively else nullcontext():
+            while query.isActive and not interrupted.wait(PERIOD):
+                _take(query, view, numeric_time, log)
             if query.isActive:
                 _stop(query, interrupted)
-                _take(query, view, numeric_time, None if lively else notes)
+                _take(query, view, numeric_time, log)
     if reader_left.is_set():
         raise BrokenPipeError
     if not interrupted.is_set() and query.exception() is not None:
@@ -128,10 +130,8 @@ def checkpoint_place(path: str | None, notes: Console) -> Iterator[str]:
         yield os.path.abspath(local(path)) if is_local(path) else path
         return
     with tempfile.TemporaryDirectory(prefix="episode-checkpoint-", ignore_cleanup_errors=True) as place:
-        notes.print(
-            Text(f"The checkpoint is in {place} and goes when this run ends; --checkpoint PATH keeps one."),
-            soft_wrap=True,
-        )
+        told = f"The checkpoint is in {place} and goes when this run ends; --checkpoint PATH keeps one."
+        notes.print(Text(told), soft_wrap=True)
         yield place
 
 
@@ -148,18 +148,15 @@ def _lines_of(result: Any, chosen: Format) -> Lines | None:
     return print_lines
 
 
-def _observe(result: Any) -> Any:
-    from pyspark.sql import functions as F
-
-    return result.observe(RESULT, F.count(F.lit(1)).alias("rows"))
-
-
 def _start(
     result: Any, given: FollowArguments, lines: Lines | None, checkpoint: str, view: LiveView
 ) -> tuple[Any, Event]:
     """Return the running query, and an event for a reader of our output that has left."""
+    from pyspark.sql import functions as F
+
     reader_left = Event()
-    writer = result.writeStream.option("checkpointLocation", checkpoint)
+    observed = result.observe(RESULT, F.count(F.lit(1)).alias("rows"))
+    writer = observed.writeStream.option("checkpointLocation", checkpoint)
     if given.output is not None:
         if given.format is Format.csv:
             writer = writer.option("header", True)
@@ -190,11 +187,6 @@ def _handle(batch: Any, lines: Lines | None, view: LiveView) -> None:
                 view.latest.extend(batch.take(SHOWN_ROWS))
     finally:
         batch.unpersist()
-
-
-def _watch(query: Any, view: LiveView, interrupted: Event, numeric_time: bool, notes: Console | None) -> None:
-    while query.isActive and not interrupted.wait(PERIOD):
-        _take(query, view, numeric_time, notes)
 
 
 def _take(query: Any, view: LiveView, numeric_time: bool, notes: Console | None) -> None:
@@ -228,23 +220,8 @@ def _stop(query: Any, interrupted: Event) -> None:
 
 
 def _last_finished(query: Any) -> int:
-    """The number of the last finished micro-batch."""
     last = query.lastProgress
     return -1 if last is None or "addBatch" not in last.durationMs else last.batchId
-
-
-# ---- live tasks ------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class LiveArguments:
-    """The arguments of --live. into: where matches go (None: to the screen)."""
-
-    into: str | None = None
-    input: str = "adaptive"
-    checkpoint: str | None = None
-    tasks: int | None = None
-    metrics: int | None = None
 
 
 def read_into(text: str | None) -> Any:
@@ -258,15 +235,20 @@ def read_into(text: str | None) -> Any:
 
 
 def run_live(
-    text: str, arguments: dict[str, object], given: LiveArguments, session: SessionArguments, notes: Console
+    text: str,
+    arguments: dict[str, object],
+    given: LiveTaskOptions,
+    checkpoint: str | None,
+    session: SessionArguments,
+    notes: Console,
 ) -> None:
     """Run a live query until an interrupt; an error of the query is raised."""
     screen = Console()
     lively = screen.is_terminal
     into = read_into(given.into)
-    receiver: Callable[[Any], None] = _ignore if lively else _print_matches
+    receiver = (lambda _: None) if lively else _print_matches  # on a terminal the view shows the last matches
     view = LiveQueryView("the screen" if into is None else given.into or "")
-    with _live_checkpoint(given, notes) as checkpoint:
+    with _live_checkpoint(checkpoint, given.into, notes) as place:
         import episode
 
         with notes.status("Starting Spark and reading the query"), quiet_spark(), without_interrupts():
@@ -275,13 +257,17 @@ def run_live(
                 text,
                 arguments,
                 into=receiver if into is None else into,
-                input=given.input,
-                checkpoint=checkpoint,
+                input=(given.input or Handling.adaptive).value,
+                checkpoint=place,
                 tasks=given.tasks,
                 metrics_port=given.metrics,
             )
         with interrupts() as interrupted:  # in place of what Spark does with them, which ends its jobs
-            _say(notes, query, given)
+            if query.metricsPort is not None:
+                figures = f"http://127.0.0.1:{query.metricsPort}/metrics"
+                notes.print(Text(f"Figures for Prometheus: {figures}"), soft_wrap=True)
+            if given.into is not None and checkpoint is None:
+                notes.print(Text(f"The checkpoint is in {query.checkpoint}: the same command goes on from there."))
             with Live(view, console=screen, refresh_per_second=1 / PERIOD) if lively else nullcontext():
                 watch(query, view, interrupted, None if lively else notes)
             if query.isActive:
@@ -294,31 +280,18 @@ def run_live(
     notes.print(f"stopped: {view.totals()}", highlight=False)
 
 
-def _say(notes: Console, query: Any, given: LiveArguments) -> None:
-    if query.metricsPort is not None:
-        notes.print(Text(f"Figures for Prometheus: http://127.0.0.1:{query.metricsPort}/metrics"), soft_wrap=True)
-    if given.into is not None and given.checkpoint is None:
-        notes.print(Text(f"The checkpoint is in {query.checkpoint}: the same command goes on from there."))
-
-
 @contextmanager
-def _live_checkpoint(given: LiveArguments, notes: Console) -> Iterator[str | None]:
+def _live_checkpoint(given: str | None, into: str | None, notes: Console) -> Iterator[str | None]:
     """Yield the place given; None (by query and output) if matches are kept; one for this run if they are not."""
-    if given.checkpoint is not None:
-        yield os.path.abspath(local(given.checkpoint))
-    elif given.into is not None:
+    if given is not None:
+        yield os.path.abspath(local(given))
+    elif into is not None:
         yield None
     else:
         with tempfile.TemporaryDirectory(prefix="episode-live-", ignore_cleanup_errors=True) as place:
-            notes.print(
-                Text("Matches go to the screen alone, from the beginning of the stream on; --into NAME keeps them."),
-                soft_wrap=True,
-            )
+            told = "Matches go to the screen alone, from the beginning of the stream on; --into NAME keeps them."
+            notes.print(Text(told), soft_wrap=True)
             yield place
-
-
-def _ignore(_: Any) -> None:
-    """The view shows the last matches."""
 
 
 def _print_matches(matches: Any) -> None:

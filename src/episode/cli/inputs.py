@@ -38,10 +38,8 @@ def read_query(argument: str) -> str:
             except (OSError, UnicodeDecodeError) as error:
                 raise typer.BadParameter(f"The file {argument} cannot be read: {error}.", param_hint="QUERY") from None
         if path.suffix.lower() == ".sql" or not re.search(r"\s", argument.strip()):
-            raise typer.BadParameter(
-                f"There is no file {argument!r}. Give a file with the query, - for standard input, or the text.",
-                param_hint="QUERY",
-            )
+            message = f"There is no file {argument!r}. Give a file with the query, - for standard input, or the text."
+            raise typer.BadParameter(message, param_hint="QUERY")
     return argument
 
 
@@ -159,35 +157,17 @@ def _topic(url: str, *, follow: bool) -> Any:
     return sources.topic(session(None), topic.servers, topic.name, topic.schema, topic.options, follow=follow)
 
 
-def check_follow_options(
-    follow: bool, only_then: Mapping[str, object], never_then: Mapping[str, object], tables: bool = True
-) -> None:
-    """Refuse options that make no sense with --follow, or without it. An option that is not given has None or False.
+_ONLY = {"--follow": "This is for streams", "--live": "This is for live queries"}
+_NEVER = {"--follow": "A stream has no end", "--live": "A live query reads declared streams until it is stopped"}
 
-    tables: tables are followed, and not only streams, whose declarations set how late events may come.
-    """
-    wrong = never_then if follow else only_then
-    for option, value in wrong.items():
+
+def check_options(mode: str, wanted: bool, only_then: Mapping[str, object], never_then: Mapping[str, object]) -> None:
+    """Refuse options that make no sense with --follow or --live, or without it. An option that is not given has None or
+    False."""
+    for option, value in (never_then if wanted else only_then).items():
         if value is not None and value is not False:
-            reason = "A stream has no end" if follow else "This is for streams"
-            raise typer.BadParameter(
-                f"{reason}: {option} cannot be given {'with' if follow else 'without'} --follow.", param_hint=option
-            )
-    if follow and tables and only_then["--watermark"] is None:
-        raise typer.BadParameter(
-            "How late may events come? Give --watermark '10 seconds', or a number where event time is one.",
-            param_hint="--watermark",
-        )
-
-
-def check_live_options(live: bool, only_then: Mapping[str, object], never_then: Mapping[str, object]) -> None:
-    """Refuse options that make no sense with --live, or without it."""
-    for option, value in (never_then if live else only_then).items():
-        if value is not None and value is not False:
-            why = "A live query reads declared streams until it is stopped" if live else "This is for live queries"
-            raise typer.BadParameter(
-                f"{why}: {option} cannot be given {'with' if live else 'without'} --live.", param_hint=option
-            )
+            reason, word = (_NEVER[mode], "with") if wanted else (_ONLY[mode], "without")
+            raise typer.BadParameter(f"{reason}: {option} cannot be given {word} {mode}.", param_hint=option)
 
 
 def check_followed(tables: Iterable[str]) -> None:
@@ -201,37 +181,19 @@ def check_followed(tables: Iterable[str]) -> None:
             raise _wrong_table(f"There are no files in {path} yet: the columns of the stream are taken from them.")
 
 
-def check_output(output: str, tables: Iterable[str], overwrite: bool) -> None:
-    """Refuse an output that would overwrite existing data or an input of the query."""
+def check_output(output: str, tables: Iterable[str], is_known: bool, advice: str) -> None:
+    """Refuse an output that would overwrite data, and one that is, holds or lies in an input of the query. is_known:
+    may it exist? advice: what to do if it does."""
     if not is_local(output):
         return
-    check_overlap(output, tables)
-    if Path(local(output)).exists() and not overwrite:
-        raise typer.BadParameter(f"{output} exists: give --overwrite to replace it.", param_hint="--output")
-
-
-def check_followed_output(output: str, tables: Iterable[str], checkpoint: str | None) -> None:
-    """Refuse to add to files of another run: with a new checkpoint, Spark would take its first matches for written."""
-    if not is_local(output):
-        return
-    check_overlap(output, tables)
-    begun = checkpoint is not None and (not is_local(checkpoint) or Path(local(checkpoint)).exists())
-    if Path(local(output)).exists() and not begun:
-        raise typer.BadParameter(
-            f"{output} exists: go on with the --checkpoint that it was written with, or write somewhere else.",
-            param_hint="--output",
-        )
-
-
-def check_overlap(output: str, tables: Iterable[str]) -> None:
-    """Refuse an output that is, holds or lies in an input of the query."""
     target = Path(local(output)).resolve()
     for table in filter(is_local, tables):
         source = Path(local(table)).resolve()
         if target == source or target in source.parents or source in target.parents:
-            raise typer.BadParameter(
-                f"{output} overlaps the input {table}: write somewhere else.", param_hint="--output"
-            )
+            message = f"{output} overlaps the input {table}: write somewhere else."
+            raise typer.BadParameter(message, param_hint="--output")
+    if target.exists() and not is_known:
+        raise typer.BadParameter(f"{output} exists: {advice}.", param_hint="--output")
 
 
 @dataclass(frozen=True)
@@ -253,18 +215,14 @@ def read_session(
     for argument in conf:
         name, equals, value = argument.partition("=")
         if not equals or not name.startswith("spark."):
-            raise typer.BadParameter(
-                f"{argument!r} is not of the form spark.NAME=VALUE, as in --conf spark.executor.memory=4g.",
-                param_hint="--conf",
-            )
+            message = f"{argument!r} is not of the form spark.NAME=VALUE, as in --conf spark.executor.memory=4g."
+            raise typer.BadParameter(message, param_hint="--conf")
         settings[name] = value
     coordinates = _parts(packages)
     for one in coordinates:
         if not re.fullmatch(r"[^:\s]+:[^:\s]+:[^:\s]+", one):
-            raise typer.BadParameter(
-                f"{one!r} is not of the form GROUP:ARTIFACT:VERSION, as packages of Maven are named.",
-                param_hint="--package",
-            )
+            message = f"{one!r} is not of the form GROUP:ARTIFACT:VERSION, as packages of Maven are named."
+            raise typer.BadParameter(message, param_hint="--package")
     for name, values in ((PACKAGES, coordinates), (JARS, _parts(jars))):
         if values:
             settings[name] = ",".join([*_parts([settings.get(name, "")]), *values])

@@ -4,42 +4,48 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from enum import Enum
 from functools import wraps
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
 import typer
+from rich.console import Console
 
 from episode.cli.inputs import SessionArguments, read_session
 from episode.cli.results import Format, Target, choose_output
+from episode.terminal.errors import report_errors
+
+_EMPTY = inspect.Parameter.empty
 
 
 def spread_groups(command: Callable[..., None]) -> Callable[..., None]:
-    """Return a command with an option for each field of those of its parameters that are groups of options."""
+    """Return a command with an option for each field of those of its parameters that are groups of options, and with
+    messages in place of errors."""
     hints = get_type_hints(command, include_extras=True)
     groups = {name: hint for name, hint in hints.items() if is_dataclass(hint) and isinstance(hint, type)}
-    defaults = {name: one.default for name, one in inspect.signature(command).parameters.items() if name not in groups}
-    spread: dict[str, inspect.Parameter] = {}
-    for name in inspect.signature(command).parameters:
-        inner = get_type_hints(groups[name], include_extras=True) if name in groups else {name: hints[name]}
-        given = {one.name: one.default for one in fields(groups[name])} if name in groups else defaults
-        for option, hint in inner.items():
-            spread[option] = inspect.Parameter(
-                option, inspect.Parameter.KEYWORD_ONLY, default=given[option], annotation=hint
-            )
+    spread: list[inspect.Parameter] = []
+    for name, parameter in inspect.signature(command).parameters.items():
+        given, inner = {name: parameter.default}, hints
+        if name in groups:
+            given = {one.name: _EMPTY if one.default is MISSING else one.default for one in fields(groups[name])}
+            inner = get_type_hints(groups[name], include_extras=True)
+        for option, default in given.items():
+            kind = inspect.Parameter.KEYWORD_ONLY
+            spread.append(inspect.Parameter(option, kind, default=default, annotation=inner[option]))
 
     @wraps(command)
     def gather(**values: Any) -> None:
         gathered = {
             name: group(**{one.name: values.pop(one.name) for one in fields(group)}) for name, group in groups.items()
         }
-        command(**values, **gathered)
+        with report_errors(Console(stderr=True)):
+            command(**values, **gathered)
 
     vars(gather).pop("__wrapped__")
-    vars(gather)["__signature__"] = inspect.Signature(list(spread.values()))
-    gather.__annotations__ = {name: one.annotation for name, one in spread.items()}
+    vars(gather)["__signature__"] = inspect.Signature(spread)
+    gather.__annotations__ = {one.name: one.annotation for one in spread}
     return gather
 
 
@@ -85,9 +91,6 @@ def _paths(incomplete: str) -> list[str]:
     return [f"{prefix}{path.name}/" if path.is_dir() else f"{prefix}{path.name}" for path in shown]
 
 
-# ---- choices ---------------------------------------------------------------------------------------
-
-
 class Handling(str, Enum):
     """Ways in which events reach the matching loop of a live task."""
 
@@ -104,16 +107,8 @@ class EventFormat(str, Enum):
     parquet = "parquet"
 
 
-# ---- queries ---------------------------------------------------------------------------------------
-
-QueryArgument = Annotated[
-    str,
-    typer.Argument(
-        metavar="QUERY",
-        help="A file with the query, - for standard input, or the query itself.",
-        autocompletion=complete_queries,
-    ),
-]
+QUERY_HELP = "A file with the query, - for standard input, or the query itself."
+QueryArgument = Annotated[str, typer.Argument(metavar="QUERY", help=QUERY_HELP, autocompletion=complete_queries)]
 TableOption = Annotated[
     list[str] | None,
     typer.Option(
@@ -135,8 +130,6 @@ ArgumentOption = Annotated[
         "May be repeated.",
     ),
 ]
-
-# ---- Spark -----------------------------------------------------------------------------------------
 
 SPARK = "Spark"
 """The panel of these options in the help."""
@@ -171,11 +164,8 @@ JarsOption = Annotated[
     ),
 ]
 
-# ---- declared streams ------------------------------------------------------------------------------
-
 NameArgument = Annotated[
-    str,
-    typer.Argument(metavar="NAME", help="A declared stream, or its archive.", autocompletion=complete_streams),
+    str, typer.Argument(metavar="NAME", help="A declared stream, or its archive.", autocompletion=complete_streams)
 ]
 CatalogOption = Annotated[
     Path | None,
@@ -184,8 +174,6 @@ CatalogOption = Annotated[
 SkipCorruptOption = Annotated[
     bool, typer.Option("--skip-corrupt", help="Leave out corrupt segments, with a warning for each.")
 ]
-
-# ---- groups ----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -198,8 +186,35 @@ class SparkOptions:
     jars: JarsOption = None
 
     def read(self) -> SessionArguments:
-        """Check the options."""
         return read_session(self.master, self.conf or [], self.package or [], self.jars or [])
+
+
+@dataclass(frozen=True)
+class LiveTaskOptions:
+    """The options of --live. into: where matches go (None: to the screen)."""
+
+    into: Annotated[
+        str | None,
+        typer.Option(
+            "--into",
+            metavar="WHERE",
+            help="With --live: a stream by its name (made where there is none), a path with a slash for Parquet files, "
+            "or kafka://HOST:PORT/TOPIC. Default: the screen.",
+            autocompletion=complete_streams,
+        ),
+    ] = None
+    input: Annotated[
+        Handling | None, typer.Option("--input", help="With --live: how events come in. Default: adaptive.")
+    ] = None
+    tasks: Annotated[
+        int | None, typer.Option("--tasks", min=1, metavar="N", help="With --live: how many tasks there are.")
+    ] = None
+    metrics: Annotated[
+        int | None,
+        typer.Option(
+            "--metrics", min=0, metavar="PORT", help="With --live: figures for Prometheus, on 127.0.0.1; 0: any port."
+        ),
+    ] = None
 
 
 @dataclass(frozen=True)
@@ -220,7 +235,6 @@ class OutputOptions:
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what is at the output path.")] = False
 
     def read(self) -> Target:
-        """Check the options."""
         return Target(*choose_output(self.format, self.output), self.limit, self.overwrite)
 
 

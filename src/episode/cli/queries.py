@@ -13,16 +13,16 @@ from episode.cli import follow as following
 from episode.cli import inputs, results
 from episode.cli.options import (
     ArgumentOption,
-    Handling,
+    LiveTaskOptions,
     OutputOptions,
     QueryArgument,
     SparkOptions,
     TableOption,
     WatermarkOption,
-    complete_streams,
 )
 from episode.errors import EpisodeError
-from episode.terminal.errors import report_errors, run_interruptibly
+from episode.paths import is_local, local
+from episode.terminal.errors import run_interruptibly
 from episode.terminal.quiet import quiet_spark
 
 
@@ -37,103 +37,69 @@ def run(
         typer.Option("--report", metavar="FILE", help="Write a report, too: one HTML file that opens anywhere."),
     ] = None,
     follow: Annotated[
-        bool,
-        typer.Option("--follow", help="Go on with what is added to directories and topics, until Ctrl-C."),
+        bool, typer.Option("--follow", help="Go on with what is added to directories and topics, until Ctrl-C.")
     ] = False,
     watermark: WatermarkOption = None,
     checkpoint: Annotated[
         str | None,
         typer.Option(
-            "--checkpoint",
-            metavar="PATH",
-            help="With --follow or --live: go on from there, and keep the state there.",
+            "--checkpoint", metavar="PATH", help="With --follow or --live: go on from there, and keep the state there."
         ),
     ] = None,
     live: Annotated[
-        bool,
-        typer.Option("--live", help="Match declared streams in live tasks, within milliseconds, until Ctrl-C."),
+        bool, typer.Option("--live", help="Match declared streams in live tasks, within milliseconds, until Ctrl-C.")
     ] = False,
-    into: Annotated[
-        str | None,
-        typer.Option(
-            "--into",
-            metavar="WHERE",
-            help="With --live: a stream by its name (made where there is none), a path with a slash for Parquet files, "
-            "or kafka://HOST:PORT/TOPIC. Default: the screen.",
-            autocompletion=complete_streams,
-        ),
-    ] = None,
-    input: Annotated[
-        Handling | None, typer.Option("--input", help="With --live: how events come in. Default: adaptive.")
-    ] = None,
-    tasks: Annotated[
-        int | None, typer.Option("--tasks", min=1, metavar="N", help="With --live: how many tasks there are.")
-    ] = None,
-    metrics: Annotated[
-        int | None,
-        typer.Option(
-            "--metrics", min=0, metavar="PORT", help="With --live: figures for Prometheus, on 127.0.0.1; 0: any port."
-        ),
-    ] = None,
+    live_task: LiveTaskOptions,
     spark: SparkOptions,
 ) -> None:
     """Run a query and show or store its result."""
-    only_live = {"--into": into, "--input": input, "--tasks": tasks, "--metrics": metrics}
+    only_live = {f"--{name}": value for name, value in vars(live_task).items()}
     never_live = {"--follow": follow, "--watermark": watermark, "--table": table, "--output": result.output}
     endless = {"--limit": result.limit, "--overwrite": result.overwrite}
-    inputs.check_live_options(live, only_live, {**never_live, "--format": result.format, **endless})
+    inputs.check_options("--live", live, only_live, {**never_live, "--format": result.format, **endless})
     results.check_report(report, follow, live)
     session = spark.read()
     notes = Console(stderr=True)
     if live:
-        given = following.LiveArguments(into, (input or Handling.adaptive).value, checkpoint, tasks, metrics)
-        following.read_into(into)
+        following.read_into(live_task.into)
         text, arguments = inputs.read_query(query), inputs.read_arguments(arg or [])
-        with report_errors(notes):
-            following.run_live(text, arguments, given, session, notes)
+        following.run_live(text, arguments, live_task, checkpoint, session, notes)
         return
-    streamed = {"--watermark": watermark, "--checkpoint": checkpoint}
-    inputs.check_follow_options(follow, streamed, endless, tables=bool(table))
+    inputs.check_options("--follow", follow, {"--watermark": watermark, "--checkpoint": checkpoint}, endless)
+    if follow and table and watermark is None:  # declarations of streams set it, tables do not
+        message = "How late may events come? Give --watermark '10 seconds', or a number where event time is one."
+        raise typer.BadParameter(message, param_hint="--watermark")
     text = inputs.read_query(query)
     paths = inputs.read_tables(table or [])
     arguments = inputs.read_arguments(arg or [])
     target = result.read()
     if follow:
         inputs.check_followed(paths.values())
-    if target.output is not None and follow:
-        inputs.check_followed_output(target.output, paths.values(), checkpoint)
-    elif target.output is not None:
-        inputs.check_output(target.output, paths.values(), target.overwrite)
-    with report_errors(notes):
-        if follow:
-            where = following.FollowArguments(watermark, checkpoint, target.output, target.format)
-            following.run(text, arguments, paths, where, session, notes)
+        if target.output is not None:  # with a new checkpoint, Spark would take its first matches for written
+            begun = checkpoint is not None and (not is_local(checkpoint) or Path(local(checkpoint)).exists())
+            advice = "go on with the --checkpoint that it was written with, or write somewhere else"
+            inputs.check_output(target.output, paths.values(), begun, advice)
+        where = following.FollowArguments(watermark, checkpoint, target.output, target.format)
+        following.run(text, arguments, paths, where, session, notes)
+        return
+    if target.output is not None:
+        inputs.check_output(target.output, paths.values(), target.overwrite, results.OVERWRITE)
+
+    def compute() -> None:
+        import episode
+
+        with notes.status("Starting Spark and reading the query"), quiet_spark():
+            inputs.start_session(session)
+            found = episode.sql(text, arguments, tables=inputs.open_tables(paths))
+        if found.isStreaming:
+            raise EpisodeError("The result is a stream, which does not end.", hint="Add --follow.")
+        if report is None:
+            target.take(found, notes)
         else:
-            run_interruptibly(lambda: _run(text, arguments, paths, target, session, notes, report))
+            results.take_with_report(found, report, target, notes)
+        target.say_where(notes)
 
-
-def _run(
-    text: str,
-    arguments: dict[str, object],
-    paths: dict[str, str],
-    target: results.Target,
-    session: inputs.SessionArguments,
-    notes: Console,
-    report: Path | None,
-) -> None:
-    """Run a query over tables as they are now."""
-    import episode
-
-    with notes.status("Starting Spark and reading the query"), quiet_spark():
-        inputs.start_session(session)
-        result = episode.sql(text, arguments, tables=inputs.open_tables(paths))
-    if result.isStreaming:
-        raise EpisodeError("The result is a stream, which does not end.", hint="Add --follow.")
-    if report is None:
-        target.take(result, notes)
-    else:
-        results.take_with_report(result, report, target, notes)
-    target.say_where(notes)
+    run_interruptibly(compute)
 
 
 def explain(
@@ -172,8 +138,7 @@ def explain(
             tables = inputs.open_tables(paths)
             return episode.explain(text, arguments, tables=tables, analyze=analyze, format=shown.value)
 
-    with report_errors(notes):
-        plan = run_interruptibly(make_plan)
+    plan = run_interruptibly(make_plan)
     if output is None:
         typer.echo(plan)
     else:

@@ -13,10 +13,12 @@ from rich.text import Text
 
 from episode.errors import EpisodeError
 from episode.paths import kind_of
+from episode.words import count_of
 
 SCREEN_ROWS = 50
 DELTA = "delta:"
 """Before the path of an output that is a Delta table."""
+OVERWRITE = "give --overwrite to replace it"
 NO_LIMIT = 1_000_000
 """Width of a file or a pipe, which take lines of any length."""
 
@@ -36,8 +38,7 @@ def choose_output(wanted: Format | None, output: str | None) -> tuple[str | None
     if output is None:
         if wanted in (Format.parquet, Format.delta):
             raise typer.BadParameter(
-                f"{wanted.value.capitalize()} cannot be shown on the screen: give --output PATH.",
-                param_hint="--format",
+                f"{wanted.value.capitalize()} cannot be shown on the screen: give --output PATH.", param_hint="--format"
             )
         return None, wanted or Format.table
     if wanted is Format.table:
@@ -90,22 +91,9 @@ def write(result: Any, path: str, chosen: Format, overwrite: bool) -> None:
         writer.format(chosen.value).save(path)
     except Exception as error:
         if chosen is Format.delta and "DATA_SOURCE_NOT_FOUND" in str(error):
-            raise without_delta() from None
+            hint = "Add it: --package io.delta:delta-spark_2.13:VERSION, with the version that is made for this Spark."
+            raise EpisodeError("Delta Lake is not on Spark's class path.", hint=hint) from None
         raise
-
-
-def without_delta() -> EpisodeError:
-    """Return the error for a missing package of Delta Lake."""
-    return EpisodeError(
-        "Delta Lake is not on Spark's class path.",
-        hint="Add it: --package io.delta:delta-spark_2.13:VERSION, with the version that is made for this Spark.",
-    )
-
-
-def screen_of_results() -> Console:
-    """Return the terminal; without one, a screen as wide as its tables, so that no cell is folded."""
-    screen = Console()
-    return screen if screen.is_terminal else Console(width=NO_LIMIT)
 
 
 def show(result: Any, rows: int, notes: Console) -> None:
@@ -113,11 +101,11 @@ def show(result: Any, rows: int, notes: Console) -> None:
     from episode.terminal.table import result_table
 
     found = result.limit(rows + 1).collect()
-    screen_of_results().print(result_table(result.columns, found[:rows]))
-    if len(found) > rows:
-        notes.print(Text(f"The first {rows:,} rows. --limit N shows more, --output PATH stores all."))
-    else:
-        notes.print(Text("1 row" if len(found) == 1 else f"{len(found):,} rows"))
+    screen = Console()
+    screen = screen if screen.is_terminal else Console(width=NO_LIMIT)  # as wide as the table: no cell is folded
+    screen.print(result_table(result.columns, found[:rows]))
+    more = f"The first {rows:,} rows. --limit N shows more, --output PATH stores all."
+    notes.print(Text(more if len(found) > rows else count_of(len(found), "row")))
 
 
 def print_lines(result: Any, chosen: Format) -> None:
@@ -143,9 +131,6 @@ def _quote(name: str) -> str:
     return '"' + name.replace('"', '\\"') + '"' if any(sign in name for sign in ',"\n\\') else name
 
 
-# ---- plans -----------------------------------------------------------------------------------------
-
-
 class PlanFormat(str, Enum):
     """Formats of a plan."""
 
@@ -168,20 +153,16 @@ def check_plan_file(output: Path | None, overwrite: bool) -> None:
     if output is None:
         return
     if output.exists() and not overwrite:
-        raise typer.BadParameter(f"{output} exists: give --overwrite to replace it.", param_hint="--output")
+        raise typer.BadParameter(f"{output} exists: {OVERWRITE}.", param_hint="--output")
     if not output.parent.is_dir():
         raise typer.BadParameter(f"There is no directory {output.parent}.", param_hint="--output")
 
 
 def write_plan(plan: str, output: Path) -> None:
-    """Write a plan into its file."""
     try:
         output.write_text(plan if plan.endswith("\n") else f"{plan}\n", encoding="utf-8")
     except OSError as error:
         raise typer.BadParameter(f"{output} cannot be written: {error}.", param_hint="--output") from None
-
-
-# ---- reports ---------------------------------------------------------------------------------------
 
 
 def check_report(path: Path | None, follow: bool, live: bool) -> None:

@@ -11,41 +11,63 @@ from rich.console import Console
 from episode.cli import follow as following
 from episode.cli import inputs, results
 from episode.cli.options import ArgumentOption, OutputOptions, SparkOptions, TableOption, WatermarkOption
-from episode.terminal.errors import report_errors, run_interruptibly, without_interrupts
+from episode.terminal.errors import run_interruptibly, without_interrupts
 from episode.terminal.quiet import quiet_spark
 
 
-def run_rules(
+@dataclass(frozen=True)
+class RuleOptions:
+    """The rules, and what they are over. rule: only this one, typed as it is alone. explain: run nothing."""
+
     rules: Annotated[
         str, typer.Argument(metavar="FOLDER", help="A folder of .sql and .pattern files: a rule each, named after it.")
-    ],
-    *,
-    table: TableOption = None,
-    arg: ArgumentOption = None,
+    ]
+    table: TableOption = None
+    arg: ArgumentOption = None
     time: Annotated[
         str | None, typer.Option("--time", metavar="COLUMN", help="Of event and situation patterns: the event time.")
-    ] = None,
+    ] = None
     start: Annotated[
         str | None, typer.Option("--start", metavar="COLUMN", help="Of event patterns: where events last, their start.")
-    ] = None,
+    ] = None
     key: Annotated[
         list[str] | None,
         typer.Option("--key", metavar="COLUMN", help="Of event and situation patterns: partitions. May be repeated."),
-    ] = None,
+    ] = None
     type_column: Annotated[
         str | None,
         typer.Option("--type-column", metavar="COLUMN", help="Of event patterns: the column with the class of events."),
-    ] = None,
+    ] = None
     rule: Annotated[
         str | None, typer.Option("--rule", metavar="NAME", help="Only this rule, with the columns of its own result.")
-    ] = None,
+    ] = None
     explain: Annotated[
         bool, typer.Option("--explain", help="Show what the rules share and how they would run; nothing is run.")
-    ] = False,
+    ] = False
+
+    def match(self, events: Any, table: str, **streamed: Any) -> Any:
+        """Return the matches of the rules over events, which their texts call `table`."""
+        import episode
+
+        return episode.match_all(
+            events,
+            self.rules,
+            inputs.read_arguments(self.arg or []),
+            time=self.time,
+            start=self.start,
+            key=tuple(self.key or ()),
+            type_column=self.type_column,
+            table=table,
+            **streamed,
+        )
+
+
+def run_rules(
+    *,
+    given: RuleOptions,
     result: OutputOptions,
     follow: Annotated[
-        bool,
-        typer.Option("--follow", help="Go on with what is added to the directory or topic, and to the rules."),
+        bool, typer.Option("--follow", help="Go on with what is added to the directory or topic, and to the rules.")
     ] = False,
     watermark: WatermarkOption = None,
     checkpoint: Annotated[
@@ -59,9 +81,8 @@ def run_rules(
     With --follow the table is a stream, and rules are added, replaced and removed as their files are.
     """
     session = spark.read()
-    paths = inputs.read_tables(table or [])
-    arguments = inputs.read_arguments(arg or [])
-    given = RuleArguments(rules, arguments, time, start, tuple(key or ()), type_column, rule, explain)
+    paths = inputs.read_tables(given.table or [])
+    inputs.read_arguments(given.arg or [])
     _check(given, paths, result.output, follow)
     if not follow and (watermark is not None or checkpoint is not None):
         raise typer.BadParameter("--watermark and --checkpoint are for streams: --follow.", param_hint="--follow")
@@ -69,67 +90,32 @@ def run_rules(
         raise typer.BadParameter("A stream has no end: --limit is for tables.", param_hint="--limit")
     target = result.read()
     if target.output is not None and not follow:
-        inputs.check_output(target.output, paths.values(), target.overwrite)
+        inputs.check_output(target.output, paths.values(), target.overwrite, results.OVERWRITE)
     notes = Console(stderr=True)
-    with report_errors(notes):
-        if follow:
-            where = following.FollowArguments(watermark, checkpoint, target.output, target.format)
-            _follow(given, paths, where, session, notes)
-        else:
-            run_interruptibly(lambda: _run(given, paths, target, session, notes))
+    if follow:
+        where = following.FollowArguments(watermark, checkpoint, target.output, target.format)
+        _follow(given, paths, where, session, notes)
+    else:
+        run_interruptibly(lambda: _run(given, paths, target, session, notes))
 
 
-@dataclass(frozen=True)
-class RuleArguments:
-    """Arguments of the rules. rule: only this one, typed as it is alone. explain: only how they would run."""
-
-    folder: str
-    arguments: dict[str, object]
-    time: str | None
-    start: str | None
-    key: tuple[str, ...]
-    type_column: str | None
-    rule: str | None
-    explain: bool
-
-    def match(self, events: Any, table: str, **streamed: Any) -> Any:
-        """Return the matches of the rules over events, which their texts call `table`."""
-        import episode
-
-        return episode.match_all(
-            events,
-            self.folder,
-            self.arguments,
-            time=self.time,
-            start=self.start,
-            key=self.key,
-            type_column=self.type_column,
-            table=table,
-            **streamed,
-        )
-
-
-def _check(arguments: RuleArguments, tables: dict[str, str], output: str | None, follows: bool) -> None:
+def _check(given: RuleOptions, tables: dict[str, str], output: str | None, follows: bool) -> None:
     """Refuse more than one table, and an output without a result."""
     if len(tables) != 1:
-        given = ", ".join(tables) or "none"
+        names = ", ".join(tables) or "none"
         raise typer.BadParameter(
-            f"Rules are over one table: give --table NAME=PATH once (given: {given}).", param_hint="--table"
+            f"Rules are over one table: give --table NAME=PATH once (given: {names}).", param_hint="--table"
         )
     if next(iter(tables.values())).startswith(inputs.KAFKA) and not follows:
         raise typer.BadParameter("A topic is followed: --follow.", param_hint="--table")
-    if arguments.explain and follows:
+    if given.explain and follows:
         raise typer.BadParameter("--explain is for rules over a table.", param_hint="--follow")
-    if arguments.explain and output is not None:
+    if given.explain and output is not None:
         raise typer.BadParameter("--explain shows the plan, and runs nothing.", param_hint="--output")
 
 
 def _run(
-    given: RuleArguments,
-    tables: dict[str, str],
-    target: results.Target,
-    session: inputs.SessionArguments,
-    notes: Console,
+    given: RuleOptions, tables: dict[str, str], target: results.Target, session: inputs.SessionArguments, notes: Console
 ) -> None:
     """Run all rules over a table, and show or store what they found."""
     (name,) = tables
@@ -147,7 +133,7 @@ def _run(
 
 
 def _follow(
-    given: RuleArguments,
+    given: RuleOptions,
     tables: dict[str, str],
     where: following.FollowArguments,
     session: inputs.SessionArguments,

@@ -5,21 +5,12 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    DownloadColumn,
-    Progress,
-    SpinnerColumn,
-    TextColumn,
-    TimeElapsedColumn,
-)
+from rich.progress import BarColumn, DownloadColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
@@ -27,7 +18,7 @@ from episode import streams
 from episode.cli.options import CatalogOption, EventFormat, NameArgument, SkipCorruptOption, complete_streams
 from episode.errors import EpisodeAnalysisError, EpisodeDataError, EpisodeError
 from episode.paths import kind_of
-from episode.terminal.errors import report_errors
+from episode.words import count_of
 
 PRINTED = 1_000
 """Rows that are made into lines at once."""
@@ -53,10 +44,32 @@ def push(
 ) -> None:
     """Append events to a stream. A batch is stored whole or not at all."""
     kind = _kind_of(source, None if format is None else format.value)
-    place = _use_catalog(catalog)
+    store = streams.store_of(name, _use_catalog(catalog))
     notes = Console(stderr=True)
-    with report_errors(notes):
-        _push(name, source, kind, batch, producer, place, notes)
+    done, batches, position = 0, 0, store.head()
+    with _progress(source, notes) as bar:
+        task = bar.add_task(f"pushing to {store.declaration.name}", total=_size(source), rows="")
+
+        def show(size: int) -> None:
+            bar.update(task, completed=size)
+
+        patient = producer is not None
+        read = streams.events_of(source, kind, store.declaration, batch, patient=patient, seen=show)
+        try:
+            for number, table in enumerate(read):
+                origin = None if producer is None else streams.Origin(producer, number)
+                position = store.append(table, origin, first_row=done + 1)
+                done, batches = done + table.num_rows, batches + 1
+                bar.update(task, rows=f"{done:,} events")
+        except EpisodeDataError as error:
+            if done:
+                stored = f"Before this batch, {count_of(done, 'event')} {'is' if done == 1 else 'are'} stored."
+                error.hint = f"{error.hint} {stored}" if error.hint else stored
+            raise
+    repeated = f" Of these, what {producer} had pushed before was not stored again." if producer is not None else ""
+    pushed = f"{count_of(done, 'event')} in {count_of(batches, 'batch')} pushed"
+    where = f"{store.declaration.name}, which is at position {position:,}"
+    notes.print(Text(f"{pushed} to {where}.{repeated}"), soft_wrap=True)
 
 
 def _kind_of(path: str, wanted: str | None) -> str:
@@ -70,56 +83,12 @@ def _kind_of(path: str, wanted: str | None) -> str:
     return kind_of(path)
 
 
-def _push(
-    name: str, path: str, kind: str, rows: int, producer: str | None, catalog: Path | None, notes: Console
-) -> None:
-    """Append the events of a file, batch by batch."""
-    store = streams.store_of(name, catalog)
-    before = store.head()
-    done, batches, position = 0, 0, before
-    with _progress(path, notes) as bar:
-        task = bar.add_task(f"pushing to {store.declaration.name}", total=_size(path), rows="")
-        read = streams.events_of(
-            path,
-            kind,
-            store.declaration,
-            rows,
-            patient=producer is not None,
-            seen=lambda size: bar.update(task, completed=size),
-        )
-        try:
-            for batch, table in enumerate(read):
-                origin = None if producer is None else streams.Origin(producer, batch)
-                position = store.append(table, origin, first_row=done + 1)
-                done, batches = done + table.num_rows, batches + 1
-                bar.update(task, rows=f"{done:,} events")
-        except EpisodeDataError as error:
-            if done:
-                stored = f"Before this batch, {_events(done)} {'is' if done == 1 else 'are'} stored."
-                error.hint = f"{error.hint} {stored}" if error.hint else stored
-            raise
-    repeated = f" Of these, what {producer} had pushed before was not stored again." if producer is not None else ""
-    notes.print(
-        Text(
-            f"{_events(done)} in {batches:,} {'batch' if batches == 1 else 'batches'} pushed to "
-            f"{store.declaration.name}, which is at position {position:,}.{repeated}"
-        ),
-        soft_wrap=True,
-    )
-
-
-@contextmanager
-def _progress(path: str, notes: Console) -> Iterator[Progress]:
+def _progress(path: str, notes: Console) -> Progress:
+    """Return a bar for a file; for a pipe, whose size is not known, a count."""
     size = [BarColumn(), DownloadColumn()] if path != "-" else []
-    columns = (
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        *size,
-        TextColumn("{task.fields[rows]}"),
-        TimeElapsedColumn(),
-    )
-    with Progress(*columns, console=notes, transient=True, disable=not notes.is_terminal) as bar:
-        yield bar
+    words, rows = TextColumn("{task.description}"), TextColumn("{task.fields[rows]}")
+    columns = (SpinnerColumn(), words, *size, rows, TimeElapsedColumn())
+    return Progress(*columns, console=notes, transient=True, disable=not notes.is_terminal)
 
 
 def _size(path: str) -> int | None:
@@ -142,33 +111,16 @@ def tail(
 ) -> None:
     """Print the last events of a stream, and those that come, as JSON lines."""
     place = _use_catalog(catalog)
-    with report_errors(Console(stderr=True)):
-        _tail(name, lines, after, follow, csv, skip_corrupt, place)
-
-
-def _tail(
-    name: str,
-    lines: int,
-    after: int | None,
-    follow: bool,
-    as_csv: bool,
-    skip_corrupt: bool,
-    catalog: Path | None,
-) -> None:
-    """Print the last events, and then new ones as they arrive."""
-    store = streams.store_of(name, catalog)
-    head = store.head()
+    store = streams.store_of(name, place)
     begin = store.back(lines) if after is None else after
-    if as_csv:
+    if csv:
         typer.echo(",".join(store.schema.names))
-    left = lines if after is None else None
-    if left is not None:
-        table, head = streams.read(name, begin, skip_corrupt=skip_corrupt, catalog=catalog)
-        _print(table.slice(max(0, table.num_rows - lines)), as_csv)
-        begin = head
+    if after is None:
+        table, begin = streams.read(name, begin, skip_corrupt=skip_corrupt, catalog=place)
+        _print(table.slice(max(0, table.num_rows - lines)), csv)
     if follow or after is not None:
-        for table, _ in streams.tail(name, begin, follow=follow, skip_corrupt=skip_corrupt, catalog=catalog):
-            _print(table, as_csv)
+        for table, _ in streams.tail(name, begin, follow=follow, skip_corrupt=skip_corrupt, catalog=place):
+            _print(table, csv)
 
 
 def _print(table: Any, as_csv: bool) -> None:
@@ -205,33 +157,27 @@ def archive(
     catalog: CatalogOption = None,
 ) -> None:
     """Move the events of streams into their archives, and let go what RETAIN no longer keeps."""
-    pause = _read_every(every)
+    try:
+        pause = None if every is None else streams.seconds(every)
+    except EpisodeError as error:
+        raise typer.BadParameter(error.message, param_hint="--every") from None
     place = _use_catalog(catalog)
-    notes = Console(stderr=True)
-    with report_errors(notes):
-        _archive(names or [], pause, compact, skip_corrupt, place, notes)
-
-
-def _archive(
-    names: Sequence[str], every: float | None, compact: bool, skip_corrupt: bool, catalog: Path | None, notes: Console
-) -> None:
-    """Move events into archives: once, or again and again."""
-    chosen = list(names) or [
-        name for name in streams.names(catalog=catalog) if streams.describe(name, catalog=catalog).archive is not None
+    chosen = names or [
+        name for name in streams.names(catalog=place) if streams.describe(name, catalog=place).archive is not None
     ]
     if not chosen:
         raise EpisodeAnalysisError("No stream has an archive.", hint="CREATE STREAM … ARCHIVE AS name declares one.")
     while True:
         for name in chosen:
-            _archive_one(name, compact, skip_corrupt, catalog, notes, quiet=every is not None)
-        if every is None:
+            _archive_one(name, compact, skip_corrupt, place, quiet=pause is not None)
+        if pause is None:
             return
-        time.sleep(every)
+        time.sleep(pause)
 
 
-def _archive_one(
-    name: str, compact: bool, skip_corrupt: bool, catalog: Path | None, notes: Console, quiet: bool
-) -> None:
+def _archive_one(name: str, compact: bool, skip_corrupt: bool, catalog: Path | None, quiet: bool) -> None:
+    """Move the events of one stream into its archive. quiet: without a word if there are none."""
+    notes = Console(stderr=True)
     with notes.status(f"Archiving {name}"):
         moved = streams.archive(name, skip_corrupt=skip_corrupt, catalog=catalog)
         joined = streams.compact(name, catalog=catalog) if compact else 0
@@ -239,45 +185,30 @@ def _archive_one(
         return
     store = streams.store_of(name, catalog)
     manifest = store.archived.manifest()
-    files = f"{len(manifest.files):,} {'file' if len(manifest.files) == 1 else 'files'}"
+    now = f"{count_of(manifest.rows, 'event')} in {count_of(len(manifest.files), 'file')}"
     replaced = f", {joined:,} small files were joined" if joined else ""
-    notes.print(
-        Text(
-            f"{_events(moved)} moved into {store.declaration.archive}, which now has {_events(manifest.rows)} in "
-            f"{files}{replaced}."
-        ),
-        soft_wrap=True,
-    )
-
-
-def _read_every(text: str | None) -> float | None:
-    """Seconds between two runs."""
-    if text is None:
-        return None
-    try:
-        return streams.seconds(text)
-    except EpisodeError as error:
-        raise typer.BadParameter(error.message, param_hint="--every") from None
+    moved_into = f"{count_of(moved, 'event')} moved into {store.declaration.archive}"
+    notes.print(Text(f"{moved_into}, which now has {now}{replaced}."), soft_wrap=True)
 
 
 def show_streams(
     name: Annotated[
-        str | None,
-        typer.Argument(metavar="[NAME]", help="Describe this one.", autocompletion=complete_streams),
+        str | None, typer.Argument(metavar="[NAME]", help="Describe this one.", autocompletion=complete_streams)
     ] = None,
     catalog: CatalogOption = None,
 ) -> None:
     """List the declared streams, or describe one."""
     place = _use_catalog(catalog)
-    with report_errors(Console(stderr=True)):
-        if name is None:
-            _show(place, Console())
-        else:
-            _describe(name, place, Console())
+    if name is None:
+        _show(place)
+        return
+    table = Table(box=None, pad_edge=False, show_header=False)
+    for what, value in _details(name, place):
+        table.add_row(Text(what, style="bold"), Text(value, overflow="fold"))
+    Console().print(table)
 
 
-def _show(catalog: Path | None, screen: Console) -> None:
-    """A table of the declared streams."""
+def _show(catalog: Path | None) -> None:
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in ("stream", "time", "key", "archive", "events", "archived", "position"):
         table.add_column(column, justify="right" if column in ("events", "archived", "position") else "left")
@@ -289,15 +220,7 @@ def _show(catalog: Path | None, screen: Console) -> None:
             archived = f"{store.archived.manifest().rows:,}" if one.archive else ""
             numbers = [f"{store.count():,}", archived, f"{store.head():,}"]
         table.add_row(one.name, one.time, ", ".join(one.key), one.archive or "", *numbers)
-    screen.print(table)
-
-
-def _describe(name: str, catalog: Path | None, screen: Console) -> None:
-    """One stream in detail."""
-    table = Table(box=None, pad_edge=False, show_header=False)
-    for what, value in _details(name, catalog):
-        table.add_row(Text(what, style="bold"), Text(value, overflow="fold"))
-    screen.print(table)
+    Console().print(table)
 
 
 def _details(name: str, catalog: Path | None) -> list[tuple[str, str]]:
@@ -336,10 +259,6 @@ def _length(units: int | None, declaration: streams.Declaration) -> str:
         if units and units % size == 0:
             return f"{units // size:,} {name}"
     return f"{units / 1e6:,.10g} seconds"
-
-
-def _events(count: int) -> str:
-    return "1 event" if count == 1 else f"{count:,} events"
 
 
 def _use_catalog(path: Path | None) -> Path | None:

@@ -15,7 +15,6 @@ from rich.text import Text
 from episode.cli import inputs
 from episode.cli.options import ArgumentOption, SparkOptions, TableOption
 from episode.see.studio import serve
-from episode.terminal.errors import report_errors
 from episode.terminal.quiet import quiet_spark
 
 CONFINED = {"spark.sql.runSQLOnFiles": "false"}
@@ -85,39 +84,38 @@ def size(
 ) -> None:
     """Estimate how many cores, how much memory, network and state a query needs at a rate. Spark is not started."""
     notes = Console(stderr=True)
-    with report_errors(notes):
-        from episode.queries.language import Given
-        from episode.sizing import answer
-        from episode.sizing import constants as known
-        from episode.sizing.answer import Demand, number, seconds
-        from episode.sizing.measuring import SizingRequest
-        from episode.sizing.rendering import as_json, as_text
+    from episode.queries.language import Given
+    from episode.sizing import answer
+    from episode.sizing import constants as known
+    from episode.sizing.answer import Demand, number, seconds
+    from episode.sizing.measuring import SizingRequest
+    from episode.sizing.rendering import as_json, as_text
 
-        demand = Demand(
-            rate=number(events_per_second, "--events-per-second"),
-            keys=number(keys, "--keys"),
-            window=None if window is None else seconds(window, "--window"),
-            delay=seconds(delay, "--delay", positive=False),
-            hottest=None if hot_key is None else number(hot_key, "--hot-key", least=0.0),
-            span=seconds(batch, "--batch"),
-            finish=seconds(finish, "--finish"),
-            executor_cores=executor_cores,
-            executor_memory=executor_memory * 2.0**30,
-        )
-        text = None if query is None else inputs.read_query(query)
-        named = Given(time=time, key=tuple(key or ()), type_column=type_column)
-        asked = SizingRequest(text, sample, columns, given=named, arguments=inputs.read_arguments(arg or []))
-        constants = known.load_constants()
-        if calibrate:
-            from episode.sizing.measuring import calibrate_constants
+    demand = Demand(
+        rate=number(events_per_second, "--events-per-second"),
+        keys=number(keys, "--keys"),
+        window=None if window is None else seconds(window, "--window"),
+        delay=seconds(delay, "--delay", positive=False),
+        hottest=None if hot_key is None else number(hot_key, "--hot-key", least=0.0),
+        span=seconds(batch, "--batch"),
+        finish=seconds(finish, "--finish"),
+        executor_cores=executor_cores,
+        executor_memory=executor_memory * 2.0**30,
+    )
+    text = None if query is None else inputs.read_query(query)
+    named = Given(time=time, key=tuple(key or ()), type_column=type_column)
+    asked = SizingRequest(text, sample, columns, given=named, arguments=inputs.read_arguments(arg or []))
+    constants = known.load_constants()
+    if calibrate:
+        from episode.sizing.measuring import calibrate_constants
 
-            with notes.status("Measuring this machine"):
-                constants = calibrate_constants(constants)
-        measuring = sample is not None or columns is not None
-        with notes.status("Measuring the query") if measuring else nullcontext():
-            profile = asked.profile(demand, constants)
-        found = answer.size(demand, profile, constants)
-        typer.echo(as_json(found) if json else as_text(found), nl=False)
+        with notes.status("Measuring this machine"):
+            constants = calibrate_constants(constants)
+    measuring = sample is not None or columns is not None
+    with notes.status("Measuring the query") if measuring else nullcontext():
+        profile = asked.profile(demand, constants)
+    found = answer.size(demand, profile, constants)
+    typer.echo(as_json(found) if json else as_text(found), nl=False)
 
 
 def studio(
@@ -143,23 +141,22 @@ def studio(
     session = spark.read()
     paths = inputs.read_tables(table or [])
     notes = Console(stderr=True)
-    with report_errors(notes):
-        with notes.status("Starting Spark and opening the tables"), quiet_spark():
-            inputs.start_session(replace(session, settings={**CONFINED, **session.settings}))
-            tables = inputs.open_tables(paths)
-            serving = serve(tables, port=port, checkpoints=checkpoint or [], samples=samples)
-        from episode.see.studio.server import wait_for_signal
+    with notes.status("Starting Spark and opening the tables"), quiet_spark():
+        inputs.start_session(replace(session, settings={**CONFINED, **session.settings}))
+        tables = inputs.open_tables(paths)
+        serving = serve(tables, port=port, checkpoints=checkpoint or [], samples=samples)
+    from episode.see.studio.server import wait_for_signal
 
-        notes.print(Text("The studio is at"))
-        notes.print(Text(f"  {serving.address}"), soft_wrap=True, highlight=False)
-        notes.print(Text("for browsers of this machine that have the token. Ctrl-C ends it."))
-        if open:
-            webbrowser.open(serving.address)
-        wait_for_signal()
-        with notes.status("Stopping"):
-            serving.stop()
-            serving.studio.tables.spark.stop()
-        notes.print("stopped")
+    notes.print(Text("The studio is at"))
+    notes.print(Text(f"  {serving.address}"), soft_wrap=True, highlight=False)
+    notes.print(Text("for browsers of this machine that have the token. Ctrl-C ends it."))
+    if open:
+        webbrowser.open(serving.address)
+    wait_for_signal()
+    with notes.status("Stopping"):
+        serving.stop()
+        serving.studio.tables.spark.stop()
+    notes.print("stopped")
 
 
 def demo(
@@ -174,18 +171,16 @@ def demo(
     ] = False,
 ) -> None:
     """Run seven pattern queries over sample data and explain their results."""
-    notes = Console(stderr=True)
     if live and data is not None:
         raise typer.BadParameter("The ticks of a running market are not kept.", param_hint="--data")
-    with report_errors(notes):
-        if live:
-            from episode import demo_live
+    if live:
+        from episode import demo_live
 
-            demo_live.run(Console())
-            return
-        from episode import demo as demonstration
+        demo_live.run(Console())
+        return
+    from episode import demo as demonstration
 
-        demonstration.run(Console(), data, report)
+    demonstration.run(Console(), data, report)
 
 
 def samples(

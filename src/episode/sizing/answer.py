@@ -40,19 +40,13 @@ class Demand:
 
     def __post_init__(self) -> None:
         if self.hottest is not None and not 0 < self.hottest <= 1:
-            raise EpisodeAnalysisError(
-                f"--hot-key {self.hottest:g}: the share of one key in all events is above 0 and at most 1.",
-                hint="Write 0.05 if one event in twenty is of the same key.",
-            )
+            message = f"--hot-key {self.hottest:g}: the share of one key in all events is above 0 and at most 1."
+            raise EpisodeAnalysisError(message, hint="Write 0.05 if one event in twenty is of the same key.")
         if self.hottest is not None and self.hottest < 1 / self.keys:
             raise EpisodeAnalysisError(
                 f"--hot-key {self.hottest:g}: the busiest of {self.keys:,.0f} keys has at least 1/{self.keys:,.0f}.",
                 hint="Leave it out where all keys are alike.",
             )
-
-    @property
-    def batch_rows(self) -> float:
-        return self.rate * self.span
 
 
 def number(text: str, option: str, *, least: float = 1.0) -> float:
@@ -76,10 +70,8 @@ def seconds(text: str, option: str, *, positive: bool = True) -> float:
     except EpisodeError as error:
         raise EpisodeAnalysisError(f"{option} {text!r} is not a duration: {error.message}", hint=error.hint) from None
     if not cursor.at_end or duration.unit is None or (positive and duration.amount == 0):
-        raise EpisodeAnalysisError(
-            f"{option} {text!r} is not a duration{' above zero' if positive else ''} with a unit.",
-            hint="Write for example '10 minutes', '1 hour 30 minutes' or '500 ms'.",
-        )
+        message = f"{option} {text!r} is not a duration{' above zero' if positive else ''} with a unit."
+        raise EpisodeAnalysisError(message, hint="Write for example '10 minutes', '1 hour 30 minutes' or '500 ms'.")
     return duration.amount / SECOND
 
 
@@ -88,7 +80,6 @@ SHARD_BYTES = 256 * 2**20
 FAR_ABOVE = 5
 """A key with this many times the rows of an average one is busier than the others."""
 NETWORK_BUSY = 0.7
-SETTINGS = ("spark.python.daemon.module", "episode.spark.daemon")
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 
@@ -160,9 +151,12 @@ class SizingResult:
     state: State | None
     live_state: State | None
 
+    @property
+    def ways(self) -> tuple[Deployment, Deployment, Deployment]:
+        return self.batch, self.micro, self.live
+
 
 def size(demand: Demand, profile: QueryProfile, constants: Constants) -> SizingResult:
-    """Compute the cluster for a demand."""
     window = profile.within if demand.window is None else demand.window
     keys = demand.keys if profile.keyed else 1.0
     hottest = _hottest(demand, profile, keys)
@@ -197,16 +191,14 @@ def _hottest(demand: Demand, profile: QueryProfile, keys: float) -> float:
         return 1.0
     if demand.hottest is not None:
         return demand.hottest
-    uneven = profile.hottest is not None and profile.hottest > FAR_ABOVE / profile.keys
-    return profile.hottest if uneven and profile.hottest is not None else 1 / keys
-
-
-# ---- a batch -----------------------------------------------------------------------------------------------
+    if profile.hottest is not None and profile.hottest > FAR_ABOVE / profile.keys:
+        return profile.hottest
+    return 1 / keys
 
 
 def _batch(demand: Demand, keys: float, profile: QueryProfile, constants: Constants, hottest: float) -> Deployment:
     work = model.work_of(profile, constants)
-    rows = demand.batch_rows
+    rows = demand.rate * demand.span
     spread = keys if profile.keyed else math.inf  # slices of time are alike
     shape = {"row_bytes": profile.row_bytes, "keys": spread}
     alone = not (profile.keyed or profile.bounded)
@@ -240,9 +232,6 @@ def _batch(demand: Demand, keys: float, profile: QueryProfile, constants: Consta
     )
 
 
-# ---- streams -----------------------------------------------------------------------------------------------
-
-
 def _stream(
     stream: StreamPrediction,
     demand: Demand,
@@ -258,11 +247,10 @@ def _stream(
     floor = 1 - stream.utilisation if micro else 0.0
     too_hot = demand.rate * hottest > stream.one_key or not math.isfinite(stream.median)
     bottleneck = "one key" if too_hot else _bottleneck(stream.work, floor, machines, constants)
-    further = (
-        {"spark.sql.shuffle.partitions": str(machines.cores), "spark.sql.streaming.stateStore.providerClass": ROCKSDB}
-        if micro
-        else {"episode.start(tasks=…)": str(machines.cores)}
-    )
+    further = {"episode.start(tasks=…)": str(machines.cores)}
+    if micro:
+        store = {"spark.sql.streaming.stateStore.providerClass": ROCKSDB}
+        further = {"spark.sql.shuffle.partitions": str(machines.cores), **store}
     return Deployment(
         kind=stream.kind,
         machines=machines,
@@ -318,6 +306,6 @@ def _settings(machines: Machines, further: dict[str, str]) -> dict[str, str]:
         "spark.executor.cores": str(machines.executor_cores),
         "spark.executor.memory": mebibytes(machines.heap),
         "spark.executor.memoryOverhead": mebibytes(machines.workers),
-        SETTINGS[0]: SETTINGS[1],
+        "spark.python.daemon.module": "episode.spark.daemon",
         **further,
     }

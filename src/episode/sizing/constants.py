@@ -16,46 +16,21 @@ from episode.errors import EpisodeError
 STORED = Path(__file__).with_name("constants.json")
 ASSUMED = "assumed"
 
-UNITS = {
-    "scan": "ns/byte",
-    "pack": "ns/row",
-    "order": "ns/row",
-    "match_rows": "ns/row",
-    "match_events": "ns/row",
-    "match_situations": "ns/row",
-    "row_bytes": "bytes/row",
-    "envelope_bytes": "bytes/row",
-    "wire_share": "share",
-    "matches": "matches/row",
-    "spark_row": "ns/row",
-    "moved_row": "ns/row",
-    "transport": "ns/byte",
-    "hand_over": "ns/match",
-    "write": "ns/match",
-    "jvm_row": "ns/row",
-    "session": "s",
-    "query": "s",
-    "query_cores": "s",
-    "commit": "s",
-    "task": "s",
-    "dispatch": "s",
-    "busy_slot": "cores",
-    "contention": "times",
-    "batch_floor": "s",
-    "batch_event": "ns/event",
-    "live_event": "ns/event",
-    "live_median": "s",
-    "live_99": "s",
-    "snapshot": "ns/byte",
-    "state_bytes": "bytes/row",
-    "worker": "bytes",
-    "worker_factor": "times",
-    "state_factor": "times",
-    "heap": "bytes",
-    "heap_core": "bytes",
-    "network": "bytes/s",
-    "restart": "s",
+_BY_UNIT = {
+    "ns/byte": "scan transport snapshot",
+    "ns/row": "pack order match_rows match_events match_situations spark_row moved_row jvm_row",
+    "ns/match": "hand_over write",
+    "ns/event": "batch_event live_event",
+    "bytes/row": "row_bytes envelope_bytes state_bytes",
+    "bytes": "worker heap heap_core",
+    "bytes/s": "network",
+    "s": "session query query_cores commit task dispatch batch_floor live_median live_99 restart",
+    "matches/row": "matches",
+    "share": "wire_share",
+    "cores": "busy_slot",
+    "times": "contention worker_factor state_factor",
 }
+UNITS = {name: unit for unit, names in _BY_UNIT.items() for name in names.split()}
 """Every constant that the model needs, and its unit."""
 
 OF_PROCESSOR = ("ns/byte", "ns/row", "ns/match", "ns/event")
@@ -72,10 +47,6 @@ class MeasuredConstant:
     machine: str
     date: str
 
-    @property
-    def is_assumed(self) -> bool:
-        return self.how.startswith(ASSUMED)
-
 
 @dataclass(frozen=True)
 class Constants(Mapping[str, float]):
@@ -88,10 +59,8 @@ class Constants(Mapping[str, float]):
         for name, unit in UNITS.items():
             one = self.known.get(name)
             if one is None or one.unit != unit or not one.value >= 0:
-                raise EpisodeError(
-                    f"The constants of sizing lack {name} in {unit}.",
-                    hint="Measure them again: python -m bench.sizing calibrate, in a clone of the repository.",
-                )
+                hint = "Measure them again: python -m bench.sizing calibrate, in a clone of the repository."
+                raise EpisodeError(f"The constants of sizing lack {name} in {unit}.", hint=hint)
 
     def __getitem__(self, name: str) -> float:
         return self.known[name].value

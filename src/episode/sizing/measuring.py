@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import date
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import process_time
@@ -31,15 +32,7 @@ from episode.queries.bound_statement import StatementPattern
 from episode.queries.language import Given
 from episode.sizing.answer import Demand
 from episode.sizing.constants import Constants
-from episode.sizing.profile import (
-    ROWS,
-    BoundSample,
-    HeldPerKey,
-    QueryProfile,
-    assumed_profile,
-    bind_to,
-    read_pattern,
-)
+from episode.sizing.profile import ROWS, BoundSample, HeldPerKey, QueryProfile, assumed_profile, bind_to, read_pattern
 from episode.sizing.samples import MOST_ROWS, generate_rows, read_columns, read_sample
 
 GROUP_BYTES = 16 * 2**20
@@ -83,7 +76,9 @@ def measure_query(
     query: BoundSample, language: str, origin: str, window: float | None = None, runs: int = RUNS
 ) -> QueryProfile:
     """Measure a query on its table. window: in seconds, if the query has no WITHIN."""
-    _work_like_a_worker()
+    from episode.spark.startup.workers import prepare_worker
+
+    prepare_worker()  # keeps memory for the next batch, as Spark's workers do: it makes a third of a difference
     table = query.table.combine_chunks()
     rows = table.num_rows
     run_stages(query.spec, table.slice(0, _WARM_ROWS))
@@ -116,13 +111,6 @@ def measure_query(
     )
 
 
-def _work_like_a_worker() -> None:
-    """Keep memory for the next batch, as Spark's workers do: it makes a third of a difference."""
-    from episode.spark.startup.workers import prepare_worker
-
-    prepare_worker()
-
-
 def run_stages(spec: MatcherSpec, table: pa.Table) -> StageCosts:
     """Pack the rows, then open, order and match them, as the tasks of a batch do. Only the compressing is Spark's."""
     screen = spec.screen if isinstance(spec, Screens) else None
@@ -137,25 +125,21 @@ def run_stages(spec: MatcherSpec, table: pa.Table) -> StageCosts:
     for group in group_shards(unpack(envelopes.to_batches(max_chunksize=1)), GROUP_BYTES):
         tables = clock.measure("unpack", lambda group=group: list(group))  # type: ignore[misc]
         moved += sum(one.num_rows for one in tables)
-        matches += clock.measure("match", _matching(spec, tables, clock))
+        matches += clock.measure("match", partial(_count_matches, spec, tables, clock))
     wire = sum(pa.compress(blob.as_buffer(), codec="lz4").size for blob in envelopes["blob"])
     clock.seconds["match"] -= clock.seconds["order"]
     return StageCosts(clock.seconds, sum(len(blob.as_buffer()) for blob in envelopes["blob"]), wire, moved, matches)
 
 
-def _matching(spec: MatcherSpec, tables: list[pa.Table], clock: PartTimer) -> Callable[[], int]:
-    """Return a function that orders a group of tables and matches it."""
-
-    def work() -> int:
-        if not any(table.num_rows for table in tables):
-            return 0
-        order = spec.input_order
-        events = clock.measure("order", lambda: events_of(concat(tables), order, KeyCoder(order.keys)))
-        matcher = spec.open()
-        found = sum(matches.num_rows for matches in matcher.feed(events, END_OF_TIME))
-        return found + sum(matches.num_rows for matches in matcher.finish())
-
-    return work
+def _count_matches(spec: MatcherSpec, tables: list[pa.Table], clock: PartTimer) -> int:
+    """Order a group of tables and match it."""
+    if not any(table.num_rows for table in tables):
+        return 0
+    order = spec.input_order
+    events = clock.measure("order", lambda: events_of(concat(tables), order, KeyCoder(order.keys)))
+    matcher = spec.open()
+    found = sum(matches.num_rows for matches in matcher.feed(events, END_OF_TIME))
+    return found + sum(matches.num_rows for matches in matcher.finish())
 
 
 def _scan_seconds(table: pa.Table, runs: int) -> float:
@@ -171,9 +155,6 @@ def _scan_seconds(table: pa.Table, runs: int) -> float:
                     pass
             taken.append(process_time() - begin)
     return min(taken)
-
-
-# ---- state -----------------------------------------------------------------------------------------------
 
 
 def held_rows(query: BoundSample, window: float | None) -> HeldPerKey:
@@ -272,7 +253,6 @@ PARTS = ("reference_scan", "reference_pack", "reference_order", "reference_match
 
 
 def reference(rows: int = CALIBRATION_ROWS) -> QueryProfile:
-    """Measure the tick query over generated ticks."""
     table = generate_rows(read_columns(COLUMNS), QUERY, ("key",), 10_000.0, 1_000.0, rows)
     return measure_query(bind_to(read_pattern(QUERY), table, Given()), ROWS, "made-up ticks")
 
@@ -308,7 +288,6 @@ def _mean_seconds(processes: int) -> float:
 
 
 def machine_name() -> str:
-    """The processor and its cores."""
     name = platform.processor() or platform.machine()
     info = Path("/proc/cpuinfo")
     if info.exists():

@@ -54,6 +54,10 @@ class Work:
         """Work that only the task with the row's key can do."""
         return self.parts[ORDER] + self.parts[MATCH] + self.parts[WRITE]
 
+    def total_seconds(self, constants: Constants) -> float:
+        """Seconds for each row on machines whose cores are all busy."""
+        return self.total * constants["contention"] * NANO
+
     @property
     def largest(self) -> str:
         return max(self.parts, key=lambda part: self.parts[part])
@@ -225,14 +229,11 @@ def micro_batches(
     """Predict micro-batches at a rate. cores: default: the fewest that are busy for at most BUSY of the time."""
     work = micro_batch_work(profile, constants)
     of_key = work.parts[ORDER] + work.parts[MATCH] + work.parts[STATE]
-    each = work.total * constants["contention"] * NANO
-    chosen = cores or _fewest(rate * each, keys)
-    used = rate * each * imbalance(keys, chosen) / chosen
+    chosen, used = _busy(rate * work.total_seconds(constants), keys, cores)
     length = (constants["batch_floor"] + 2 * chosen * constants["dispatch"]) / (1 - used) if used < 1 else math.inf
     one_key = BUSY / (of_key * constants["contention"] * NANO)
-    return StreamPrediction(
-        MICRO_BATCHES, work, chosen, used, length, 2.5 * length + delay, 2.99 * length + delay, one_key
-    )
+    median, most = 2.5 * length + delay, 2.99 * length + delay
+    return StreamPrediction(MICRO_BATCHES, work, chosen, used, length, median, most, one_key)
 
 
 def live_tasks(
@@ -246,23 +247,21 @@ def live_tasks(
 ) -> StreamPrediction:
     """Predict live tasks at a rate, one per core."""
     work = live_work(profile, constants)
-    each = work.total * constants["contention"] * NANO
-    chosen = cores or _fewest(rate * each, keys)
-    used = rate * each * imbalance(keys, chosen) / chosen
+    each = work.total_seconds(constants)
+    chosen, used = _busy(rate * each, keys, cores)
     waiting = 1.0 if used < 1 else math.inf
     median, most = constants["live_median"] * waiting + delay, constants["live_99"] * waiting + delay
     return StreamPrediction(LIVE, work, chosen, used, None, median, most, BUSY / each)
 
 
-def _fewest(load: float, keys: float) -> int:
-    """The fewest cores for a load that keeps `load` cores busy. More of them are less evenly loaded, hence the loop."""
-    cores = max(1, min(math.ceil(load / BUSY), int(keys)))
-    while load * imbalance(keys, cores) / cores > BUSY and cores < keys:
-        cores += max(1, cores // 64)
-    return cores
-
-
-# ---- state -----------------------------------------------------------------------------------------------
+def _busy(load: float, keys: float, cores: int | None) -> tuple[int, float]:
+    """Return the cores for a load that keeps `load` cores busy, by default the fewest, and the share of the time that
+    they are busy. More of them are less evenly loaded, hence the loop."""
+    if cores is None:
+        cores = max(1, min(math.ceil(load / BUSY), int(keys)))
+        while load * imbalance(keys, cores) / cores > BUSY and cores < keys:
+            cores += max(1, cores // 64)
+    return cores, load * imbalance(keys, cores) / cores
 
 
 @dataclass(frozen=True)

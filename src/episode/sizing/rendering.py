@@ -9,12 +9,12 @@ from dataclasses import asdict
 from typing import Any
 
 from episode.sizing.answer import Deployment, SizingResult
+from episode.sizing.constants import ASSUMED
 from episode.sizing.model import BUSY, State
 from episode.words import binary_size, duration_in_full
 
 
 def as_text(answer: SizingResult) -> str:
-    """Render a page for a terminal."""
     return "\n".join([*_head(answer), *_ways(answer), *_parts(answer), *_settings(answer), *_notes(answer)]) + "\n"
 
 
@@ -28,7 +28,7 @@ def as_json(answer: SizingResult) -> str:
         "query": asdict(answer.profile),
         "ways": {
             way.kind: {**asdict(way), "memory": way.machines.memory, "memory_together": way.machines.together}
-            for way in (answer.batch, answer.micro, answer.live)
+            for way in answer.ways
         },
         "state": {
             way.kind: None if state is None else asdict(state)
@@ -50,9 +50,6 @@ def _finite(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-# ---- sections --------------------------------------------------------------------------------------------
-
-
 def _head(answer: SizingResult) -> list[str]:
     demand, profile = answer.demand, answer.profile
     window = "no window" if answer.window is None else f"a window of {duration_in_full(answer.window)}"
@@ -68,8 +65,7 @@ def _head(answer: SizingResult) -> list[str]:
 
 
 def _ways(answer: SizingResult) -> list[str]:
-    ways = (answer.batch, answer.micro, answer.live)
-    demand = answer.demand
+    ways, demand = answer.ways, answer.demand
     rows = [
         ["", f"batch of {duration_in_full(demand.span)}", answer.micro.kind, answer.live.kind],
         ["cores", *(count(way.machines.cores) for way in ways)],
@@ -80,12 +76,7 @@ def _ways(answer: SizingResult) -> list[str]:
         ["state", "", *(_state(state) for state in (answer.state, answer.live_state))],
         ["shuffle partitions", *("none" if way.partitions is None else count(way.partitions) for way in ways)],
         ["busy cores", *(share(way.busy) for way in ways)],
-        [
-            "time of a batch",
-            duration_in_full(answer.batch.seconds or 0.0),
-            duration_in_full(answer.micro.length or 0.0),
-            "",
-        ],
+        ["time of a batch", *map(duration_in_full, (answer.batch.seconds or 0.0, answer.micro.length or 0.0)), ""],
         ["a match is out, 50%", "", *(duration_in_full(way.median or 0.0) for way in ways[1:])],
         ["a match is out, 99%", "", *(duration_in_full(way.most or 0.0) for way in ways[1:])],
         ["one key, at most", f"{share(answer.batch.one_key)} of rows", *(f"{count(w.one_key)}/s" for w in ways[1:])],
@@ -99,7 +90,7 @@ def _state(state: State | None) -> str:
 
 
 def _parts(answer: SizingResult) -> list[str]:
-    ways = (answer.batch, answer.micro, answer.live)
+    ways = answer.ways
     names = list(dict.fromkeys(name for way in ways for name in way.work.parts))
     rows = [["ns of a core for each event", "batch", answer.micro.kind, answer.live.kind]]
     for name in names:
@@ -110,7 +101,7 @@ def _parts(answer: SizingResult) -> list[str]:
 
 def _settings(answer: SizingResult) -> list[str]:
     lines = []
-    for way in (answer.batch, answer.micro, answer.live):
+    for way in answer.ways:
         lines.append(f"settings, {way.kind}:")
         lines += [f"  {name}={value}" for name, value in way.settings.items()]
     return [*lines, ""]
@@ -120,18 +111,16 @@ def _notes(answer: SizingResult) -> list[str]:
     constants, profile, demand = answer.constants, answer.profile, answer.demand
     lines = ["notes:"]
     if constants.scaled is None:
-        lines.append(
-            f"* The constants are those stored, measured on {constants.machine}, {constants.date}; --calibrate scales "
-            "them to this machine."
+        known = (
+            f"those stored, measured on {constants.machine}, {constants.date}; --calibrate scales them to this machine"
         )
     else:
-        lines.append(
-            f"* The constants are scaled to this machine: its cores take {constants.scaled:.2f} times as long as "
-            f"{constants.machine}."
-        )
+        longer = f"{constants.scaled:.2f} times as long as {constants.machine}"
+        known = f"scaled to this machine: its cores take {longer}"
+    lines.append(f"* The constants are {known}.")
     if not profile.rows:
         lines.append("* The query itself was not measured: --sample DATA or --columns 'NAME TYPE, …' does that.")
-    assumed = [name for name, one in constants.known.items() if one.is_assumed]
+    assumed = [name for name, one in constants.known.items() if one.how.startswith(ASSUMED)]
     lines.append(f"* Measured on 1 and 2 cores; more is extrapolated. Assumed, not measured: {', '.join(assumed)}.")
     lines.append(
         f"* Streams: cores are busy for at most {share(BUSY)} of the time; the rest is for bursts and recovery."
@@ -147,32 +136,24 @@ def _notes(answer: SizingResult) -> list[str]:
         lines.append(
             f"* The state at the most, were every row of the window held: {binary_size(answer.state.most_bytes)}."
         )
-    lines += [line for way in (answer.batch, answer.micro, answer.live) for line in _of_key(answer, way)]
+    lines += [line for way in answer.ways for line in _of_key(answer, way)]
     return lines
 
 
 def _of_key(answer: SizingResult, way: Deployment) -> list[str]:
-    """Describe the effect of the busiest key."""
     if not way.too_hot:
         return []
     if way is answer.batch and answer.profile.bounded:
-        return [
-            f"* batch: one key has {share(answer.hottest)} of the rows, more than a task should: it is to be cut into "
-            "slices of time, which the length of a match allows."
-        ]
+        cut = "more than a task should: it is to be cut into slices of time, which the length of a match allows."
+        return [f"* batch: one key has {share(answer.hottest)} of the rows, {cut}"]
     if way is answer.batch:
-        return [
-            f"* batch: one key has {share(answer.hottest)} of the rows, and nothing bounds a match: it is not cut, and "
-            "one task decides when the batch is done."
-        ]
+        whole = "and nothing bounds a match: it is not cut, and one task decides when the batch is done."
+        return [f"* batch: one key has {share(answer.hottest)} of the rows, {whole}"]
     busiest = answer.demand.rate * answer.hottest
     return [
         f"* {way.kind}: the busiest key has {count(busiest)} events/s, one task matches at most {count(way.one_key)}. "
         "Slices of time do not apply to streams: partition by more columns."
     ]
-
-
-# ---- words -----------------------------------------------------------------------------------------------
 
 
 def table(rows: Sequence[Sequence[str]]) -> list[str]:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -65,20 +63,13 @@ def _first_rows(file: Path, kind: str, most: int) -> pa.Table:
     if kind == "json":
         return json.read_json(file).slice(0, most)
     with pq.ParquetFile(file) as opened:
-        batches = list(islice(_until(opened, most), most))
+        batches, rows = list[pa.RecordBatch](), 0
+        for batch in opened.iter_batches():
+            batches.append(batch)
+            rows += batch.num_rows
+            if rows >= most:
+                break
         return pa.Table.from_batches(batches, opened.schema_arrow).slice(0, most)
-
-
-def _until(file: pq.ParquetFile, most: int) -> Iterator[pa.RecordBatch]:
-    rows = 0
-    for batch in file.iter_batches():
-        yield batch
-        rows += batch.num_rows
-        if rows >= most:
-            return
-
-
-# ---- generated rows ----------------------------------------------------------------------------------------
 
 
 def read_columns(text: str) -> pa.Schema:

@@ -6,21 +6,23 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
+from functools import partial, reduce
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from episode.errors import EpisodeAnalysisError
 from episode.matchers.engines import matcher_spec
 from episode.plan.pattern import PatternPlan, RunOptions
 from episode.plan.schema import quote
 from episode.plan.types import is_numeric
 from episode.spark import types as carry
 from episode.spark.batch.runtime import plan_batch
-from episode.spark.expressions import Arguments, where
+from episode.spark.expressions import Arguments, kept_matches, where
 from episode.spark.packing import as_events, columns_of
 
 # Figures of many matches, and of the rows that they were found in: aggregated by Spark, a few values on the driver.
@@ -232,28 +234,16 @@ def _type(frame: DataFrame, name: str) -> str:
 # ---- input -----------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class ColumnRange:
-    """Contents of an input column. least, greatest: as Spark writes them; None if values have no order."""
-
-    name: str
-    type: str
-    nulls: int
-    least: str | None
-    greatest: str | None
+Range = tuple[str, str, int, str | None, str | None]
+"""Name and type of an input column, its nulls, its least and greatest value as Spark writes them; None if values have
+no order."""
 
 
-@dataclass(frozen=True)
-class InputNumbers:
-    """Figures of an input. keys: the number of keys, and the rows of the largest; None without a key."""
-
-    rows: int
-    keys: tuple[int, int] | None
-    columns: tuple[ColumnRange, ...]
-
-
-def input_numbers(frame: DataFrame, keys: Sequence[str], columns: Sequence[str]) -> InputNumbers:
-    """Count the rows, the ranges of columns, and the keys, in two passes."""
+def input_numbers(
+    frame: DataFrame, keys: Sequence[str], columns: Sequence[str]
+) -> tuple[int, tuple[int, int] | None, list[Range]]:
+    """Return the number of rows, of keys and of the rows of the largest (None without a key), and the ranges of
+    columns, in two passes."""
     types = {name: _type(frame, name) for name in columns}
     wanted = [F.count(F.lit(1)).alias("rows")]
     for number, (name, type_) in enumerate(types.items()):
@@ -265,11 +255,11 @@ def input_numbers(frame: DataFrame, keys: Sequence[str], columns: Sequence[str])
     row = frame.agg(*wanted).first()
     assert row is not None
     found = row.asDict()
-    ranges = tuple(
-        ColumnRange(name, type_, found[f"nulls{number}"], found.get(f"min{number}"), found.get(f"max{number}"))
+    ranges = [
+        (name, type_, found[f"nulls{number}"], found.get(f"min{number}"), found.get(f"max{number}"))
         for number, (name, type_) in enumerate(types.items())
-    )
-    return InputNumbers(found["rows"], _keys(frame, keys) if keys else None, ranges)
+    ]
+    return found["rows"], _keys(frame, keys) if keys else None, ranges
 
 
 def _keys(frame: DataFrame, keys: Sequence[str]) -> tuple[int, int]:
@@ -300,36 +290,87 @@ Bounds = tuple[object, object]
 """The least and the greatest value of a column, both included; None: no bound."""
 
 
-def rows_of_key(
-    frame: DataFrame,
-    columns: Sequence[str],
-    derived: tuple[tuple[str, str], ...],
-    arguments: Arguments,
-    key: Mapping[str, object],
-    bounds: Mapping[str, Bounds],
-    most: int | None = None,
-) -> pa.Table:
-    """Columns of the rows with these key values (None: null) and within bounds, as matchers take them.
+@dataclass(frozen=True)
+class SparkRows:
+    """The rows of a pattern's input in a DataFrame; `see.inspecting.LocalRows` has the same methods."""
 
-    columns: of the frame, and derived ones, (SQL, name) pairs, which Spark computes. most: limit of rows.
-    """
-    selected = columns_of(_restrict(frame, key, bounds), tuple(columns), derived, arguments)
-    schema = carry.arrow_schema(selected.schema)
-    taken = carry.encode(selected if most is None else selected.limit(most)).toArrow()
-    batches = [as_events(batch, schema) for batch in taken.to_batches()]
-    return pa.concat_tables([schema.empty_table(), *batches])
+    frame: DataFrame
 
+    @property
+    def zone(self) -> str:
+        """The clock by which times are read and shown."""
+        return self.frame.sparkSession.conf.get("spark.sql.session.timeZone") or "UTC"
 
-def _restrict(frame: DataFrame, key: Mapping[str, object], bounds: Mapping[str, Bounds]) -> DataFrame:
-    conditions: list[Column] = [F.col(quote(name)).eqNullSafe(F.lit(value)) for name, value in key.items()]
-    for name, (least, greatest) in bounds.items():
-        if least is not None:
-            conditions.append(F.col(quote(name)) >= _literal(least))
-        if greatest is not None:
-            conditions.append(F.col(quote(name)) <= _literal(greatest))
-    for condition in conditions:
-        frame = frame.where(condition)
-    return frame
+    @property
+    def columns(self) -> list[str]:
+        return self.frame.columns
+
+    def rows(
+        self,
+        columns: Sequence[str],
+        derived: tuple[tuple[str, str], ...],
+        arguments: Arguments,
+        key: Mapping[str, object],
+        bounds: Mapping[str, Bounds],
+        most: int | None = None,
+    ) -> pa.Table:
+        """Columns of the rows with these key values (None: null) and within bounds, as matchers take them.
+
+        columns: of the frame, and derived ones, (SQL, name) pairs, which Spark computes. most: limit of rows.
+        """
+        selected = columns_of(self._restrict(key, bounds), tuple(columns), derived, arguments)
+        schema = carry.arrow_schema(selected.schema)
+        taken = carry.encode(selected if most is None else selected.limit(most)).toArrow()
+        batches = [as_events(batch, schema) for batch in taken.to_batches()]
+        return pa.concat_tables([schema.empty_table(), *batches])
+
+    def count(self, key: Mapping[str, object]) -> int:
+        """The number of rows with these key values."""
+        return self._restrict(key, {}).count()
+
+    def keys_by_rows(self, keys: Sequence[str], most: int) -> pa.Table:
+        """The values of the key columns with the number of their rows (column `rows`), the greatest numbers first."""
+        names = [F.col(quote(name)) for name in keys]
+        counted = self._restrict({}, {}).groupBy(*names).agg(F.count(F.lit(1)).alias("rows"))
+        return counted.orderBy(F.desc("rows"), *names).limit(most).toArrow()
+
+    def rows_at_most(
+        self, key: Mapping[str, object], bounds: Mapping[str, Bounds], time: str, most: int
+    ) -> tuple[int, object]:
+        """The number of rows, and if there are more than `most`, the time up to which there are about `most`."""
+        restricted = self._restrict(key, bounds)
+        count = restricted.count()
+        if count <= most:
+            return count, None
+        until = F.percentile_approx(F.col(quote(time)), F.lit(most / count), F.lit(10_000)).alias("until")
+        return count, restricted.select(until).toArrow().column("until")[0].as_py()
+
+    def first_matches(self, pattern: PatternPlan, run: RunOptions, most: int) -> pa.Table:
+        """The matcher's columns of some matches, the first that are found: Spark stops when it has them."""
+        frame = self._restrict({}, {})
+        spec = partial(matcher_spec, pattern)
+        matched = plan_batch(frame.sparkSession, frame, pattern.input_columns, pattern.derived, spec, run).frame()
+        for condition in pattern.result.conditions:
+            matched = where(matched, condition.sql, run.arguments)
+        return matched.limit(most).toArrow()
+
+    def keep(self, matched: pa.Table, conditions: Sequence[str], arguments: Arguments) -> np.ndarray:
+        """Tell for which rows of a matcher's output the conditions hold."""
+        return kept_matches(self.frame.sparkSession, matched, conditions, arguments)
+
+    def _restrict(self, key: Mapping[str, object], bounds: Mapping[str, Bounds]) -> DataFrame:
+        if self.frame.isStreaming:
+            raise EpisodeAnalysisError(
+                "The events of this pattern are a stream, which cannot be looked at twice.",
+                hint="Run the query over a table of its past events, or over a declared stream (CREATE STREAM).",
+            )
+        conditions = [F.col(quote(name)).eqNullSafe(F.lit(value)) for name, value in key.items()]
+        for name, (least, greatest) in bounds.items():
+            if least is not None:
+                conditions.append(F.col(quote(name)) >= _literal(least))
+            if greatest is not None:
+                conditions.append(F.col(quote(name)) <= _literal(greatest))
+        return reduce(DataFrame.where, conditions, self.frame)
 
 
 def _literal(value: object) -> Column:
@@ -337,37 +378,3 @@ def _literal(value: object) -> Column:
     if isinstance(value, datetime) and value.tzinfo is None:
         return F.lit(value.isoformat(sep=" ")).cast("timestamp_ntz")
     return F.lit(value)
-
-
-def count_of_key(frame: DataFrame, key: Mapping[str, object]) -> int:
-    """The number of rows with these key values."""
-    return _restrict(frame, key, {}).count()
-
-
-def keys_by_rows(frame: DataFrame, keys: Sequence[str], most: int) -> pa.Table:
-    """The values of the key columns with the number of their rows (column `rows`), the greatest numbers first."""
-    counted = frame.groupBy(*(F.col(quote(name)) for name in keys)).agg(F.count(F.lit(1)).alias("rows"))
-    return counted.orderBy(F.desc("rows"), *(F.col(quote(name)) for name in keys)).limit(most).toArrow()
-
-
-def rows_at_most(
-    frame: DataFrame, key: Mapping[str, object], bounds: Mapping[str, Bounds], time: str, most: int
-) -> tuple[int, object]:
-    """The number of rows, and if there are more than `most`, the time up to which there are about `most`."""
-    restricted = _restrict(frame, key, bounds)
-    count = restricted.count()
-    if count <= most:
-        return count, None
-    share = F.lit(most / count)
-    found = restricted.select(F.percentile_approx(F.col(quote(time)), share, F.lit(10_000)).alias("until")).toArrow()
-    return count, found.column("until")[0].as_py()
-
-
-def first_matches(frame: DataFrame, pattern: PatternPlan, run: RunOptions, most: int) -> pa.Table:
-    """The matcher's columns of some matches, the first that are found: Spark stops when it has them."""
-    spark = frame.sparkSession
-    batch = plan_batch(spark, frame, pattern.input_columns, pattern.derived, partial(matcher_spec, pattern), run)
-    matched = batch.frame()
-    for condition in pattern.result.conditions:
-        matched = where(matched, condition.sql, run.arguments)
-    return matched.limit(most).toArrow()

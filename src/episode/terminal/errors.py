@@ -100,11 +100,10 @@ def run_interruptibly(work: Callable[[], Result], cancel: Callable[[], None] | N
 
 def _cancel(thread: Thread, cancel: Callable[[], None]) -> None:
     """Cancel jobs until the thread ends; a second interrupt ends the waiting."""
-    waited = 0.0
-    while thread.is_alive() and waited < PATIENCE:
-        cancel()
-        thread.join(10 * PERIOD)
-        waited += 10 * PERIOD
+    for _ in range(round(PATIENCE / (10 * PERIOD))):
+        if thread.is_alive():
+            cancel()
+            thread.join(10 * PERIOD)
 
 
 def cancel_jobs() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
@@ -32,20 +32,12 @@ DROPPED = {
 
 
 def dropped_of(counters: Mapping[str, Any]) -> dict[str, int]:
-    """Select these counters; a missing one is 0."""
-    return {name: int(_value(counters, name)) for name in DROPPED}
-
-
-def _value(counters: Mapping[str, Any], name: str) -> Any:
-    """Read a counter of a mapping or of a Spark row, which is not a mapping."""
-    try:
-        return counters[name] or 0
-    except (KeyError, ValueError):
-        return 0
+    """Select these counters from a mapping or from a Spark row, which is not a mapping; a missing one is 0."""
+    values = counters if isinstance(counters, Mapping) else counters.asDict()
+    return {name: int(values.get(name) or 0) for name in DROPPED}
 
 
 def add_counters(counted: Iterable[Mapping[str, int]]) -> dict[str, int]:
-    """Add up several sets of counters."""
     found = list(counted)
     return {name: sum(one[name] for one in found) for name in DROPPED}
 
@@ -59,6 +51,14 @@ def in_words(dropped: Mapping[str, int]) -> str:
 def as_rows(dropped: Mapping[str, int]) -> list[tuple[str, str, str]]:
     """Rows of a table on the screen, one per counter."""
     return [(DROPPED[name], f"{dropped[name]:,}", "") for name in DROPPED if name == "late" or dropped[name]]
+
+
+def figures_table(rows: Iterable[tuple[str, str, str]]) -> Table:
+    """Return figures on the screen: their names, their values, and remarks."""
+    table = Table.grid(padding=(0, 2))
+    for name, value, more in rows:
+        table.add_row(Text(name, style="dim"), Text(value), Text(more))
+    return table
 
 
 PATIENCE = 1.0
@@ -77,8 +77,15 @@ def progress(spark: Any, console: Console) -> Iterator[None]:
     if context is None or not console.is_terminal:
         yield
         return
+    with run_alongside(_watch, context.statusTracker(), console):
+        yield
+
+
+@contextmanager
+def run_alongside(watch: Callable[..., None], *arguments: Any) -> Iterator[None]:
+    """Call a function in a thread while the body runs. Its last argument is an event: the body has ended."""
     done = Event()
-    watcher = Thread(target=_watch, args=(context.statusTracker(), console, done), daemon=True)
+    watcher = Thread(target=watch, args=(*arguments, done), daemon=True)
     watcher.start()
     try:
         yield
@@ -90,14 +97,8 @@ def progress(spark: Any, console: Console) -> Iterator[None]:
 def _watch(tracker: Any, console: Console, done: Event) -> None:
     if done.wait(PATIENCE):
         return
-    columns = (
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("tasks"),
-        TimeElapsedColumn(),
-    )
+    words = TextColumn("{task.description}")
+    columns = (SpinnerColumn(), words, BarColumn(), MofNCompleteColumn(), TextColumn("tasks"), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task("planning", total=None)
         while not done.wait(PERIOD):
@@ -212,30 +213,23 @@ class LiveView:
         return f"{events}, {matches}, {in_words(self.dropped)}"
 
     def __rich__(self) -> RenderableType:
-        numbers = self._numbers()
-        if not self.shows_matches:
-            return numbers
-        return Group(numbers, result_table(self.columns, list(self.latest)))
-
-    def _numbers(self) -> RenderableType:
-        """The figures, shown before the matches: on a small screen the end is cut off."""
-        if self.last is None:
-            return Text("waiting for events", style="dim")
+        """The figures before the matches: on a small screen the end is cut off."""
         last = self.last
-        lag = "" if last.lag is None else f" ({duration(last.lag)} after the clock)"
-        table = Table.grid(padding=(0, 2))
-        rows = [
-            ("events", f"{self.events:,}", rate(last.events, last.seconds)),
-            ("matches", f"{self.matches:,}", rate(last.matches, last.seconds)),
-            *as_rows(self.dropped),
-            ("rows held", f"{last.state_rows:,}", "in shards with work"),
-            ("state", size(last.state_bytes), ""),
-            ("watermark", last.watermark + lag, ""),
-            ("micro-batch", f"{last.number:,}", f"{last.seconds:.1f} s"),
-        ]
-        for name, value, more in rows:
-            table.add_row(Text(name, style="dim"), Text(value), Text(more))
-        return table
+        numbers: RenderableType = Text("waiting for events", style="dim")
+        if last is not None:
+            lag = "" if last.lag is None else f" ({duration(last.lag)} after the clock)"
+            numbers = figures_table(
+                [
+                    ("events", f"{self.events:,}", rate(last.events, last.seconds)),
+                    ("matches", f"{self.matches:,}", rate(last.matches, last.seconds)),
+                    *as_rows(self.dropped),
+                    ("rows held", f"{last.state_rows:,}", "in shards with work"),
+                    ("state", size(last.state_bytes), ""),
+                    ("watermark", last.watermark + lag, ""),
+                    ("micro-batch", f"{last.number:,}", f"{last.seconds:.1f} s"),
+                ]
+            )
+        return Group(numbers, result_table(self.columns, list(self.latest))) if self.shows_matches else numbers
 
 
 def rate(count: int, seconds: float) -> str:
@@ -262,28 +256,23 @@ class LiveQueryView:
             self.progress = progress
 
     def line(self) -> str:
-        """The figures in one line."""
         now = self.progress
         if not now:
             return self.message
         dropped = dropped_of(now)
         without = f", {in_words(dropped)}" if any(dropped.values()) else ""
         return (
-            f"{count_of(now['events'], 'event', 'events')} ({now['inputRowsPerSecond']:,.0f}/s), "
-            f"{count_of(now['matches'], 'match', 'matches')}{without}, {now['unprocessed']:,} unprocessed"
+            f"{count_of(now['events'], 'event')} ({now['inputRowsPerSecond']:,.0f}/s), "
+            f"{count_of(now['matches'], 'match')}{without}, {now['unprocessed']:,} unprocessed"
             f"{_unread(now)}, {_mode(now)}, latency {latencies(now)}, {now['state_rows']:,} rows held, "
             f"watermark {_live_watermark(now)}"
         )
 
     def totals(self) -> str:
-        """The totals at the end, in one line."""
         now = self.progress
         if not now:
             return "no events"
-        events, matches = (
-            count_of(now[one], *words)
-            for one, words in (("events", ("event", "events")), ("matches", ("match", "matches")))
-        )
+        events, matches = count_of(now["events"], "event"), count_of(now["matches"], "match")
         return f"{events}, {matches}, {in_words(dropped_of(now))}"
 
     def __rich__(self) -> RenderableType:
@@ -299,21 +288,20 @@ class LiveQueryView:
 
     def _figures(self) -> RenderableType:
         now = self.progress
-        tasks = now["tasks"]
-        table = Table.grid(padding=(0, 2))
-        rows = [
-            ("events", f"{now['events']:,}", f"{now['inputRowsPerSecond']:,.0f}/s"),
-            ("matches", f"{now['matches']:,}", f"latency {latencies(now)}"),
-            ("unprocessed", f"{now['unprocessed']:,}", f"in memory{_unread(now)}"),
-            ("input", _mode(now), ""),
-            *as_rows(dropped_of(now)),
-            ("rows held", f"{now['state_rows']:,}", f"of {count_of(now['live_keys'], 'key', 'keys')}"),
-            ("watermark", _live_watermark(now), ""),
-            ("tasks", f"{len(tasks)}", f"{size(now['memory'])} of memory{_restarts(now)}"),
-        ]
-        for name, value, more in rows:
-            table.add_row(Text(name, style="dim"), Text(value), Text(more))
-        return table
+        tasks, restarts = now["tasks"], now["restarts"]
+        restarted = f", {count_of(restarts, 'restart')}" if restarts else ""
+        return figures_table(
+            [
+                ("events", f"{now['events']:,}", f"{now['inputRowsPerSecond']:,.0f}/s"),
+                ("matches", f"{now['matches']:,}", f"latency {latencies(now)}"),
+                ("unprocessed", f"{now['unprocessed']:,}", f"in memory{_unread(now)}"),
+                ("input", _mode(now), ""),
+                *as_rows(dropped_of(now)),
+                ("rows held", f"{now['state_rows']:,}", f"of {count_of(now['live_keys'], 'key')}"),
+                ("watermark", _live_watermark(now), ""),
+                ("tasks", f"{len(tasks)}", f"{size(now['memory'])} of memory{restarted}"),
+            ]
+        )
 
 
 def watch(query: Any, view: LiveQueryView, ending: Event, notes: Console | None) -> None:
@@ -345,14 +333,9 @@ def _unread(progress: Mapping[str, Any]) -> str:
 
 
 def _mode(progress: Mapping[str, Any]) -> str:
-    return f"{progress['mode'] or '–'} ({count_of(progress['switches'], 'switch', 'switches')})"
+    return f"{progress['mode'] or '–'} ({count_of(progress['switches'], 'switch')})"
 
 
 def _live_watermark(progress: Mapping[str, Any]) -> str:
     found = progress["eventTime"].get("watermark")
     return "none yet" if found is None else f"{found:,}" if isinstance(found, int) else str(found)
-
-
-def _restarts(progress: Mapping[str, Any]) -> str:
-    restarts = progress["restarts"]
-    return f", {count_of(restarts, 'restart', 'restarts')}" if restarts else ""

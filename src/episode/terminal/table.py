@@ -17,9 +17,7 @@ def result_table(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for index, name in enumerate(names):
         values = [row[index] for row in shown if row[index] is not None]
-        numeric = bool(values) and all(
-            isinstance(value, int | float) and not isinstance(value, bool) for value in values
-        )
+        numeric = bool(values) and all(isinstance(one, int | float) and not isinstance(one, bool) for one in values)
         table.add_column(Text(name), justify="right" if numeric else "left", overflow="fold")
     for row in shown:
         table.add_row(*map(cell, row))
@@ -31,9 +29,6 @@ def cell(value: Any) -> Text:
     if value is None:
         return Text("null", style="dim")
     if isinstance(value, datetime):
-        return Text(
-            value.replace(tzinfo=None).isoformat(
-                sep=" ", timespec="auto" if value.microsecond % 1000 else "milliseconds"
-            )
-        )
+        exact = "auto" if value.microsecond % 1000 else "milliseconds"
+        return Text(value.replace(tzinfo=None).isoformat(sep=" ", timespec=exact))
     return Text(str(value))

@@ -1,4 +1,4 @@
-"""`%%episode`: a cell that is a query, over the tables of the notebook, with a progress bar while Spark works."""
+"""`%%episode`: a cell that is a query, over the tables of the notebook; results that show themselves; progress bars."""
 
 from __future__ import annotations
 
@@ -6,26 +6,119 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import copy_context
+from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from html import escape
+from io import StringIO
 from itertools import pairwise
 from os import PathLike
-from threading import Event, Thread
-from typing import Any
+from threading import Event
+from typing import TYPE_CHECKING, Any
 
 from IPython.core.error import UsageError
 from IPython.core.magic import Magics, cell_magic, line_magic, magics_class, needs_local_scope
 from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
 from IPython.display import display
 
+from episode.errors import EpisodeError
 from episode.lang.lexer import Kind, Token, tokenize
-from episode.see.notebook import showing
-from episode.see.notebook.showing import Shown, html_of
-from episode.terminal.progress import PATIENCE, PERIOD, running_tasks
+from episode.queries.origins import origin_of
+from episode.see.reports.data import ResultPart
+from episode.see.reports.tables import result_table
+from episode.terminal.progress import PATIENCE, PERIOD, run_alongside, running_tasks
 from episode.terminal.quiet import quiet_spark
+from episode.words import count_of
 
-# A progress bar in the output of a cell, while Spark works.
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+ROWS = 10
+_RESULT_STYLE = """<style>
+.episode-result th, .episode-result td { text-align: left !important }
+.episode-result th.n, .episode-result td.n { text-align: right !important }
+</style>"""
+
+
+@dataclass
+class Settings:
+    """plots: whether DataFrames of matches that a cell ends with show themselves with one."""
+
+    plots: bool = True
+
+
+SETTINGS = Settings()
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A result, computed once. plot: as SVG, or None; note: why a plot that was asked for is missing."""
+
+    result: ResultPart
+    plot: str | None
+    note: str = ""
+
+    @staticmethod
+    def of(frame: DataFrame, rows: int = ROWS, plot: bool = False) -> Shown:
+        """Run a query for its first rows, and for a picture of its longest match."""
+        from episode.spark.inspection import cache_frame, first_rows
+
+        if frame.isStreaming:
+            raise EpisodeError(
+                "The result is a stream, which does not end.", hint="Start it: frame.writeStream … .start()."
+            )
+        with cache_frame(frame):
+            count, first = first_rows(frame, rows)
+            part = ResultPart(count, tuple(frame.columns), tuple(map(tuple, first)))
+            if not plot:
+                return Shown(part, None)
+            try:
+                return Shown(part, _plot(frame))
+            except EpisodeError as error:
+                return Shown(part, None, f"No plot: {error.message}")
+
+    @property
+    def words(self) -> str:
+        shown = len(self.result.first)
+        count = count_of(self.result.rows, "row")
+        return f"{count}, the first {shown:,}:" if 0 < shown < self.result.rows else count
+
+    def _repr_html_(self) -> str:
+        parts = [f"<p>{self.words}</p>"]
+        if self.result.first:
+            parts.append(result_table(self.result))
+        if self.note:
+            parts.append(f"<p>{escape(self.note)}</p>")
+        drawn = "" if self.plot is None else f"<div>{self.plot}</div>"
+        return f'{_RESULT_STYLE}<div class="episode-result">{"".join(parts)}{drawn}</div>'
+
+    def __repr__(self) -> str:
+        from rich.console import Console
+
+        from episode.terminal.table import result_table
+
+        screen = Console(file=StringIO(), width=120, record=True, force_jupyter=False)
+        screen.print(result_table(list(self.result.columns), self.result.first))
+        return f"{self.words}\n{screen.export_text()}" if self.result.first else self.words
+
+
+def html_of(frame: Any) -> str | None:
+    """A DataFrame at the end of a cell: the result of a pattern, or one that Spark shows in its own way."""
+    try:
+        origin_of(frame)
+    except EpisodeError:
+        return frame._repr_html_()
+    if frame.isStreaming:
+        return None
+    with notebook_progress(frame.sparkSession):
+        return Shown.of(frame, plot=SETTINGS.plots)._repr_html_()
+
+
+def _plot(frame: DataFrame) -> str:
+    from episode import api
+
+    count = len(origin_of(frame).patterns)
+    return api.plot(frame, pattern=1 if count > 1 else None).to_svg()
 
 
 _STYLE = "font:13px system-ui,sans-serif;color:#5b6675"
@@ -42,16 +135,9 @@ def notebook_progress(spark: Any, patience: float = PATIENCE) -> Iterator[None]:
     if context is None or publish is None:
         yield
         return
-    done = Event()
     # The thread writes to the output of this cell: it needs the cell's context.
-    work = (copy_context().run, (_watch, context.statusTracker(), publish, done, patience))
-    watcher = Thread(target=work[0], args=work[1], daemon=True)
-    watcher.start()
-    try:
+    with run_alongside(copy_context().run, _watch, context.statusTracker(), publish, patience):
         yield
-    finally:
-        done.set()
-        watcher.join()
 
 
 def _publisher() -> Callable[[], Any] | None:
@@ -63,7 +149,7 @@ def _publisher() -> Callable[[], Any] | None:
     return None if shell is None or not hasattr(shell, "kernel") else DisplayHandle
 
 
-def _watch(tracker: Any, publish: Callable[[], Any], done: Event, patience: float) -> None:
+def _watch(tracker: Any, publish: Callable[[], Any], patience: float, done: Event) -> None:
     if done.wait(patience):
         return
     place = publish()
@@ -130,10 +216,9 @@ class EpisodeMagics(Magics):
     @argument("--plots", choices=("on", "off"), help="Whether DataFrames of matches show themselves with a plot.")
     @line_magic("episode")
     def settings(self, line: str) -> None:
-        """Set how results are shown."""
         given = parse_argstring(self.settings, line)
         if given.plots is not None:
-            showing.SETTINGS.plots = given.plots == "on"
+            SETTINGS.plots = given.plots == "on"
 
 
 def tables_of(tokens: list[Token], names: Mapping[str, Any]) -> dict[str, Any]:
@@ -173,9 +258,6 @@ def _paths(given: list[str]) -> dict[str, str]:
             raise UsageError(f"%%episode: --table {one}: write --table NAME=PATH.")
         found[name] = path
     return found
-
-
-# What `%load_ext episode` does: the magic, and how results of episode show themselves.
 
 
 _DATAFRAMES = (("pyspark.sql.classic.dataframe", "DataFrame"), ("pyspark.sql.connect.dataframe", "DataFrame"))

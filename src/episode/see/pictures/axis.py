@@ -138,9 +138,6 @@ class Axis:
         return f"{difference * 1_000:,.4g} µs" if difference else "0 s"
 
 
-# Column of the input that a picture draws along its time, and its values.
-
-
 MOST_CATEGORIES = 12
 OTHERS = "others"
 _NUMBERS = ("tinyint", "smallint", "int", "bigint", "float", "double", "decimal")
@@ -167,10 +164,8 @@ def chosen_column(
             guess = closest(wished, types)
             known = ", ".join(name for name in types if not name.startswith(OWN))
             what = "There is no such column." if found is None else f"It is of type {types[found]}."
-            raise EpisodeAnalysisError(
-                f"series={wished!r}: a column of numbers or texts is needed. {what}",
-                hint=(f"Did you mean {guess}? " if guess and found is None else "") + f"Columns of the input: {known}.",
-            )
+            hint = (f"Did you mean {guess}? " if guess and found is None else "") + f"Columns of the input: {known}."
+            raise EpisodeAnalysisError(f"series={wished!r}: a column of numbers or texts is needed. {what}", hint=hint)
         return found
     barred = {name.lower() for name in never}
     by_lower = {name.lower(): name for name in types if name.lower() not in barred and not name.startswith(OWN)}
@@ -183,7 +178,6 @@ def chosen_column(
 
 
 def series_of(table: pa.Table, name: str) -> Series:
-    """The values of a column."""
     column = table.column(name)
     kind = column.type
     if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
@@ -222,13 +216,12 @@ def line_rows(x: np.ndarray, y: np.ndarray, view: tuple[float, float], buckets: 
     All of them where these are no more than four for each bucket. Rows without a value are left out, the neighbours of
     the view are in, so that the line continues to its edges.
     """
-    order = ascending(x)
-    low, high = np.searchsorted(x[order], view[0], "left"), np.searchsorted(x[order], view[1], "right")
+    order, low, high = _inside(x, view)
     at = order[max(low - 1, 0) : high + 1]
     at = at[~np.isnan(y[at])]
     if len(at) <= 4 * buckets:
         return at
-    edges = _edges(x[at], view, buckets)
+    edges = np.flatnonzero(np.diff(_bucket(x[at], view, buckets), prepend=-2))  # where the rows of buckets begin
     values = y[at]
     lengths = np.diff(np.append(edges, len(at)))
     kept = [edges, np.append(edges[1:], len(at)) - 1]
@@ -241,8 +234,7 @@ def line_rows(x: np.ndarray, y: np.ndarray, view: tuple[float, float], buckets: 
 
 def thin_rows(x: np.ndarray, group: np.ndarray, view: tuple[float, float], buckets: int, most: int) -> np.ndarray:
     """Return the places (int64) of the rows in the view: all, or if they are many the first of a group in a bucket."""
-    order = ascending(x)
-    low, high = np.searchsorted(x[order], view[0], "left"), np.searchsorted(x[order], view[1], "right")
+    order, low, high = _inside(x, view)
     at = order[low:high]
     if len(at) <= most:
         return at
@@ -250,10 +242,12 @@ def thin_rows(x: np.ndarray, group: np.ndarray, view: tuple[float, float], bucke
     return at[np.sort(np.unique(pair, return_index=True)[1])]
 
 
-def ascending(x: np.ndarray) -> np.ndarray:
-    """Return the places (int64) of numbers in their order, without those of NaN."""
+def _inside(x: np.ndarray, view: tuple[float, float]) -> tuple[np.ndarray, int, int]:
+    """Return the places (int64) of numbers in their order, without those of NaN, and which of them are in the view."""
     at = np.flatnonzero(~np.isnan(x))
-    return at if np.all(np.diff(x[at]) >= 0) else at[np.argsort(x[at], kind="stable")]
+    if not np.all(np.diff(x[at]) >= 0):
+        at = at[np.argsort(x[at], kind="stable")]
+    return at, int(np.searchsorted(x[at], view[0], "left")), int(np.searchsorted(x[at], view[1], "right"))
 
 
 def _bucket(x: np.ndarray, view: tuple[float, float], buckets: int) -> np.ndarray:
@@ -261,11 +255,6 @@ def _bucket(x: np.ndarray, view: tuple[float, float], buckets: int) -> np.ndarra
     width = max(view[1] - view[0], 1e-9)
     inside = np.clip((x - view[0]) / width * buckets, 0, buckets - 1).astype(np.int64)
     return np.where(x < view[0], -1, np.where(x > view[1], buckets, inside))
-
-
-def _edges(x: np.ndarray, view: tuple[float, float], buckets: int) -> np.ndarray:
-    """Return where the rows of the buckets begin."""
-    return np.flatnonzero(np.diff(_bucket(x, view, buckets), prepend=-2))
 
 
 def lanes_of(first: np.ndarray, last: np.ndarray, gap: float) -> np.ndarray:

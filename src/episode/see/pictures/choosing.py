@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from episode.errors import EpisodeAnalysisError
-from episode.see.inspecting import Inspected
+from episode.see.inspecting import Inspected, LocalRows, named_key
 from episode.see.pictures.axis import PLACE, Axis
 from episode.see.pictures.labelled import FIRST, LAST, Labelling, MatchExtents, OrderedRows, key_name
-from episode.see.pictures.look import MatchMark, named_key
 from episode.words import count_of
 
 LONGEST, SHORTEST, RAREST = "longest", "shortest", "rarest key"
@@ -25,10 +23,6 @@ ALL_KEYS = 1_000_000
 """Rows of all keys up to which the choice is among the matches of all of them."""
 FEW_MATCHES = 200
 """Matches among which the choice is if there are more rows: the first that Spark finds."""
-WHOLE, SMALL = 60, 0.15
-"""A key with no more rows is shown whole, unless the match is a smaller part of it."""
-AROUND = 12
-"""Rows before and after the match that are shown at least."""
 
 
 @dataclass(frozen=True)
@@ -49,10 +43,8 @@ class Wish:
                 f"choose={self.choose!r} is unknown.", hint=f"There are: {', '.join(repr(one) for one in CHOICES)}."
             )
         if self.between is not None and (not isinstance(self.between, (tuple, list)) or len(self.between) != 2):
-            raise EpisodeAnalysisError(
-                f"between={self.between!r}: two times are needed.",
-                hint="Write between=(first, last); None is no bound.",
-            )
+            hint = "Write between=(first, last); None is no bound."
+            raise EpisodeAnalysisError(f"between={self.between!r}: two times are needed.", hint=hint)
         for name, least in (("match", 1), ("most", 1), ("width", 100)):
             value = getattr(self, name)
             if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
@@ -98,19 +90,17 @@ class KeyChoice:
         inspected = self.labelling.inspected
         if self.wish.of is not None or not inspected.keys:
             return self._in_key(inspected.key_of(self.wish.of))
-        if inspected.source.is_here or inspected.source.count({}) <= ALL_KEYS:
+        if isinstance(inspected.source, LocalRows) or inspected.source.count({}) <= ALL_KEYS:
             return self._in_all_keys()
-        key = self._key_by_spark()
-        return self._in_key(self._largest_key() if key is None else key)
-
-    # ---- one key -----------------------------------------------------------------------------------------------------
+        return self._in_key(self._key_by_spark())
 
     def _in_key(self, key: Mapping[str, object]) -> ChosenKey:
         table = self._rows_of(key)
         if table.num_rows == 0:
+            some = self.labelling.inspected.some_keys() if key else ""
             raise EpisodeAnalysisError(
                 f"The key {named_key(key)} has no rows." if key else "The pattern's input has no rows.",
-                hint=self._some_keys() if key else None,
+                hint=(f"Some keys with many rows: {some}." if some else "There are no rows.") if key else None,
             )
         return self._choose_match(key, self.labelling.order_rows(table))
 
@@ -123,23 +113,19 @@ class KeyChoice:
 
     def _first_rows(self, inspected: Inspected, key: Mapping[str, object], axis: Axis) -> pa.Table:
         """Read the rows of a large key between the bounds that were asked for, or its first ones."""
-        between = self._bounds(axis)
+        given = self.wish.between or (None, None)
+        first, last = (None if one is None else axis.value(axis.at(one, "between")) for one in given)
         if axis.name is None:
             raise EpisodeAnalysisError(
                 f"More than {MOST_ROWS:,} rows without an order cannot be drawn.", hint="Add ORDER BY to the pattern."
             )
-        count, until = inspected.source.rows_at_most(key, {axis.name: between}, axis.name, MOST_ROWS)
+        count, until = inspected.source.rows_at_most(key, {axis.name: (first, last)}, axis.name, MOST_ROWS)
         if until is not None:
             self.notes.append(f"Only the first {MOST_ROWS:,} of {count:,} rows are looked at; between=… shows others.")
-            between = between[0], until
-        elif between != (None, None):
+            last = until
+        elif (first, last) != (None, None):
             self.notes.append("Rows outside of the range are not looked at: the key has too many.")
-        return inspected.rows(key, between, further=self.further)
-
-    def _bounds(self, axis: Axis) -> tuple[object, object]:
-        given = self.wish.between or (None, None)
-        first, last = (None if one is None else axis.value(axis.at(one, "between")) for one in given)
-        return first, last
+        return inspected.rows(key, (first, last), further=self.further)
 
     def _choose_match(self, key: Mapping[str, object], rows: OrderedRows) -> ChosenKey:
         axis = Axis.of(self.labelling.inspected.time, rows.table.schema, self.zone)
@@ -165,8 +151,6 @@ class KeyChoice:
             low, high = range_of(found, wish)
             lengths = np.where((found.ends < low) | (found.starts > high), np.nan, lengths)
         return _best(lengths, extents.count, wish.choose)
-
-    # ---- all keys ----------------------------------------------------------------------------------------------------
 
     def _in_all_keys(self) -> ChosenKey:
         inspected = self.labelling.inspected
@@ -210,20 +194,18 @@ class KeyChoice:
         return int(part[best if best is not None else 0])
 
     def _why(self, among: str) -> str:
-        reason = {
-            LONGEST: "for the longest match",
-            SHORTEST: "for the shortest match",
-            RAREST: "as one with the fewest matches",
-        }
-        return f"Chosen {reason[self.wish.choose]} of {among}."
+        rarest = self.wish.choose == RAREST
+        reason = "as one with the fewest matches" if rarest else f"for the {self.wish.choose} match"
+        return f"Chosen {reason} of {among}."
 
-    def _key_by_spark(self) -> dict[str, object] | None:
-        """The key of the best among the first matches that Spark finds."""
+    def _key_by_spark(self) -> dict[str, object]:
+        """The key of the best among the first matches that Spark finds; without any, the key with the most rows."""
         inspected = self.labelling.inspected
         found = self.labelling.first_matches(FEW_MATCHES)
         if found.num_rows == 0:
             self.notes.append("There is no match; this key has the most rows.")
-            return None
+            first = inspected.keys_by_rows(1)
+            return {name: first.column(name)[0].as_py() for name in inspected.keys}
         lengths = np.zeros(found.num_rows)
         if inspected.time is not None:
             times = found.select([FIRST, LAST])
@@ -233,17 +215,6 @@ class KeyChoice:
         best = _best(lengths, np.ones(found.num_rows), self.wish.choose)
         self.notes.append(self._why(f"the first {count_of(found.num_rows, 'match')} that Spark found"))
         return {name: found.column(key_name(at))[best or 0].as_py() for at, name in enumerate(inspected.keys)}
-
-    def _largest_key(self) -> dict[str, object]:
-        inspected = self.labelling.inspected
-        first = inspected.keys_by_rows(1)
-        return {name: first.column(name)[0].as_py() for name in inspected.keys}
-
-    def _some_keys(self) -> str:
-        some = self.labelling.inspected.keys_by_rows(5).select(list(self.labelling.inspected.keys)).to_pylist()
-        return (
-            f"Some keys with many rows: {'; '.join(named_key(one) for one in some)}." if some else "There are no rows."
-        )
 
 
 def _best(lengths: np.ndarray, counts: np.ndarray, choose: str) -> int | None:
@@ -265,90 +236,3 @@ def range_of(found: ChosenKey, wish: Wish) -> tuple[float, float]:
     if first > last:
         raise EpisodeAnalysisError(f"between={wish.between!r}: the first is after the last.")
     return first, last
-
-
-def view_of(found: ChosenKey, wish: Wish) -> tuple[float, float]:
-    """The positions between which things are drawn: what was asked for, all of a short key, or the match with as much
-    again around it."""
-    x = found.x[~np.isnan(found.x)]
-    if len(x) == 0:
-        return 0.0, 1.0
-    if wish.between is not None:
-        return range_of(found, wish)
-    whole = _with_margin(float(x.min()), float(x.max()))
-    at = found.chosen
-    if at is None:
-        return whole
-    first, last = int(found.extents.first[at]), int(found.extents.last[at])
-    around = found.x[np.clip((first - AROUND, last + AROUND), 0, len(found.x) - 1)]
-    begin, end = float(found.starts[at]), float(found.ends[at])
-    if len(found.rows) <= WHOLE and end - begin >= SMALL * (whole[1] - whole[0]):
-        return whole
-    pad, far = 0.75 * (end - begin), (end - begin) or np.inf
-    around = np.clip(around, begin - far, end + far)
-    low, high = float(np.nanmin([begin - pad, *around])), float(np.nanmax([end + pad, *around]))
-    return max(low, whole[0]), min(high, whole[1])
-
-
-def _with_margin(low: float, high: float) -> tuple[float, float]:
-    """A little more, so that nothing lies on the edge."""
-    margin = 0.02 * (high - low)
-    return low - margin, high + margin
-
-
-def marks_of(
-    found: ChosenKey, view: tuple[float, float], most: int, notes: list[str]
-) -> tuple[list[int], list[MatchMark]]:
-    """The matches that are drawn, by their places among the extents, and how: the chosen one, and its nearest
-    neighbours in the view."""
-    from episode.see.pictures.axis import lanes_of
-
-    extents = found.extents
-    inside = np.flatnonzero((found.ends >= view[0]) & (found.starts <= view[1]))
-    if found.chosen is not None:
-        middle = 0.5 * (found.starts[found.chosen] + found.ends[found.chosen])
-        far = np.abs(0.5 * (found.starts[inside] + found.ends[inside]) - middle)
-        far[inside == found.chosen] = -1.0
-        drawn = inside[np.argsort(far, kind="stable")[:most]]
-    else:
-        drawn = inside[:most]
-    if len(drawn) < len(inside):
-        notes.append(f"{len(drawn):,} of the {len(inside):,} matches in this range are drawn.")
-    drawn = drawn[np.lexsort((found.ends[drawn], found.starts[drawn]))]
-    lanes = lanes_of(found.starts[drawn], found.ends[drawn], 0.01 * (view[1] - view[0]))
-    marks = [
-        MatchMark(
-            int(extents.number[at]),
-            float(found.starts[at]),
-            float(found.ends[at]),
-            int(extents.count[at]),
-            int(lane),
-            bool(at == found.chosen),
-            _note(extents, at),
-        )
-        for at, lane in zip(drawn, lanes)
-    ]
-    return [int(at) for at in drawn], marks
-
-
-def _note(extents: MatchExtents, at: int) -> str:
-    if extents.timed_out[at]:
-        return "timed out"
-    if extents.final is not None:
-        return f"stands for {extents.final[at]:,.15g} matches"
-    return "" if extents.confidence is None else f"confidence {extents.confidence[at]:.3g}"
-
-
-def title_of(what: str, found_key: Mapping[str, object], total: int) -> str:
-    """`ACME: 20 matches of STRT DOWN+ UP+`."""
-    where = f"{named_key(found_key)}: " if found_key else ""
-    return f"{where}{count_of(total, 'match') if total else 'no match'} of {what}"
-
-
-def written_pattern(inspected: Inspected, longest: int = 70) -> str:
-    """The pattern as it was written, on one line."""
-    source: Any = inspected.plan.source
-    text = " ".join(source.text_at(source.pattern).split())
-    if text.startswith("(") and text.endswith(")"):
-        text = text[1:-1].strip()
-    return text if len(text) <= longest else f"{text[: longest - 1]}…"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -28,11 +28,11 @@ from episode.plan.events.alternatives import MARK
 from episode.plan.events.plan import EventPlan
 from episode.plan.schema import OWN
 from episode.see.inspecting import Inspected
-from episode.see.pictures.axis import Series, thin_rows
-from episode.see.pictures.choosing import ChosenKey, KeyChoice, Wish, marks_of, title_of, view_of, written_pattern
+from episode.see.pictures.axis import thin_rows
+from episode.see.pictures.choosing import ChosenKey, Wish
 from episode.see.pictures.labelled import LabelledMatch, Labelling
-from episode.see.pictures.look import Look, MatchMark, Table
-from episode.see.pictures.rows import match_table, overview_tables
+from episode.see.pictures.look import Look, Table
+from episode.see.pictures.scene import Scene, written_pattern
 from episode.words import count_of
 
 MOST_EVENTS = 1_500
@@ -55,60 +55,38 @@ def look_at_events(inspected: Inspected, wish: Wish, zone: str) -> Look:
     query: EventQuery = inspected.placed.query
     plan = inspected.plan
     if not isinstance(plan, EventPlan):
-        raise query.source.error(
-            EpisodeAnalysisError,
-            "AGGREGATE gives no matches that could be drawn.",
-            None if query.aggregate is None else query.aggregate.span,
-            "Write RETURN in its place.",
-        )
+        message = "AGGREGATE gives no matches that could be drawn."
+        place = None if query.aggregate is None else query.aggregate.span
+        raise query.source.error(EpisodeAnalysisError, message, place, "Write RETURN in its place.")
     if wish.series is not None:
         raise EpisodeAnalysisError(f"series={wish.series!r}: events lie on lanes by class, not on a series.")
     labelling = Labelling.of(inspected)
-    found = KeyChoice(labelling, wish, zone).choose()
-    notes = list(found.notes)
-    view = view_of(found, wish)
-    drawn, marks = marks_of(found, view, wish.most, notes)
-    matches = labelling.label_matches(found.rows, found.extents.place[drawn])
+    scene = Scene.of(labelling, wish, zone)
+    found = scene.found
+    matches = labelling.label_matches(found.rows, found.extents.place[scene.drawn])
     typed = bool(inspected.events.tables) or (inspected.events.given.type_column or query.input.type_column) is not None
     lanes = lanes_of(query, typed)
-    drawing = EventDrawing(found, plan, lanes, _starts(found, plan))
-    within = None if plan.within is None else found.axis.of_units(plan.within)
+    starts = None if plan.times.start is None else found.axis.positions(found.rows.table, plan.times.start)
+    drawing = EventDrawing(scene, plan, query.pattern, lanes, starts, matches)
     tables = {
-        "events": drawing.events(view, wish.width, typed, notes),
-        "taken": drawing.taken_events(matches, marks),
-        "links": drawing.links(matches, marks),
-        "closures": drawing.closures(matches, marks, query.pattern),
-        "stretches": drawing.stretches(matches, marks, query.pattern, within),
-        "matches": match_table(found, marks),
+        "events": drawing.events(typed),
+        "taken": drawing.taken_events(),
+        "links": drawing.links(),
+        "closures": drawing.closures(),
+        "stretches": drawing.stretches(),
+        "matches": scene.brackets(),
     }
-    if view[0] > np.nanmin(found.x) or view[1] < np.nanmax(found.x):
-        tables |= overview_tables(found, Series("", np.zeros(len(found.rows))), wish.width, marks)
-    return Look(
-        kind="events",
-        title=title_of(written_pattern(inspected), found.key, len(found.extents)),
-        key=found.key,
-        axis=found.axis,
-        view=_widen_view(view, tables["stretches"], found),
-        matches=tuple(marks),
-        total=len(found.extents),
-        names=tuple(dict.fromkeys(name for lane in lanes if not lane.negated for name in lane.variables)),
-        lanes=tuple(lane.name for lane in lanes),
-        notes=tuple(notes),
-        tables=tables,
-    )
+    names = tuple(dict.fromkeys(name for lane in lanes if not lane.negated for name in lane.variables))
+    seen = scene.look("events", written_pattern(inspected), names, tables, tuple(lane.name for lane in lanes))
+    return replace(seen, view=_widen_view(scene, tables["stretches"]))
 
 
-def _starts(found: ChosenKey, plan: EventPlan) -> np.ndarray | None:
-    """Return the starts of events that last, or whose time is imprecise; None for other events."""
-    return None if plan.times.start is None else found.axis.positions(found.rows.table, plan.times.start)
-
-
-def _widen_view(view: tuple[float, float], stretches: Table, found: ChosenKey) -> tuple[float, float]:
+def _widen_view(scene: Scene, stretches: Table) -> tuple[float, float]:
     """A forbidden stretch before or after a match is in the picture as far as there are events."""
-    x = found.x[~np.isnan(found.x)]
+    x, view = scene.found.x, scene.view
     low = min([view[0], *(one["x"] for one in stretches)])
     high = max([view[1], *(one["x2"] for one in stretches)])
-    return max(low, min(view[0], float(x.min()))), min(high, max(view[1], float(x.max())))
+    return max(low, min(view[0], float(np.nanmin(x)))), min(high, max(view[1], float(np.nanmax(x))))
 
 
 def lanes_of(query: EventQuery, typed: bool) -> tuple[Lane, ...]:
@@ -121,44 +99,48 @@ def lanes_of(query: EventQuery, typed: bool) -> tuple[Lane, ...]:
         is_negated = one.variable in negated
         name = one.name if typed else one.variable
         by_name.setdefault((name, is_negated), {})[one.variable] = None
-    return tuple(Lane(_lane_name(name, tuple(own), no), tuple(own), no) for (name, no), own in by_name.items())
-
-
-def _lane_name(name: str, variables: tuple[str, ...], negated: bool) -> str:
-    others = [variable for variable in variables if variable != name]
-    return f"{'no ' if negated else ''}{name}{' ' + ', '.join(others) if others else ''}"
+    lanes = []
+    for (name, is_negated), variables in by_name.items():
+        others = ", ".join(variable for variable in variables if variable != name)
+        lanes.append(Lane(f"{'no ' if is_negated else ''}{name} {others}".rstrip(), tuple(variables), is_negated))
+    return tuple(lanes)
 
 
 @dataclass(frozen=True)
 class EventDrawing:
-    """The tables of a picture. starts: of events that last."""
+    """The tables of a picture. starts: of events that last, or whose time is imprecise. matches: those that are drawn,
+    with their events."""
 
-    found: ChosenKey
+    scene: Scene
     plan: EventPlan
+    pattern: EventPattern
     lanes: tuple[Lane, ...]
     starts: np.ndarray | None
+    matches: Sequence[LabelledMatch]
+
+    @property
+    def found(self) -> ChosenKey:
+        return self.scene.found
 
     def lane(self, label: str) -> str:
         name = label.split(MARK)[0]
         return next(lane.name for lane in self.lanes if name in lane.variables)
 
-    # ---- events that are there ---------------------------------------------------------------------------------------
-
-    def events(self, view: tuple[float, float], width: int, typed: bool, notes: list[str]) -> Table:
+    def events(self, typed: bool) -> Table:
         """Events of the classes: those that qualify by themselves, and those of the class that do not."""
         rows: list[dict[str, Any]] = []
         scalars = Scalars(to_spark_types(self.found.rows.table))
-        left_out = 0
+        left_out, buckets, most = 0, self.scene.wish.width // 3, MOST_EVENTS // len(self.lanes)
         for lane in self.lanes:
             qualifies, member = self._masks(scalars, lane, typed)
             for mask, fits in ((qualifies, True), (member & ~qualifies, False)):
                 places = np.flatnonzero(mask)
                 x = self.found.x[places]
-                at = places[thin_rows(x, np.zeros(len(x), np.int64), view, width // 3, MOST_EVENTS // len(self.lanes))]
-                left_out += int(np.count_nonzero((x >= view[0]) & (x <= view[1]))) - len(at)
+                at = places[thin_rows(x, np.zeros(len(x), np.int64), self.scene.view, buckets, most)]
+                left_out += int(np.count_nonzero(self.scene.in_view(x))) - len(at)
                 rows += [self._event(place, lane.name) | {"fits": fits} for place in at]
         if left_out:
-            notes.append(f"{count_of(left_out, 'event')} lie so close to others that they are not drawn.")
+            self.scene.notes.append(f"{count_of(left_out, 'event')} lie so close to others that they are not drawn.")
         return tuple(rows)
 
     def _masks(self, scalars: Scalars, lane: Lane, typed: bool) -> tuple[np.ndarray, np.ndarray]:
@@ -178,74 +160,62 @@ class EventDrawing:
         start = x if self.starts is None else float(self.starts[place])
         return {"x": x, "x0": start, "lane": lane, "time": self.found.axis.text(x)}
 
-    # ---- matches -----------------------------------------------------------------------------------------------------
+    def _each(self) -> Iterator[tuple[LabelledMatch, dict[str, Any]]]:
+        """Yield the matches that are drawn, and how rows of tables name them."""
+        for match, mark in zip(self.matches, self.scene.marks):
+            yield match, {"match": mark.number, "chosen": mark.chosen}
 
-    def taken_events(self, matches: Sequence[LabelledMatch], marks: Sequence[MatchMark]) -> Table:
+    def taken_events(self) -> Table:
         """The events of the matches, with their variables and some of their values."""
-        columns = [name for name in self.plan.input_columns if not self._is_known(name)][:MOST_VALUES]
+        times, table = self.plan.times, self.found.rows.table
+        known = (*self.plan.keys, times.end, times.start)  # shown by where the event lies
+        columns = [name for name in self.plan.input_columns if name not in known and not name.startswith(OWN)]
         rows = []
-        for match, mark in zip(matches, marks):
+        for match, own in self._each():
             for place, label in zip(match.places, match.labels):
-                values = [f"{name} {self.found.rows.table.column(name)[int(place)].as_py()}" for name in columns]
-                rows.append(
-                    self._event(int(place), self.lane(label))
-                    | {"variable": label.split(MARK)[0], "match": mark.number, "chosen": mark.chosen}
-                    | {"values": ", ".join(values)}
-                )
+                values = [f"{name} {table.column(name)[int(place)].as_py()}" for name in columns[:MOST_VALUES]]
+                event = self._event(int(place), self.lane(label)) | {"variable": label.split(MARK)[0]}
+                rows.append(event | own | {"values": ", ".join(values)})
         return tuple(rows)
 
-    def _is_known(self, name: str) -> bool:
-        """Is it shown by where the event lies?"""
-        times = self.plan.times
-        return name in (*self.plan.keys, times.end, times.start) or name.startswith(OWN)
-
-    def links(self, matches: Sequence[LabelledMatch], marks: Sequence[MatchMark]) -> Table:
+    def links(self) -> Table:
         """From event to event of a match, in the order of time."""
         return tuple(
-            {
-                "x": float(self.found.x[match.places[at]]),
-                "lane": self.lane(match.labels[at]),
-                "match": mark.number,
-                "chosen": mark.chosen,
-                "order": at,
-            }
-            for match, mark in zip(matches, marks)
-            for at in range(len(match.places))
+            {"x": float(self.found.x[place]), "lane": self.lane(label), **own, "order": at}
+            for match, own in self._each()
+            for at, (place, label) in enumerate(zip(match.places, match.labels))
         )
 
-    def closures(self, matches: Sequence[LabelledMatch], marks: Sequence[MatchMark], pattern: EventPattern) -> Table:
+    def closures(self) -> Table:
         """The events that a closure gathers in a match, as one stretch of its lane."""
-        gathering = {
-            one.variable for node in nodes_of(pattern) if isinstance(node, Closure) for one in classes_of(node)
-        }
+        closed = [node for node in nodes_of(self.pattern) if isinstance(node, Closure)]
+        gathering = {one.variable for node in closed for one in classes_of(node)}
         rows = []
-        for match, mark in zip(matches, marks):
+        for match, own in self._each():
             bases = [label.split(MARK)[0] for label in match.labels]
             for name in dict.fromkeys(base for base in bases if base in gathering):
                 x = self.found.x[match.places[[base == name for base in bases]]]
-                own = {"x": float(x.min()), "x2": float(x.max()), "lane": self.lane(name), "variable": name}
-                rows.append(
-                    own | {"text": f"{name} ×{len(x):,}", "match": mark.number, "chosen": mark.chosen, "count": len(x)}
-                )
+                span = {"x": float(x.min()), "x2": float(x.max()), "lane": self.lane(name), "variable": name}
+                rows.append(span | {"text": f"{name} ×{len(x):,}"} | own | {"count": len(x)})
         return tuple(rows)
 
-    def stretches(
-        self, matches: Sequence[LabelledMatch], marks: Sequence[MatchMark], pattern: EventPattern, within: float | None
-    ) -> Table:
+    def stretches(self) -> Table:
         """Return the spans in which the chosen match allows no event of a negated class."""
         rows = []
-        for match, mark in zip(matches, marks):
-            if not mark.chosen:
+        within = None if self.plan.within is None else self.found.axis.of_units(self.plan.within)
+        for match, own in self._each():
+            if not own["chosen"]:
                 continue
             times = self._times(match)
-            every = [time for own in times.values() for time in own]
+            every = [time for of_variable in times.values() for time in of_variable]
             first, last = min(low for low, _ in every), max(high for _, high in every)
-            x = self.found.x[~np.isnan(self.found.x)]
-            reach = (last - within, first + within) if within is not None else (float(x.min()), float(x.max()))
-            for negation, low, high in _forbidden(pattern, times, reach):
+            reach = float(np.nanmin(self.found.x)), float(np.nanmax(self.found.x))
+            if within is not None:
+                reach = last - within, first + within
+            for negation, low, high in _forbidden(self.pattern, times, reach):
                 for one in classes_of(negation):
-                    own = {"lane": self.lane(one.variable), "text": f"no {one.name}", "match": mark.number}
-                    rows.append({"x": low, "x2": high} | own)
+                    span = {"x": low, "x2": high, "lane": self.lane(one.variable), "text": f"no {one.name}"}
+                    rows.append(span | {"match": own["match"]})
         return tuple(rows)
 
     def _times(self, match: LabelledMatch) -> dict[str, list[tuple[float, float]]]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,10 +16,8 @@ import pyarrow as pa
 from episode.matchers.engines import matcher_spec
 from episode.matchers.keys import KeyCoder
 from episode.matchers.ordering import events_of
-from episode.matchers.projection import Projection
 from episode.matchers.protocol import END_OF_TIME, EventBatch
 from episode.plan import output as extent
-from episode.plan.compilable import NeedsSpark
 from episode.plan.expressions import Current, Load
 from episode.plan.output import (
     TIMED_OUT_COLUMN,
@@ -30,11 +29,10 @@ from episode.plan.output import (
     OutputAtom,
     RowArray,
     RowMode,
-    ScalarColumn,
 )
 from episode.plan.pattern import PatternPlan
 from episode.plan.schema import OWN
-from episode.see.inspecting import Inspected
+from episode.see.inspecting import Inspected, LocalRows
 
 PLACE = f"{OWN}place"
 """The column with the place of a row among those that are looked at."""
@@ -119,26 +117,21 @@ class Labelling:
         return OrderedRows(events.table, events.key, events.time)
 
     def extents(self, rows: OrderedRows) -> MatchExtents:
-        """Return all matches of the rows."""
         atoms = {**EXTENT, **{atom: _VALUES[type(atom)] for atom in self.plan.match_values}}
         plan = self.with_output(atoms, (PLACE,))
         nothing = rename_atoms(matcher_spec(plan, _with_places(rows).schema).output_schema.empty_table(), plan, atoms)
         table = pa.concat_tables([nothing, *self._match_rows(rows, atoms)])
-        first = _ints(table.column(FIRST))
         there = np.asarray(table.column(COUNT).combine_chunks().fill_null(0)) > 0
-        last, count = _ints(table.column(LAST)), _ints(table.column(COUNT))
-        place = np.flatnonzero(there)
-        first, last, count = first[place], last[place], count[place]
-        flag = TIMED_OUT_COLUMN in table.column_names
-        timed_out = np.asarray(table.column(TIMED_OUT_COLUMN))[place] if flag else np.zeros(len(place), np.bool_)
-        if NUMBER in table.column_names:
-            number = _ints(table.column(NUMBER))[place]
-        else:
-            number = numbers_of(rows.key[first], first, last)
-        final = _floats(table, _FINAL, place)
-        confidence = _floats(table, _CONFIDENCE, place)
-        empty = int(np.count_nonzero(~there))
-        return MatchExtents(place, first, last, count, number, timed_out.astype(np.bool_), final, confidence, empty)
+        place, empty = np.flatnonzero(there), int(np.count_nonzero(~there))
+        table = table.filter(pa.array(there))
+        first, last, count = (ints(table.column(name)) for name in (FIRST, LAST, COUNT))
+        timed_out = np.zeros(len(place), np.bool_)
+        if TIMED_OUT_COLUMN in table.column_names:
+            timed_out = np.asarray(table.column(TIMED_OUT_COLUMN)).astype(np.bool_)
+        numbered = NUMBER in table.column_names
+        number = ints(table.column(NUMBER)) if numbered else numbers_of(rows.key[first], first, last)
+        final, confidence = _floats(table, _FINAL), _floats(table, _CONFIDENCE)
+        return MatchExtents(place, first, last, count, number, timed_out, final, confidence, empty)
 
     def label_matches(self, rows: OrderedRows, places: np.ndarray) -> list[LabelledMatch]:
         """Return the rows and labels of some matches, by their places among all of them (`MatchExtents.place`)."""
@@ -172,8 +165,9 @@ class Labelling:
         """Keys and times of matches of the whole input, the first that Spark finds."""
         atoms = self.keys_and_times()
         plan = self.with_output(atoms)
-        found = self.inspected.source.first_matches(plan, self.inspected.placed.run, most)
-        return rename_atoms(found, plan, atoms)
+        source = self.inspected.source
+        assert not isinstance(source, LocalRows)  # of these all matches are looked at
+        return rename_atoms(source.first_matches(plan, self.inspected.placed.run, most), plan, atoms)
 
     def with_output(self, atoms: dict[OutputAtom, str], further: tuple[str, ...] = ()) -> PatternPlan:
         """The pattern with these values as its output, and what its conditions on whole matches need. further: columns
@@ -186,31 +180,26 @@ class Labelling:
         types = {**plan.types, **dict.fromkeys(further, "bigint")}
         return replace(plan, output=output, input_columns=columns, types=types)
 
-    # ---- matching --------------------------------------------------------------------------------------------------
-
     def _match_rows(self, rows: OrderedRows, atoms: dict[OutputAtom, str]) -> Iterator[pa.Table]:
         """The matches, as tables of bounded size, with these values of each."""
         plan = self.with_output(atoms, (PLACE,))
-        table = _with_places(rows)
-        spec = matcher_spec(plan, table.schema)
-        events = EventBatch(table.select(list(spec.input_columns)), rows.key, rows.time)
-        matcher = spec.open()
-        for found in (matcher.feed(events, END_OF_TIME), matcher.finish()):
-            for one in found:
-                yield rename_atoms(self._keep(plan, one), plan, atoms)
+        for found in match_tables(plan, _with_places(rows), rows):
+            yield rename_atoms(self._keep(plan, found), plan, atoms)
 
     def _keep(self, plan: PatternPlan, matched: pa.Table) -> pa.Table:
         """Return the matches for which the conditions on whole matches hold."""
-        conditions = plan.result.conditions
-        if not conditions or matched.num_rows == 0:
+        texts = [condition.sql for condition in plan.result.conditions]
+        if not texts or matched.num_rows == 0:
             return matched
-        texts = [condition.sql for condition in conditions]
-        try:
-            arguments = self.inspected.placed.run.arguments
-            tests = Projection.compile((), matched.schema, list(map(ScalarColumn.of, texts)), arguments)
-        except NeedsSpark:
-            return matched.filter(pa.array(self.inspected.keep(matched, texts)))
-        return matched.filter(tests.holds(matched))
+        return matched.filter(pa.array(self.inspected.keep(matched, texts)))
+
+
+def match_tables(plan: Any, table: pa.Table, rows: OrderedRows) -> Iterator[pa.Table]:
+    """Yield the matches of a pattern, or of two that are correlated, in a table with the columns of some rows."""
+    spec = matcher_spec(plan, table.schema)
+    matcher = spec.open()
+    yield from matcher.feed(EventBatch(table.select(list(spec.input_columns)), rows.key, rows.time), END_OF_TIME)
+    yield from matcher.finish()
 
 
 def key_name(at: int) -> str:
@@ -242,11 +231,12 @@ def numbers_of(key: np.ndarray, first: np.ndarray, last: np.ndarray) -> np.ndarr
     return number
 
 
-def _ints(column: pa.ChunkedArray) -> np.ndarray:
+def ints(column: pa.ChunkedArray) -> np.ndarray:
+    """Return whole numbers; null as 0."""
     return np.asarray(column.combine_chunks().fill_null(0), np.int64)
 
 
-def _floats(table: pa.Table, name: str, place: np.ndarray) -> np.ndarray | None:
+def _floats(table: pa.Table, name: str) -> np.ndarray | None:
     if name not in table.column_names:
         return None
-    return np.asarray(table.column(name).cast(pa.float64()).combine_chunks(), np.float64)[place]
+    return np.asarray(table.column(name).cast(pa.float64()).combine_chunks(), np.float64)

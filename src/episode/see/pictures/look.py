@@ -57,7 +57,6 @@ class Look:
 
     @property
     def chosen(self) -> MatchMark | None:
-        """The match that the picture is about."""
         return next((match for match in self.matches if match.chosen), None)
 
     @property
@@ -84,12 +83,3 @@ class Look:
         found["key"] = {name: None if value is None else str(value) for name, value in self.key.items()}
         found["description"] = self.description
         return found
-
-
-def named_key(key: Mapping[str, object]) -> str:
-    """Return a key in words: the value of a single text column, else the columns with their values."""
-    if len(key) == 1:
-        (value,) = key.values()
-        if isinstance(value, str):
-            return value
-    return ", ".join(f"{name} {'null' if value is None else value}" for name, value in key.items())

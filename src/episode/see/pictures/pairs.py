@@ -12,22 +12,16 @@ import pyarrow as pa
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
 from episode.lang.correlation.syntax import Correlation
 from episode.matchers.correlation.spec import ARCHIVE_ROW, LIVE_ROW, SIDE_COLUMN
-from episode.matchers.engines import matcher_spec
-from episode.matchers.keys import KeyCoder
-from episode.matchers.ordering import events_of
-from episode.matchers.protocol import END_OF_TIME, EventBatch
-from episode.plan.correlation.inputs import JointInput, SideInput
+from episode.plan.correlation.inputs import SideInput
 from episode.plan.correlation.pairs import PairPlan
 from episode.plan.correlation.plan import ARCHIVE_PREFIX, LIVE_PREFIX
 from episode.plan.output import OutputAtom
 from episode.plan.schema import OWN, quote
 from episode.queries.language import ARCHIVE, LIVE
 from episode.queries.languages import language_of
-from episode.queries.substitution import PAIRS, escape_braces, lateral, tables_text
-from episode.see.input_rows import SparkRows
-from episode.see.inspecting import Inspected
+from episode.see.inspecting import Inspected, LocalRows, filter_pairs
 from episode.see.pictures.axis import Series, chosen_column, columns_in, series_of
-from episode.see.pictures.choosing import ChosenKey, KeyChoice, Wish, view_of, written_pattern
+from episode.see.pictures.choosing import ChosenKey, KeyChoice, Wish
 from episode.see.pictures.labelled import (
     EXTENT,
     FIRST,
@@ -38,11 +32,12 @@ from episode.see.pictures.labelled import (
     Labelling,
     MatchExtents,
     OrderedRows,
+    ints,
+    match_tables,
     numbers_of,
 )
-from episode.see.pictures.look import Look, MatchMark, Table, named_key
-from episode.see.pictures.rows import line_table, overview_tables
-from episode.words import count_of
+from episode.see.pictures.look import Look, MatchMark, Table
+from episode.see.pictures.scene import Scene, mark_of, view_of, written_pattern
 
 _PLACES = {LIVE: f"{OWN}live_place", ARCHIVE: f"{OWN}archive_place"}
 _PREFIXES = {LIVE: LIVE_PREFIX, ARCHIVE: ARCHIVE_PREFIX}
@@ -77,11 +72,8 @@ class PairInput(Inspected):
             if role == ARCHIVE and inputs.shared:
                 break
             selections = inputs.selections if inputs.shared else side.selections
-            there = [name for name in further if name in inspected.source.columns]
-            columns = [
-                *(outer for _, outer in selections),
-                *(name for name in there if name not in dict(selections).values()),
-            ]
+            known = [outer for _, outer in selections]
+            columns = [*known, *(one for one in further if one in inspected.source.columns and one not in known)]
             derived = tuple((sql, outer) for sql, outer in selections if sql != quote(outer))
             own = {outer: name for name, outer in side.columns}
             bounds = {own[inputs.time]: between}
@@ -126,25 +118,20 @@ class PairLabelling(Labelling):
         assert isinstance(self.inspected, PairInput)
         return self.inspected
 
-    def order_rows(self, table: pa.Table) -> OrderedRows:
-        order = matcher_spec(self.input.pair, table.schema).input_order
-        events = events_of(table, order, KeyCoder(order.keys))
-        return OrderedRows(events.table, events.key, events.time)
+    @property
+    def plan(self) -> Any:
+        return self.input.pair
 
     def extents(self, rows: OrderedRows) -> PairExtents:
         found = list(self._pairs(rows, EXTENT))
-        columns = {
-            (role, name): np.concatenate([np.zeros(0, np.int64), *(_ints(one, role, name) for one in found)])
-            for role in (LIVE, ARCHIVE)
-            for name in (FIRST, LAST)
-        }
-        first, last = columns[ARCHIVE, FIRST], columns[LIVE, LAST]
-        number = numbers_of(rows.key[first], last, first)
-        nothing = np.zeros(len(first), np.bool_)
-        others = columns[ARCHIVE, LAST], columns[LIVE, FIRST]
-        return PairExtents(
-            np.arange(len(first)), first, last, last - first + 1, number, nothing, None, None, 0, *others
+        first, archive_last, live_first, last = (
+            np.concatenate([np.zeros(0, np.int64), *(ints(one.column(f"{_PREFIXES[role]}{name}")) for one in found)])
+            for role, name in ((ARCHIVE, FIRST), (ARCHIVE, LAST), (LIVE, FIRST), (LIVE, LAST))
         )
+        number = numbers_of(rows.key[first], last, first)
+        place, nothing = np.arange(len(first)), np.zeros(len(first), np.bool_)
+        count, sides = last - first + 1, (archive_last, live_first)
+        return PairExtents(place, first, last, count, number, nothing, None, None, 0, *sides)
 
     def places_of(self, rows: OrderedRows, wanted: int) -> dict[str, np.ndarray]:
         """The rows of the live and the archive match of one pair."""
@@ -157,26 +144,18 @@ class PairLabelling(Labelling):
         return {}
 
     def first_matches(self, most: int) -> pa.Table:
-        some = self.inspected.keys_by_rows(5).select(list(self.inspected.keys)).to_pylist()
-        raise EpisodeAnalysisError(
-            "The input is too large to choose a key of a correlation by its pairs.",
-            hint=f"Choose one: of=…, for example one of {'; '.join(named_key(one) for one in some)}.",
-        )
-
-    # ---- matching --------------------------------------------------------------------------------------------------
+        hint = f"Choose one: of=…, for example one of {self.inspected.some_keys()}."
+        raise EpisodeAnalysisError("The input is too large to choose a key of a correlation by its pairs.", hint=hint)
 
     def _pairs(self, rows: OrderedRows, atoms: dict[OutputAtom, str]) -> Iterator[pa.Table]:
         """The pairs in tables of bounded size, those alone for which all of the condition holds."""
         pair = self._with_output(atoms)
         table = rows.table
-        for name in dict.fromkeys(outer for _, outer in _place_columns(pair.inputs)):
+        columns = (*pair.inputs.live.columns, *pair.inputs.archive.columns)
+        for name in dict.fromkeys(outer for inner, outer in columns if inner == PLACE):
             table = table.append_column(name, pa.array(np.arange(len(rows), dtype=np.int64)))
-        spec = matcher_spec(pair, table.schema)
-        events = EventBatch(table.select(list(spec.input_columns)), rows.key, rows.time)
-        matcher = spec.open()
-        for found in (matcher.feed(events, END_OF_TIME), matcher.finish()):
-            for one in found:
-                yield self._filter(pair, one)
+        for found in match_tables(pair, table, rows):
+            yield self._filter(pair, found)
 
     def _with_output(self, atoms: dict[OutputAtom, str]) -> PairPlan:
         """The correlation with further values of either match, and a number for each row."""
@@ -184,24 +163,18 @@ class PairLabelling(Labelling):
         sides = []
         for side in (pair.live_side, pair.archive_side):
             plan: Any = side.plan
-            if not _has_rows(plan):
+            if hasattr(plan, "symbols"):
                 raise plan.source.error(EpisodeAnalysisError, "Correlations of situations cannot be drawn.")
-            every = {
-                **plan.measures.atoms,
-                **{atom: name for atom, name in atoms.items() if atom not in plan.measures.atoms},
-            }
+            every = {**atoms, **plan.measures.atoms}
             output = replace(plan.output, measures=replace(plan.measures, atoms=every))
             columns, types = (*plan.input_columns, PLACE), {**plan.types, PLACE: "bigint"}
             changed = replace(plan, output=output, input_columns=columns, types=types)
             sides.append(replace(side, plan=changed))
         inputs = pair.inputs
         names = (PLACE, PLACE) if inputs.shared else (_PLACES[LIVE], _PLACES[ARCHIVE])
-        live, archive = (
-            _with_place(side, name) for side, name in zip((inputs.live, inputs.archive), names, strict=True)
-        )
-        return replace(
-            pair, live_side=sides[0], archive_side=sides[1], inputs=replace(inputs, live=live, archive=archive)
-        )
+        live, archive = (_with_place(side, name) for side, name in zip((inputs.live, inputs.archive), names))
+        changed_inputs = replace(inputs, live=live, archive=archive)
+        return replace(pair, live_side=sides[0], archive_side=sides[1], inputs=changed_inputs)
 
     def _filter(self, pair: PairPlan, matched: pa.Table) -> pa.Table:
         """Return the pairs for which the parts of the condition hold that the join does not test."""
@@ -212,53 +185,26 @@ class PairLabelling(Labelling):
         if matched.num_rows == 0 or (not after and len(on) <= len(pair.inputs.keys)):
             return matched
         source, arguments = self.inspected.source, self.inspected.arguments
-        if not isinstance(source, SparkRows):
+        if isinstance(source, LocalRows):
             raise EpisodeUnsupportedError(
                 "Pairs with a condition on both matches are drawn with Spark.", hint="Give the query a session: spark=…"
             )
         from episode.spark.correlation import finished_pairs
-        from episode.spark.tables import run_sql
 
         at = f"{OWN}at"
-        spark = source.frame.sparkSession
         numbered = matched.append_column(at, pa.array(range(matched.num_rows), pa.int64()))
-        frame = finished_pairs(spark, numbered, self.input.pair, arguments)
-        namings = [_naming(name, columns) for name, columns in zip(query.names, query.columns, strict=True)]
-        sides = [lateral(frame.columns, prefix, name) for prefix, name in zip(_PREFIXES.values(), namings, strict=True)]
-        texts = [escape_braces(text) for text in (*after, *(f"{_path(one.left)} = {_path(one.right)}" for one in on))]
-        text = f"SELECT {PAIRS}.{at} FROM {tables_text('pairs', sides[0], sides[1], texts)}"
-        held = run_sql(spark, text, {"pairs": frame}, arguments).toArrow().column(at)
+        frame = finished_pairs(source.frame.sparkSession, numbered, self.input.pair, arguments)
+        texts = [*after, *(f"{_path(one.left)} = {_path(one.right)}" for one in on)]
+        held = filter_pairs(frame, query, texts, [at], arguments).toArrow().column(at)
         return matched.take(held.combine_chunks().sort())
-
-
-def _has_rows(plan: Any) -> bool:
-    return not hasattr(plan, "symbols")
 
 
 def _with_place(side: SideInput, outer: str) -> SideInput:
     return SideInput((*side.columns, (PLACE, outer)), (*side.selections, (quote(PLACE), outer)))
 
 
-def _place_columns(inputs: JointInput) -> list[tuple[str, str]]:
-    return [pair for side in (inputs.live, inputs.archive) for pair in side.columns if pair[0] == PLACE]
-
-
-def _ints(table: pa.Table, role: str, name: str) -> np.ndarray:
-    return np.asarray(table.column(f"{_PREFIXES[role]}{name}").combine_chunks().fill_null(0), np.int64)
-
-
 def _path(names: tuple[str, ...]) -> str:
     return ".".join(quote(name) for name in names)
-
-
-def _naming(name: str | None, columns: tuple[str, ...]) -> str:
-    """The alias of a pattern, with new names of its columns."""
-    if name is None:
-        return ""
-    return f"AS {quote(name)}" + (f" ({', '.join(quote(one) for one in columns)})" if columns else "")
-
-
-# ---- the picture -----------------------------------------------------------------------------------------------------
 
 
 def look_at_pairs(live: Inspected, archive: Inspected, wish: Wish, zone: str) -> Look:
@@ -269,36 +215,20 @@ def look_at_pairs(live: Inspected, archive: Inspected, wish: Wish, zone: str) ->
     column = _column(live, wish)
     found = KeyChoice(labelling, wish, zone, () if column is None else (column,)).choose()
     notes = list(found.notes)
-    view = _view(found, wish, pair.recency)
-    drawn, marks = _marks(found, view, wish, notes)
+    drawn, marks = _marks(found, wish, notes)
+    scene = Scene(found, wish, _view(found, wish, pair.recency), drawn, marks, notes)
     series = Series("rows", np.zeros(len(found.rows)), ("rows",))
     if column is not None and column in found.rows.table.column_names:
         series = series_of(found.rows.table, column)
     tables = {
-        "line": line_table(found, series, view, wish.width, notes),
-        "rows": _row_table(found, labelling, series, view),
-        "matches": _match_table(found, drawn, marks),
-        "recency": _recency(found, marks, pair),
+        "line": scene.line(series),
+        "rows": _row_table(scene, labelling, series),
+        "matches": _match_table(scene),
+        "recency": _recency(scene, pair),
     }
-    if view[0] > np.nanmin(found.x) or view[1] < np.nanmax(found.x):
-        tables |= overview_tables(found, series, wish.width, marks)
-    where = f"{named_key(found.key)}: " if found.key else ""
-    count = count_of(len(found.extents), "pair") if len(found.extents) else "no pair"
-    return Look(
-        kind="correlation",
-        title=f"{where}{count} of {written_pattern(live, 34)} after {written_pattern(archive, 34)}",
-        key=found.key,
-        axis=found.axis,
-        view=view,
-        matches=tuple(marks),
-        total=len(found.extents),
-        names=(ARCHIVE, LIVE),
-        lanes=(ARCHIVE, LIVE),
-        series=series.name,
-        categories=series.categories,
-        notes=tuple(notes),
-        tables=tables,
-    )
+    patterns = f"{written_pattern(live, 34)} after {written_pattern(archive, 34)}"
+    roles = (ARCHIVE, LIVE)
+    return scene.look("correlation", patterns, roles, tables, roles, series, one="pair")
 
 
 def _column(live: Inspected, wish: Wish) -> str | None:
@@ -319,14 +249,11 @@ def _view(found: ChosenKey, wish: Wish, recency: int) -> tuple[float, float]:
     end = float(found.ends[found.chosen])
     begin = max(end - 1.05 * found.axis.of_units(recency), float(np.nanmin(found.x)))
     after = end + 0.12 * (end - begin)
-    return min(begin, float(found.starts[found.chosen])), min(
-        max(high if high < after else after, end), float(np.nanmax(found.x))
-    )
+    until = min(max(min(high, after), end), float(np.nanmax(found.x)))
+    return min(begin, float(found.starts[found.chosen])), until
 
 
-def _marks(
-    found: ChosenKey, view: tuple[float, float], wish: Wish, notes: list[str]
-) -> tuple[list[int], list[MatchMark]]:
+def _marks(found: ChosenKey, wish: Wish, notes: list[str]) -> tuple[list[int], list[MatchMark]]:
     """The chosen pair, and the others of the same live match."""
     extents = found.extents
     assert isinstance(extents, PairExtents)
@@ -338,63 +265,43 @@ def _marks(
     if len(order) > wish.most:
         notes.append(f"{wish.most} of the {len(order):,} archive matches of this live match are drawn.")
     drawn = order[: wish.most]
-    marks = [
-        MatchMark(
-            int(extents.number[one]),
-            float(found.starts[one]),
-            float(found.ends[one]),
-            int(extents.count[one]),
-            lane,
-            one == at,
-        )
-        for lane, one in enumerate(drawn)
-    ]
-    return drawn, marks
+    return drawn, [mark_of(found, one, lane) for lane, one in enumerate(drawn)]
 
 
-def _row_table(found: ChosenKey, labelling: PairLabelling, series: Series, view: tuple[float, float]) -> Table:
+def _row_table(scene: Scene, labelling: PairLabelling, series: Series) -> Table:
     """The rows of both matches of the chosen pair."""
+    found = scene.found
     if found.chosen is None:
         return ()
-    named = series.categories
     rows = []
     for role, places in labelling.places_of(found.rows, int(found.extents.place[found.chosen])).items():
         there = places[~np.isnan(series.y[places])]
-        step = max(1, len(there) // MOST_POINTS)
-        rows += [
-            {
-                "x": float(found.x[place]),
-                "y": named[int(series.y[place])] if named else float(series.y[place]),
-                "label": role,
-                "chosen": True,
-                "time": found.axis.text(found.x[place]),
-            }
-            for place in there[::step]
-        ]
+        some = there[:: max(1, len(there) // MOST_POINTS)]
+        for place, point in zip(some, scene.points(series, some)):
+            rows.append({**point, "label": role, "chosen": True, "time": scene.axis.text(found.x[place])})
     return tuple(rows)
 
 
-def _match_table(found: ChosenKey, drawn: Sequence[int], marks: Sequence[MatchMark]) -> Table:
+def _match_table(scene: Scene) -> Table:
     """A bar for each match: the live one once, and its archive matches."""
-    extents, axis = found.extents, found.axis
+    extents, axis, positions = scene.found.extents, scene.axis, scene.found.x
     assert isinstance(extents, PairExtents)
     rows: list[dict[str, Any]] = []
-    for at, mark in zip(drawn, marks):
+    for at, mark in zip(scene.drawn, scene.marks):
         sides = [(ARCHIVE, extents.first[at], extents.archive_last[at])]
         sides += [(LIVE, extents.live_first[at], extents.last[at])] if mark.chosen else []
         for role, first, last in sides:
-            x, x2 = float(found.x[first]), float(found.x[last])
+            x, x2 = float(positions[first]), float(positions[last])
             tip = f"{role} match: {axis.length(x2 - x)}, from {axis.text(x)} to {axis.text(x2)}"
             own = {"x": x, "x2": x2, "lane": role, "number": mark.number, "chosen": mark.chosen}
             rows.append(own | {"text": f"{role} match", "tip": tip})
     return tuple(rows)
 
 
-def _recency(found: ChosenKey, marks: Sequence[MatchMark], pair: PairPlan) -> Table:
+def _recency(scene: Scene, pair: PairPlan) -> Table:
     """From when on an archive match may begin, to the end of the live match."""
-    chosen = next((mark for mark in marks if mark.chosen), None)
-    if chosen is None:
+    if scene.chosen is None:
         return ()
-    written = pair.source.text_at(pair.duration.span) or found.axis.length(found.axis.of_units(pair.recency))
-    reach = found.axis.of_units(pair.recency)
-    return ({"x": chosen.last - reach, "x2": chosen.last, "text": f"recency: {' '.join(written.split())}"},)
+    reach, end = scene.axis.of_units(pair.recency), scene.chosen.last
+    written = pair.source.text_at(pair.duration.span) or scene.axis.length(reach)
+    return ({"x": end - reach, "x2": end, "text": f"recency: {' '.join(written.split())}"},)

@@ -38,11 +38,9 @@ class Picture(alt.VConcatChart):
         super().save(fp, format, **({"inline": inline} if html else {}), **kwds)
 
     def to_svg(self) -> str:
-        """The chart as SVG."""
         return vl_convert.vegalite_to_svg(self.to_dict(validate=False), vl_version=_VERSION)
 
     def to_png(self, scale: float = 2.0) -> bytes:
-        """The chart as PNG."""
         return vl_convert.vegalite_to_png(self.to_dict(validate=False), vl_version=_VERSION, scale=scale)
 
     def _repr_mimebundle_(self, *args: Any, **kwds: Any) -> Any:
@@ -56,5 +54,4 @@ class Picture(alt.VConcatChart):
 
 
 def picture_of(spec: Spec) -> Picture:
-    """The chart of a specification."""
     return Picture(**spec)

@@ -12,18 +12,14 @@ from typing import TYPE_CHECKING, Any
 from episode.errors import EpisodeAnalysisError, EpisodeError, install
 from episode.queries.origins import PlacedPattern, origin_of
 from episode.see.inspecting import patterns_at
-from episode.see.pictures.charts.events import event_chart
-from episode.see.pictures.charts.pairs import pair_chart
+from episode.see.pictures.charts.matches import event_chart, pair_chart, row_chart, situation_chart
 from episode.see.pictures.charts.parts import Spec
-from episode.see.pictures.charts.rows import row_chart
-from episode.see.pictures.charts.situations import situation_chart
-from episode.see.pictures.choosing import LONGEST, Wish
+from episode.see.pictures.choosing import Wish
 from episode.see.pictures.look import Look
 
 if TYPE_CHECKING:
     from episode.see.pictures.picture import Picture
 
-MOST = 12
 WIDTH = 760
 
 _CHARTS: dict[str, Callable[[Look, int, int | None], Spec]] = {
@@ -54,35 +50,20 @@ def _load() -> None:
     load()
 
 
-def look(
-    result: object,
-    *,
-    pattern: int | None = None,
-    of: object = None,
-    between: tuple[object, object] | None = None,
-    match: int | None = None,
-    choose: str = LONGEST,
-    series: str | None = None,
-    most: int = MOST,
-    width: int = WIDTH,
-) -> Look:
+def look(result: object, *, pattern: int | None = None, **wish: Any) -> Look:
     """Return what `plot` draws, as data, for those who draw it themselves. The arguments are those of `plot`.
 
     result: a DataFrame that `sql` or `match` returned, or the origin of one.
     """
-    origin = origin_of(result)
-    wish = Wish(of, between, match, choose, series, most, width)
-    return look_at(origin.pattern(pattern), wish)
+    return look_at(origin_of(result).pattern(pattern), Wish(**wish))
 
 
 def look_at(placed: PlacedPattern, wish: Wish) -> Look:
-    """Look at a planned pattern."""
     given = patterns_at(placed)
     return placed.language.look(given, wish, given[0].source.zone)
 
 
 def chart_of(shown: Look, width: int = WIDTH, height: int | None = None) -> Picture:
-    """Draw a look."""
     check_installed()
     from episode.see.pictures.picture import picture_of
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,11 +18,11 @@ from episode.plan.schema import OWN
 from episode.plan.situations.plan import SituationPlan
 from episode.plan.situations.returns import DETECTED_AT, MATCH_START, MatchMoment
 from episode.see.inspecting import Inspected
-from episode.see.pictures.axis import Axis, Series, chosen_column, columns_in, series_of, thin_rows
-from episode.see.pictures.choosing import ChosenKey, KeyChoice, Wish, marks_of, title_of, view_of, written_pattern
+from episode.see.pictures.axis import Axis, chosen_column, columns_in, series_of, thin_rows
+from episode.see.pictures.choosing import Wish
 from episode.see.pictures.labelled import FIRST, LAST, PLACE, Labelling, MatchExtents, OrderedRows, key_name, numbers_of
 from episode.see.pictures.look import Look, MatchMark, Table
-from episode.see.pictures.rows import line_table, match_table, overview_tables
+from episode.see.pictures.scene import Scene, written_pattern
 from episode.words import count_of
 
 _DETECTED = f"{OWN}detected"
@@ -117,38 +116,20 @@ def look_at_situations(inspected: Inspected, wish: Wish, zone: str) -> Look:
     types = {name: type_ for name, type_ in plan.types.items() if name in inspected.source.columns}
     mentioned = columns_in(definition.condition for definition in query.definitions)
     column = chosen_column(types, wish.series, mentioned, [*plan.keys, plan.time])
-    found = KeyChoice(labelling, wish, zone, () if column is None else (column,)).choose()
-    notes = list(found.notes)
-    view = view_of(found, wish)
-    drawn, marks = marks_of(found, view, wish.most, notes)
-    starts, detected = labelling.moments(found.rows)
-    drawing = SituationDrawing(found, plan, labelling.situations(found.rows), starts, found.axis.of_values(detected))
+    scene = Scene.of(labelling, wish, zone, column)
+    rows = scene.found.rows
+    starts, detected = labelling.moments(rows)
+    drawing = SituationDrawing(scene, plan, labelling.situations(rows), starts, scene.axis.of_values(detected))
     tables = {
-        "situations": drawing.bars(view, wish.width, drawn, marks, notes),
-        "relations": drawing.relations(query, drawn, marks),
-        "detections": drawing.detections(drawn, marks),
-        "matches": match_table(found, marks),
+        "situations": drawing.bars(),
+        "relations": drawing.relations(query),
+        "detections": drawing.detections(),
+        "matches": scene.brackets(),
     }
-    series = None if column is None else series_of(found.rows.table, column)
+    series = None if column is None else series_of(rows.table, column)
     if series is not None:
-        tables["line"] = line_table(found, series, view, wish.width, notes)
-    if view[0] > np.nanmin(found.x) or view[1] < np.nanmax(found.x):
-        tables |= overview_tables(found, series or Series("", np.zeros(len(found.rows))), wish.width, marks)
-    return Look(
-        kind="situations",
-        title=title_of(written_pattern(inspected), found.key, len(found.extents)),
-        key=found.key,
-        axis=found.axis,
-        view=view,
-        matches=tuple(marks),
-        total=len(found.extents),
-        names=plan.symbols,
-        lanes=plan.symbols,
-        series=None if series is None else series.name,
-        categories=() if series is None else series.categories,
-        notes=tuple(notes),
-        tables=tables,
-    )
+        tables["line"] = scene.line(series)
+    return scene.look("situations", written_pattern(inspected), plan.symbols, tables, plan.symbols, series)
 
 
 @dataclass(frozen=True)
@@ -156,7 +137,7 @@ class SituationDrawing:
     """The tables of a picture. starts: of each match, the first row of the situation of each symbol. detected: when
     each was certain, as positions."""
 
-    found: ChosenKey
+    scene: Scene
     plan: SituationPlan
     every: dict[str, Situations]
     starts: dict[str, np.ndarray]
@@ -164,30 +145,28 @@ class SituationDrawing:
 
     @property
     def axis(self) -> Axis:
-        return self.found.axis
+        return self.scene.axis
 
-    def bars(
-        self, view: tuple[float, float], width: int, drawn: Sequence[int], marks: Sequence[MatchMark], notes: list[str]
-    ) -> Table:
+    def bars(self) -> Table:
         """The situations in the view: those of matches, and the others that are long enough, or too short."""
         rows: list[dict[str, Any]] = []
-        left_out = 0
+        left_out, view, most = 0, self.scene.view, MOST_BARS // len(self.plan.symbols)
+        order = sorted(zip(self.scene.drawn, self.scene.marks), key=lambda pair: pair[1].chosen)  # the last one wins
         for number, symbol in enumerate(self.plan.symbols):
             own = self.every[symbol]
-            x, x2 = self.found.x[own.first], self.found.x[own.end]
+            x, x2 = self.scene.found.x[own.first], self.scene.found.x[own.end]
             inside = np.flatnonzero((x2 >= view[0]) & (x <= view[1]))
-            order = sorted(zip(drawn, marks), key=lambda pair: pair[1].chosen)  # the chosen one last: it wins
             of_match = {int(own.at(self.starts[symbol][[at]])[0]): mark for at, mark in order}
             whole = min(view[0], float(x[inside].min(initial=view[0]))), view[1]
-            most = MOST_BARS // len(self.plan.symbols)
-            some = inside[thin_rows(x[inside], np.zeros(len(inside), np.int64), whole, width // 3, most)]
+            group = np.zeros(len(inside), np.int64)
+            some = inside[thin_rows(x[inside], group, whole, self.scene.wish.width // 3, most)]
             chosen = np.union1d(some, np.array(sorted(of_match), np.int64)).astype(np.int64)
             left_out += len(inside) - len(np.intersect1d(chosen, inside))
             for at in chosen:
                 mark = of_match.get(int(at))
                 rows.append(self._bar(symbol, number, float(x[at]), float(x2[at]), bool(own.open[at]), mark))
         if left_out:
-            notes.append(f"{count_of(left_out, 'situation')} of no match are not drawn.")
+            self.scene.notes.append(f"{count_of(left_out, 'situation')} of no match are not drawn.")
         return tuple(rows)
 
     def _bar(
@@ -211,14 +190,14 @@ class SituationDrawing:
         for symbol, places in self.starts.items():
             own = self.every[symbol]
             one = int(own.at(places[[at]])[0])
-            time = self.found.rows.time
+            time = self.scene.found.rows.time
             found[symbol] = int(time[own.first[one]]), int(time[own.end[one]]), bool(own.open[one])
         return found
 
-    def relations(self, query: SituationQuery, drawn: Sequence[int], marks: Sequence[MatchMark]) -> Table:
+    def relations(self, query: SituationQuery) -> Table:
         """Return the relation in the chosen match of each pair that the pattern constrains."""
         rows = []
-        for at, mark in zip(drawn, marks):
+        for at, mark in zip(self.scene.drawn, self.scene.marks):
             if not mark.chosen:
                 continue
             intervals = self._intervals(at)
@@ -231,18 +210,14 @@ class SituationDrawing:
                     later = max(end, until) + 1
                     held = relation_of(start, later if lasts else end, other, later if goes_on else until)
                     text = constraint_text(left, right, [held])
-                begin = max(start, other)
-                rows.append({"x": self._position(begin), "left": left, "right": right, "text": text})
+                row = int(np.searchsorted(self.scene.found.rows.time, max(start, other)))
+                rows.append({"x": float(self.scene.found.x[row]), "left": left, "right": right, "text": text})
         return tuple(rows)
 
-    def _position(self, image: int) -> float:
-        at = int(np.searchsorted(self.found.rows.time, image))
-        return float(self.found.x[at])
-
-    def detections(self, drawn: Sequence[int], marks: Sequence[MatchMark]) -> Table:
+    def detections(self) -> Table:
         """When each match was certain, and how long before the end of its last situation."""
         rows = []
-        for at, mark in zip(drawn, marks):
+        for at, mark in zip(self.scene.drawn, self.scene.marks):
             moment = float(self.detected[at])
             lasts = any(goes_on for _, _, goes_on in self._intervals(at).values())
             gained = mark.last - moment

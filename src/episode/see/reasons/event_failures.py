@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -30,6 +28,7 @@ from episode.lang.syntax import ReturnItem, Scalar
 from episode.plan.events.alternatives import is_of_classes
 from episode.see.reasons.event_steps import (
     EventStep,
+    change_parts,
     on_single_event,
     own_conditions,
     parts_of,
@@ -48,8 +47,6 @@ class EventFailures(Failures[EventTrials, EventWords]):
 
     strategy: Strategy
 
-    # ---- components ------------------------------------------------------------------------------------------
-
     def component(self, step: EventStep, before: EventCandidates | None) -> list[Finding]:
         """Report why no candidate of the step before continues with a component."""
         part = step.part
@@ -67,7 +64,8 @@ class EventFailures(Failures[EventTrials, EventWords]):
             if len(reasons) == len(list(classes_of(inner))):
                 return reasons
         if before is None:
-            return reasons or [self._no_match_of_part(step, stretch)]
+            nothing = f"Nothing matches {self.words.step(step)}{self._place(stretch)}."
+            return reasons or [Finding("missing", nothing, step.span, count=0)]
         if self.strategy in (Strategy.STRICT, Strategy.PARTITION):
             return [self._not_next(step, before, inner)]
         late = self.outside_window(step.query)
@@ -102,11 +100,9 @@ class EventFailures(Failures[EventTrials, EventWords]):
             if len(narrowed) < needed and not narrowed.more:
                 values, row, _ = self._nearest_events(stretch, alone, on_single_event(condition))
                 there = "None" if len(narrowed) == 0 else f"Only {len(narrowed)}"
-                near = (
-                    f"; nearest: {list_values(values)} at {self.words.moment(row)}"
-                    if values and row is not None
-                    else ""
-                )
+                near = ""
+                if values and row is not None:
+                    near = f"; nearest: {list_values(values)} at {self.words.moment(row)}"
                 message = f"{there} of {total.count('event')} {called}{where} satisfies {condition.original}{near}."
                 data |= {"condition": condition.original, "qualifying": len(narrowed)}
                 at = None if row is None else self.words.time(row)
@@ -130,15 +126,13 @@ class EventFailures(Failures[EventTrials, EventWords]):
         satisfy = f"{at_least(len(narrowed), narrowed.more)} by their own conditions"
         return len(found), len(narrowed), f"{found.count('event')}, {satisfy}"
 
-    def _no_match_of_part(self, step: EventStep, stretch: EventTrials) -> Finding:
-        message = f"Nothing matches {self.words.step(step)}{self._place(stretch)}."
-        return Finding("missing", message, step.span, count=0)
-
     def _not_next(self, step: EventStep, before: EventCandidates, part: EventPattern) -> Finding:
         """Report under the contiguities that the next event is another one."""
         ends = np.maximum.reduceat(before.rows, before.offsets[:-1])
         written = self.words.text_of(part)
-        total, span = len(before), self._strategy_span(step)
+        total, span = len(before), self.words.query.strategy_span
+        if span.end <= span.start:
+            span = step.span
         data: dict[str, object] = {"strategy": self.strategy.value, "part": written}
         followed = np.flatnonzero(ends + 1 < len(self.trials.events.end))
         if len(followed) == 0:
@@ -173,12 +167,6 @@ class EventFailures(Failures[EventTrials, EventWords]):
             return " in the range that was asked for"
         return f" between {self.words.moment(int(inside[0]))} and {self.words.moment(int(inside[-1]))}"
 
-    def _strategy_span(self, step: EventStep) -> Any:
-        span = self.words.query.strategy_span
-        return span if span.end > span.start else step.span
-
-    # ---- the window ------------------------------------------------------------------------------------------
-
     def outside_window(self, query: EventQuery, whole: bool = False) -> Finding | None:
         """Report the shortest candidate that takes longer than the window. whole: of the whole query."""
         opening = "Found" if whole else "As far as this, found"
@@ -186,8 +174,6 @@ class EventFailures(Failures[EventTrials, EventWords]):
             query, self.trials.candidates, opening, lambda found, n: self.words.candidate(found.events(n))
         )
         return None if late is None else late[0]
-
-    # ---- conditions ------------------------------------------------------------------------------------------
 
     def condition(self, step: EventStep, before: EventCandidates, query: EventQuery) -> list[Finding]:
         """Report a condition that no candidate satisfies. query: without the condition."""
@@ -215,18 +201,14 @@ class EventFailures(Failures[EventTrials, EventWords]):
             return {}, None, {}
         if len(found) == 0:
             return {}, None, {}
-        number = 0
-        if found.values is not None and len(items) > len(atoms):
-            number = _closest(found.values)
-        values: dict[str, object] = {}
+        number, values = 0, dict[str, object]()
         if found.values is not None:
+            number = _closest(found.values) if len(items) > len(atoms) else 0
             values = {item.name: found.values.column(item.name)[number].as_py() for item in atoms}
         events = found.events(number)
         names = variables_in(condition)
         rows = [row for name, some in events.items() for row in some if name.lower() in names]
         return values, max(rows, default=max(found.rows_of(number))), events
-
-    # ---- groups and negations --------------------------------------------------------------------------------
 
     def group(self, step: EventStep, before: EventCandidates) -> list[Finding]:
         """Report that no candidate has enough events for a group."""
@@ -279,10 +261,9 @@ class EventFailures(Failures[EventTrials, EventWords]):
             own = tuple(map(on_single_event, own_conditions(query, one.variable)))
             rows |= set(around.candidates(replace(query, pattern=one, conditions=own)).rows.tolist())
         order = np.array(sorted(rows), np.int64)
-        few = self.trials.over_rows(order)
-        inside = not any(
-            part is step.part for part in parts_of(query.pattern)
-        )  # a component: several are added at once
+        few = replace(self.trials, events=self.trials.events.take(order), range=TimeRange())
+        # a component: several are added at once
+        inside = not any(part is step.part for part in parts_of(query.pattern))
         for negation in (node for node in nodes_of(query.pattern) if isinstance(node, Negation)):
             if negation is not step.part and not inside:
                 continue
@@ -295,25 +276,20 @@ class EventFailures(Failures[EventTrials, EventWords]):
                 each = [
                     {name: order[rows].tolist() for name, rows in found.events(n).items()} for n in range(len(found))
                 ]
-                best = min(each, key=lambda one: len(_other_rows(one, names) ^ pinned))
-                return {name: rows for name, rows in best.items() if name in names}
+
+                def distance(events: dict[str, list[int]], names: set[str] = names) -> int:
+                    others = {row for name, rows in events.items() if name not in names for row in rows}
+                    return len(others ^ pinned)
+
+                return {name: rows for name, rows in min(each, key=distance).items() if name in names}
         return {}
-
-
-def _other_rows(events: Mapping[str, list[int]], names: set[str]) -> set[int]:
-    """Return the rows of all variables but some."""
-    return {row for name, rows in events.items() if name not in names for row in rows}
 
 
 def _with_negated_events(pattern: EventPattern, negation: Negation) -> EventPattern:
     """Turn one negation into a part that must be there, with closures that choose their events."""
     if pattern is negation:
         return with_choice(negation.part)
-    if isinstance(pattern, EventClass):
-        return pattern
-    if isinstance(pattern, (Negation, Closure)):
-        return replace(pattern, part=_with_negated_events(pattern.part, negation))
-    return replace(pattern, parts=tuple(_with_negated_events(part, negation) for part in pattern.parts))
+    return change_parts(pattern, lambda part: _with_negated_events(part, negation))
 
 
 def _sides_of(condition: Scalar) -> tuple[ReturnItem, ...]:

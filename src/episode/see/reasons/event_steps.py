@@ -11,7 +11,7 @@ part. So the first step without a candidate is the reason that nothing matches. 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Set
+from collections.abc import Callable, Iterator, Set
 from dataclasses import dataclass, field, replace
 
 from episode.lang.events.syntax import (
@@ -127,15 +127,20 @@ def is_single(part: EventPattern) -> bool:
     return is_of_classes(part.part if isinstance(part, Closure) else part)
 
 
-def with_choice(pattern: EventPattern) -> EventPattern:
-    """Let closures choose their events, as in SEQ."""
+def change_parts(pattern: EventPattern, change: Callable[[EventPattern], EventPattern]) -> EventPattern:
     if isinstance(pattern, EventClass):
         return pattern
-    if isinstance(pattern, Closure):
-        return replace(pattern, part=with_choice(pattern.part), groups=False)
+    if isinstance(pattern, (Negation, Closure)):
+        return replace(pattern, part=change(pattern.part))
+    return replace(pattern, parts=tuple(map(change, pattern.parts)))
+
+
+def with_choice(pattern: EventPattern) -> EventPattern:
+    """Let closures choose their events, as in SEQ."""
     if isinstance(pattern, Negation):
         return pattern
-    return replace(pattern, parts=tuple(with_choice(part) for part in pattern.parts))
+    changed = change_parts(pattern, with_choice)
+    return replace(changed, groups=False) if isinstance(changed, Closure) else changed
 
 
 def without_negations(pattern: EventPattern) -> EventPattern | None:
@@ -177,13 +182,9 @@ class _StepBuilder:
         for number in self.components:
             yield self._component(number)
             yield from self._conditions()
-            if self._is_sequence and number != self.components[0]:
+            if isinstance(self.query.pattern, Sequence) and number != self.components[0]:
                 yield from self._steps_between(number)
         yield from self._last_steps()
-
-    @property
-    def _is_sequence(self) -> bool:
-        return isinstance(self.query.pattern, Sequence)
 
     def _component(self, number: int) -> EventStep:
         self.taken.add(number)
@@ -208,7 +209,8 @@ class _StepBuilder:
         for group in (one for one in self.groups if one in inner and one not in self.taken):
             yield from self._group(group)
         for negation in (one for one in self.negations if one in inner and one not in self.taken):
-            if all(self._can_hold(index, negation) for index in self._conditions_about(negation)):
+            present = (self._present - self.late) | names_in(self.parts[negation])
+            if all(variables_in(self.query.conditions[one]) <= present for one in self._conditions_about(negation)):
                 yield self._negation(negation)
 
     def _group(self, number: int) -> Iterator[EventStep]:
@@ -237,10 +239,6 @@ class _StepBuilder:
         """Return the conditions on what a part forbids."""
         names = names_in(self.parts[negation])
         return [index for index, one in enumerate(self.query.conditions) if variables_in(one) & names]
-
-    def _can_hold(self, index: int, negation: int) -> bool:
-        others = variables_in(self.query.conditions[index]) - names_in(self.parts[negation])
-        return others <= self._present - self.late
 
     @property
     def _present(self) -> frozenset[str]:

@@ -78,17 +78,12 @@ class EventTrials(Trials[EventQuery, EventPlan]):
         return self.range.holds(self.events.start, self.events.start)
 
     def at(self, first: int | None, last: int | None) -> EventTrials:
-        """Search another range."""
         return replace(self, range=TimeRange(first, last))
 
     def beginning(self, most: int) -> EventTrials:
         """Search the range up to a number of its events."""
         inside = np.flatnonzero(self.in_range)
         return self if len(inside) <= most else self.at(self.range.first, int(self.events.start[inside[most]]))
-
-    def over_rows(self, rows: np.ndarray) -> EventTrials:
-        """Search some of the events, without a range."""
-        return replace(self, events=self.events.take(rows), range=TimeRange())
 
     def candidates(self, query: EventQuery, most: int = MOST, exact: bool = False) -> EventCandidates:
         """Return the first candidates that the engine finds, at most a number of them. exact: raise the error that the
@@ -121,9 +116,9 @@ class EventTrials(Trials[EventQuery, EventPlan]):
 
     def _rows(self, query: EventQuery, within: int | None) -> slice:
         """Return the events that matches which begin in the range can depend on."""
-        reach = self.range.wider(within)
-        if _begins_with_an_event(query):
-            reach = replace(reach, first=self.range.first)
+        reach, pattern = self.range.wider(within), query.pattern
+        if isinstance(pattern, (EventClass, syntax.Sequence)) and isinstance(parts_of(pattern)[0], EventClass):
+            reach = replace(reach, first=self.range.first)  # nothing before its first event is part of a match
         return reach.rows(self.events.end)
 
     def _restrict(self, plan: EventPlan, query: EventQuery, rows: slice) -> tuple[EventPlan, pa.Table]:
@@ -156,16 +151,13 @@ class EventTrials(Trials[EventQuery, EventPlan]):
         if result is None or not result.conditions:
             full, which = len(which) > room, which[:room]
         if result is not None and len(which):
-            lists = _select_lists(offsets, rows, variables, which)
-            some = FoundMatches.of_lists(*lists)
+            some = FoundMatches.of_lists(*_select_lists(offsets, rows, variables, which))
             matched = pa.concat_tables(matcher.output.tables(batch, some))
             holds = self._holds(result, matched)
-            which = which[holds]
-            full = full or len(which) > room
+            full = full or int(np.count_nonzero(holds)) > room
+            which = which[holds][:room]
             asked = [one for one in result.columns if one.name not in (MATCH_START, MATCH_END)]
-            which = which[:room]
-            matched = matched.filter(pa.array(holds)).slice(0, room)
-            values = self._evaluate(result, asked, matched) if asked else None
+            values = self._evaluate(result, asked, matched.filter(pa.array(holds)).slice(0, room)) if asked else None
         offsets_, rows_, variables_ = _select_lists(offsets, rows, variables, which)
         called = np.array([name.split(MARK)[0] for name in matcher.plan.variables], object)
         return EventCandidates(
@@ -193,7 +185,6 @@ class EventTrials(Trials[EventQuery, EventPlan]):
 def _select_lists(
     offsets: np.ndarray, rows: np.ndarray, variables: np.ndarray, which: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the lists of some matches."""
     lengths = np.diff(offsets)[which]
     new = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     at = np.repeat(offsets[:-1][which] - new[:-1], lengths) + np.arange(new[-1])
@@ -204,23 +195,11 @@ def _join_candidates(found: list[EventCandidates], more: bool) -> EventCandidate
     if not found:
         nothing = np.zeros(0, np.int64)
         return EventCandidates(nothing, nothing, more, np.zeros(1, np.int64), nothing, np.zeros(0, object))
-    start, end, lengths, rows, names = (
-        np.concatenate(parts)
-        for parts in zip(
-            *((one.start, one.end, np.diff(one.offsets), one.rows, one.names) for one in found), strict=True
-        )
-    )
+    columns = ((one.start, one.end, np.diff(one.offsets), one.rows, one.names) for one in found)
+    start, end, lengths, rows, names = map(np.concatenate, zip(*columns, strict=True))
     tables = [one.values for one in found if one.values is not None]
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     return EventCandidates(start, end, more, offsets, rows, names, pa.concat_tables(tables) if tables else None)
-
-
-def _begins_with_an_event(query: EventQuery) -> bool:
-    """Is nothing before the first event of a match part of the pattern?"""
-    pattern = query.pattern
-    return isinstance(pattern, EventClass) or (
-        isinstance(pattern, syntax.Sequence) and isinstance(parts_of(pattern)[0], EventClass)
-    )
 
 
 def _first_event(query: EventQuery) -> str | None:

@@ -71,12 +71,9 @@ class EventQuestion(Question[EventQuery, EventPlan]):
     def of(query: EventQuery, events: Input, given: Given, run: RunOptions) -> EventQuestion:
         """Bind a query to its input, without anything to return."""
         if query.input.interval is not None or given.interval is not None:
-            raise query.source.error(
-                EpisodeUnsupportedError,
-                "why_not cannot answer for a pattern of imprecise events.",
-                query.source.pattern,
-                "Ask it of the pattern over one column of time.",
-            )
+            message = "why_not cannot answer for a pattern of imprecise events."
+            hint = "Ask it of the pattern over one column of time."
+            raise query.source.error(EpisodeUnsupportedError, message, query.source.pattern, hint)
         strategy = query.strategy or strategy_of(given.strategy) or Strategy.ANY
         query = replace(query, strategy=strategy, returns=(), collapsed=None, aggregate=None)
         given = replace(given, strategy=None)
@@ -107,10 +104,8 @@ class EventQuestion(Question[EventQuery, EventPlan]):
         if place.first is not None and place.first == place.last and not trials.in_range.any():
             nearest = int(np.argmin(np.abs(events.start - place.first)))
             trials = trials.at(int(events.start[nearest]), int(events.start[nearest]))
-            message = (
-                f"No event begins at this time. What follows is about the nearest one, at {words.moment(nearest)}."
-            )
-            yield Finding("no events", message, at=words.time(nearest))
+            message = "No event begins at this time. What follows is about the nearest one, at"
+            yield Finding("no events", f"{message} {words.moment(nearest)}.", at=words.time(nearest))
         yield from self._answer(trials, words)
 
     def _answer(self, trials: EventTrials, words: EventWords) -> list[Finding]:
@@ -134,9 +129,8 @@ class EventQuestion(Question[EventQuery, EventPlan]):
             answers += [] if late is None else [late]
         answers += self._matches_of_any_strategy(trials, words)
         if whole.last != trials.range.last:
-            answers.append(
-                Finding("bound", f"All this is about the first {FURTHER:,} events of the range that was asked for.")
-            )
+            bound = f"All this is about the first {FURTHER:,} events of the range that was asked for."
+            answers.append(Finding("bound", bound))
         return [*answers, *tallies]
 
     def attempt(self, trials: EventTrials, query: EventQuery) -> EventAttempt:
@@ -200,16 +194,13 @@ class EventQuestion(Question[EventQuery, EventPlan]):
         number = int(np.argmin(found.end - found.start))
         events = found.events(number)
         message = f"{self.strategy.value} does not find {words.candidate(events)}; skip-till-any-match does"
-        at, data = None, {"strategy": self.strategy.value}
-        rows = found.rows_of(number)
+        at, rows = None, found.rows_of(number)
         if self.strategy is Strategy.NEXT:
             other = self._event_taken_instead(trials, events)
             if other is not None:
                 name, row, instead = other
-                at = words.time(instead)
-                message += (
-                    f": {words.event(name, instead)} came first and was taken in place of {words.event(name, row)}"
-                )
+                at, taken = words.time(instead), words.event(name, instead)
+                message += f": {taken} came first and was taken in place of {words.event(name, row)}"
         else:
             between = [row for row in range(min(rows), max(rows)) if row not in rows]
             if between:
@@ -218,6 +209,7 @@ class EventQuestion(Question[EventQuery, EventPlan]):
                 shown = words.event(names[0], between[0]).removeprefix(f"{names[0]} ") if names else ""
                 message += f": the event {shown} lies between"
         span = self.query.strategy_span
+        data = {"strategy": self.strategy.value}
         return [Finding("strategy", f"{message}.", span if span.end > span.start else None, at, data=data)]
 
     def _event_taken_instead(self, trials: EventTrials, events: Mapping[str, list[int]]) -> tuple[str, int, int] | None:
@@ -227,9 +219,7 @@ class EventQuestion(Question[EventQuery, EventPlan]):
         for step, _ in self.attempt(trials, self.query).passed:
             found = trials.candidates(step.query)
             runs = [
-                one
-                for one in map(found.events, range(min(len(found), FOUND)))
-                if first in one.get(_first_variable(one), [])
+                one for one in map(found.events, range(min(len(found), FOUND))) if first in min(one.values(), key=min)
             ]
             for name in runs[0] if runs else {}:
                 taken = [rows for one in runs for rows in one.get(name, [])]
@@ -237,11 +227,6 @@ class EventQuestion(Question[EventQuery, EventPlan]):
                 if taken and mine and not set(taken) & set(mine):
                     return name, mine[0], taken[0]
         return None
-
-
-def _first_variable(events: Mapping[str, list[int]]) -> str:
-    """Return the variable of the first event."""
-    return min(events, key=lambda name: min(events[name]))
 
 
 def _report_match(found: EventCandidates, words: EventWords) -> Finding:

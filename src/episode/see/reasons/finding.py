@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta, tzinfo
 from decimal import Decimal
@@ -78,17 +78,6 @@ class Finding:
         return f"<li><b>{html.escape(self.kind)}</b>: {html.escape(self.message)}{place}</li>"
 
 
-def html_of(title: str, findings: Sequence[Finding], source: Source) -> str:
-    """Return a list of findings, each with its place in the query."""
-    items = "".join(one.html(source) for one in findings)
-    return f"<div class='episode-why-not'><p>{html.escape(title)}</p><ul>{items}</ul></div>"
-
-
-def no_events(key: Mapping[str, object]) -> Finding:
-    """Report a key without events."""
-    return Finding("no events", f"There are no events{f' with {list_values(key)}' if key else ''}.", count=0)
-
-
 def plain(value: object) -> object:
     """Return a value of JSON; times, and types that JSON does not have, become texts."""
     if value is None or isinstance(value, (bool, int, str)):
@@ -111,7 +100,6 @@ def plain(value: object) -> object:
 
 
 def length(amount: int, time_type: str) -> str:
-    """Return a duration; a bare number if times are numbers."""
     return f"{amount:,}" if is_integer(time_type) else duration_cut(amount)
 
 
@@ -154,7 +142,6 @@ class Words:
     zone: tzinfo | None
 
     def time(self, row: int) -> Any:
-        """Return the time of an event."""
         return in_zone(self.table.column(self.time_column)[row].as_py(), self.zone)
 
     def moment(self, row: int) -> str:
@@ -162,34 +149,39 @@ class Words:
         return str(plain(self.time(row)))
 
     def length(self, amount: int) -> str:
-        """Return a duration in words."""
         return length(amount, self.time_type)
-
-
-# Times that a caller gives, as values of the column of event time.
 
 
 def time_value(argument: str, given: object, column: str, type_: str, zone: str | None) -> Any:
     """Return a caller's value as a value of a column: timestamps get the zone of the session, TIMESTAMP_NTZ has none.
     argument: its name, for errors."""
-    wrong = EpisodeAnalysisError(
-        f"{argument}={given!r} does not fit the column {column} of type {type_}.",
-        hint=f"Write for example {_example(type_)}.",
-    )
+    example = "1200" if is_integer(type_) else "'2026-01-31'" if type_ == "date" else "'2026-01-31 10:04:00'"
+    message = f"{argument}={given!r} does not fit the column {column} of type {type_}."
+    wrong = EpisodeAnalysisError(message, hint=f"Write for example at={example}.")
     if type_ in ("timestamp", "timestamp_ntz"):
-        value = _datetime(given, wrong)
-        if type_ == "timestamp_ntz":
-            if value.tzinfo is not None:
-                raise wrong
-            return value
-        return value if value.tzinfo is not None else value.replace(tzinfo=_zone(zone))
-    if type_ == "date":
-        return _date(given, wrong)
-    if is_integer(type_):
-        if isinstance(given, bool) or not isinstance(given, int):
+        value = _parse(datetime, given, wrong)
+        if isinstance(value, date) and not isinstance(value, datetime):
+            value = datetime(value.year, value.month, value.day)
+        if not isinstance(value, datetime) or (type_ == "timestamp_ntz" and value.tzinfo is not None):
             raise wrong
-        return given
+        if hasattr(value, "to_pydatetime"):  # a Timestamp of pandas
+            value = value.to_pydatetime(warn=False)
+        return value if type_ == "timestamp_ntz" or value.tzinfo is not None else value.replace(tzinfo=_zone(zone))
+    if type_ == "date":
+        value = _parse(date, given, wrong)
+        if not isinstance(value, date) or isinstance(value, datetime):
+            raise wrong
+        return value
+    if is_integer(type_) and (isinstance(given, bool) or not isinstance(given, int)):
+        raise wrong
     return given
+
+
+def _parse(kind: type[date], given: object, wrong: EpisodeAnalysisError) -> Any:
+    try:
+        return kind.fromisoformat(given) if isinstance(given, str) else given
+    except ValueError:
+        raise wrong from None
 
 
 def earlier(time: Any, amount: int) -> Any:
@@ -209,30 +201,6 @@ def later(time: Any, amount: int) -> Any:
         return None
 
 
-def _datetime(given: object, wrong: EpisodeAnalysisError) -> datetime:
-    if isinstance(given, str):
-        try:
-            return datetime.fromisoformat(given)
-        except ValueError:
-            raise wrong from None
-    if isinstance(given, datetime):  # also a Timestamp of pandas
-        return given.to_pydatetime(warn=False) if hasattr(given, "to_pydatetime") else given
-    if isinstance(given, date):
-        return datetime(given.year, given.month, given.day)
-    raise wrong
-
-
-def _date(given: object, wrong: EpisodeAnalysisError) -> date:
-    if isinstance(given, str):
-        try:
-            return date.fromisoformat(given)
-        except ValueError:
-            raise wrong from None
-    if isinstance(given, date) and not isinstance(given, datetime):
-        return given
-    raise wrong
-
-
 def _zone(name: str | None) -> Any:
     try:
         return ZoneInfo(name or "UTC")
@@ -240,9 +208,3 @@ def _zone(name: str | None) -> Any:
         raise EpisodeAnalysisError(
             f"The zone of the session, {name}, is not known here.", hint="Give times with a zone of their own."
         ) from None
-
-
-def _example(type_: str) -> str:
-    if is_integer(type_):
-        return "at=1200"
-    return "at='2026-01-31'" if type_ == "date" else "at='2026-01-31 10:04:00'"

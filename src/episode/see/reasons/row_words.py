@@ -17,10 +17,10 @@ from episode.matchers.rows.explorer import AT_END, AT_START, CONDITION, END_OF_R
 from episode.matchers.rows.matches import RowMatch
 from episode.matchers.rows.stepwise import UNKNOWN, ConjunctReading
 from episode.plan.rows.plan import RowPatternPlan
-from episode.see.reasons.finding import Expectation, Finding, in_zone, length, quote_value
+from episode.see.reasons.finding import Finding, in_zone, length, quote_value
 
 if TYPE_CHECKING:
-    from episode.see.reasons.rows import RowAttempt, RowExploration
+    from episode.see.reasons.rows import RowAttempt, RowAttempts
 
 MOST_FINDINGS = 8
 """Different ends of attempts that are reported."""
@@ -42,11 +42,9 @@ class RowWords:
     clause: MatchRecognize
     plan: RowPatternPlan
     events: EventBatch
-    asked: Expectation
+    attempts: RowAttempts
     zone: str | None
     live: bool = False
-
-    # ---- rows ----------------------------------------------------------------------------------------
 
     def time(self, row: int) -> Any:
         """Return the time of a row; its number from 1 on in a query without an order."""
@@ -77,13 +75,6 @@ class RowWords:
         last = self.row(match.start + match.length - 1)
         return f"from {self.row(match.start)} to {last} ({self.label_runs(match.instructions)})"
 
-    # ---- no rows -------------------------------------------------------------------------------------
-
-    def no_rows(self) -> Finding:
-        key = ", ".join(f"{name} = {clock_value(value)}" for name, value in self.asked.key.items())
-        there = f"There are no rows with {key}" if key else "There are no rows"
-        return Finding("no rows", f"{there} up to the asked place." if self.asked.last is not None else f"{there}.")
-
     def nearest(self, rows: Sequence[int], place: Any) -> int | None:
         """Return the row nearest to a time; the earlier one if times have no distance."""
         if len(rows) < 2 or not isinstance(place, (int, float, datetime)):
@@ -106,18 +97,18 @@ class RowWords:
         data = {"starts": starts, "not tried": unseen, "given up": partly, "steps": most_steps}
         return Finding("limit", f"{'; '.join(parts)}. Ask for a shorter time.", data=data)
 
-    # ---- attempts ------------------------------------------------------------------------------------
-
-    def findings(self, attempts: Sequence[RowAttempt], exploration: RowExploration) -> Iterator[Finding]:
+    def findings(self, attempts: Sequence[RowAttempt]) -> Iterator[Finding]:
         """Report matches, ways through the pattern that are not matches, and how far the other attempts came."""
         yield from self._report_matches([attempt for attempt in attempts if attempt.matches])
         yield from self._report_passed_over([attempt for attempt in attempts if attempt.accepted])
         failed = [attempt for attempt in attempts if not attempt.matches and not attempt.accepted]
-        yield from self._report_empty([attempt for attempt in failed if attempt.empty])
+        empty = [attempt.start for attempt in failed if attempt.empty]
+        if empty:
+            message = f"There is an empty match at {self.row(empty[0])}, which INCREMENTAL MATCH does not report."
+            yield Finding("empty", message, self.clause.mode_span, self.time(empty[0]), count=len(empty))
         yield from self._report_too_long([attempt for attempt in failed if attempt.too_long is not None])
-        yield from self._report_failures(
-            [attempt for attempt in failed if attempt.too_long is None], exploration, len(attempts)
-        )
+        ended = [attempt for attempt in failed if attempt.too_long is None]
+        yield from self._report_failures(ended, len(attempts))
 
     def _report_matches(self, attempts: Sequence[RowAttempt]) -> Iterator[Finding]:
         for attempt in attempts[:MOST_FINDINGS]:
@@ -128,34 +119,32 @@ class RowWords:
                 f"There is a match {self.reach(longest)}{several}.",
                 at=self.time(attempt.start),
                 count=len(attempt.matches),
-                data=self._data(attempt, longest),
+                data=self._data_of(longest),
             )
+        is_written = self.plan.settings.mode is not MatchMode.PREFERRED and self.clause.mode_span != NOWHERE
         for attempt in [attempt for attempt in attempts if attempt.others][:MOST_OTHERS]:
             other = attempt.others[0]
             yield Finding(
                 "found another way",
                 f"The pattern matches {self.reach(other)} too, but {CHOICE[self.plan.settings.mode]}.",
-                span=self.clause.mode_span if self._says_mode else self.clause.source.pattern,
+                span=self.clause.mode_span if is_written else self.clause.source.pattern,
                 at=self.time(attempt.start),
                 count=len(attempt.others),
-                data=self._data(attempt, other),
+                data=self._data_of(other),
             )
         if len(attempts) > MOST_FINDINGS:
             yield Finding("found", f"There are matches from {len(attempts):,} rows in all.", count=len(attempts))
 
-    @property
-    def _says_mode(self) -> bool:
-        return self.plan.settings.mode is not MatchMode.PREFERRED and self.clause.mode_span != NOWHERE
-
     def _report_passed_over(self, attempts: Sequence[RowAttempt]) -> Iterator[Finding]:
         for attempt in attempts[:MOST_FINDINGS]:
             way, by = attempt.accepted[0], attempt.skipped_by or attempt.ended_by
-            data = {**self._data(attempt, way), **({} if by is None else {"by": self._data_of(by)})}
-            span: Span | None = None
+            data = self._data_of(way) | ({} if by is None else {"by": self._data_of(by)})
+            span, settings = NOWHERE, self.plan.settings
             if attempt.skipped_by is not None:
                 kind, span = "skipped", self.clause.skip_span
                 why = f"skipped over by the match {self.reach(attempt.skipped_by)}"
-                why += f": AFTER MATCH SKIP {self._skip}"
+                why += f": AFTER MATCH SKIP {settings.skip_to.value}"
+                why += "" if settings.skip_label is None else f" {settings.skip_label}"
             else:
                 kind, span = "found another way", self.clause.mode_span
                 why = "the same last row has a match that begins earlier"
@@ -165,25 +154,14 @@ class RowWords:
         if len(attempts) > MOST_FINDINGS:
             yield Finding("skipped", f"So it is with {len(attempts):,} rows in all.", count=len(attempts))
 
-    def _report_empty(self, attempts: Sequence[RowAttempt]) -> Iterator[Finding]:
-        if attempts:
-            start, count = attempts[0].start, len(attempts)
-            message = f"There is an empty match at {self.row(start)}, which INCREMENTAL MATCH does not report."
-            yield Finding("empty", message, self.clause.mode_span, self.time(start), count=count)
-
-    @property
-    def _skip(self) -> str:
-        settings = self.plan.settings
-        return settings.skip_to.value + ("" if settings.skip_label is None else f" {settings.skip_label}")
-
     def _report_too_long(self, attempts: Sequence[RowAttempt]) -> Iterator[Finding]:
         """Report ways that only the window forbids, the least too long first."""
         within = self.plan.within or 0
-        excess = {}
+        excess, time = {}, self.events.time
         for attempt in attempts:
             assert attempt.too_long is not None
             last = attempt.start + attempt.too_long.length - 1
-            excess[attempt.start] = int(self.events.time[last]) - int(self.events.time[attempt.start]) - within
+            excess[attempt.start] = int(time[last]) - int(time[attempt.start]) - within
         for attempt in sorted(attempts, key=lambda one: excess[one.start])[:MOST_FINDINGS]:
             assert attempt.too_long is not None
             by = length(excess[attempt.start], self.plan.types[self.plan.order[0].column])
@@ -193,52 +171,45 @@ class RowWords:
                 self.plan.window,
                 self.time(attempt.start),
                 count=len(attempts),
-                data={**self._data(attempt, attempt.too_long), "excess": excess[attempt.start]},
+                data={**self._data_of(attempt.too_long), "excess": excess[attempt.start]},
             )
 
     @property
     def _within(self) -> str:
         return "WITHIN" if self.plan.window is None else f"WITHIN {self.clause.source.text_at(self.plan.window)}"
 
-    # ---- attempts that came to an end ----------------------------------------------------------------
-
-    def _report_failures(
-        self, attempts: Sequence[RowAttempt], exploration: RowExploration, all_attempts: int
-    ) -> Iterator[Finding]:
+    def _report_failures(self, attempts: Sequence[RowAttempt], all_attempts: int) -> Iterator[Finding]:
         """Report what ended attempts, each time with the attempt that came farthest."""
         ends: dict[tuple[str, str], list[tuple[RowAttempt, FailedWay]]] = {}
         for attempt in attempts:
             for failure in attempt.failures:
-                label = exploration.label(failure.instruction) if failure.kind == CONDITION else ""
+                label = self.attempts.label(failure.instruction) if failure.kind == CONDITION else ""
                 known = ends.setdefault((failure.kind, label), [])
                 if not known or known[-1][0] is not attempt:
                     known.append((attempt, failure))
         groups = [(max(ended, key=lambda one: one[1].row - one[0].start), len(ended)) for ended in ends.values()]
         groups.sort(key=lambda one: one[0][0].start - one[0][1].row)
         for (attempt, failure), count in groups[:MOST_FINDINGS]:
-            yield self._report_end(attempt, failure, exploration, count, all_attempts)
+            yield self._report_end(attempt, failure, count, all_attempts)
             if failure.kind in (END_OF_ROWS, WINDOW):
-                yield from self._report_refusals(attempt, exploration)
+                yield from self._report_refusals(attempt)
         if len(groups) > MOST_FINDINGS:
             yield Finding("limit", f"{len(groups) - MOST_FINDINGS} further ends of attempts are not shown.")
 
-    def _report_refusals(self, attempt: RowAttempt, exploration: RowExploration) -> Iterator[Finding]:
+    def _report_refusals(self, attempt: RowAttempt) -> Iterator[Finding]:
         """Report how often awaited labels failed before the rows or the window ended."""
         awaited = {failure.instruction for failure in attempt.failures}
         for failure, times in attempt.refused:
             if failure.instruction in awaited:
                 rows = "once" if times == 1 else f"{times:,} times"
-                yield self._report_condition(
-                    attempt, failure, exploration, f" {exploration.label(failure.instruction)} failed {rows}.", times
-                )
+                context = f" {self.attempts.label(failure.instruction)} failed {rows}."
+                yield self._report_condition(attempt, failure, context, times)
 
-    def _report_end(
-        self, attempt: RowAttempt, failure: FailedWay, exploration: RowExploration, count: int, attempts: int
-    ) -> Finding:
+    def _report_end(self, attempt: RowAttempt, failure: FailedWay, count: int, attempts: int) -> Finding:
         share = "" if attempts == 1 else f" So ended {count:,} of {attempts:,} attempts."
         context = f"{self._context(attempt, failure)}{share}"
         if failure.kind == CONDITION:
-            return self._report_condition(attempt, failure, exploration, context, count)
+            return self._report_condition(attempt, failure, context, count)
         data = self._end_data(attempt, failure)
         if failure.kind in (AT_START, AT_END):
             last = len(self.events) - 1
@@ -249,9 +220,8 @@ class RowWords:
             message = f"{sign} failed at {place}: this is not {what}.{context}"
             at = self.time(min(failure.row, last))
             return Finding("anchor", message, self._anchor(sign), at, count=count, data=data)
-        labels = list(
-            dict.fromkeys(exploration.label(one.instruction) for one in attempt.failures if one.kind == failure.kind)
-        )
+        awaited = [one.instruction for one in attempt.failures if one.kind == failure.kind]
+        labels = list(dict.fromkeys(map(self.attempts.label, awaited)))
         needed = " or ".join(labels)
         data["awaited"] = labels
         if failure.kind == WINDOW:
@@ -260,9 +230,8 @@ class RowWords:
         end = self.row(len(self.events) - 1)
         so_far = " so far" if self.live else ""
         message = f"The rows of the key{so_far} end at {end}, with no row left for {needed}.{context}"
-        return Finding(
-            "end of rows", message, self.clause.source.pattern, self.time(len(self.events) - 1), count=count, data=data
-        )
+        at = self.time(len(self.events) - 1)
+        return Finding("end of rows", message, self.clause.source.pattern, at, count=count, data=data)
 
     def _context(self, attempt: RowAttempt, failure: FailedWay) -> str:
         """Return what the attempt had taken, in words."""
@@ -271,27 +240,22 @@ class RowWords:
         taken = self.label_runs(instructions_of(failure.path))
         return f" The attempt had begun at {self.row(attempt.start)} and taken {taken}."
 
-    def _report_condition(
-        self, attempt: RowAttempt, failure: FailedWay, exploration: RowExploration, context: str, count: int
-    ) -> Finding:
-        label = exploration.label(failure.instruction)
-        failed = [one for one in exploration.readings_at(attempt, failure) if one.holds is not True]
+    def _report_condition(self, attempt: RowAttempt, failure: FailedWay, context: str, count: int) -> Finding:
+        label = self.attempts.label(failure.instruction)
+        failed = [one for one in self.attempts.readings_at(attempt, failure) if one.holds is not True]
         texts = [f"{self._with_values(one)} is {'null' if one.holds is None else 'false'}" for one in failed]
-        values: dict[str, object] = {}
-        for one in failed:
-            values.update({self._text_at(span): value for span, value in one.values if value is not UNKNOWN})
+        values: dict[str, object] = {
+            self._text_at(span): value for one in failed for span, value in one.values if value is not UNKNOWN
+        }
         message = f"{label} failed at {self.row(failure.row)}: {' and '.join(texts)}.{context}"
         data = self._end_data(attempt, failure)
         data["label"] = label
+        spans = [one.conjunct.span for one in failed]
         data["conjuncts"] = [
-            {
-                "text": self._text_at(one.conjunct.span),
-                "value": one.holds,
-                "span": [one.conjunct.span.start, one.conjunct.span.end],
-            }
-            for one in failed
+            {"text": self._text_at(span), "value": one.holds, "span": [span.start, span.end]}
+            for span, one in zip(spans, failed, strict=True)
         ]
-        span = failed[0].conjunct.span if failed else None
+        span = spans[0] if spans else None
         return Finding(CONDITION, message, span, self.time(failure.row), values, count, data)
 
     def _text_at(self, span: Span) -> str:
@@ -315,9 +279,6 @@ class RowWords:
             if pattern.start <= token.start < pattern.end and token.is_symbol(sign):
                 return token.span
         return pattern
-
-    def _data(self, attempt: RowAttempt, match: RowMatch) -> dict[str, object]:
-        return {"start": self.time(attempt.start), **self._data_of(match)}
 
     def _data_of(self, match: RowMatch) -> dict[str, object]:
         last = match.start + max(0, match.length - 1)

@@ -6,7 +6,7 @@ step by step, with the same conditions (`matchers.rows.exploring`); the findings
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -29,11 +29,10 @@ from episode.plan.rows.program import END
 from episode.plan.types import is_event_time
 from episode.see.inspecting import Inspected
 from episode.see.reasons.finding import Expectation, Finding, later
-from episode.see.reasons.row_words import RowWords
+from episode.see.reasons.row_words import RowWords, clock_value
 
-# Attempts of a row pattern, start row by start row: the matches of the matcher, and the ways explored.
-
-
+Conjuncts = Mapping[str, tuple[LabelConjunct, ...]]
+"""The parts of the conditions of labels."""
 MOST_WAYS = 4
 """Other ways through the pattern that are searched for, if one of them is a match."""
 FEW_STEPS = 500
@@ -66,12 +65,42 @@ class RowAttempt:
 
 
 @dataclass(frozen=True)
-class RowExploration:
-    """Explores start rows, and evaluates the conditions at which an attempt failed."""
+class RowAttempts:
+    """Attempts over the rows of one key. made: the matches of the query; tried: the start rows that it tried. readings:
+    the conditions at which attempts fail."""
 
     plan: RowPatternPlan
+    made: PartitionMatches
+    tried: TriedStarts
     explorer: Explorer
     readings: ConjunctReadings
+
+    @staticmethod
+    def of(spec: RowPatternSpec, plan: RowPatternPlan, events: EventBatch, conjuncts: Conjuncts) -> RowAttempts:
+        """Match the events, which are all of one key."""
+        made = matches_of(spec, events)
+        readings = ConjunctReadings(plan, events, conjuncts)
+        return RowAttempts(plan, made, find_tried_starts(spec, events, made), Explorer.of(readings.trial), readings)
+
+    def by_promise(self, starts: np.ndarray) -> np.ndarray:
+        """Return start rows that offer a first label of the pattern, and then the others."""
+        trial = self.explorer.trial
+        offers = (trial.bits[starts] & trial.program.first_bits) != 0
+        return starts if trial.program.nullable else np.concatenate([starts[offers], starts[~offers]])
+
+    def attempt(self, start: int, steps: int) -> RowAttempt:
+        """Explore a start row, in at most a number of steps."""
+        number = self.made.before(start)
+        matches = self.made.beginning_at(start)
+        if matches:
+            return self.explore_further(start, number, matches, min(steps, FEW_STEPS))
+        attempt = self.explore(start, number, steps)
+        if not attempt.accepted:
+            return attempt
+        attempt = replace(attempt, skipped_by=self.tried.skipped_by(start))
+        if attempt.skipped_by is None and self.plan.settings.mode is MatchMode.INCREMENTAL:
+            attempt = replace(attempt, ended_by=self.made.ending_at(start + attempt.accepted[0].length - 1))
+        return attempt
 
     def explore_further(self, start: int, number: int, matches: Sequence[RowMatch], steps: int) -> RowAttempt:
         """Search for other ways from a start row that has matches."""
@@ -125,49 +154,6 @@ class RowExploration:
         return tuple(self.label(instruction) for instruction in match.instructions)
 
 
-@dataclass(frozen=True)
-class RowAttempts:
-    """Attempts over the rows of one key. made: the matches of the query; tried: the start rows that it tried."""
-
-    plan: RowPatternPlan
-    made: PartitionMatches
-    tried: TriedStarts
-    exploration: RowExploration
-
-    @staticmethod
-    def of(
-        spec: RowPatternSpec,
-        plan: RowPatternPlan,
-        events: EventBatch,
-        conjuncts: Mapping[str, tuple[LabelConjunct, ...]],
-    ) -> RowAttempts:
-        """Match the events, which are all of one key."""
-        made = matches_of(spec, events)
-        readings = ConjunctReadings(plan, events, conjuncts)
-        exploration = RowExploration(plan, Explorer.of(readings.trial), readings)
-        return RowAttempts(plan, made, find_tried_starts(spec, events, made), exploration)
-
-    def by_promise(self, starts: np.ndarray) -> np.ndarray:
-        """Return start rows that offer a first label of the pattern, and then the others."""
-        trial = self.exploration.explorer.trial
-        offers = (trial.bits[starts] & trial.program.first_bits) != 0
-        return starts if trial.program.nullable else np.concatenate([starts[offers], starts[~offers]])
-
-    def attempt(self, start: int, steps: int) -> RowAttempt:
-        """Explore a start row, in at most a number of steps."""
-        number = self.made.before(start)
-        matches = self.made.beginning_at(start)
-        if matches:
-            return self.exploration.explore_further(start, number, matches, min(steps, FEW_STEPS))
-        attempt = self.exploration.explore(start, number, steps)
-        if not attempt.accepted:
-            return attempt
-        attempt = replace(attempt, skipped_by=self.tried.skipped_by(start))
-        if attempt.skipped_by is None and self.plan.settings.mode is MatchMode.INCREMENTAL:
-            attempt = replace(attempt, ended_by=self.made.ending_at(start + attempt.accepted[0].length - 1))
-        return attempt
-
-
 def _match(start: int, path: Path) -> RowMatch:
     return RowMatch(start, tuple(instructions_of(path)))
 
@@ -185,15 +171,10 @@ def reasons(inspected: Inspected, asked: Expectation) -> tuple[Finding, ...]:
     schema = replace(events.input(clause, inspected.placed.run).schema, names=events.names)
     conjuncts = plan_conjuncts(clause, schema, plan)
     between = (None, _read_until(plan, asked))
-    table = inspected.rows(asked.key, between, reported_columns(conjuncts, schema.columns))
-    return reasons_over(clause, plan, conjuncts, table, asked, inspected.source.zone, live=inspected.live)
-
-
-def reported_columns(conjuncts: dict[str, tuple[LabelConjunct, ...]], columns: Collection[str]) -> list[str]:
-    """Return the columns of the input whose values are reported, though the matcher may not need them."""
     read = [one.value for parts in conjuncts.values() for part in parts for one in part.values]
-    names = dict.fromkeys(one.column for one in read if isinstance(one, Load))
-    return [name for name in names if name in columns]
+    reported = dict.fromkeys(one.column for one in read if isinstance(one, Load))  # the matcher may not need these
+    table = inspected.rows(asked.key, between, [name for name in reported if name in schema.columns])
+    return reasons_over(clause, plan, conjuncts, table, asked, inspected.source.zone, live=inspected.live)
 
 
 def _read_until(plan: RowPatternPlan, asked: Expectation) -> Any:
@@ -207,7 +188,7 @@ def _read_until(plan: RowPatternPlan, asked: Expectation) -> Any:
 def reasons_over(
     clause: MatchRecognize,
     plan: RowPatternPlan,
-    conjuncts: dict[str, tuple[LabelConjunct, ...]],
+    conjuncts: Conjuncts,
     table: pa.Table,
     asked: Expectation,
     zone: str | None = None,
@@ -220,11 +201,13 @@ def reasons_over(
     most_starts, most_steps: of the attempts; the answer tells if they are not enough."""
     spec = RowPatternSpec(plan.for_workers(), table.schema, plan.step_budget)
     events = events_of(table, spec.input_order, KeyCoder(spec.input_order.keys))
-    words = RowWords(clause, plan, events, asked, zone, live)
     if len(events) == 0:
-        return (words.no_rows(),)
-    starts, notes = _starts(plan, events, asked, words)
+        of_key = ", ".join(f"{name} = {clock_value(value)}" for name, value in asked.key.items())
+        there = f"There are no rows{f' with {of_key}' if of_key else ''}"
+        return (Finding("no rows", f"{there} up to the asked place." if asked.last is not None else f"{there}."),)
     attempts = RowAttempts.of(spec, plan, events, conjuncts)
+    words = RowWords(clause, plan, events, attempts, zone, live)
+    starts, notes = _starts(plan, events, asked, words)
     return (*notes, *_findings(attempts, starts, words, most_starts, most_steps))
 
 
@@ -237,10 +220,7 @@ def _starts(
     column = events.table.column(plan.order[0].column)
 
     def holds(compare: Any, value: Any) -> np.ndarray:
-        found: np.ndarray = (
-            compare(column, pa.scalar(value, column.type)).fill_null(False).to_numpy(zero_copy_only=False)
-        )
-        return found
+        return np.asarray(compare(column, pa.scalar(value, column.type)).fill_null(False))
 
     inside = np.ones(len(events), np.bool_)
     for value, compare in ((asked.first, pc.greater_equal), (asked.last, pc.less_equal)):
@@ -269,7 +249,7 @@ def _findings(
         attempt = attempts.attempt(int(start), max(left // (len(chosen) - at), left // 4))
         left = max(0, left - attempt.steps)
         made.append(attempt)
-    yield from words.findings(made, attempts.exploration)
+    yield from words.findings(made)
     unseen = len(starts) - len(chosen)
     partly = sum(not attempt.complete for attempt in made)
     if unseen or partly:

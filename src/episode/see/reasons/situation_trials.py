@@ -38,10 +38,7 @@ class SituationRuns:
         return len(self.start)
 
     def at(self, which: np.ndarray) -> SituationRuns:
-        """Return some of the situations."""
-        return SituationRuns(
-            self.start[which], self.end[which], self.first[which], self.last[which], self.lasting[which]
-        )
+        return SituationRuns(*(column[which] for column in vars(self).values()))
 
     def meeting(self, place: TimeRange) -> SituationRuns:
         """Return the situations that are at the place at least in part."""
@@ -153,11 +150,9 @@ class SituationWords(Words):
         return f"{symbol} from {self.moment_at(start)} {until}"
 
     def run(self, symbol: str, runs: SituationRuns, number: int) -> str:
-        """Return one of the situations of a symbol."""
         return self.situation(symbol, int(runs.start[number]), int(runs.end[number]), bool(runs.lasting[number]))
 
     def match(self, found: SituationCandidates, number: int) -> str:
-        """Return the situations of a match."""
         parts = []
         for index, symbol in enumerate(found.symbols):
             lasts = bool(found.lasting[number, index])
@@ -179,11 +174,9 @@ class SituationWords(Words):
         if len(found) == 0:
             message = "There is no match, but too many combinations of situations to say what keeps it from being."
             return Finding("bound", message, self.query.source.pattern)
-        away = np.maximum(
-            0 if place.first is None else place.first - found.end,
-            0 if place.last is None else found.start - place.last,
-        )
-        number = int(np.argmin(np.broadcast_to(away, len(found))))
+        before = 0 if place.first is None else place.first - found.end
+        after = 0 if place.last is None else found.start - place.last
+        number = int(np.argmin(np.broadcast_to(np.maximum(before, after), len(found))))
         return self._report("elsewhere", f"{the} nearest match is elsewhere", found, number)
 
     def _report(self, kind: str, opening: str, found: SituationCandidates, number: int, more: str = "") -> Finding:

@@ -51,9 +51,6 @@ from episode.see.reasons.trials import (
 )
 from episode.words import count_of
 
-# Reasons that situations are not a match: one that is missing or of a wrong duration, a relation, the window.
-
-
 NEIGHBOURS = 32
 """Situations before and after another one with which it is compared for the nearest pair."""
 MOST_COMPARED = 10_000
@@ -68,8 +65,6 @@ class SituationFailures(Failures[SituationTrials, SituationWords]):
 
     plan: SituationPlan
     around: TimeRange
-
-    # ---- single situations -----------------------------------------------------------------------------------
 
     def situation(self, number: int) -> list[Finding]:
         """Report that a situation is missing, or that none has a duration that is allowed."""
@@ -112,26 +107,23 @@ class SituationFailures(Failures[SituationTrials, SituationWords]):
     def _wrong_duration(
         self, definition: SituationDefinition, runs: SituationRuns, at_least: int | None, at_most: int | None
     ) -> Finding:
-        duration = runs.end - runs.start
-        short = np.zeros(len(runs), np.int64) if at_least is None else np.maximum(at_least - duration, 0)
-        long = np.zeros(len(runs), np.int64) if at_most is None else np.maximum(duration - at_most, 0)
-        off = np.maximum(short, long)
-        nearest = int(np.argmin(off))
-        is_short = bool(short[nearest] > 0)
-        limit = definition.at_least if is_short else definition.at_most
-        assert limit is not None
-        run = self.words.run(definition.symbol, runs, nearest)
-        took, by = (self.words.length(int(one)) for one in (duration[nearest], off[nearest]))
-        kind, word = ("too short", "AT LEAST") if is_short else ("too long", "AT MOST")
-        wanted = at_least if is_short else at_most
+        durations = runs.end - runs.start
+        short = np.zeros(len(runs), np.int64) if at_least is None else np.maximum(at_least - durations, 0)
+        long = np.zeros(len(runs), np.int64) if at_most is None else np.maximum(durations - at_most, 0)
+        nearest = int(np.argmin(np.maximum(short, long)))
+        duration, off = int(durations[nearest]), int(max(short[nearest], long[nearest]))
+        kind, word, wanted, limit = "too long", "AT MOST", at_most, definition.at_most
+        if short[nearest] > 0:
+            kind, word, wanted, limit = "too short", "AT LEAST", at_least, definition.at_least
         assert wanted is not None
+        assert limit is not None
+        length, symbol = self.words.length, definition.symbol
         message = (
-            f"None of {count_of(len(runs), 'situation')} {definition.symbol} is of a duration that is allowed; "
-            f"nearest: {run}, {took}, is {kind} by {by} ({word} {self.words.length(wanted)})."
+            f"None of {count_of(len(runs), 'situation')} {symbol} is of a duration that is allowed; nearest: "
+            f"{self.words.run(symbol, runs, nearest)}, {length(duration)}, is {kind} by {length(off)} "
+            f"({word} {length(wanted)})."
         )
-        data: dict[str, object] = {
-            "symbol": definition.symbol, "duration": int(duration[nearest]), "off": int(off[nearest]),
-        }  # fmt: skip
+        data: dict[str, object] = {"symbol": symbol, "duration": duration, "off": off}
         return Finding(kind, message, limit.span, self.words.time_at(int(runs.start[nearest])), {}, len(runs), data)
 
     def _where(self) -> str:
@@ -171,8 +163,6 @@ class SituationFailures(Failures[SituationTrials, SituationWords]):
             return {}, None
         return {name: table.column(name)[row].as_py() for name in read}, rows.start + row
 
-    # ---- relations -------------------------------------------------------------------------------------------
-
     def relation(
         self, query: SituationQuery, constraint: Constraint, before: SituationCandidates | None
     ) -> list[Finding]:
@@ -186,46 +176,43 @@ class SituationFailures(Failures[SituationTrials, SituationWords]):
         a, b = self._pairs(constraint, before)
         total = None if before is None else len(before)
         if len(a[0]) == 0:
-            return [
-                Finding("relation", f"{text} holds for no pair of situations.", constraint.span, count=total),
-                *near,
-            ]
+            nothing = f"{text} holds for no pair of situations."
+            return [Finding("relation", nothing, constraint.span, count=total), *near]
         off = distances(mask, a[:2], b[:2])
-        off = np.where(off == 0, np.iinfo(np.int64).max, off) if (off > 0).any() else off
-        nearest = int(np.argmin(off))
+        fails = bool((off > 0).any())
+        nearest = int(np.argmin(np.where(off == 0, np.iinfo(np.int64).max, off) if fails else off))
         one, other = ((int(side[0][nearest]), int(side[1][nearest])) for side in (a, b))
         left, right = constraint.left, constraint.right
-        described = (
-            self.words.situation(left, *one, bool(a[2][nearest])),
-            self.words.situation(right, *other, bool(b[2][nearest])),
-        )
-        if not (distances(mask, a[:2], b[:2]) > 0).any():
-            message = f"{text} is not certain: {described[0]}, and {described[1]}."
-            return [Finding("unfinished", message, constraint.span, self.words.time_at(one[0]), count=total), *near]
+        first = self.words.situation(left, *one, bool(a[2][nearest]))
+        second = self.words.situation(right, *other, bool(b[2][nearest]))
+        at = self.words.time_at(one[0])
+        if not fails:
+            message = f"{text} is not certain: {first}, and {second}."
+            return [Finding("unfinished", message, constraint.span, at, count=total), *near]
         miss = miss_of(mask, one, other)
         names = {"a": left, "b": right}
         ends = [f"{names[end[0]]}.{end[2:]}" for end in (miss.one, miss.other)]
         needed = "equal" if miss.how == "=" else "be before"
         message = (
-            f"{text} does not hold for any candidate; nearest: {described[0]} is in the relation {miss.actual.value} "
-            f"to {described[1]}. For {miss.nearest.value}, {ends[0]} would have to {needed} {ends[1]}; it is off by "
+            f"{text} does not hold for any candidate; nearest: {first} is in the relation {miss.actual.value} "
+            f"to {second}. For {miss.nearest.value}, {ends[0]} would have to {needed} {ends[1]}; it is off by "
             f"{self.words.length(miss.off)}."
         )
         data: dict[str, object] = {
-            "left": [self.words.time_at(one[0]), self.words.time_at(one[1])],
-            "right": [self.words.time_at(other[0]), self.words.time_at(other[1])],
-            "actual": miss.actual.value, "nearest": miss.nearest.value, "off": miss.off,
-        }  # fmt: skip
-        return [Finding("relation", message, constraint.span, self.words.time_at(one[0]), {}, total, data), *near]
+            "left": [*map(self.words.time_at, one)],
+            "right": [*map(self.words.time_at, other)],
+            "actual": miss.actual.value,
+            "nearest": miss.nearest.value,
+            "off": miss.off,
+        }
+        return [Finding("relation", message, constraint.span, at, {}, total, data), *near]
 
     def _near(self, query: SituationQuery, text: str) -> list[Finding]:
         """Report what satisfies the constraints outside of where a match at this place could be."""
         if self.within is None or self.around == TimeRange():
             return []
         found = self.trials.candidates(query, self.around.wider(self.within * WIDER), whole=True)
-        if len(found) == 0:
-            return []
-        return [self.words.report_elsewhere(found, self.around, f"As far as {text}, the")]
+        return [self.words.report_elsewhere(found, self.around, f"As far as {text}, the")] if len(found) else []
 
     def _pairs(self, constraint: Constraint, before: SituationCandidates | None) -> tuple[Intervals, Intervals]:
         """Return pairs of situations that a constraint may be about: those of candidates with those near them."""
@@ -242,16 +229,13 @@ class SituationFailures(Failures[SituationTrials, SituationWords]):
         """Return the situations of candidates, or all around the place with a duration that is allowed."""
         if before is not None and symbol in before.symbols:
             index = before.symbols.index(symbol)
-            lasting = before.lasting[:, index]
-            start = before.starts[:, index]
-            end = np.where(lasting, np.maximum(before.end, start + 1), before.ends[:, index])
+            start, end, lasting = (each[:, index] for each in (before.starts, before.ends, before.lasting))
+            end = np.where(lasting, np.maximum(before.end, start + 1), end)
             return start[:MOST_COMPARED], end[:MOST_COMPARED], lasting[:MOST_COMPARED]
         number = self.plan.symbols.index(symbol)
         runs = self.trials.runs[number].meeting(self.around).beginning_in(self.around)
         runs = runs.long_enough(self.plan.at_least[number], self.plan.at_most[number])
         return runs.start, np.maximum(runs.end, runs.start + 1), runs.lasting
-
-    # ---- the window ------------------------------------------------------------------------------------------
 
     def outside_window(
         self, query: SituationQuery, place: TimeRange, opening: str, whole: bool = False
@@ -271,10 +255,7 @@ def _neighbours(some: Intervals, others: Intervals) -> tuple[Intervals, Interval
     at = np.searchsorted(others[0], start)[:, None] + np.arange(-NEIGHBOURS, NEIGHBOURS)
     mine, theirs = np.nonzero((at >= 0) & (at < len(others[0])))
     which = at[mine, theirs]
-    return (
-        (some[0][mine], some[1][mine], some[2][mine]),
-        (others[0][which], others[1][which], others[2][which]),
-    )
+    return (some[0][mine], some[1][mine], some[2][mine]), (others[0][which], others[1][which], others[2][which])
 
 
 REQUIRED: dict[Relation, tuple[tuple[str, str, str], ...]] = {
@@ -314,12 +295,10 @@ class RelationMiss:
 
 def distances(mask: int, a: tuple[Times, Times], b: tuple[Times, Times]) -> np.ndarray:
     """Measure how far pairs of (start, end) are from the nearest relation of a mask; 0: one holds."""
-    found = [
-        np.max([_violation(comparison, a, b) for comparison in comparisons_of(relation)], axis=0)
-        for relation in relations_of(mask)
-    ]
-    least: np.ndarray = np.min(found, axis=0)
-    return least
+    found = []
+    for relation in relations_of(mask):
+        found.append(np.max([_violation(comparison, a, b) for comparison in comparisons_of(relation)], axis=0))
+    return np.asarray(np.min(found, axis=0))
 
 
 def _violation(comparison: tuple[str, str, str], a: tuple[Times, Times], b: tuple[Times, Times]) -> np.ndarray:
@@ -331,15 +310,11 @@ def _violation(comparison: tuple[str, str, str], a: tuple[Times, Times], b: tupl
 
 def miss_of(mask: int, a: tuple[int, int], b: tuple[int, int]) -> RelationMiss:
     """Find out what keeps one pair from all relations of a mask."""
-    best: RelationMiss | None = None
-    actual = relation_of(*a, *b)
+    misses = []
     for relation in relations_of(mask):
         worst = max(comparisons_of(relation), key=lambda comparison: int(_violation(comparison, a, b)))
-        miss = RelationMiss(actual, relation, *worst, int(_violation(worst, a, b)))
-        if best is None or miss.off < best.off:
-            best = miss
-    assert best is not None
-    return best
+        misses.append(RelationMiss(relation_of(*a, *b), relation, *worst, int(_violation(worst, a, b))))
+    return min(misses, key=lambda miss: miss.off)
 
 
 def reasons(inspected: Inspected, asked: Expectation) -> tuple[Finding, ...]:

@@ -29,7 +29,7 @@ from episode.matchers.spark_types import to_spark_types
 from episode.plan.pattern import RunOptions
 from episode.queries.language import Given, Input, Language
 from episode.see.inspecting import Inspected
-from episode.see.reasons.finding import Expectation, Finding, Words, at_least, no_events
+from episode.see.reasons.finding import Expectation, Finding, Words, at_least, list_values
 from episode.words import plural
 
 MOST = 10_000
@@ -62,18 +62,12 @@ class TimeRange:
 
     def wider(self, reach: int | None) -> TimeRange:
         """Return the range with a reach added on both sides; None: all times."""
-        if reach is None:
-            return TimeRange()
-        return TimeRange(
-            None if self.first is None else self.first - reach, None if self.last is None else self.last + reach
-        )
+        first = None if self.first is None or reach is None else self.first - reach
+        return TimeRange(first, None if self.last is None or reach is None else self.last + reach)
 
     def meets(self, start: np.ndarray, end: np.ndarray) -> np.ndarray:
         """Tell which intervals are in the range at least in part."""
-        found = np.ones(len(start), np.bool_)
-        if self.first is not None:
-            found &= end >= self.first
-        return found if self.last is None else found & (start <= self.last)
+        return self.holds(end, start)
 
     def holds(self, start: np.ndarray, end: np.ndarray) -> np.ndarray:
         """Tell which intervals are in the range as a whole."""
@@ -100,7 +94,6 @@ class KeyEvents:
     derived: Mapping[str, pa.ChunkedArray]
 
     def take(self, rows: np.ndarray) -> KeyEvents:
-        """Return some of the events."""
         taken = pa.array(rows)
         derived = {sql: column.take(taken) for sql, column in self.derived.items()}
         return KeyEvents(self.table.take(taken), self.start[rows], self.end[rows], derived)
@@ -226,14 +219,14 @@ class Failures(Generic[TrialsT, WordsT]):
         if len(found) == 0:
             return None
         shortest = int(np.argmin(found.end - found.start))
-        took = int(found.end[shortest] - found.start[shortest])
+        start = int(found.start[shortest])
+        took = int(found.end[shortest]) - start
         excess = took - self.within
         if excess <= 0:
             return None
         message = f"{opening}, but outside WITHIN by {self.words.length(excess)}: {describe(found, shortest)}."
         data: dict[str, object] = {"duration": took, "within": self.within, "excess": excess}
-        finding = Finding("window", message, window.span, count=len(found), data=data)
-        return finding, int(found.start[shortest])
+        return Finding("window", message, window.span, count=len(found), data=data), start
 
 
 @dataclass(frozen=True)
@@ -274,7 +267,8 @@ class Question(ABC, Generic[Query, Plan]):
         """Answer over the rows of a key, in any order. derived: columns of the table that were computed for the
         pattern, by their SQL. keep: tests the conditions that only Spark evaluates."""
         if table.num_rows == 0:
-            return (no_events(asked.key),)
+            of_key = f" with {list_values(asked.key)}" if asked.key else ""
+            return (Finding("no events", f"There are no events{of_key}.", count=0),)
         end, start = self.times
         order = InputOrder((), (OrderKey(end),), needs_time=True, start=start)
         batch = events_of(to_spark_types(table), order, KeyCoder(()))
@@ -287,7 +281,6 @@ class Question(ABC, Generic[Query, Plan]):
         return tuple(self.answer(events, place, zone, keep))
 
     def _image(self, table: pa.Table, value: Any) -> int | None:
-        """Return a time as an integer."""
         if value is None:
             return None
         name = self.times[0]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from html import escape
 from typing import Any
 
 from episode.errors import EpisodeAnalysisError
@@ -14,7 +15,7 @@ from episode.lang.syntax import Source
 from episode.queries.language import ARCHIVE, LIVE
 from episode.queries.origins import PlacedPattern, QueryOrigin
 from episode.see.inspecting import Inspected, patterns_at
-from episode.see.reasons.finding import Expectation, Finding, earlier, html_of, plain, time_value
+from episode.see.reasons.finding import Expectation, Finding, earlier, plain, time_value
 
 Reasons = Callable[[Inspected, Expectation], tuple[Finding, ...]]
 
@@ -48,7 +49,6 @@ class Answer:
         return f" up to {plain(last)}" if first is None else f" between {plain(first)} and {plain(last)}"
 
     def to_dict(self) -> dict[str, object]:
-        """Return JSON values."""
         return {
             "language": self.language,
             "role": self.role,
@@ -72,7 +72,6 @@ class WhyNot:
         return tuple(finding for answer in self.answers for finding in answer.findings)
 
     def to_dict(self) -> dict[str, object]:
-        """Return JSON values."""
         return {"answers": [answer.to_dict() for answer in self.answers]}
 
     def __str__(self) -> str:
@@ -82,16 +81,22 @@ class WhyNot:
         return "\n\n".join(parts)
 
     def _repr_html_(self) -> str:
-        return "".join(html_of(answer.title, answer.findings, answer.source) for answer in self.answers)
+        parts = []
+        for answer in self.answers:
+            items = "".join(one.html(answer.source) for one in answer.findings)
+            parts.append(f"<div class='episode-why-not'><p>{escape(answer.title)}</p><ul>{items}</ul></div>")
+        return "".join(parts)
 
 
 def why_not(origin: QueryOrigin, of: object, at: object, between: object, number: int | None) -> WhyNot:
     """Ask one pattern of a query, or both patterns of a correlation."""
     placed = origin.pattern(number)
-    sides = _sides(placed)
     answers = []
-    for role, one in sides:
-        asked = _expectation(one, _of_role(of, role), at, between)
+    for role, one in _sides(placed):
+        key = of
+        if role is not None and isinstance(of, Mapping) and set(of) == {LIVE, ARCHIVE}:
+            key = of[role]  # keys are given for both sides of a correlation
+        asked = _expectation(one, key, at, between)
         if role == ARCHIVE and asked.first is not None:
             asked = replace(asked, first=earlier(asked.first, placed.query.duration.amount))
         language = one.placed.language
@@ -108,20 +113,11 @@ def _sides(placed: PlacedPattern) -> list[tuple[str | None, Inspected]]:
     return sides
 
 
-def _of_role(key: object, role: str | None) -> object:
-    """Return the key of one side of a correlation, if keys are given for both: of={'live': …, 'archive': …}."""
-    if role is not None and isinstance(key, Mapping) and set(key) == {LIVE, ARCHIVE}:
-        return key[role]
-    return key
-
-
 def _expectation(one: Inspected, key: object, at: object, between: object) -> Expectation:
     if key is None and one.keys:
         names = ", ".join(f"{name!r}: …" for name in one.keys)
-        raise EpisodeAnalysisError(
-            f"Which key? The events are partitioned by {', '.join(one.keys)}.",
-            hint=f"Write of={{{names}}}. The value of a null key is None.",
-        )
+        hint = f"Write of={{{names}}}. The value of a null key is None."
+        raise EpisodeAnalysisError(f"Which key? The events are partitioned by {', '.join(one.keys)}.", hint=hint)
     if at is not None and between is not None:
         raise EpisodeAnalysisError("at= and between= are both given.", hint="Give one of them.")
     bounds: Any = (at, at) if between is None else between

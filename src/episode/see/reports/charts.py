@@ -15,9 +15,6 @@ if TYPE_CHECKING:
     from episode.see.reports.tables import TimeFormat
 
 
-# Bins of histograms: of round widths, and few enough for a picture.
-
-
 _STEPS = (
     *(step * scale for scale in (1, 10, 100) for step in (1, 2, 5)),
     *(step * MILLISECOND * scale for scale in (1, 10, 100) for step in (1, 2, 5)),
@@ -98,7 +95,6 @@ _TICK_SPACE = 90
 
 
 def over_time(histogram: Histogram, clock: TimeFormat, pattern: PatternPart) -> str:
-    """When matches begin."""
     label = f"{pattern.many.capitalize()} by the time at which they begin"
     bins = histogram.bins
 
@@ -109,7 +105,6 @@ def over_time(histogram: Histogram, clock: TimeFormat, pattern: PatternPart) -> 
 
 
 def by_length(histogram: Histogram, clock: TimeFormat, pattern: PatternPart) -> str:
-    """Draw a histogram of the lengths of matches."""
     label = f"{pattern.many.capitalize()} by their length" + (
         ", on a logarithmic scale" if histogram.bins.logarithmic else ""
     )

@@ -1,4 +1,9 @@
-"""Contents of a report, gathered from the DataFrame of a query: a few passes on Spark, single matches in process."""
+"""Contents of a report, gathered from the DataFrame of a query: a few passes on Spark, single matches in process.
+
+Matches are counted by their extents: key, times and number of rows. The pattern is planned again with these values in
+place of its measures, so that the times are there whatever the query puts out: ALL ROWS PER MATCH, RETURN without
+times, measures that hide the key.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +12,23 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
+from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from episode.errors import EpisodeError, EpisodeUnsupportedError, install
+from episode.lang.lexer import tokenize
+from episode.lang.syntax import NOWHERE
+from episode.plan.correlation.plan import LIVE_PREFIX
+from episode.plan.events.returns import KEEP
+from episode.plan.output import MATCH_END, MATCH_START, MeasurePlan, Output, PlannedMeasure, with_atoms
+from episode.plan.pattern import PatternPlan
+from episode.plan.schema import quote
 from episode.queries.explaining import explain_pattern
 from episode.queries.origins import PlacedPattern, QueryOrigin, origin_of
-from episode.see.input_rows import SparkRows
-from episode.see.inspecting import Inspected, patterns_at
+from episode.queries.planning import plan_pair
+from episode.queries.substitution import mentioned_names
+from episode.see.inspecting import Inspected, LocalRows, filter_pairs, patterns_at
 from episode.see.reports.charts import length_bins, time_bins
 from episode.see.reports.data import (
     ColumnRow,
@@ -27,7 +41,6 @@ from episode.see.reports.data import (
     ReportPicture,
     ResultPart,
 )
-from episode.see.reports.extents import Extents, NoExtents, extents_of
 from episode.see.reports.tables import TimeFormat, key_text
 from episode.words import count_of
 
@@ -36,6 +49,81 @@ if TYPE_CHECKING:
 
     from episode.see.pictures.look import Look
     from episode.spark.inspection import KeyCount, Match, MatchTable, Totals
+
+START, END, ROWS = "__extent_start", "__extent_end", "__extent_rows"
+_KEY = "__extent_key_"
+
+
+@dataclass(frozen=True)
+class Extents:
+    """A row for each match. keys: the columns of the input that partition it, and how they are called here. start, end,
+    rows: names of columns; None where matches have none."""
+
+    frame: DataFrame
+    keys: dict[str, str]
+    start: str | None
+    end: str | None
+    rows: str | None
+
+
+@dataclass(frozen=True)
+class NoExtents:
+    """Reason why extents are missing."""
+
+    reason: str
+
+
+def extents_of(origin: QueryOrigin, placed: PlacedPattern) -> Extents | NoExtents:
+    """The matches of one pattern of a query, lazily."""
+    from episode.spark.query import plan_query
+
+    if len(placed.events) == 2:
+        return _of_pairs(origin, placed)
+    plan: Any = placed.planned.pattern
+    reason = placed.language.no_extent(plan)
+    if reason is not None:
+        return NoExtents(reason)
+    measured = _with_extents(placed, plan)
+    frame = plan_query(origin.spark, placed.events[0].frame, measured, placed.run).frame()
+    columns = frame.columns
+    keys = {name: name if name in columns else f"{_KEY}{number}" for number, name in enumerate(plan.keys)}
+    start, end, rows = (name if name in columns else None for name in (START, END, ROWS))
+    return Extents(frame, keys, start, end, rows)
+
+
+def _of_pairs(origin: QueryOrigin, placed: PlacedPattern) -> Extents:
+    """Pairs of matches: the keys are those of the live match, as far as its output has them."""
+    correlated: Any = placed.planned.pattern
+    live: PatternPlan = correlated.live
+    before = [name for name in live.result.before if name in live.keys]
+    before += [name for column, name in live.output.leading if column in live.keys]
+    later = [one for one in correlated.conditions if isinstance(one, str)]
+    mentioned = mentioned_names([token for text in later for token in tokenize(text)])
+    names = (*(name.lower() for name in before), MATCH_START, MATCH_END)
+    wanted = None if mentioned is None else mentioned | frozenset(names)
+    pairs = plan_pair(origin.spark, placed.query, placed.events[0], placed.events[1], placed.run, wanted).frame()
+    frame = filter_pairs(pairs, placed.query, later, pairs.columns, placed.run.arguments) if later else pairs
+    return Extents(frame, {name: f"{LIVE_PREFIX}{name}" for name in before}, MATCH_START, MATCH_END, None)
+
+
+def _with_extents(placed: PlacedPattern, plan: PatternPlan) -> PatternPlan:
+    """Replace the measures of a pattern by its extents, and the conditions that Spark tests on matches."""
+    plan, extent = placed.language.with_extent(plan)
+    rows: dict[str, str] = {}
+    if extent.count is not None:
+        plan, rows = with_atoms(plan, {ROWS: extent.count})
+    handed = tuple(name for name in plan.keys if quote(name) in extent.key.values())  # also of matches without rows
+    values = {START: extent.start, END: extent.end, **rows}
+    if not handed:
+        values |= {f"{_KEY}{number}": sql for number, sql in enumerate(extent.key.values())}
+    measures = [PlannedMeasure(name, sql, name, NOWHERE) for name, sql in values.items() if sql is not None]
+    measures += [measure for measure in plan.measures.measures if measure.name.startswith(KEEP)]
+    atoms = {
+        atom: name for atom, name in plan.measures.atoms.items() if any(quote(name) in one.sql for one in measures)
+    }
+    found = MeasurePlan(measures, atoms)
+    output = Output(plan.labels, found, handed, len(handed), timed_out=plan.output.timed_out)
+    return replace(plan, output=output)
 
 
 # The matches that tell most: the longest and the shortest, a typical one, those of rare and of busy keys.
@@ -55,40 +143,31 @@ AT_ONCE = 4
 NOT_INSTALLED = f"Pictures of single matches are left out: a package that draws them is missing. {install('plot')}."
 
 
-@dataclass(frozen=True)
-class TellingMatch:
-    """One match, and what is special about it."""
-
-    why: str
-    match: Match
-
-
-def telling(
+def telling_matches(
     table: MatchTable, totals: Totals, top: list[KeyCount], rarest: KeyCount | None, most: int
-) -> list[TellingMatch]:
-    """Matches that differ from one another, up to so many."""
+) -> list[tuple[str, Match]]:
+    """Return matches that differ from one another, up to so many, each with what is special about it."""
     examples = totals.examples
-    found = [TellingMatch(_SPECIAL["longest"], examples["longest"])]
+    found = [(_SPECIAL["longest"], examples["longest"])]
     typical = table.nearest(totals.lengths[1])
     if typical is not None:
-        found.append(TellingMatch("A typical match: its length is the median", typical))
-    found += [TellingMatch(_SPECIAL[name], examples[name]) for name in ("shortest", "most rows") if name in examples]
+        found.append(("A typical match: its length is the median", typical))
+    found += [(_SPECIAL[name], examples[name]) for name in ("shortest", "most rows") if name in examples]
     if rarest is not None and rarest.longest is not None and top and rarest.matches < top[0].matches:
-        found.append(
-            TellingMatch(f"A match of the rarest key: it has {count_of(rarest.matches, 'match')}", rarest.longest)
-        )
+        few = count_of(rarest.matches, "match")
+        found.append((f"A match of the rarest key: it has {few}", rarest.longest))
     if top and top[0].longest is not None:
-        few = count_of(top[0].matches, "match")
-        found.append(TellingMatch(f"The longest match of the busiest key, which has {few}", top[0].longest))
-    found += [TellingMatch(_SPECIAL[name], examples[name]) for name in ("first of all", "last of all")]
+        many = count_of(top[0].matches, "match")
+        found.append((f"The longest match of the busiest key, which has {many}", top[0].longest))
+    found += [(_SPECIAL[name], examples[name]) for name in ("first of all", "last of all")]
     found += [
-        TellingMatch(f"The longest of {count_of(one.matches, 'match')} of {key_text(one.key)}", one.longest)
+        (f"The longest of {count_of(one.matches, 'match')} of {key_text(one.key)}", one.longest)
         for one in top[1:]
         if one.longest is not None
     ]
-    different: dict[tuple[object, ...], TellingMatch] = {}
-    for one in found:
-        different.setdefault((one.match.key, one.match.start, one.match.end), one)
+    different: dict[tuple[object, ...], tuple[str, Match]] = {}
+    for why, match in found:
+        different.setdefault((match.key, match.start, match.end), (why, match))
     return list(different.values())[:most]
 
 
@@ -103,7 +182,7 @@ class MatchDrawing:
     clock: TimeFormat
     least: float
 
-    def pictures(self, chosen: list[TellingMatch]) -> tuple[tuple[ReportPicture, ...], str]:
+    def pictures(self, chosen: list[tuple[str, Match]]) -> tuple[tuple[ReportPicture, ...], str]:
         """Return a picture of each match; or the reason for not drawing any."""
         from episode.see.pictures.plotting import check_installed
 
@@ -112,36 +191,33 @@ class MatchDrawing:
         except EpisodeError:
             return (), NOT_INSTALLED
         with ThreadPoolExecutor(AT_ONCE) as threads:  # Spark's answers to small questions are mostly waited for
-            looks = threads.map(self._look, chosen)
-            return tuple(map(self._picture, chosen, looks)), ""
+            looks = threads.map(self._look, *zip(*chosen, strict=True))
+            return tuple(self._picture(*one, seen) for one, seen in zip(chosen, looks, strict=True)), ""
 
-    def _picture(self, chosen: TellingMatch, seen: Look | EpisodeError) -> ReportPicture:
+    def _picture(self, why: str, match: Match, seen: Look | EpisodeError) -> ReportPicture:
         from episode.see.pictures.plotting import chart_of
 
-        caption = self._caption(chosen.match)
+        caption = self._caption(match)
         if isinstance(seen, EpisodeError):
-            return ReportPicture(chosen.why, caption, None, f"It could not be drawn: {seen.message}")
+            return ReportPicture(why, caption, None, f"It could not be drawn: {seen.message}")
         if len(seen.title) > LONGEST_TITLE:  # a title that is wider than the picture would make the picture smaller
             seen = replace(seen, title=f"{seen.title[: LONGEST_TITLE - 1]}…")
-        return ReportPicture(chosen.why, caption, chart_of(seen, WIDTH).to_svg())
+        return ReportPicture(why, caption, chart_of(seen, WIDTH).to_svg())
 
-    def _look(self, chosen: TellingMatch) -> Look | EpisodeError:
+    def _look(self, why: str, match: Match) -> Look | EpisodeError:
         """Return the look of a match, or why it cannot be drawn."""
         from episode.see.pictures.plotting import look
 
-        match = chosen.match
         length = match.end - match.start
         around = max(0.75 * length, min(self.least, length)) if length else self.least
-        between = (self._time(match.start - around), self._time(match.end + around))
+        first, last = match.start - around, match.end + around
+        between = (self.clock.at(first), self.clock.at(last)) if self.clock.clock else (first, last)
         key = dict(zip(self.keys, match.key, strict=True)) if self.keys else None
-        choose = "shortest" if chosen.why == _SPECIAL["shortest"] else "longest"
+        choose = "shortest" if why == _SPECIAL["shortest"] else "longest"
         try:
             return look(self.result, pattern=self.pattern, of=key, between=between, choose=choose, width=WIDTH)
         except EpisodeError as error:
             return error
-
-    def _time(self, value: float) -> object:
-        return self.clock.at(value) if self.clock.clock else value
 
     def _caption(self, match: Match) -> str:
         """Return the key and the time of a match in words."""
@@ -150,8 +226,6 @@ class MatchDrawing:
         return f"{key}from {self.clock.moment(match.start)} on, {self.clock.length(match.end - match.start)}{rows}"
 
 
-# Contents of a report, gathered from the DataFrame of a query: a few passes on Spark, single matches in this process.
-#
 # The query runs twice: once for its result, and once with the extents of its matches in place of its columns. Both are
 # kept by Spark while they are counted; neither is collected.
 
@@ -169,19 +243,15 @@ class _Clockwork:
     steps: list[tuple[str, float]] = field(default_factory=list)
 
     @contextmanager
-    def __call__(self, step: str) -> Iterator[None]:
-        self.what(step)
+    def __call__(self, step: str, of: str = "") -> Iterator[None]:
+        self.what(f"{step}{of}")
         began = perf_counter()
         yield
-        self.steps.append((step, perf_counter() - began))
+        self.steps.append((f"{step}{of}", perf_counter() - began))
 
 
 def gather(
-    result: DataFrame,
-    title: str | None,
-    plots: int,
-    rows: int,
-    begins: Callable[[str], None] = lambda step: None,
+    result: DataFrame, title: str | None, plots: int, rows: int, begins: Callable[[str], None] = lambda step: None
 ) -> Report:
     """Gather the report of a query. begins: called with the name of each step."""
     from importlib.metadata import version
@@ -197,7 +267,7 @@ def gather(
         zone = session_zone(origin.spark)
         several = len(origin.patterns) > 1
         parts = [
-            _pattern(result, origin, number, plots, zone, _name_steps(steps, number if several else None))
+            _pattern(result, origin, number, plots, zone, partial(steps, of=f" of pattern {number}" if several else ""))
             for number in range(1, len(origin.patterns) + 1)
         ]
     return Report(
@@ -222,10 +292,6 @@ def check_table(result: DataFrame, origin: QueryOrigin) -> None:
         )
 
 
-def _name_steps(steps: _Clockwork, number: int | None) -> Callable[[str], Any]:
-    return lambda step: steps(step if number is None else f"{step} of pattern {number}")
-
-
 def _title(origin: QueryOrigin) -> str:
     tables = dict.fromkeys(name for placed in origin.patterns for events in placed.events for name in events.names)
     where = f" in {' and '.join(tables)}" if tables else ""
@@ -236,12 +302,15 @@ def _title(origin: QueryOrigin) -> str:
 def _pattern(
     result: DataFrame, origin: QueryOrigin, number: int, plots: int, zone: str, step: Callable[[str], Any]
 ) -> PatternPart:
+    from episode.see.pictures.plans.formats import fragment
+
     placed = origin.patterns[number - 1]
     sides = patterns_at(placed)
     with step("the rows that are searched"):
         inputs = _inputs(placed, sides)
     with step("the plan"):
-        plan = _plan(placed)
+        explained = explain_pattern(placed, analyze=False)
+        plan = fragment([explained.section], "\n".join(explained.lines))
     extents = extents_of(origin, placed)
     labels = tuple(dict.fromkeys(name for side in sides for name in side.plan.labels.names))
     text = placed.source.text_at(placed.source.span)
@@ -252,25 +321,12 @@ def _pattern(
     pictures: tuple[ReportPicture, ...] = ()
     no_pictures = ""
     if plots and chosen:
+        rows = inputs[0].rows if inputs[0].keys is None else inputs[0].keys[1]
+        spacing = ((found.last or 0.0) - (found.first or 0.0)) / max(1, rows)  # from a row of a key to the next, about
         with step("the pictures"):
-            drawing = MatchDrawing(
-                result, number, tuple(extents.keys), found.clock, _spacing(found, inputs[0]) * AROUND
-            )
+            drawing = MatchDrawing(result, number, tuple(extents.keys), found.clock, spacing * AROUND)
             pictures, no_pictures = drawing.pictures(chosen)
     return PatternPart(placed.language.name, text, labels, found, "", inputs, plan, pictures, no_pictures)
-
-
-def _spacing(found: MatchPart, rows: InputPart) -> float:
-    """About how much time there is from a row of a key to the next."""
-    most = rows.rows if rows.keys is None else rows.keys[1]
-    return ((found.last or 0.0) - (found.first or 0.0)) / max(1, most)
-
-
-def _plan(placed: PlacedPattern) -> str:
-    from episode.see.pictures.plans.html import fragment
-
-    one = explain_pattern(placed, analyze=False)
-    return fragment([one.section], "\n".join(one.lines))
 
 
 def _inputs(placed: PlacedPattern, sides: tuple[Inspected, ...]) -> tuple[InputPart, ...]:
@@ -286,21 +342,21 @@ def _input(side: Inspected, title: str, readers: tuple[Inspected, ...]) -> Input
     """readers: all whose columns are looked at."""
     from episode.spark.inspection import input_numbers
 
-    assert isinstance(side.source, SparkRows)  # a report is made by Spark
+    assert not isinstance(side.source, LocalRows)  # a report is made by Spark
     frame = side.source.frame
     derived = {name for reader in readers for _, name in reader.plan.derived}
     read = dict.fromkeys(name for reader in readers for name in reader.plan.input_columns)
     columns = [name for name in read if name not in derived and name in frame.columns]
-    numbers = input_numbers(frame, side.keys, columns)
+    rows, keys, ranges = input_numbers(frame, side.keys, columns)
     roles = {**dict.fromkeys(side.keys, "key"), **({side.time: "time"} if side.time else {})}
-    rows = tuple(
-        ColumnRow(one.name, roles.get(one.name, "value"), one.type, one.nulls, one.least, one.greatest)
-        for one in numbers.columns
+    shown = tuple(
+        ColumnRow(name, roles.get(name, "value"), type_, nulls, least, greatest)
+        for name, type_, nulls, least, greatest in ranges
     )
-    return InputPart(title, numbers.rows, numbers.keys, rows)
+    return InputPart(title, rows, keys, shown)
 
 
-def _matches(extents: Extents, zone: str, plots: int) -> tuple[MatchPart, list[TellingMatch]]:
+def _matches(extents: Extents, zone: str, plots: int) -> tuple[MatchPart, list[tuple[str, Match]]]:
     """Return the matches in numbers, and those that are worth a picture."""
     from episode.spark.inspection import cache_frame, is_clock, match_table
 
@@ -311,7 +367,7 @@ def _matches(extents: Extents, zone: str, plots: int) -> tuple[MatchPart, list[T
         totals = table.totals()
         keys, top, rarest = table.by_key(TOP_KEYS)
         over_time, by_length = _histograms(table, totals, clock)
-        chosen = telling(table, totals, top, rarest, plots) if plots and totals.placed else []
+        chosen = telling_matches(table, totals, top, rarest, plots) if plots and totals.placed else []
     part = MatchPart(
         matches=totals.matches,
         placed=totals.placed,
@@ -337,10 +393,6 @@ def _histograms(table: MatchTable, totals: Totals, clock: TimeFormat) -> tuple[H
         return None, None
     times = time_bins(totals.first, totals.last, clock)
     lengths = length_bins(totals.lengths, clock)
-    counts = table.counts(
-        {
-            "time": time_bin(times.origin, times.width),
-            "length": length_bin(lengths.origin, lengths.width, lengths.logarithmic),
-        }
-    )
+    by_length = length_bin(lengths.origin, lengths.width, lengths.logarithmic)
+    counts = table.counts({"time": time_bin(times.origin, times.width), "length": by_length})
     return Histogram(times, counts["time"]), Histogram(lengths, counts["length"])

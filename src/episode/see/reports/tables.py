@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone, tzinfo
 from decimal import Decimal
@@ -15,10 +16,7 @@ from episode.lang.lexer import Kind, Token, tokenize
 from episode.words import duration
 
 if TYPE_CHECKING:
-    from episode.see.reports.data import InputPart, KeyRow, MatchPart, Report, ResultPart
-
-
-# Numbers, times and lengths of time as people read them.
+    from episode.see.reports.data import InputPart, MatchPart, Report, ResultPart
 
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
@@ -32,10 +30,6 @@ class TimeFormat:
     clock: bool
     zone: str = "UTC"
 
-    @property
-    def zone_name(self) -> str:
-        return self.zone.removeprefix("Etc/")
-
     def moment(self, value: float) -> str:
         """A time in full."""
         if not self.clock:
@@ -44,11 +38,14 @@ class TimeFormat:
             found = self.at(value)
         except OverflowError:
             return f"{value:,.0f} µs"
-        return found.isoformat(sep=" ", timespec="auto" if found.microsecond % 1000 else _precision(found))
+        return _text(found)
 
     def at(self, value: float) -> datetime:
         """A time as the clock on the wall shows it."""
-        return (_EPOCH + timedelta(microseconds=int(value))).astimezone(zone_of(self.zone)).replace(tzinfo=None)
+        zone: tzinfo = timezone.utc
+        with suppress(ZoneInfoNotFoundError, ValueError):
+            zone = ZoneInfo(self.zone)
+        return (_EPOCH + timedelta(microseconds=int(value))).astimezone(zone).replace(tzinfo=None)
 
     def wall(self, value: float) -> float:
         """A time as microseconds on that clock, or the number itself."""
@@ -60,19 +57,7 @@ class TimeFormat:
             return value
 
     def length(self, value: float) -> str:
-        """A length of time."""
         return duration(value) if self.clock else number(value)
-
-
-def zone_of(name: str) -> tzinfo:
-    try:
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError):
-        return timezone.utc
-
-
-def _precision(moment: datetime) -> str:
-    return "milliseconds" if moment.microsecond else "seconds"
 
 
 def number(value: float) -> str:
@@ -96,9 +81,6 @@ def share(part: float, whole: float) -> str:
 
 def seconds(value: float) -> str:
     return f"{value:.2f} s" if value < 10 else f"{value:,.1f} s"
-
-
-# The text of a query as HTML, its words marked by what they are.
 
 
 _WORDS = """
@@ -154,9 +136,6 @@ def _kind(token: Token, following: Token | None, labels: frozenset[str]) -> str 
     return "kw" if token.upper in KEYWORDS else None
 
 
-# Tables of a report as HTML.
-
-
 _LONGEST_CELL = 300
 """Characters of a value that are shown."""
 
@@ -171,25 +150,25 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[str]], numeric: frozense
 
 
 def cell(value: Any) -> str:
-    """One value."""
     if value is None:
         return '<td class="null">null</td>'
     if isinstance(value, bool):
         return f"<td>{str(value).lower()}</td>"
     if isinstance(value, (int, float, Decimal)):
-        return f'<td class="n">{escape(_number(value))}</td>'
+        return number_cell(f"{value:.10g}" if isinstance(value, float) else str(value))
     text = _text(value)
     wide = ' class="wide"' if len(text) > 60 else ""
     return f"<td{wide}>{escape(text if len(text) <= _LONGEST_CELL else text[:_LONGEST_CELL] + ' …')}</td>"
 
 
+def number_cell(text: str) -> str:
+    """A number that is written already."""
+    return f'<td class="n">{escape(text)}</td>'
+
+
 def key_text(key: Sequence[Any]) -> str:
     """The values of a key in words."""
     return ", ".join("null" if value is None else _text(value) for value in key)
-
-
-def _number(value: float | Decimal) -> str:
-    return f"{value:.10g}" if isinstance(value, float) else str(value)
 
 
 def _text(value: Any) -> str:
@@ -214,50 +193,34 @@ def result_table(result: ResultPart) -> str:
 def keys_table(found: MatchPart, many: str) -> str:
     """Return the keys with the most matches, as bars that a screen reader can also read."""
     most = max(row.matches for row in found.top_keys)
-    rows = [_key_row(row, most, found.matches) for row in found.top_keys]
-    heads = (
-        f'<th scope="col">{escape(", ".join(found.key_names))}</th><th class="n">{many}</th><th class="n">share</th>'
+    heads = f'<th scope="col">{escape(", ".join(found.key_names))}</th>'
+    heads += f'<th class="n">{many}</th><th class="n">share</th><th></th>'
+    body = "".join(
+        f"<tr><td>{escape(key_text(row.key))}</td>{number_cell(f'{row.matches:,}')}"
+        f"{number_cell(share(row.matches, found.matches))}"
+        f'<td class="barcell"><span class="keybar" style="width:{100 * row.matches / most:.1f}%"></span></td></tr>'
+        for row in found.top_keys
     )
-    body = "".join(rows)
-    return f'<table class="keys"><thead><tr>{heads}<th></th></tr></thead><tbody>{body}</tbody></table>'
-
-
-def _key_row(row: KeyRow, most: int, all_matches: int) -> str:
-    width = 100 * row.matches / most
-    return (
-        f'<tr><td>{escape(key_text(row.key))}</td><td class="n">{row.matches:,}</td>'
-        f'<td class="n">{share(row.matches, all_matches)}</td>'
-        f'<td class="barcell"><span class="keybar" style="width:{width:.1f}%"></span></td></tr>'
-    )
+    return f'<table class="keys"><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>'
 
 
 def input_table(part: InputPart) -> str:
-    rows = [
-        [
-            f"<td>{escape(one.name)}</td>",
-            f"<td>{escape(one.role)}</td>",
-            f"<td>{escape(one.type)}</td>",
-            cell(one.least) if one.least is not None else "<td>–</td>",
-            cell(one.greatest) if one.greatest is not None else "<td>–</td>",
-            f'<td class="n">{one.nulls:,}</td>',
-            f'<td class="n">{share(one.nulls, part.rows)}</td>',
-        ]
-        for one in part.columns
-    ]
+    """Return the columns of an input, with their ranges and nulls."""
+    rows = []
+    for one in part.columns:
+        words = [f"<td>{escape(word)}</td>" for word in (one.name, one.role, one.type)]
+        ranges = ["<td>–</td>" if value is None else cell(value) for value in (one.least, one.greatest)]
+        rows.append([*words, *ranges, number_cell(f"{one.nulls:,}"), number_cell(share(one.nulls, part.rows))])
     heads = ("column", "used as", "type", "least", "greatest", "null", "of all rows")
     return table(heads, rows, frozenset((5, 6)))
 
 
 def timings_table(report: Report) -> str:
+    """Return the steps of a report, and how long they took."""
     whole = sum(value for _, value in report.timings)
     rows = [
-        [
-            f"<td>{escape(what)}</td>",
-            f'<td class="n">{seconds(value)}</td>',
-            f'<td class="n">{share(value, whole)}</td>',
-        ]
+        [f"<td>{escape(what)}</td>", number_cell(seconds(value)), number_cell(share(value, whole))]
         for what, value in report.timings
     ]
-    rows.append([f"<td>{word}</td>" for word in ("<b>together</b>", f"<b>{seconds(whole)}</b>", "")])
-    rows[-1][1] = f'<td class="n"><b>{seconds(whole)}</b></td>'
+    rows.append(["<td><b>together</b></td>", f'<td class="n"><b>{seconds(whole)}</b></td>', "<td></td>"])
     return f'<div class="card scroll">{table(("step", "time", "share"), rows, frozenset((1, 2)))}</div>'

@@ -127,9 +127,6 @@ def _refuse(status: int, message: str) -> JSONResponse:
     return JSONResponse({"problem": {"kind": "access", "message": message, "text": message}}, status)
 
 
-# The studio's application: the page, and the endpoints that it calls. Queries are in bodies, never in addresses.
-
-
 MOST_BYTES = 1_000_000
 """Bytes in the body of a request, at most."""
 MOST_ROWS = 500
@@ -195,8 +192,6 @@ class Pages:
         self.studio = studio
         self.access = access
 
-    # ---- the page ------------------------------------------------------------------------------------
-
     async def page(self, request: Request) -> Response:
         return _file("index.html")
 
@@ -216,18 +211,10 @@ class Pages:
         answer.set_cookie(self.access.cookie, self.access.session, httponly=True, samesite="strict", path="/")
         return answer
 
-    # ---- tables and texts ----------------------------------------------------------------------------
-
     async def tables(self, request: Request) -> Response:
         tables = self.studio.tables
-        return JSONResponse(
-            {
-                "version": version("episode"),
-                "tables": tables.describe(),
-                "examples": gallery.examples_over(tables.sampled),
-                "offers": self.studio.offers,
-            }
-        )
+        found = {"version": version("episode"), "tables": tables.describe(), "offers": self.studio.offers}
+        return JSONResponse({**found, "examples": gallery.examples_over(tables.sampled)})
 
     async def preview(self, request: Request) -> Response:
         return JSONResponse(await run_in_threadpool(self.studio.tables.preview, request.path_params["name"]))
@@ -240,8 +227,6 @@ class Pages:
         text = _text(await _body(request))
         content = notebook(text, self.studio.places(text))
         return _download(content.encode(), "application/x-ipynb+json", "episode-query.ipynb")
-
-    # ---- runs ----------------------------------------------------------------------------------------
 
     async def runs(self, request: Request) -> Response:
         return JSONResponse({"runs": self._runs.summaries()})
@@ -288,10 +273,11 @@ class Pages:
         return _download(content, "text/html", "episode-report.html")
 
     async def why_not(self, request: Request) -> Response:
-        run, place = self._run(request), _place(await _body(request))
-        return JSONResponse(await run_in_threadpool(looking.why_not, self._runs, run, place))
-
-    # ---- streams -------------------------------------------------------------------------------------
+        run, body = self._run(request), await _body(request)
+        place = {name: body.get(name) for name in ("pattern", "of", "at")}
+        between = body.get("between")
+        both = tuple(between) if isinstance(between, list) and len(between) == 2 else None
+        return JSONResponse(await run_in_threadpool(looking.why_not, self._runs, run, **place, between=both))
 
     async def streams(self, request: Request) -> Response:
         return JSONResponse({"streams": await run_in_threadpool(self.studio.streams.describe)})
@@ -305,9 +291,6 @@ class Pages:
         if run is None:
             raise Missing("There is no such run any more.")
         return run
-
-
-# ---- requests and answers ----------------------------------------------------------------------------
 
 
 async def _body(request: Request) -> dict[str, Any]:
@@ -334,12 +317,6 @@ def _text(body: dict[str, Any]) -> str:
     if not isinstance(text, str):
         raise EpisodeAnalysisError("The request has no text.")
     return text
-
-
-def _place(body: dict[str, Any]) -> looking.AskedPlace:
-    between = body.get("between")
-    both = tuple(between) if isinstance(between, list) and len(between) == 2 else None
-    return looking.AskedPlace(body.get("pattern"), body.get("of"), body.get("at"), both)
 
 
 def _number(request: Request, name: str, otherwise: int) -> int:

@@ -143,7 +143,6 @@ class Runs:
         return self._runs.get(name)
 
     def summaries(self) -> list[dict[str, Any]]:
-        """Return the entries of all runs, the latest first."""
         return [run.summary() for run in reversed(list(self._runs.values()))]
 
     def progress(self, run: Run) -> dict[str, int] | None:
@@ -181,8 +180,6 @@ class Runs:
         for run in going:
             if run.thread is not None:
                 run.thread.join(max(0.0, deadline - time.monotonic()))
-
-    # ---- the thread of a run -------------------------------------------------------------------------
 
     def _work(self, run: Run) -> None:
         try:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import signal
 import socket
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from threading import Event, Thread
-from types import FrameType
 
 import uvicorn
 
 from episode.errors import EpisodeError
 from episode.see.studio.app import Access, application
 from episode.see.studio.studio import Studio
+from episode.terminal.errors import interrupts
 
 HOST, PORT = "127.0.0.1", 8350
 STARTED = 30.0
@@ -36,7 +34,6 @@ class Serving:
 
     @property
     def address(self) -> str:
-        """Address of the page, with the token."""
         return self.access.address
 
     def stop(self) -> None:
@@ -89,10 +86,8 @@ def _bind(port: int | None) -> socket.socket:
         except OSError as error:
             found.close()
             if wanted == port:
-                raise EpisodeError(
-                    f"The studio cannot listen at port {port}: {error.strerror or error}.",
-                    hint="Choose another port, or 0 for any that is free.",
-                ) from None
+                message = f"The studio cannot listen at port {port}: {error.strerror or error}."
+                raise EpisodeError(message, hint="Choose another port, or 0 for any that is free.") from None
         else:
             return found
     raise EpisodeError("The studio found no free port.")
@@ -100,21 +95,6 @@ def _bind(port: int | None) -> socket.socket:
 
 def wait_for_signal() -> None:
     """Return at an interrupt (Ctrl-C) or SIGTERM."""
-    with _signals() as received:
+    with interrupts() as received:
         while not received.wait(PERIOD):
             pass
-
-
-@contextmanager
-def _signals() -> Iterator[Event]:
-    received = Event()
-
-    def note(number: int, frame: FrameType | None) -> None:
-        received.set()
-
-    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield received
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -45,7 +45,6 @@ class Streams:
 
 
 def _live(query: Any) -> dict[str, Any]:
-    """A live query of this process."""
     last = query.lastProgress
     entry = {"id": query.id, "kind": "live query", "name": query.name or query.id[:8], "into": query.into}
     history = [round(one["inputRowsPerSecond"], 1) for one in query.recentProgress]
@@ -91,19 +90,13 @@ def _figures(progress: Mapping[str, Any] | None, history: list[float]) -> dict[s
 
 
 def _spark_stream(spark: SparkSession, query: Any) -> dict[str, Any]:
-    """One of Spark's streaming queries."""
     batches = [one for progress in query.recentProgress if (one := micro_batch(progress, _is_numeric(progress)))]
-    error = query.exception()
-    entry = {
-        "id": str(query.id),
-        "kind": "Spark stream",
-        "name": query.name or str(query.id)[:8],
-        "into": _sink(query),
-        "message": str(error).splitlines()[0] if error is not None else str(query.status["message"]),
-        "active": bool(query.isActive),
-    }
+    error, name = query.exception(), query.name or str(query.id)[:8]
+    message = str(error).splitlines()[0] if error is not None else str(query.status["message"])
+    entry = {"id": str(query.id), "kind": "Spark stream", "name": name, "into": _sink(query)}
     columns, latest = _latest(spark, query)
-    return {**entry, **_of_batches(batches), "columns": columns, "latest": latest}
+    figures = {**_of_batches(batches), "columns": columns, "latest": latest}
+    return {**entry, "message": message, "active": bool(query.isActive), **figures}
 
 
 def _of_batches(batches: Sequence[MicroBatch]) -> dict[str, Any]:
@@ -124,7 +117,6 @@ def _of_batches(batches: Sequence[MicroBatch]) -> dict[str, Any]:
 
 
 def _all_figures(**known: Any) -> dict[str, Any]:
-    """Return all figures; unknown ones are null."""
     nothing: dict[str, Any] = dict.fromkeys(
         ("events", "matches", "rate", "lag", "watermark", "unread", "unprocessed", "held", "latency")
     )

@@ -59,7 +59,6 @@ class Studio:
         return {name: self.paths.get(name) for name in named}
 
     def close(self) -> None:
-        """End what runs."""
         self.runs.close()
 
 

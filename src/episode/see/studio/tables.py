@@ -25,9 +25,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-# Rows of Arrow tables as JSON: few at a time, up to the number that a page shows.
-
-
 LARGEST_EXACT = 2**53
 """Whole numbers from here on are text: JavaScript would round them."""
 LONGEST_TEXT = 2_000
@@ -49,6 +46,11 @@ def _type(kind: pa.DataType) -> str:
     if pa.types.is_struct(kind):
         return "struct"
     return "array" if pa.types.is_list(kind) else str(kind)
+
+
+def spark_columns(frame: DataFrame) -> list[dict[str, str]]:
+    """Return names and types of the columns of a DataFrame."""
+    return [{"name": field.name, "type": field.dataType.simpleString()} for field in frame.schema.fields]
 
 
 def rows_of(table: pa.Table, first: int, count: int) -> list[list[Any]]:
@@ -89,12 +91,13 @@ def text_of(value: Any) -> str:
     return str(value)
 
 
-# The tables that queries of the page may name: those that were given, and the sample data.
-
-
 PREVIEWED = 50
 """Rows of a preview."""
-SAMPLES = ("ticks", "clicks", "readings")
+SAMPLES: dict[str, Callable[[], samples.Sample]] = {
+    "ticks": samples.stock_ticks,
+    "clicks": samples.web_clicks,
+    "readings": samples.machine_readings,
+}
 
 
 @dataclass(frozen=True)
@@ -109,19 +112,12 @@ class Tables:
     def describe(self) -> list[dict[str, Any]]:
         """Return names and columns of all tables; samples are last."""
         found = [
-            {
-                "name": name,
-                "sample": name in self.sampled,
-                "columns": [
-                    {"name": field.name, "type": field.dataType.simpleString()} for field in frame.schema.fields
-                ],
-            }
+            {"name": name, "sample": name in self.sampled, "columns": spark_columns(frame)}
             for name, frame in self.frames.items()
         ]
         return sorted(found, key=lambda one: bool(one["sample"]))
 
     def preview(self, name: str) -> dict[str, Any]:
-        """The first rows of a table."""
         from episode.spark.jobs import first_rows
 
         rows = first_rows(self._frame(name), PREVIEWED)
@@ -140,10 +136,8 @@ def open_tables(spark: SparkSession, given: Mapping[str, Any], directory: Path |
     frames = keyword_tables(spark, checked_tables(given))
     for name, frame in frames.items():
         if frame.isStreaming:
-            raise EpisodeAnalysisError(
-                f"The table {name} is a stream, which has no end.",
-                hint="Give a table of its events; running streams have a page of their own.",
-            )
+            hint = "Give a table of its events; running streams have a page of their own."
+            raise EpisodeAnalysisError(f"The table {name} is a stream, which has no end.", hint=hint)
     taken = {name.lower() for name in given}
     sampled = [name for name in SAMPLES if directory is not None and name not in taken]
     if directory is not None and sampled:
@@ -154,26 +148,14 @@ def open_tables(spark: SparkSession, given: Mapping[str, Any], directory: Path |
 
 
 def _write_samples(directory: Path, names: list[str]) -> dict[str, str]:
-    made: dict[str, Callable[[], samples.Sample]] = {
-        "ticks": samples.stock_ticks,
-        "clicks": samples.web_clicks,
-        "readings": samples.machine_readings,
-    }
-    for name in names:
-        pq.write_table(made[name]().table, directory / f"{name}.parquet")
-    return {name: str(directory / f"{name}.parquet") for name in names}
+    paths = {name: str(directory / f"{name}.parquet") for name in names}
+    for name, path in paths.items():
+        pq.write_table(SAMPLES[name]().table, path)
+    return paths
 
 
-# Examples of every language over the sample data, to be run and changed.
-
-
-ROWS, EVENTS, SITUATIONS, CORRELATION, WINDOWS = (
-    "row pattern",
-    "event pattern",
-    "situations",
-    "correlation",
-    "window pattern",
-)
+ROWS, EVENTS, SITUATIONS = "row pattern", "event pattern", "situations"
+CORRELATION, WINDOWS = "correlation", "window pattern"
 
 
 @dataclass(frozen=True)
@@ -218,15 +200,5 @@ EXAMPLES = (
 
 def examples_over(samples: Collection[str]) -> list[dict[str, Any]]:
     """Return the examples whose tables are the samples, as JSON."""
-    return [
-        {
-            "name": one.name,
-            "title": one.title,
-            "language": one.language,
-            "table": one.table,
-            "about": one.about,
-            "text": one.text,
-        }
-        for one in EXAMPLES
-        if one.table in samples
-    ]
+    shown = ("name", "title", "language", "table", "about", "text")
+    return [{name: getattr(one, name) for name in shown} for one in EXAMPLES if one.table in samples]

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -15,7 +13,7 @@ from episode.lang.statement import Statement, parse_statement
 from episode.queries.checking import check_plan, check_text, confine, plan_over_columns
 from episode.queries.origins import QueryOrigin
 from episode.see.inspecting import patterns_at
-from episode.see.studio.tables import Tables, cell
+from episode.see.studio.tables import Tables, cell, spark_columns
 from episode.terminal.errors import explain_error
 
 if TYPE_CHECKING:
@@ -24,17 +22,13 @@ if TYPE_CHECKING:
     from episode.see.studio.runs import Run, Runs
 
 
-# Errors as the page gets them: with their place, so that it can mark it.
-
-
 def problem_of(error: Exception) -> dict[str, Any]:
     """Return an error as JSON. position and length: of the offending part of the text, in characters, or null.
     text: all of it, with the line and its caret."""
     if not isinstance(error, EpisodeError):
         message = explain_error(error)[0]
         return {**_NOWHERE, "kind": "error", "message": message, "text": message}
-    place = error.line_and_column
-    line, column = place or (None, None)
+    line, column = error.line_and_column or (None, None)
     return {
         "kind": error.kind,
         "message": error.message,
@@ -50,9 +44,6 @@ def problem_of(error: Exception) -> dict[str, Any]:
 _NOWHERE: dict[str, Any] = {"hint": None, "position": None, "length": None, "line": None, "column": None}
 
 
-# What is wrong with a text, as it is being written.
-
-
 _METADATA = "_metadata"
 """A column that only files have: for a query that names it, the tables are taken as they are."""
 
@@ -63,16 +54,13 @@ def check(tables: Tables, text: str) -> dict[str, Any]:
     found: dict[str, Any] = {"problem": None, "columns": [], "empty": not text.strip()}
     if not found["empty"]:
         try:
-            result = _columns(tables, text)
-            found["columns"] = [
-                {"name": field.name, "type": field.dataType.simpleString()} for field in result.schema.fields
-            ]
+            found["columns"] = spark_columns(_plan(tables, text))
         except Exception as error:  # noqa: BLE001 - whatever it is, it is what is wrong with the text
             found["problem"] = problem_of(error)
     return {**found, "milliseconds": round(1000 * (perf_counter() - began))}
 
 
-def _columns(tables: Tables, text: str) -> DataFrame:
+def _plan(tables: Tables, text: str) -> DataFrame:
     statement = read(text)
     as_they_are = _METADATA in text
     frames: Mapping[str, DataFrame] = tables.frames if as_they_are else tables.empty
@@ -89,21 +77,8 @@ def read(text: str) -> Statement:
     return statement
 
 
-# Views of a run: its matches on the series, its plan, and why nothing matches at a place.
-
-
 MOST_KEYS = 200
 """Keys that are offered for a choice: those with the most rows."""
-
-
-@dataclass(frozen=True)
-class AskedPlace:
-    """Place in the data: a pattern of the query by its number, the value of a key by column, a time or two."""
-
-    pattern: int | None = None
-    of: Mapping[str, Any] | None = None
-    at: Any = None
-    between: tuple[Any, Any] | None = None
 
 
 def keys(runs: Runs, run: Run, pattern: int | None) -> dict[str, Any]:
@@ -117,13 +92,14 @@ def keys(runs: Runs, run: Run, pattern: int | None) -> dict[str, Any]:
     return {"columns": list(first.keys), "keys": offered[:MOST_KEYS], "more": len(offered) > MOST_KEYS}
 
 
-def why_not(runs: Runs, run: Run, place: AskedPlace) -> dict[str, Any]:
-    """Explain why nothing matches at a place, as data and as text."""
+def why_not(runs: Runs, run: Run, pattern: int | None, of: Any, at: Any, between: Any) -> dict[str, Any]:
+    """Explain why nothing matches at a place, as data and as text. The place is a pattern of the query by its number,
+    the value of a key by column, and a time or two."""
     from episode.api import why_not as asked
 
     frame = _frame(run)
     with runs.jobs(run):
-        found = asked(frame, of=place.of, at=place.at, between=place.between, pattern=_number(run, place.pattern))
+        found = asked(frame, of=of, at=at, between=between, pattern=_number(run, pattern))
     return {**found.to_dict(), "text": str(found)}
 
 
@@ -146,14 +122,13 @@ def plot(runs: Runs, run: Run, wish: Mapping[str, Any], width: int) -> dict[str,
 
 def plan(runs: Runs, run: Run, analyze: bool) -> str:
     """The plans of all patterns as HTML: pictures, tables, words. analyze: they are run and measured."""
-    from episode.queries.explaining import explain_pattern
-    from episode.see.pictures.plans.formats import PlanPage, render
+    from episode.queries.explaining import explain_pattern, text_of_all
+    from episode.see.pictures.plans.formats import fragment
 
     patterns = _origin(run).patterns
     with runs.jobs(run):
-        page = render([explain_pattern(placed, analyze) for placed in patterns], "", "html")
-    assert isinstance(page, PlanPage)
-    return page.fragment
+        explained = [explain_pattern(placed, analyze) for placed in patterns]
+        return fragment([one.section for one in explained], text_of_all(explained))
 
 
 def report(runs: Runs, run: Run, directory: Path) -> bytes:
@@ -188,21 +163,15 @@ def _origin(run: Run) -> QueryOrigin:
     return origin
 
 
-# A run as a file to take along: a notebook that runs it again, or a report.
-
-
-_TICKS = re.compile(r'"""')
-
-
 def notebook(text: str, tables: Mapping[str, str | None]) -> str:
     """Return a notebook that runs the query. tables: those that it names, with their paths; None: unknown."""
     opened = [f"{name} = {place!r}" if place else f"{name} = …  # where is it?" for name, place in tables.items()]
     given = "".join(f", {name}={name}" for name in tables)
     cells = [
-        _markdown("# A query of episode studio"),
+        {"cell_type": "markdown", "metadata": {}, "source": "# A query of episode studio"},
         _code("import episode\n" + ("\n" + "\n".join(opened) if opened else "")),
         _code(f"query = {_literal(text)}\n\nmatches = episode.sql(query{given})\nmatches.limit(1000).toPandas()"),
-        _markdown("How it is evaluated:"),
+        {"cell_type": "markdown", "metadata": {}, "source": "How it is evaluated:"},
         _code(f"print(episode.explain(query{given}))"),
     ]
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
@@ -215,12 +184,8 @@ def notebook(text: str, tables: Mapping[str, str | None]) -> str:
 def _literal(text: str) -> str:
     """The text as a literal of Python over several lines, where that can be; else in one."""
     plain = text.strip("\n")
-    readable = "\\" not in plain and not _TICKS.search(plain) and not plain.endswith('"') and plain.isprintable
+    readable = "\\" not in plain and '"""' not in plain and not plain.endswith('"')
     return f'"""\n{plain}\n"""' if readable else repr(text)
-
-
-def _markdown(text: str) -> dict[str, Any]:
-    return {"cell_type": "markdown", "metadata": {}, "source": text}
 
 
 def _code(text: str) -> dict[str, Any]:

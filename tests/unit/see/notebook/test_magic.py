@@ -16,10 +16,8 @@ from IPython.core.interactiveshell import InteractiveShell
 
 import episode
 from episode.lang.lexer import tokenize
-from episode.see.notebook import magic as progress
-from episode.see.notebook import showing
-from episode.see.notebook.magic import is_table, parameters_of, tables_of
-from episode.see.notebook.showing import Shown
+from episode.see.notebook import magic
+from episode.see.notebook.magic import Shown, is_table, parameters_of, tables_of
 from episode.see.reports.data import ResultPart
 
 QUERY = "SELECT * FROM ticks JOIN `other table` ON a = :low AND b > : low AND c = x::int WHERE high = :high"
@@ -78,10 +76,10 @@ class Tracker:
 
 
 def test_a_bar_says_how_many_tasks_are_done_and_goes_away(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(progress, "PERIOD", 0.0)
+    monkeypatch.setattr(magic, "PERIOD", 0.0)
     shown: list[dict[str, str]] = []
     done = Event()
-    progress._watch(Tracker(), lambda: Place(shown, done, 3), done, 0.0)
+    magic._watch(Tracker(), lambda: Place(shown, done, 3), 0.0, done)
     words = [one["text/plain"] for one in shown]
     assert words == ["planning", "stage 4, 7: 2 of 4 tasks", "stage 4, 7: 2 of 4 tasks", ""]
     assert "width:50%" in shown[1]["text/html"]
@@ -90,13 +88,13 @@ def test_a_bar_says_how_many_tasks_are_done_and_goes_away(monkeypatch: pytest.Mo
 def test_what_is_fast_shows_no_bar() -> None:
     done = Event()
     done.set()
-    progress._watch(Tracker(), lambda: pytest.fail("a bar"), done, 60.0)
+    magic._watch(Tracker(), lambda: pytest.fail("a bar"), 60.0, done)
 
 
 def test_nobody_looks_outside_of_a_kernel() -> None:
-    with progress.notebook_progress(SimpleNamespace(sparkContext=None)):
+    with magic.notebook_progress(SimpleNamespace(sparkContext=None)):
         pass
-    assert progress._publisher() is None
+    assert magic._publisher() is None
 
 
 def test_results_as_html_and_as_text() -> None:
@@ -130,11 +128,11 @@ def test_the_extension_comes_and_goes(shell: Any) -> None:
 
 
 def test_plots_of_frames_can_be_switched_off(shell: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(showing, "SETTINGS", showing.Settings())
+    monkeypatch.setattr(magic, "SETTINGS", magic.Settings())
     shell.run_line_magic("episode", "--plots off")
-    assert not showing.SETTINGS.plots
+    assert not magic.SETTINGS.plots
     shell.run_line_magic("episode", "--plots on")
-    assert showing.SETTINGS.plots
+    assert magic.SETTINGS.plots
 
 
 @pytest.mark.parametrize("line", ["1x", "a --limit -1", "a --table t", "a --table =p", "a b"])

@@ -57,6 +57,19 @@ def layer(data: str, mark: Mapping[str, Any] | str, where: str | None = None, **
     return found
 
 
+def when_chosen(chosen: Any, otherwise: Any) -> Spec:
+    """A value for the match that the picture is about, and one for all else."""
+    return {"condition": {"test": "datum.chosen", "value": chosen}, "value": otherwise}
+
+
+def lane_axis(lanes: Sequence[str]) -> Spec:
+    """The vertical position by the names of lanes."""
+    axis = {"grid": False, "labelFontSize": 12, "labelColor": INK, "domain": False, "ticks": False}
+    names = list(lanes)
+    scale = {"domain": names}
+    return {"field": "lane", "type": "ordinal", "sort": names, "title": None, "scale": scale, "axis": axis}
+
+
 def panel(layers: Sequence[Spec], width: int, height: Any, zoom: str | None = None) -> Spec:
     """zoom: the name under which it can be moved and zoomed along its time."""
     if zoom is not None:
@@ -108,28 +121,24 @@ def brackets(look: Look, width: int) -> Spec:
     lanes = 1 + max((match.lane for match in look.matches), default=0)
     x, x2 = x_of(look, axis=False), {"field": "x2"}
     y = {"field": "lane", "type": "ordinal", "axis": None, "scale": {"domain": list(range(lanes)), "reverse": True}}
-    strong = {"condition": {"test": "datum.chosen", "value": INK}, "value": "#6e7781"}
-    thick = {"condition": {"test": "datum.chosen", "value": 3}, "value": 1.5}
+    strong = when_chosen(INK, "#6e7781")
+    thick = when_chosen(3, 1.5)
     tip = {"field": "tip", "title": "match"}
-    clipped = {"clip": True}
-    line = {"type": "rule", **clipped}
-    ends = {"type": "tick", "orient": "vertical", "size": 9, "thickness": 2, **clipped}
+    line = {"type": "rule", "clip": True}
+    ends = {"type": "tick", "orient": "vertical", "size": 9, "thickness": 2, "clip": True}
     text = {"type": "text", "align": "right", "baseline": "middle", "dx": -5, "fontSize": 11, "clip": False}
-    bold = {"condition": {"test": "datum.chosen", "value": INK}, "value": SOFT}
+    bold = when_chosen(INK, SOFT)
     within = f"datum.x2 >= {look.view[0]!r} && datum.x <= {look.view[1]!r}"
     start = {"calculate": f"max(datum.x, {look.view[0]!r})", "as": "from"}
     labels = layer("matches", text, x=x_of(look, "from", axis=False), y=y, text={"field": "text"}, color=bold)
     labels["transform"] = [{"filter": within}, start]
-    return panel(
-        [
-            layer("matches", line, within, x=x, x2=x2, y=y, color=strong, strokeWidth=thick, tooltip=tip),
-            layer("matches", ends, within, x=x, y=y, color=strong, tooltip=tip),
-            layer("matches", ends, within, x=x_of(look, "x2", axis=False), y=y, color=strong, tooltip=tip),
-            labels,
-        ],
-        width,
-        {"step": LANE},
-    )  # fmt: skip
+    layers = [
+        layer("matches", line, within, x=x, x2=x2, y=y, color=strong, strokeWidth=thick, tooltip=tip),
+        layer("matches", ends, within, x=x, y=y, color=strong, tooltip=tip),
+        layer("matches", ends, within, x=x_of(look, "x2", axis=False), y=y, color=strong, tooltip=tip),
+        labels,
+    ]
+    return panel(layers, width, {"step": LANE})
 
 
 def series_axis(look: Look) -> Spec:

@@ -22,11 +22,8 @@ from episode.see.pictures.plans.railroad import draw_rails
 
 
 def draw(data: DiagramData) -> Drawing:
-    """Draw the data of a diagram."""
     return DRAWINGS[type(data)](data)
 
-
-# Trees.
 
 LEVEL, BESIDE, PAD = 34.0, 22.0, 10.0
 """Distances: between two levels, between neighbours, within a box."""
@@ -84,8 +81,6 @@ def _draw_tree(root: PlanNode) -> Drawing:
     return drawing
 
 
-# Automata.
-
 RADIUS, LEAST = 17.0, 44.0
 ARC_STEP = 26.0
 MOST_STATES = 40
@@ -131,13 +126,8 @@ def _middles(labels: dict[tuple[int, int], tuple[str, str]], states: int) -> lis
         middles.append(x)
         takes, absent = labels.get((state, state + 1), ("", ""))
         own, _ = labels.get((state, state), ("", ""))
-        room = max(
-            width_of(takes, CODE_SIZE, code=True) + 26.0,
-            width_of(absent, SMALL_SIZE) + 20.0,
-            LEAST,
-            width_of(own, CODE_SIZE, code=True) - 30.0,
-        )
-        x += 2 * RADIUS + room
+        ahead, back = (width_of(text, CODE_SIZE, code=True) for text in (takes, own))
+        x += 2 * RADIUS + max(ahead + 26.0, width_of(absent, SMALL_SIZE) + 20.0, LEAST, back - 30.0)
     return middles
 
 
@@ -183,8 +173,6 @@ def _state(drawing: Drawing, diagram: StateDiagram, state: int, x: float, y: flo
     drawing.text(x, y + 4.5, str(state), "name", "middle")
     drawing.group("state", diagram.title(state), begin)
 
-
-# Allen's relations.
 
 BARS: dict[Relation, tuple[tuple[float, float], tuple[float, float]]] = {
     Relation.BEFORE: ((14.0, 36.0), (48.0, 76.0)),
@@ -245,14 +233,12 @@ BOX, STEP = 32.0, 96.0
 def _draw_searches(orders: SearchOrders) -> Drawing:
     drawing = Drawing()
     for search in orders.searches:
-        begin = len(drawing.parts)
         _chain(drawing, search)
-        drawing.group("search", f"{search.path} ({search.when}); {search.note}", begin)
     return drawing
 
 
 def _chain(drawing: Drawing, search: PlannedSearch) -> None:
-    y = drawing.height + 4.0
+    begin, y = len(drawing.parts), drawing.height + 4.0
     first = f"{search.order[0]}: {search.when}"
     wide = width_of(first, CODE_SIZE, code=True) + 20.0
     drawing.box(0.0, y, wide, BOX, "accepting")
@@ -272,9 +258,7 @@ def _chain(drawing: Drawing, search: PlannedSearch) -> None:
     drawing.text(x + 22.0, y + 20.0, search.note, "small")
     drawing.width = max(drawing.width, x + 40.0 + width_of(search.note))
     drawing.height = y + BOX + (38.0 if search.actual is not None else 24.0)
-
-
-# The region of a correlation.
+    drawing.group("search", f"{search.path} ({search.when}); {search.note}", begin)
 
 
 def _draw_region(region: Region) -> Drawing:
@@ -286,12 +270,8 @@ def _draw_region(region: Region) -> Drawing:
         drawing.text(108.0, y + 12.0, name, "name", "end")
         drawing.box(begin, y, end - begin, 16.0, kind, 3.0)
     drawing.line([(510.0, 0.0), (510.0, 78.0)], "preferred")
-    drawing.group(
-        "region",
-        f"The archive match begins within {region.recency} before the end of the live match; "
-        "it begins and ends before it.",
-        0,
-    )
+    begins = f"The archive match begins within {region.recency} before the end of the live match"
+    drawing.group("region", f"{begins}; it begins and ends before it.", 0)
     return drawing
 
 

@@ -34,6 +34,13 @@ class Part(ABC):
     def draw(self, on: Drawing, x: float, y: float, rail: str) -> None:
         """Draw it from (x, y) on. rail: the kind of its rail outside of choices."""
 
+    def draw_in_middle(self, on: Drawing, x: float, y: float, width: float, rail: str) -> None:
+        """Draw it in the middle of a stretch, with rails to both ends."""
+        left = x + (width - self.width) / 2
+        on.line([(x, y), (left, y)], rail)
+        on.line([(left + self.width, y), (x + width, y)], rail)
+        self.draw(on, left, y, rail)
+
 
 class _Box(Part):
     def __init__(self, stop: RailStop) -> None:
@@ -101,10 +108,8 @@ class _Rows(Part):
             if number == len(self.rows) - 1:
                 return
             turn, below = y + row.down + 13.0, y + row.down + 26.0 + self.rows[number + 1].up
-            on.line(
-                [(end, y), (end + ARC, y), (end + ARC, turn), (x - ARC, turn), (x - ARC, below), (x, below)],
-                "preferred",
-            )
+            right, left = end + ARC, x - ARC
+            on.line([(end, y), (right, y), (right, turn), (left, turn), (left, below), (x, below)], "preferred")
             on.arrow(x - 1.0, below)
             y = below
 
@@ -153,28 +158,20 @@ class _Repeated(Part):
 
     def draw(self, on: Drawing, x: float, y: float, rail: str) -> None:
         greedy, right = self.greedy, x + self.width
-        inner = x + (self.width - self.part.width) / 2
         main = rail if not self.passed else "preferred" if greedy else "rail"
-        on.line([(x, y), (inner, y)], main)
-        on.line([(inner + self.part.width, y), (right, y)], main)
-        self.part.draw(on, inner, y, main)
+        self.part.draw_in_middle(on, x, y, self.width, main)
         begin = len(on.parts)
         if self.again:
             top = y - self.part.up - 6.0
-            on.path(
-                f"M {right - ARC:.1f} {y:.1f} {_UP} V {top + ARC:.1f} q 0 -{ARC} -{ARC} -{ARC} "
-                f"H {x + ARC:.1f} q -{ARC} 0 -{ARC} {ARC} V {y - ARC:.1f} {_ON}",
-                "preferred" if greedy else "rail",
-            )
+            up = f"M {right - ARC:.1f} {y:.1f} {_UP} V {top + ARC:.1f} q 0 -{ARC} -{ARC} -{ARC}"
+            back = f"H {x + ARC:.1f} q -{ARC} 0 -{ARC} {ARC} V {y - ARC:.1f} {_ON}"
+            on.path(f"{up} {back}", "preferred" if greedy else "rail")
             on.arrow(x + self.width / 2 - 4.0, top, "left")
             on.text(x + self.width / 2, top - 5.0, self.words, "small", "middle")
         if self.passed:
             bottom = y + self.part.down + 8.0
-            on.path(
-                f"M {x:.1f} {y:.1f} {_DOWN} V {bottom - ARC:.1f} {_ON} "
-                f"H {right - 2 * ARC:.1f} {_UP} V {y + ARC:.1f} {_OFF}",
-                "rail" if greedy else "preferred",
-            )
+            down = f"M {x:.1f} {y:.1f} {_DOWN} V {bottom - ARC:.1f} {_ON}"
+            on.path(f"{down} H {right - 2 * ARC:.1f} {_UP} V {y + ARC:.1f} {_OFF}", "rail" if greedy else "preferred")
             on.arrow(x + self.width / 2 + 4.0, bottom, "right")
             if not self.again:
                 on.text(x + self.width / 2, bottom + 12.0, self.words, "small", "middle")
@@ -188,14 +185,11 @@ class _Framed(Part):
         self.up, self.down = part.up + 24.0, part.down + 8.0
 
     def draw(self, on: Drawing, x: float, y: float, rail: str) -> None:
-        inner = x + (self.width - self.part.width) / 2
         begin = len(on.parts)
         on.box(x, y - self.up + 4.0, self.width, self.up + self.down - 4.0, "frame", 4.0)
         on.text(x + 6.0, y - self.up + 16.0, self.title, "small")
         on.group("framed", self.title, begin)
-        on.line([(x, y), (inner, y)], rail)
-        on.line([(inner + self.part.width, y), (x + self.width, y)], rail)
-        self.part.draw(on, inner, y, rail)
+        self.part.draw_in_middle(on, x, y, self.width, rail)
 
 
 def draw_rails(whole: Rail) -> Drawing:

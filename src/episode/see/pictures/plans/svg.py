@@ -21,16 +21,7 @@ from episode.plan.sections import (
     lines_of,
 )
 from episode.see.pictures.plans.diagrams import draw
-from episode.see.pictures.plans.drawing import (
-    CODE_SIZE,
-    LINE,
-    PICTURE,
-    SVG_RULES,
-    Drawing,
-    element,
-    width_of,
-    wrap,
-)
+from episode.see.pictures.plans.drawing import CODE_SIZE, LINE, PICTURE, SVG_RULES, Drawing, element, width_of, wrap
 
 WIDTH = 900.0
 """The width of tables; diagrams may be wider."""
@@ -83,23 +74,10 @@ def enclose(drawing: Drawing, title: str, description: str) -> str:
     paper = element("rect", x=0.5, y=0.5, width=width - 1, height=height - 1, rx=8, class_="paper")
     inner = Drawing()
     inner.put(drawing, MARGIN, MARGIN)
-    content = (
-        element("title", escape(title))
-        + element("desc", escape(description))
-        + element("style", SVG_RULES)
-        + paper
-        + "".join(inner.parts)
-    )
-    return element(
-        "svg",
-        content,
-        xmlns="http://www.w3.org/2000/svg",
-        role="img",
-        class_=PICTURE,
-        width=round(width),
-        height=round(height),
-        viewBox=f"0 0 {width:.0f} {height:.0f}",
-    )
+    words = element("title", escape(title)) + element("desc", escape(description))
+    content = words + element("style", SVG_RULES) + paper + "".join(inner.parts)
+    size = {"width": round(width), "height": round(height), "viewBox": f"0 0 {width:.0f} {height:.0f}"}
+    return element("svg", content, xmlns="http://www.w3.org/2000/svg", role="img", class_=PICTURE, **size)
 
 
 def _section(drawing: Drawing, section: Section, x: float) -> None:
