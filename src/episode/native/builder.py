@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial, wraps
+from functools import wraps
 from math import inf
 from typing import Any
 
@@ -328,11 +328,11 @@ class Function:
 # Functions whose arrays are declared when they are first used, so that each takes the arrays it needs and no others.
 #
 #     @subroutine()
-#     def count_dear(s: Scope, limit: Value, *, of: str) -> None: ...  # up to s.f.give(…)
+#     def count_dear(s: Scope, of: str, limit: Value) -> None: ...  # up to s.f.give(…)
 #
 #     types = {"price": (F64, False), "dear": (I64, True)}
 #     s = entry_scope("dear", types)
-#     s.dear[0] = count_dear(s, 10.0, of="price")
+#     s.dear[0] = count_dear(s, "price", 10.0)
 
 
 ArrayTypes = Mapping[str, tuple[Type, bool]]
@@ -390,19 +390,24 @@ def entry_scope(name: str, types: ArrayTypes, *declared: str) -> Scope:
 
 
 def subroutine(result: Type = I64) -> Callable[[Callable[..., None]], Callable[..., Value]]:
-    """Make a builder a call of the function that it builds, once in a program for all calls with the same keywords.
+    """Make a builder a call of the function that it builds, once in a program for all calls alike.
 
-    Keywords are what the code depends on: they become parts of the function's name, or nothing if they are not text or
-    truth values, in which case they must not differ in one program.
+    Its arguments are scalars. The code may depend on texts among them and on keywords. Texts and truth values are parts
+    of the function's name; other keywords must be the same in all of a program.
     """
 
     def decorate(build: Callable[..., None]) -> Callable[..., Value]:
         @wraps(build)
-        def call(s: Scope, *scalars: Operand, **shape: Any) -> Value:
-            parts = [build.__name__.strip("_")]
-            parts += [str(value) for value in shape.values() if isinstance(value, str)]
-            parts += [name for name, value in shape.items() if value is True]
-            return s.call("_".join(parts), partial(build, **shape), *scalars, result=result)
+        def call(s: Scope, *given: Operand | str, **shape: Any) -> Value:
+            texts = [one for one in (*given, *shape.values()) if isinstance(one, str)]
+            flags = [name for name, value in shape.items() if value is True]
+
+            def build_once(inner: Scope, *values: Value) -> None:
+                scalars = iter(values)
+                build(inner, *(one if isinstance(one, str) else next(scalars) for one in given), **shape)
+
+            name = "_".join([build.__name__.strip("_"), *texts, *flags])
+            return s.call(name, build_once, *(one for one in given if not isinstance(one, str)), result=result)
 
         return call
 
