@@ -7,6 +7,7 @@ the size of the code does not depend on it.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import cast
 
 from episode.matchers import codes as oc
 from episode.matchers.rows import arrays as layout
@@ -45,10 +46,7 @@ class Instructions:
             if self.shape.kept:
                 for at in range(len(self.shape.steps)):
                     self._block(at)
-            while self._pending:
-                at, fail = self._pending.pop()
-                f.at(self._blocks[at, fail])
-                self._instruction(at, fail)
+            self._emit_pending()
             f.at(c.dispatch)
             self._dispatch()
         f.at(self._check)
@@ -82,6 +80,9 @@ class Instructions:
             self.f.switch(self.c.pc, cases)
         else:
             self.f.jump(self.c.exhausted)
+        self._emit_pending()
+
+    def _emit_pending(self) -> None:
         while self._pending:
             at, fail = self._pending.pop()
             self.f.at(self._blocks[at, fail])
@@ -91,7 +92,7 @@ class Instructions:
         """A field of an instruction, known now or read from the table."""
         if not isinstance(at, int):
             return self.s.code[self.f.value(at) * FIELDS + field]
-        return int(self.shape.steps[at][field])  # type: ignore[call-overload]
+        return int(cast(int, self.shape.steps[at][field]))
 
     def _bits(self, at: Operand, field: int) -> Value:
         """A field that is a set of labels."""

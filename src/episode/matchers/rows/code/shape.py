@@ -231,8 +231,10 @@ class RowShape:
         loops = program.loop_ids.tolist()
         bounds = program.loop_from.tolist()
         steps = tuple(
-            RowStep(*row[:4], *(bits % 2**64 for bits in row[4:6]), bool(row[6]), row[7], tuple(loops[begin:end]))
-            for row, begin, end in zip(program.code.tolist(), bounds, bounds[1:])
+            RowStep(op, first, second, label, bit % 2**64, entry % 2**64, bool(loop), slot, tuple(loops[begin:end]))
+            for (op, first, second, label, bit, entry, loop, slot), begin, end in zip(
+                program.code.tolist(), bounds, bounds[1:]
+            )
         )
         return RowShape(
             steps, program.slots, program.loops, program.labels, int(program.first_bits), int(program.follow_bits),
