@@ -165,7 +165,6 @@ class RowConditions(ArrayEmitter):
             return self._shift_row(*self._navigate(at), at.shift)
         assert isinstance(at, ex.ExtremeRow), at
         state = self._state_now(at.by)
-        assert state.more is not None
         return self._shift_row(state.more.to(I64), state.count.differs(0), 0)
 
     def _navigate(self, at: ex.Navigated) -> tuple[Value, Value | None]:

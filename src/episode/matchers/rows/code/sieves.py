@@ -17,7 +17,7 @@ from episode.matchers.rows.arrays import EXTREME_AT, SIFTED
 from episode.matchers.rows.code.arrays import ROWS, UNTIL, WITHIN
 from episode.matchers.rows.code.waiting_ways import EXTREME, SIFTED_TO
 from episode.native.builder import ArrayTypes, Program, Scope, entry_scope, subroutine
-from episode.native.ir import I64, U8, U64, Operand, Value, Variable
+from episode.native.ir import BOOL, I64, U8, U64, Operand, Value, Variable
 from episode.native.running import compiled_for
 
 SIEVE_BIT, IN_FLOAT_LANE, OWN_COLUMN, OWN_CHECK, START_COLUMN, START_CHECK, ACCEPTED, FIRST_DECIDES = range(8)
@@ -267,51 +267,45 @@ def hopeless_program(accepted: int, windowed: bool) -> Program:
     f = s.f
     within = f.scalar("within").bits_as(U64)
     with f.loop(0, s.key_lo.length) as k:
-        window = _Window(s, s.key_lo[k], s.key_hi[k], within if windowed else None)
+        lo, hi = s.key_lo[k], s.key_hi[k]
         if accepted == EQUAL:
-            _seek_equal(s, window)
+            _seek_equal(s, lo, hi, within if windowed else None)
         else:
-            _compare_extremes(s, window, accepted)
+            _compare_extremes(s, lo, hi, within if windowed else None, accepted)
     f.give(0)
     return s.program
 
 
-class _Window:
-    """The rows of a partition, and the length of windows: None if they have no end."""
-
-    def __init__(self, s: Scope, lo: Value, hi: Value, within: Value | None) -> None:
-        self.s, self.lo, self.hi, self.within = s, lo, hi, within
-
-    def has(self, row: Operand, start: Value) -> Value | bool:
-        """Is a row after the start row in its window?"""
-        if self.within is None:
-            return True
-        return (self.s.time[row] - self.s.time[start]).bits_as(U64) <= self.within
+def _is_inside(s: Scope, row: Operand, start: Value, within: Value | None) -> Value:
+    """Is a row after the start row in its window? within: its length; None: it has no end."""
+    if within is None:
+        return s.f.constant(True, BOOL)
+    return (s.time[row] - s.time[start]).bits_as(U64) <= within
 
 
-def _seek_equal(s: Scope, window: _Window) -> None:
+def _seek_equal(s: Scope, lo: Value, hi: Value, within: Value | None) -> None:
     """Go from the last row back: `latest` holds the next candidate with each value, in this partition or in another."""
     f = s.f
-    with f.loop(0, window.hi - window.lo) as back:
-        start = window.hi - 1 - back
+    with f.loop(0, hi - lo) as back:
+        start = hi - 1 - back
         with f.when(s.is_start[start].differs(0)):
             found = s.latest[s.wanted[start]]
-            with f.when((found > start) & (found < window.hi)), f.when(window.has(found, start)):
+            with f.when((found > start) & (found < hi)), f.when(_is_inside(s, found, start, within)):
                 s.hopeless[start] = 0
         with f.when(s.is_candidate[start].differs(0)):
             s.latest[s.own[start]] = start
 
 
-def _compare_extremes(s: Scope, window: _Window, accepted: int) -> None:
+def _compare_extremes(s: Scope, lo: Value, hi: Value, within: Value | None, accepted: int) -> None:
     """Go from the first row on, with the candidates of the window that may be its least or greatest value."""
     f = s.f
     queues = [_Queue(s, less) for less in (True, False) if accepted & (LESS if less else GREATER)]
-    end = f.variable("end", window.lo)
-    with f.loop(window.lo, window.hi) as start:
+    end = f.variable("end", lo)
+    with f.loop(lo, hi) as start:
         with f.when(s.is_start[start].differs(0)):
-            with f.during(lambda: end < window.hi) as full:
+            with f.during(lambda: end < hi) as full:
                 with f.when(end > start):
-                    f.jump_if(~f.value(window.has(end, start)), full)
+                    f.jump_unless(_is_inside(s, end, start, within), full)
                 with f.when(s.is_candidate[end].differs(0)):
                     for queue in queues:
                         queue.add(end.value)
