@@ -231,9 +231,7 @@ def _give_nothing(c: SearchFrame) -> None:
 def _give(c: SearchFrame) -> None:
     f, shape = c.f, c.shape
     if shape.memory == layout.PARTITION_MEMORY and not shape.first_ends and c.remembers:
-        c.generation.set(c.generation + 1)
-        c.stamp.set(c.generation)
-        c.memory_on.set(False)
+        c.set_all(generation=c.generation + 1, stamp=c.generation, memory_on=False)
     if shape.one_result:
         _give_one(c)
     else:
@@ -282,9 +280,7 @@ def _give_several(c: SearchFrame) -> None:
 
 def _keep_at_end(c: SearchFrame, status: int) -> None:
     """Suspend the attempt at its end if the matches do not fit; it continues there."""
-    c.row.set(c.start + c.length)
-    c.pc.set(len(c.shape.steps) - 1)
-    c.sp.set(0)
+    c.set_all(row=c.start + c.length, pc=len(c.shape.steps) - 1, sp=0)
     keep_attempt(c)
     c.be_full(status, c.partition_full)
 
@@ -406,9 +402,7 @@ def _end_incremental(c: SearchFrame) -> None:
                 s, c.at_end, c.hi, is_taken, c.partition_outs, c.outs, c.used, c.pendings
             )
             undecided.set(held)
-            c.outs.set(outs)
-            c.used.set(used)
-            c.pendings.set(pendings)
+            c.set_all(outs=outs, used=used, pendings=pendings)
     with f.when(c.pendings > 0):
         c.number.set(paths.number_by_end(s, c.pendings, c.number))
     if shape.skip == layout.NEXT_ROW:

@@ -24,7 +24,7 @@ from episode.matchers.rows.code import waiting_ways as ways
 from episode.matchers.rows.code.arrays import BUDGET, LOOKAHEAD, PATIENCE, TYPES, UNTIL, WITHIN, RunningMatch
 from episode.matchers.rows.code.sieves import DISMISSED, FAILS, LACKING, UNDECIDED, begin_sieve, seek_labels, sift
 from episode.native.builder import Scope, entry_scope
-from episode.native.ir import BOOL, I64, U64, Block, Operand, Type, Value, Variable
+from episode.native.ir import BOOL, I64, U64, Block, Operand, Value, Variable
 
 if TYPE_CHECKING:
     from episode.matchers.rows.code.choices import Choices
@@ -44,7 +44,10 @@ class SearchFrame:
         self.within = s.settings[WITHIN].bits_as(U64)
         self.until, self.patience, self.budget = s.settings[UNTIL], s.settings[PATIENCE], s.settings[BUDGET]
         self.partitions = s.key_lo.length
-        number = self._variable
+
+        def number(name: str, start: Operand = 0) -> Variable:
+            return f.variable(name, start)
+
         # of the call
         self.outs, self.used = number("outs", s.cursor[layout.OUTS]), number("used", s.cursor[layout.PATHS])
         self.generation, self.attempts = number("generation", s.cursor[layout.GENERATION]), number("attempts", 0)
@@ -95,20 +98,17 @@ class SearchFrame:
         self.nothing, self.give = block("nothing"), block("give")
         self.end_partition, self.partition_full = block("end_partition"), block("partition_full")
 
-    def _variable(self, name: str, start: Operand = 0, type_: Type | None = None) -> Variable:
-        return self.f.variable(name, start, type_)
-
-    # ---- small things -----------------------------------------------------------------------------------------
+    def set_all(self, **values: Operand) -> None:
+        """Set variables, one after the other."""
+        for name, value in values.items():
+            getattr(self, name).set(value)
 
     def get_opened(self, field: int) -> Value:
         return self.s.opened[self.partitions * field + self.k]
 
     def set_opened(self, field: int, value: Operand) -> None:
-        self.s.opened[self.partitions * field + self.k] = self._as_number(value)
-
-    def _as_number(self, value: Operand) -> Value:
         given = self.f.value(value)
-        return given.to(I64) if given.type is BOOL else given
+        self.s.opened[self.partitions * field + self.k] = given.to(I64) if given.type is BOOL else given
 
     def offers(self, row: Value, bits: int) -> Value:
         """Does a row offer one of these labels?"""
@@ -178,22 +178,9 @@ def _begin_partition(c: SearchFrame) -> None:
     c.hi.set(s.key_hi[k])
     if c.available is not c.hi:
         c.available.set(c.hi - s.settings[LOOKAHEAD])
-    c.start.set(s.next_start[k])
-    c.number.set(s.numbers[k])
-    c.cover.set(s.covered[k])
-    c.hold.set(-1)
-    c.at_end.set(-1)
-    c.pendings.set(0)
-    c.partition_outs.set(c.outs)
-    c.partition_used.set(c.used)
-    c.generation.set(c.generation + 1)
-    c.stamp.set(c.generation)
-    c.taken.set(c.generation)
-    c.memory_on.set(False)
-    c.remembered_to.set(-1)
-    c.last_end.set(-1)
-    c.full.set(layout.FINE)
-    c.resumes.set(False)
+    c.set_all(start=s.next_start[k], number=s.numbers[k], cover=s.covered[k], hold=-1, at_end=-1, pendings=0)
+    c.set_all(partition_outs=c.outs, partition_used=c.used, generation=c.generation + 1, stamp=c.generation)
+    c.set_all(taken=c.generation, memory_on=False, remembered_to=-1, last_end=-1, full=layout.FINE, resumes=False)
     if shape.sifts:
         begin_sieve(s, k, shape.kept)
     if shape.by_way:
@@ -232,9 +219,7 @@ def _choose_start(c: SearchFrame) -> None:
             s, c.start, s.key_hi[c.k], f.constant(shape.first_bits, U64), seek=frames.seek, endless=frames.endless,
             skips_bare_starts=shape.skips_bare_starts,
         )  # fmt: skip
-        c.start.set(start)
-        c.hi.set(end)
-        c.lo.set(s.frame_place[framing.FRAME_AT])
+        c.set_all(start=start, hi=end, lo=s.frame_place[framing.FRAME_AT])
     elif shape.skips_bare_starts:
         if shape.kept:
             with f.when(~c.resumes):
@@ -387,16 +372,8 @@ def emit_begin(c: SearchFrame, enter: Block) -> None:
     """Begin an attempt, or resume one that waited. enter: the first instruction."""
     f, s, shape = c.f, c.s, c.shape
     f.at(c.begin)
-    c.length.set(-1)
-    c.has_empty.set(False)
-    c.waiting.set(False)
-    c.cut.set(0)
-    c.loop_steps.set(0)
-    c.found_from.set(c.outs)
-    c.found_path.set(c.used)
-    c.latest.set(-1)
-    c.label_place.set(-1)
-    c.alarm.set(first_alarm(c))
+    c.set_all(length=-1, has_empty=False, waiting=False, cut=0, loop_steps=0, found_from=c.outs, found_path=c.used)
+    c.set_all(latest=-1, label_place=-1, alarm=first_alarm(c))
     if c.remembers:
         c.base.set(0 if shape.by_attempt else c.start if shape.own_memory else s.key_lo[c.k])
     if shape.by_attempt:
@@ -415,12 +392,7 @@ def emit_begin(c: SearchFrame, enter: Block) -> None:
     c.attempts.set(c.attempts + 1)
     for last in c.match.last_row.values():
         last.set(-1)
-    c.row.set(c.start)
-    c.furthest.set(c.start)
-    c.frontier.set(c.start)
-    c.sp.set(0)
-    c.steps.set(0)
-    c.before.set(0)
+    c.set_all(row=c.start, furthest=c.start, frontier=c.start, sp=0, steps=0, before=0)
     f.jump(enter)
 
 
@@ -459,10 +431,8 @@ def _resume_way(c: SearchFrame) -> None:
     if shape.skip != layout.NEXT_ROW:
         c.length.set(c.get_opened(layout.LENGTH))
         c.label_place.set(c.get_opened(layout.AT_LABEL))
-    c.steps.set(s.ways[(s.rare[ways.FROM] + s.rare[ways.DONE]) * c.way.width + ways.WAY_STEPS])
-    c.before.set(c.steps)
-    c.sieve.set(layout.PASSED)
-    c.sp.set(0)
+    c.set_all(steps=s.ways[(s.rare[ways.FROM] + s.rare[ways.DONE]) * c.way.width + ways.WAY_STEPS], before=c.steps)
+    c.set_all(sieve=layout.PASSED, sp=0)
     take_way_up(c)
     c.furthest.set(c.row)
 
@@ -472,9 +442,7 @@ def take_way_up(c: SearchFrame) -> None:
     needs_path = c.conditions.traits.walks_path or c.shape.counting
     row = ways.take_way_up(c.s, c.start, c.origin, shape=c.way, needs_path=needs_path)
     c.read_marks()
-    c.row.set(row)
-    c.pc.set(c.s.rare[ways.ARRIVAL])
-    c.frontier.set(row)
+    c.set_all(row=row, pc=c.s.rare[ways.ARRIVAL], frontier=row)
 
 
 def take_attempt_up(c: SearchFrame) -> None:
@@ -484,6 +452,4 @@ def take_attempt_up(c: SearchFrame) -> None:
     restore_attempt(c)
     with c.f.when(c.sieve.equals(layout.NOT_SOUGHT)):
         c.sieve.set(layout.UNSIFTED if c.shape.sifts else layout.PASSED)
-    c.before.set(c.steps)
-    c.furthest.set(c.row)
-    c.frontier.set(c.row)
+    c.set_all(before=c.steps, furthest=c.row, frontier=c.row)
