@@ -1,10 +1,10 @@
-"""Programs that can be called: compiled, compiled with checks, or interpreted.
+"""Programs that can be called: compiled, or compiled with checks.
 
 A program is compiled quickly at first. It is compiled again, with care, as soon as it has read so much that this pays;
 code that is on the disk in this form is used from the beginning. EPISODE_THOROUGH=1 compiles everything with care.
 
 EPISODE_CHECKED=1 compiles every program with checks: an emitter that reads outside an array is then an error, and not
-a crash. Tests interpret programs as well.
+a crash. Tests interpret programs as well, step by step.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ import numpy as np
 from episode.native import cache
 from episode.native.assembly import CHECKS, INDEX, assembly_of
 from episode.native.builder import Program
-from episode.native.interpreter import CheckFailed, Scalar, interpret
 from episode.native.ir import BOOL, Type
 
 CHECKED, THOROUGH = "EPISODE_CHECKED", "EPISODE_THOROUGH"
@@ -41,7 +40,15 @@ _PROTOTYPE = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)
 _ERROR_WORDS = 4
 
 
-class _Callable:
+Scalar = Any
+"""bool, int or float, by the type of the value."""
+
+
+class CheckFailed(Exception):
+    """A program did what it must not do. Emitters are wrong then, not queries."""
+
+
+class NativeProgram:
     """A program that is called with arrays: in the order of their declaration, or by name."""
 
     def __init__(self, program: Program) -> None:
@@ -50,13 +57,13 @@ class _Callable:
         self.scalars = [one.type for one in program.entry.scalars]
 
     def __call__(self, arrays: Sequence[np.ndarray], *scalars: Scalar) -> int:
-        raise NotImplementedError  # compiled and interpreted programs have their own
+        raise NotImplementedError  # compiled programs have their own, and those that tests interpret
 
     def run(self, arrays: Mapping[str, np.ndarray], *scalars: Scalar) -> int:
         """Call the program with those of the arrays that it takes."""
         return self([arrays[name] for name, _, _ in self.arrays], *scalars)
 
-    def _words(self, arrays: Sequence[np.ndarray], scalars: Sequence[Scalar]) -> list[int]:
+    def words(self, arrays: Sequence[np.ndarray], scalars: Sequence[Scalar]) -> list[int]:
         """The words that the entry is called with; arrays that are not as declared are an error."""
         if len(arrays) != len(self.arrays) or len(scalars) != len(self.scalars):
             raise TypeError(f"{len(self.arrays)} arrays and {len(self.scalars)} scalars are needed.")
@@ -70,7 +77,7 @@ class _Callable:
         return words + [_word(value, type_) for value, type_ in zip(scalars, self.scalars)]
 
 
-class Compiled(_Callable):
+class Compiled(NativeProgram):
     """A program in memory. Calling it releases Python's lock."""
 
     def __init__(self, program: Program, checked: bool, thorough: bool = False, kept: bool = True) -> None:
@@ -96,7 +103,7 @@ class Compiled(_Callable):
     def __call__(self, arrays: Sequence[np.ndarray], *scalars: Scalar) -> int:
         if _recorders:
             _recorders[-1].append(self)
-        given = self._words(arrays, scalars)
+        given = self.words(arrays, scalars)
         words = struct.pack(f"{len(given)}Q", *given)
         if not self.checked:
             if not self.thorough:
@@ -122,14 +129,6 @@ class Compiled(_Callable):
         if check == INDEX:
             return f"{where}: {its.arrays[place].name}[{culprit}]"
         return f"{where}, instruction {place}"
-
-
-class Interpreted(_Callable):
-    """A program that is interpreted: for tests."""
-
-    def __call__(self, arrays: Sequence[np.ndarray], *scalars: Scalar) -> int:
-        self._words(arrays, scalars)
-        return int(interpret(self.source.entry, arrays, scalars))
 
 
 _recorders: list[list[Compiled]] = []

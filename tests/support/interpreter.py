@@ -16,18 +16,20 @@ import numpy as np
 
 from episode.native.builder import Function
 from episode.native.ir import BOOL, COMPARISONS, F32, TRAILING_ZEROS, Array, Branch, Jump, Return, Type, Value
-
-Scalar = Any
-"""bool, int or float, by the type of the value."""
-
-
-class CheckFailed(Exception):
-    """A program did what it must not do. Emitters are wrong then, not queries."""
+from episode.native.running import CheckFailed, NativeProgram, Scalar
 
 
 def interpret(function: Function, arrays: Sequence[np.ndarray], scalars: Sequence[Scalar]) -> Scalar:
     """Run a function over its arrays, which it may change."""
     return _Run(function, arrays, scalars).result()
+
+
+class Interpreted(NativeProgram):
+    """A program that is interpreted."""
+
+    def __call__(self, arrays: Sequence[np.ndarray], *scalars: Scalar) -> int:
+        self.words(arrays, scalars)
+        return int(interpret(self.source.entry, arrays, scalars))
 
 
 class _Run:
