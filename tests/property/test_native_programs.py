@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from episode.native import cache
-from episode.native.interpreter import CheckFailed
-from episode.native.running import Compiled, Interpreted
+from episode.native.running import CheckFailed, Compiled
 from tests.property.native_programs import draw_program
+from tests.support.interpreter import Interpreted
 from tests.unit.native.runs import bits
 
 PROGRAMS = int(os.environ.get("EPISODE_NATIVE_PROGRAMS", "100"))

@@ -28,7 +28,8 @@ def install() -> None:
     place = os.environ.get(SETTING)
     if not place:
         return
-    from episode.native.running import Compiled, Interpreted
+    from episode.native.running import Compiled
+    from tests.support.interpreter import Interpreted
     from tests.unit.native.runs import bits
 
     directory = Path(place)

@@ -1,1 +1,1 @@
-"""Machine code for queries: a small typed IR, a builder, LLVM, and an interpreter that checks every step."""
+"""Machine code for queries: a small typed IR, a builder, and LLVM."""

@@ -12,28 +12,21 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 
+from episode.native import ir
 from episode.native.builder import Function, Program
-from episode.native.ir import BOOL, F32, F64, Array, Block, Branch, Jump, Return, Switch, Type, Value
+from episode.native.ir import BOOL, F32, F64, Array, Block, Type, Value
 
 ENTRY = "entry"
 NOINLINE = "noinline"
 INDEX, DIVISOR, SHIFT, RANGE, CASE = range(1, 6)
 CHECKS = {INDEX: "index", DIVISOR: "divisor", SHIFT: "shift", RANGE: "range", CASE: "case"}
 
-_WHOLE = {"add": "add", "sub": "sub", "mul": "mul", "and": "and", "or": "or", "xor": "xor", "shl": "shl"}
+_WHOLE = ("add", "sub", "mul", "and", "or", "xor", "shl")
 _SIGNED = {"div": "sdiv", "rem": "srem", "shr": "ashr"}
 _UNSIGNED = {"div": "udiv", "rem": "urem", "shr": "lshr"}
-_FLOAT = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv", "rem": "frem"}
-_COMPARE = {"eq": "eq", "ne": "ne", "lt": "lt", "le": "le", "gt": "gt", "ge": "ge"}
 _INTRINSIC = {"sqrt": "sqrt", "abs": "fabs", "floor": "floor", "ceil": "ceil"}
 _OF_C = ("exp", "log", "pow")
 """Functions of C's library, which Python calls as well. LLVM must not know them: its x * x is not always pow(x, 2)."""
-_WRITTEN_BY = {
-    "neg": "_neg", "not": "_not", "select": "_select", "cast": "_cast", "bitcast": "_bitcast", "read": "_read",
-    "write": "_write", "length": "_length", "load": "_load", "store": "_store", "call": "_call",
-    "trailing_zeros": "_trailing_zeros",
-}  # fmt: skip
-_OVERFLOW = {"add_overflows": "add", "sub_overflows": "sub", "mul_overflows": "mul"}
 
 
 def assembly_of(program: Program, checked: bool = False) -> str:
@@ -41,11 +34,6 @@ def assembly_of(program: Program, checked: bool = False) -> str:
     declared: set[str] = set()
     lines = [line for function in program.functions for line in _Writer(function, checked, declared).function()]
     return "\n".join([*lines, *_entry(program.entry, checked), *sorted(declared), ""])
-
-
-def words_of(function: Function) -> int:
-    """The number of words that the entry is called with."""
-    return 2 * len(function.arrays) + len(function.scalars)
 
 
 def _entry(function: Function, checked: bool) -> Iterator[str]:
@@ -128,16 +116,17 @@ class _Writer:
             raise ValueError(f"The block {block.name} of {self.f.name} has no end.")
         self.lines.append(f"{self._label(block)}:")
         for value in block.body:
-            self._instruction(value)
+            target = f"%t{value.number}"
+            self.names[value] = getattr(self, f"_{value.op}", self._operation)(value, target) or target
         self._end(block.end)
 
-    def _end(self, end: Jump | Branch | Switch | Return) -> None:
-        if isinstance(end, Jump):
+    def _end(self, end: ir.End) -> None:
+        if isinstance(end, ir.Jump):
             self._put(f"br label %{self._label(end.to)}")
-        elif isinstance(end, Branch):
+        elif isinstance(end, ir.Branch):
             yes, no = self._label(end.yes), self._label(end.no)
             self._put(f"br i1 {self._use(end.condition)}, label %{yes}, label %{no}")
-        elif isinstance(end, Return):
+        elif isinstance(end, ir.Return):
             self._put(f"ret {_name(self.f.result)} {self._use(end.value)}")
         else:
             on = self._use(end.on)
@@ -147,7 +136,7 @@ class _Writer:
             if end.default is None:
                 self.lines.append(f"{default}:")
                 if self.checked:
-                    self._fail(CASE, 0, on)
+                    self._leave((CASE, 0, on))
                 else:
                     self._put("unreachable")
 
@@ -156,35 +145,31 @@ class _Writer:
     def _use(self, value: Value) -> str:
         return _constant(value) if value.op == "constant" else self.names[value]
 
-    def _instruction(self, value: Value) -> None:
-        target = f"%t{value.number}"
-        self.names[value] = getattr(self, _WRITTEN_BY.get(value.op, "_operation"))(value, target) or target
-
     def _operation(self, value: Value, target: str) -> None:
         """Operations of one or two operands of one type."""
         first = value.args[0]
         type_, name, op = first.type, _name(first.type), value.op
         operands = ", ".join(self._use(one) for one in value.args)
         if op in _INTRINSIC:
-            self._put(f"{target} = {self._intrinsic(name, f'{_INTRINSIC[op]}.{_float_suffix(type_)}', value.args)}")
+            self._put(f"{target} = {self._intrinsic(name, f'{_INTRINSIC[op]}.f{type_.bits}', value.args)}")
         elif op in _OF_C:
             given = ", ".join(f"double {self._use(one)}" for one in value.args)
             self.declared.add(f"declare double @{op}({', '.join('double' for _ in value.args)}) nounwind memory(none)")
             self._put(f"{target} = call double @{op}({given}) nobuiltin")
-        elif op in _OVERFLOW:
-            intrinsic = f"{'s' if type_.is_signed else 'u'}{_OVERFLOW[op]}.with.overflow.{name}"
+        elif op in ir.OVERFLOWS:
+            intrinsic = f"{'s' if type_.is_signed else 'u'}{op.removesuffix('_overflows')}.with.overflow.{name}"
             pair = f"{{{name}, i1}}"
             self._put(f"{target}.pair = {self._intrinsic(pair, intrinsic, value.args)}")
             self._put(f"{target} = extractvalue {pair} {target}.pair, 1")
-        elif op in _COMPARE:
+        elif op in ir.COMPARISONS:
             self._put(f"{target} = {_comparison(op, type_)} {name} {operands}")
         elif type_.is_float:
-            self._put(f"{target} = {_FLOAT[op]} {name} {operands}")
+            self._put(f"{target} = f{op} {name} {operands}")
         else:
             if self.checked and op in (*_SIGNED, "shl"):
                 self._check_operands(value)
-            table = _WHOLE if op in _WHOLE else _SIGNED if type_.is_signed else _UNSIGNED
-            self._put(f"{target} = {table[op]} {name} {operands}")
+            word = op if op in _WHOLE else (_SIGNED if type_.is_signed else _UNSIGNED)[op]
+            self._put(f"{target} = {word} {name} {operands}")
 
     def _intrinsic(self, result: str, intrinsic: str, operands: tuple[Value, ...]) -> str:
         types = ", ".join(_name(one.type) for one in operands)
@@ -258,54 +243,45 @@ class _Writer:
         number, at = self.arrays[array], self._use(index)
         if self.checked:
             self._put(f"{target}.in = icmp ult i64 {at}, %n{number}")
-            self._check(f"{target}.in", INDEX, number, at)
+            self._leave_unless(f"{target}.in", (INDEX, number, at))
         self._put(f"{target}.at = getelementptr inbounds {_name(array.type)}, ptr %a{number}, i64 {at}")
-
-    def _call_arguments(self, arrays: tuple[Array, ...], scalars: tuple[Value, ...]) -> str:
-        given = [part for one in arrays for part in (f"ptr %a{self.arrays[one]}", f"i64 %n{self.arrays[one]}")]
-        given += [f"{_name(one.type)} {self._use(one)}" for one in scalars]
-        return ", ".join([*given, "ptr %error"] if self.checked else given)
 
     def _call(self, value: Value, target: str) -> None:
         function, arrays, scalars = value.args
-        given = self._call_arguments(arrays, scalars)
-        self._put(f"{target} = call {_name(value.type)} @f.{function.name}({given})")
+        given = [part for one in arrays for part in (f"ptr %a{self.arrays[one]}", f"i64 %n{self.arrays[one]}")]
+        given += [f"{_name(one.type)} {self._use(one)}" for one in scalars]
+        given += ["ptr %error"] if self.checked else []
+        self._put(f"{target} = call {_name(value.type)} @f.{function.name}({', '.join(given)})")
         if self.checked:
             self._put(f"{target}.code = load i64, ptr %error")
             self._put(f"{target}.fine = icmp eq i64 {target}.code, 0")
-            failed, fine = self._new_label(), self._new_label()
-            self._put(f"br i1 {target}.fine, label %{fine}, label %{failed}")
-            self.lines.append(f"{failed}:")
-            self._leave()
-            self.lines.append(f"{fine}:")
+            self._leave_unless(f"{target}.fine")
 
     # ---- checks --------------------------------------------------------------------------------------------
-
-    def _new_label(self) -> str:
-        self.parts += 1
-        return f'"part.{self.parts}"'
-
-    def _check(self, holds: str, check: int, place: int, culprit: str) -> None:
-        failed, fine = self._new_label(), self._new_label()
-        self._put(f"br i1 {holds}, label %{fine}, label %{failed}")
-        self.lines.append(f"{failed}:")
-        self._fail(check, place, culprit)
-        self.lines.append(f"{fine}:")
-
-    def _fail(self, check: int, place: int, culprit: str) -> None:
-        for at, word in enumerate((str(check), str(self.f.program.functions.index(self.f)), str(place), culprit)):
-            slot = f"%e{self._next()}"
-            self._put(f"{slot} = getelementptr i64, ptr %error, i64 {at}")
-            self._put(f"store i64 {word}, ptr {slot}")
-        self._leave()
 
     def _next(self) -> int:
         self.parts += 1
         return self.parts
 
-    def _leave(self) -> None:
-        zero = "0.0" if self.f.result.is_float else "0"
-        self._put(f"ret {_name(self.f.result)} {zero}")
+    def _new_label(self) -> str:
+        return f'"part.{self._next()}"'
+
+    def _leave_unless(self, holds: str, failure: tuple[int, int, str] | None = None) -> None:
+        """Return at once if a condition does not hold, with the error words of a failure that is new."""
+        failed, fine = self._new_label(), self._new_label()
+        self._put(f"br i1 {holds}, label %{fine}, label %{failed}")
+        self.lines.append(f"{failed}:")
+        self._leave(failure)
+        self.lines.append(f"{fine}:")
+
+    def _leave(self, failure: tuple[int, int, str] | None) -> None:
+        if failure is not None:
+            check, place, culprit = failure
+            for at, word in enumerate((check, self.f.program.functions.index(self.f), place, culprit)):
+                slot = f"%e{self._next()}"
+                self._put(f"{slot} = getelementptr i64, ptr %error, i64 {at}")
+                self._put(f"store i64 {word}, ptr {slot}")
+        self._put(f"ret {_name(self.f.result)} {'0.0' if self.f.result.is_float else '0'}")
 
     def _check_operands(self, value: Value) -> None:
         """Divisors that are not zero (nor -1 for the least number), shifts by less than the width."""
@@ -313,15 +289,15 @@ class _Writer:
         type_, name, at = second.type, _name(second.type), f"%c{self._next()}"
         if value.op in ("shl", "shr"):
             self._put(f"{at} = icmp ult {name} {self._use(second)}, {type_.bits}")
-            self._check(at, SHIFT, value.number, "0")
+            self._leave_unless(at, (SHIFT, value.number, "0"))
             return
         self._put(f"{at} = icmp ne {name} {self._use(second)}, 0")
-        self._check(at, DIVISOR, value.number, "0")
+        self._leave_unless(at, (DIVISOR, value.number, "0"))
         if type_.is_signed:
             self._put(f"{at}.one = icmp ne {name} {self._use(second)}, -1")
             self._put(f"{at}.least = icmp ne {name} {self._use(first)}, {type_.bounds[0]}")
             self._put(f"{at}.fits = or i1 {at}.one, {at}.least")
-            self._check(f"{at}.fits", DIVISOR, value.number, "-1")
+            self._leave_unless(f"{at}.fits", (DIVISOR, value.number, "-1"))
 
     def _check_range(self, value: Value) -> None:
         """Floats that fit into a whole number once they are cut."""
@@ -330,16 +306,11 @@ class _Writer:
         least, most = value.type.bounds
         below = self.f.constant(float(least), operand.type)
         above = self.f.constant(float(most + 1), operand.type)
-        whole = f"trunc.{_float_suffix(operand.type)}"
-        self._put(f"{at}.whole = {self._intrinsic(name, whole, (operand,))}")
+        self._put(f"{at}.whole = {self._intrinsic(name, f'trunc.f{operand.type.bits}', (operand,))}")
         self._put(f"{at}.low = fcmp oge {name} {at}.whole, {_constant(below)}")
         self._put(f"{at}.high = fcmp olt {name} {at}.whole, {_constant(above)}")
         self._put(f"{at} = and i1 {at}.low, {at}.high")
-        self._check(at, RANGE, value.number, "0")
-
-
-def _float_suffix(type_: Type) -> str:
-    return f"f{type_.bits}"
+        self._leave_unless(at, (RANGE, value.number, "0"))
 
 
 def _comparison(op: str, type_: Type) -> str:

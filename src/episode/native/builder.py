@@ -16,34 +16,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import wraps
 from math import inf
 from typing import Any
 
-from episode.native.ir import (
-    ARITHMETIC,
-    BITWISE,
-    BOOL,
-    COMPARISONS,
-    ELEMENTS,
-    F64,
-    FLOAT_FUNCTIONS,
-    I64,
-    OVERFLOWS,
-    SHIFTS,
-    TRAILING_ZEROS,
-    Array,
-    Block,
-    Branch,
-    End,
-    Jump,
-    Operand,
-    Return,
-    Switch,
-    Type,
-    Value,
-    Variable,
-    type_of_number,
-)
+from episode.native import ir
+from episode.native.ir import BOOL, F64, I64, Array, Block, Operand, Type, Value, Variable
 
 
 class Program:
@@ -94,7 +72,7 @@ class Function:
     # ---- parameters and variables ----------------------------------------------------------------------
 
     def array(self, name: str, type_: Type, writable: bool = False) -> Array:
-        if type_ not in ELEMENTS:
+        if type_ not in ir.ELEMENTS:
             raise TypeError(f"An array cannot be of type {type_}.")
         self.arrays.append(Array(self, type_, name, writable))
         return self.arrays[-1]
@@ -142,7 +120,7 @@ class Function:
             if type_ is not None and operand.type is not type_:
                 raise TypeError(f"A value of type {type_} is needed, not {operand.type}.")
             return operand
-        return self.constant(operand, type_ or type_of_number(operand))
+        return self.constant(operand, type_ or ir.type_of_number(operand))
 
     def _pair(self, left: Operand, right: Operand) -> tuple[Value, Value]:
         """Both operands with the type of the one that has one."""
@@ -154,31 +132,22 @@ class Function:
 
     def binary(self, op: str, left: Operand, right: Operand) -> Value:
         first, second = self._pair(left, right)
-        kind = first.type.kind
-        if kind == "bool" and op not in (*BITWISE, "eq", "ne"):
-            raise TypeError(f"{op} of conditions.")
-        if kind == "float" and op not in (*ARITHMETIC, *COMPARISONS, "pow"):
-            raise TypeError(f"{op} of {first.type}.")
-        if op == "pow" and first.type is not F64:
-            raise TypeError("pow is of doubles only.")
-        if first.type.bits == 128 and op in ("div", "rem"):
-            raise TypeError("Numbers of 128 bits are not divided.")
-        if kind in ("int", "uint") and op not in (*ARITHMETIC, *BITWISE, *SHIFTS, *COMPARISONS, *OVERFLOWS):
-            raise TypeError(f"{op} of {first.type}.")
-        is_condition = op in COMPARISONS or op in OVERFLOWS
+        self._check_operation(op, first.type)
+        is_condition = op in ir.COMPARISONS or op in ir.OVERFLOWS
         return self.emit(BOOL if is_condition else first.type, op, (first, second))
 
     def unary(self, op: str, operand: Operand) -> Value:
         value = self.value(operand)
-        if (op in FLOAT_FUNCTIONS) != value.type.is_float and op != "neg":
-            raise TypeError(f"{op} of {value.type}.")
-        if op == "neg" and value.type.kind == "bool":
-            raise TypeError("neg of a condition.")
-        if op == TRAILING_ZEROS and value.type.kind == "bool":
-            raise TypeError(f"{op} of a condition.")
-        if op in ("exp", "log") and value.type is not F64:
-            raise TypeError(f"{op} is of doubles only.")
+        self._check_operation(op, value.type)
         return self.emit(value.type, op, (value,))
+
+    def _check_operation(self, op: str, type_: Type) -> None:
+        if op not in ir.OPERATIONS[type_.kind]:
+            raise TypeError(f"{op} of {type_}.")
+        if op in ("pow", "exp", "log") and type_ is not F64:
+            raise TypeError(f"{op} is of doubles only.")
+        if type_.bits == 128 and op in ("div", "rem"):
+            raise TypeError("Numbers of 128 bits are not divided.")
 
     def power(self, base: Operand, exponent: Operand) -> Value:
         return self.binary("pow", base, exponent)
@@ -255,23 +224,23 @@ class Function:
     def has_ended(self) -> bool:
         return self.current.end is not None
 
-    def _finish(self, end: End) -> None:
+    def _finish(self, end: ir.End) -> None:
         if self.has_ended:
             raise ValueError(f"The block {self.current.name} has ended already.")
         self.current.end = end
 
     def jump(self, block: Block) -> None:
-        self._finish(Jump(block))
+        self._finish(ir.Jump(block))
 
     def branch(self, condition: Operand, yes: Block, no: Block) -> None:
-        self._finish(Branch(self.value(condition, BOOL), yes, no))
+        self._finish(ir.Branch(self.value(condition, BOOL), yes, no))
 
     def switch(self, on: Operand, cases: Mapping[int, Block], default: Block | None = None) -> None:
-        self._finish(Switch(self.value(on, I64), dict(cases), default))
+        self._finish(ir.Switch(self.value(on, I64), dict(cases), default))
 
     def give(self, value: Operand) -> None:
         """Return from the function."""
-        self._finish(Return(self.value(value, self.result)))
+        self._finish(ir.Return(self.value(value, self.result)))
 
     # ---- structured flow -----------------------------------------------------------------------------------
 
@@ -358,11 +327,12 @@ class Function:
 
 # Functions whose arrays are declared when they are first used, so that each takes the arrays it needs and no others.
 #
-# types = {"price": (F64, False), "dear": (I64, True)} s = entry_scope("dear", types) s.dear[0] = s.call("count_dear",
-# count_dear, 10.0)
+#     @subroutine()
+#     def count_dear(s: Scope, of: str, limit: Value) -> None: ...  # up to s.f.give(…)
 #
-# `count_dear(s, limit)` builds a function with its own scope; it is built once in a program, and called with those
-# arrays of the caller that it uses. What can differ between two functions of one program is a part of the name.
+#     types = {"price": (F64, False), "dear": (I64, True)}
+#     s = entry_scope("dear", types)
+#     s.dear[0] = count_dear(s, "price", 10.0)
 
 
 ArrayTypes = Mapping[str, tuple[Type, bool]]
@@ -393,12 +363,11 @@ class Scope:
             self.array(name)
 
     def call(self, name: str, build: Callable[..., Any], *scalars: Operand, result: Type = I64) -> Value:
-        """Call a function of the program; `build(scope, *its scalars)` builds it, up to `f.give(…)`."""
+        """Call a function of the program; `build(scope, *its scalars)` builds it, once, up to `f.give(…)`."""
         values = [self.f.value(one) for one in scalars]
-        program = self.f.program
-        found = next((one for one in program.functions if one.name == name), None)
+        found = next((one for one in self.program.functions if one.name == name), None)
         if found is None:
-            found = program.function(name, result)
+            found = self.program.function(name, result)
             its = [found.scalar(f"s{at}", value.type) for at, value in enumerate(values)]
             build(Scope(found, self.types), *its)
         return self.f.call(found, [self.array(one.name) for one in found.arrays], *values)
@@ -418,3 +387,28 @@ def entry_scope(name: str, types: ArrayTypes, *declared: str) -> Scope:
     s = Scope(Program(name).function("run"), types)
     s.declare(*declared)
     return s
+
+
+def subroutine(result: Type = I64) -> Callable[[Callable[..., None]], Callable[..., Value]]:
+    """Make a builder a call of the function that it builds, once in a program for all calls alike.
+
+    Its arguments are scalars. The code may depend on texts among them and on keywords. Texts and truth values are parts
+    of the function's name; other keywords must be the same in all of a program.
+    """
+
+    def decorate(build: Callable[..., None]) -> Callable[..., Value]:
+        @wraps(build)
+        def call(s: Scope, *given: Operand | str, **shape: Any) -> Value:
+            texts = [one for one in (*given, *shape.values()) if isinstance(one, str)]
+            flags = [name for name, value in shape.items() if value is True]
+
+            def build_once(inner: Scope, *values: Value) -> None:
+                scalars = iter(values)
+                build(inner, *(one if isinstance(one, str) else next(scalars) for one in given), **shape)
+
+            name = "_".join([build.__name__.strip("_"), *texts, *flags])
+            return s.call(name, build_once, *(one for one in given if not isinstance(one, str)), result=result)
+
+        return call
+
+    return decorate

@@ -7,7 +7,7 @@ variables and arrays. A value has no truth while code is being built: `f.when(va
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Union
 
@@ -85,7 +85,22 @@ OVERFLOWS = ("add_overflows", "sub_overflows", "mul_overflows")
 FLOAT_FUNCTIONS = ("sqrt", "exp", "log", "abs", "floor", "ceil")
 TRAILING_ZEROS = "trailing_zeros"
 """The place of the lowest bit of a whole number that is 1; its width if all bits are 0."""
-UNARY = ("neg", "not", TRAILING_ZEROS, *FLOAT_FUNCTIONS)
+_OF_WHOLE = (*ARITHMETIC, *BITWISE, *SHIFTS, *COMPARISONS, *OVERFLOWS, "neg", "not", TRAILING_ZEROS)
+OPERATIONS = {
+    "bool": (*BITWISE, "eq", "ne", "not"),
+    "int": _OF_WHOLE,
+    "uint": _OF_WHOLE,
+    "float": (*ARITHMETIC, *COMPARISONS, *FLOAT_FUNCTIONS, "neg", "pow"),
+}
+"""Operations of one or two operands, by the kind of their type."""
+
+
+def _operator(op: str) -> Callable[[Value, Operand], Value]:
+    return lambda self, other: self.function.binary(op, self, other)
+
+
+def _mirrored_operator(op: str) -> Callable[[Value, Operand], Value]:
+    return lambda self, other: self.function.binary(op, other, self)
 
 
 class Value:
@@ -103,54 +118,20 @@ class Value:
     def __bool__(self) -> bool:
         raise TypeError("A value has no truth while code is being built. Use f.when(value), &, | or ~.")
 
-    def __add__(self, other: Operand) -> Value:
-        return self.function.binary("add", self, other)
-
-    def __radd__(self, other: Operand) -> Value:
-        return self.function.binary("add", other, self)
-
-    def __sub__(self, other: Operand) -> Value:
-        return self.function.binary("sub", self, other)
-
-    def __rsub__(self, other: Operand) -> Value:
-        return self.function.binary("sub", other, self)
-
-    def __mul__(self, other: Operand) -> Value:
-        return self.function.binary("mul", self, other)
-
-    def __rmul__(self, other: Operand) -> Value:
-        return self.function.binary("mul", other, self)
+    __add__, __radd__ = _operator("add"), _mirrored_operator("add")
+    __sub__, __rsub__ = _operator("sub"), _mirrored_operator("sub")
+    __mul__, __rmul__ = _operator("mul"), _mirrored_operator("mul")
+    __and__, __or__, __xor__ = _operator("and"), _operator("or"), _operator("xor")
+    __lshift__, __rshift__ = _operator("shl"), _operator("shr")
+    """Shifts to the right keep the sign of signed numbers."""
+    __lt__, __le__, __gt__, __ge__ = _operator("lt"), _operator("le"), _operator("gt"), _operator("ge")
+    equals, differs = _operator("eq"), _operator("ne")
+    divide, remainder = _operator("div"), _operator("rem")
+    """The quotient, towards zero, and the rest, with the sign of the dividend. The divisor of whole numbers is neither
+    zero nor, for the least number, -1."""
 
     def __floordiv__(self, other: Operand) -> Value:
         raise TypeError("Use a.divide(b): whole numbers are divided towards zero here, not downwards as in Python.")
-
-    def __and__(self, other: Operand) -> Value:
-        return self.function.binary("and", self, other)
-
-    def __or__(self, other: Operand) -> Value:
-        return self.function.binary("or", self, other)
-
-    def __xor__(self, other: Operand) -> Value:
-        return self.function.binary("xor", self, other)
-
-    def __lshift__(self, other: Operand) -> Value:
-        return self.function.binary("shl", self, other)
-
-    def __rshift__(self, other: Operand) -> Value:
-        """Shift right; signed numbers keep their sign."""
-        return self.function.binary("shr", self, other)
-
-    def __lt__(self, other: Operand) -> Value:
-        return self.function.binary("lt", self, other)
-
-    def __le__(self, other: Operand) -> Value:
-        return self.function.binary("le", self, other)
-
-    def __gt__(self, other: Operand) -> Value:
-        return self.function.binary("gt", self, other)
-
-    def __ge__(self, other: Operand) -> Value:
-        return self.function.binary("ge", self, other)
 
     def __neg__(self) -> Value:
         return self.function.unary("neg", self)
@@ -158,20 +139,6 @@ class Value:
     def __invert__(self) -> Value:
         """All bits turned; of a condition, its opposite."""
         return self.function.unary("not", self)
-
-    def equals(self, other: Operand) -> Value:
-        return self.function.binary("eq", self, other)
-
-    def differs(self, other: Operand) -> Value:
-        return self.function.binary("ne", self, other)
-
-    def divide(self, other: Operand) -> Value:
-        """The quotient, towards zero. The divisor of whole numbers is neither zero nor, for the least number, -1."""
-        return self.function.binary("div", self, other)
-
-    def remainder(self, other: Operand) -> Value:
-        """The rest of `divide`, with the sign of the dividend."""
-        return self.function.binary("rem", self, other)
 
     def to(self, type_: Type) -> Value:
         """The number in another type: whole numbers wrap around, floats are cut towards zero and must fit."""

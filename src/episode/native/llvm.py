@@ -22,8 +22,8 @@ PASSES = ("sroa", "simplify_cfg", "instruction_combine", "jump_threading", "loop
 
 def identity() -> str:
     """Everything outside a program on which its object code depends."""
-    target = _target()
-    return f"{llvmlite.__version__} {llvm.llvm_version_info} {target.triple} {_processor()} {_features()}"
+    cpu, features = _host()
+    return f"{llvmlite.__version__} {llvm.llvm_version_info} {_target().triple} {cpu} {features}"
 
 
 def compile_quickly(text: str) -> bytes:
@@ -76,18 +76,15 @@ def _target() -> Any:
 
 
 @cache
-def _processor() -> str:
-    return str(llvm.get_host_cpu_name())
-
-
-@cache
-def _features() -> str:
-    return str(llvm.get_host_cpu_features().flatten())
+def _host() -> tuple[str, str]:
+    """The processor and its features."""
+    return llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
 
 
 @cache
 def _machine(level: int = 2) -> Any:
-    return _target().create_target_machine(cpu=_processor(), features=_features(), opt=level, reloc="pic", jit=True)
+    cpu, features = _host()
+    return _target().create_target_machine(cpu=cpu, features=features, opt=level, reloc="pic", jit=True)
 
 
 @cache

@@ -1,10 +1,10 @@
-"""Programs that can be called: compiled, compiled with checks, or interpreted.
+"""Programs that can be called: compiled, or compiled with checks.
 
 A program is compiled quickly at first. It is compiled again, with care, as soon as it has read so much that this pays;
 code that is on the disk in this form is used from the beginning. EPISODE_THOROUGH=1 compiles everything with care.
 
 EPISODE_CHECKED=1 compiles every program with checks: an emitter that reads outside an array is then an error, and not
-a crash. Tests interpret programs as well.
+a crash. Tests interpret programs as well, step by step.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ import numpy as np
 from episode.native import cache
 from episode.native.assembly import CHECKS, INDEX, assembly_of
 from episode.native.builder import Program
-from episode.native.interpreter import CheckFailed, Scalar, interpret
 from episode.native.ir import BOOL, Type
 
 CHECKED, THOROUGH = "EPISODE_CHECKED", "EPISODE_THOROUGH"
@@ -41,34 +40,51 @@ _PROTOTYPE = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)
 _ERROR_WORDS = 4
 
 
-class _Callable:
+Scalar = Any
+"""bool, int or float, by the type of the value."""
+
+
+class CheckFailed(Exception):
+    """A program did what it must not do. Emitters are wrong then, not queries."""
+
+
+class NativeProgram:
     """A program that is called with arrays: in the order of their declaration, or by name."""
 
-    arrays: list[tuple[str, np.dtype, bool]]
+    def __init__(self, program: Program) -> None:
+        self.source = program
+        self.arrays = [(one.name, one.type.dtype, one.writable) for one in program.entry.arrays]
+        self.scalars = [one.type for one in program.entry.scalars]
 
     def __call__(self, arrays: Sequence[np.ndarray], *scalars: Scalar) -> int:
-        raise NotImplementedError  # compiled and interpreted programs have their own
+        raise NotImplementedError  # compiled programs have their own, and those that tests interpret
 
     def run(self, arrays: Mapping[str, np.ndarray], *scalars: Scalar) -> int:
         """Call the program with those of the arrays that it takes."""
         return self([arrays[name] for name, _, _ in self.arrays], *scalars)
 
+    def words(self, arrays: Sequence[np.ndarray], scalars: Sequence[Scalar]) -> list[int]:
+        """The words that the entry is called with; arrays that are not as declared are an error."""
+        if len(arrays) != len(self.arrays) or len(scalars) != len(self.scalars):
+            raise TypeError(f"{len(self.arrays)} arrays and {len(self.scalars)} scalars are needed.")
+        words: list[int] = []
+        for array, (name, dtype, writable) in zip(arrays, self.arrays):
+            flags = array.flags
+            if array.dtype != dtype or array.ndim != 1 or not flags.c_contiguous or (writable and not flags.writeable):
+                found = f"{array.dtype} ({array.ndim} dimensions)"
+                raise TypeError(f"{name} must be a contiguous array of {dtype}, not {found}.")
+            words += (array.__array_interface__["data"][0], len(array))
+        return words + [_word(value, type_) for value, type_ in zip(scalars, self.scalars)]
 
-class Compiled(_Callable):
+
+class Compiled(NativeProgram):
     """A program in memory. Calling it releases Python's lock."""
 
     def __init__(self, program: Program, checked: bool, thorough: bool = False, kept: bool = True) -> None:
         """kept: is the code on the disk used and kept there?"""
-        entry = program.entry
-        self.source = program
+        super().__init__(program)
         self.checked, self._kept, self._text = checked, kept, assembly_of(program, checked)
-        self.functions = [one.name for one in program.functions]
-        self.arrays = [(one.name, one.type.dtype, one.writable) for one in entry.arrays]
-        self.scalars = [one.type for one in entry.scalars]
-        self.array_names = [[one.name for one in function.arrays] for function in program.functions]
         self._read = 0
-        self.thorough = False
-        self.milliseconds = 0.0
         known = not (checked or thorough) and cache.find_code(self._text, _identity(True)) is not None
         self._load(thorough or known)
 
@@ -87,7 +103,7 @@ class Compiled(_Callable):
     def __call__(self, arrays: Sequence[np.ndarray], *scalars: Scalar) -> int:
         if _recorders:
             _recorders[-1].append(self)
-        given = _words(self, arrays, scalars)
+        given = self.words(arrays, scalars)
         words = struct.pack(f"{len(given)}Q", *given)
         if not self.checked:
             if not self.thorough:
@@ -108,24 +124,11 @@ class Compiled(_Callable):
                     self._load(thorough=True)
 
     def _failure(self, check: int, function: int, place: int, culprit: int) -> str:
-        where = f"{CHECKS[check]} check in {self.functions[function]}"
+        its = self.source.functions[function]
+        where = f"{CHECKS[check]} check in {its.name}"
         if check == INDEX:
-            return f"{where}: {self.array_names[function][place]}[{culprit}]"
+            return f"{where}: {its.arrays[place].name}[{culprit}]"
         return f"{where}, instruction {place}"
-
-
-class Interpreted(_Callable):
-    """A program that is interpreted: for tests."""
-
-    def __init__(self, program: Program) -> None:
-        self.program = program
-        entry = program.entry
-        self.arrays = [(one.name, one.type.dtype, one.writable) for one in entry.arrays]
-        self.scalars = [one.type for one in entry.scalars]
-
-    def __call__(self, arrays: Sequence[np.ndarray], *scalars: Scalar) -> int:
-        _words(self, arrays, scalars)
-        return int(interpret(self.program.entry, arrays, scalars))
 
 
 _recorders: list[list[Compiled]] = []
@@ -180,21 +183,6 @@ def compiled_with(build: Callable[..., tuple[Program, Any]], *shape: Hashable) -
     """The same if `build` makes a program and what belongs to it, such as the constants that it reads."""
     program, rest = build(*shape)
     return compile_program(program), rest
-
-
-def _words(made: Compiled | Interpreted, arrays: Sequence[np.ndarray], scalars: Sequence[Scalar]) -> list[int]:
-    """The words that the entry is called with; arrays that are not as declared are an error."""
-    if len(arrays) != len(made.arrays) or len(scalars) != len(made.scalars):
-        raise TypeError(f"{len(made.arrays)} arrays and {len(made.scalars)} scalars are needed.")
-    words: list[int] = []
-    for array, (name, dtype, writable) in zip(arrays, made.arrays):
-        flags = array.flags
-        if array.dtype != dtype or array.ndim != 1 or not flags.c_contiguous or (writable and not flags.writeable):
-            raise TypeError(
-                f"{name} must be a contiguous array of {dtype}, not {array.dtype} ({array.ndim} dimensions)."
-            )
-        words += (array.__array_interface__["data"][0], len(array))
-    return words + [_word(value, type_) for value, type_ in zip(scalars, made.scalars)]
 
 
 def _word(value: Any, type_: Type) -> int:

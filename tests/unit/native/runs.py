@@ -11,7 +11,8 @@ import numpy as np
 
 from episode.native import running
 from episode.native.builder import Program
-from episode.native.running import Compiled, Interpreted, compile_program, compiled_for, compiled_with
+from episode.native.running import Compiled, compile_program, compiled_for, compiled_with
+from tests.support.interpreter import Interpreted
 
 
 def run_all_ways(program: Program, arrays: Sequence[np.ndarray], *scalars: Any) -> tuple[int, list[np.ndarray]]:

@@ -9,10 +9,10 @@ import pytest
 
 from episode.native.assembly import assembly_of
 from episode.native.builder import Function, Program
-from episode.native.interpreter import CheckFailed
 from episode.native.ir import BOOL, F32, F64, I32, I64, U8, U64
 from episode.native.llvm import lines_together
-from episode.native.running import Compiled, Interpreted, compiled_for
+from episode.native.running import CheckFailed, Compiled, compiled_for
+from tests.support.interpreter import Interpreted
 from tests.unit.native.runs import run_all_ways
 
 

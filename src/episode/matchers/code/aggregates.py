@@ -13,7 +13,7 @@ halves of the high one, which are exact as floats; a sum of more than 38 digits 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from episode.matchers import codes as oc
 from episode.matchers.code.expressions import (
@@ -41,12 +41,12 @@ _WIDE_EXTREMES = (oc.MIN_WIDE, oc.MAX_WIDE)
 
 @dataclass(frozen=True)
 class AggregateState:
-    """The numbers of a state; None if the function does not use the field."""
+    """The numbers of a state: values, or None if the function does not use the field."""
 
     count: Value
-    whole: Value | None = None
-    real: Value | None = None
-    more: Value | None = None
+    whole: Any = None
+    real: Any = None
+    more: Any = None
 
 
 class UserFunctions(Protocol):
@@ -129,18 +129,11 @@ class AggregateShape:
         if self.takes_words:
             return self._fold_words(f, state, count, value)
         if self.function in _VARIANCES:
-            assert state.real is not None
-            assert state.more is not None
             return AggregateState(count, None, *add_squares(count, state.real, state.more, value))
-        if self.function in (oc.SUM, oc.AVG, oc.AVG_WHOLE):
-            return self._add(f, state, count, value)
-        return self._choose_extreme(f, state, count, value, row)
-
-    def _add(self, f: Function, state: AggregateState, count: Value, value: Value) -> AggregateState:
+        if self.function not in (oc.SUM, oc.AVG, oc.AVG_WHOLE):
+            return self._choose_extreme(f, state, count, value, row)
         if state.real is not None:
             return AggregateState(count, None, state.real + value)
-        assert state.whole is not None
-        assert state.more is not None
         whole, more = add_whole(f, state.whole, state.more, value)
         return AggregateState(count, whole, None, more)
 
@@ -148,7 +141,6 @@ class AggregateShape:
         self, f: Function, state: AggregateState, count: Value, value: Value, row: Operand
     ) -> AggregateState:
         before = state.real if self.floating else state.whole
-        assert before is not None
         is_new = replaces(self.function, state.count, before, value)
         chosen = f.select(is_new, value, before)
         more = None if state.more is None else f.select(is_new, f.value(row, I64).to(F64), state.more)
@@ -182,19 +174,14 @@ class AggregateShape:
             value = self._finish_words(f, state)
             return value, is_empty | value.equals(f.constant(OVERFLOW, I128))
         if self.function == oc.SUM and state.more is not None:
-            assert state.whole is not None
             return state.whole, is_empty | state.more.differs(0.0)
         if self.function == oc.AVG:
-            assert state.real is not None
             return state.real.divide(state.count.to(F64)), is_empty
         if self.function in _VARIANCES:
             return self._finish_variance(f, state)
-        value_of = state.real if self.floating else state.whole
-        assert value_of is not None
-        return value_of, is_empty
+        return state.real if self.floating else state.whole, is_empty
 
     def _finish_variance(self, f: Function, state: AggregateState) -> Emitted:
-        assert state.more is not None
         of_sample = self.function in (oc.VAR_SAMP, oc.STDDEV_SAMP)
         variance = state.more.divide((state.count - 1 if of_sample else state.count).to(F64))
         value = f.unary("sqrt", variance) if self.function >= oc.STDDEV_SAMP else variance
@@ -204,8 +191,6 @@ class AggregateShape:
         if self.takes_words:
             total = _words_of(f, state)
         else:
-            assert state.whole is not None
-            assert state.more is not None
             total = (state.more.to(I64).to(I128) << 64) + state.whole.to(I128)
         if self.function != oc.AVG_WHOLE and self.function < oc.AVG_WIDE:
             return total
@@ -215,12 +200,8 @@ class AggregateShape:
 
 def choose_state(f: Function, condition: Value, yes: AggregateState, no: AggregateState) -> AggregateState:
     """Select one of two states of an aggregate."""
-
-    def choose(one: Value | None, other: Value | None) -> Value | None:
-        return None if one is None or other is None else f.select(condition, one, other)
-
-    count = f.select(condition, yes.count, no.count)
-    return AggregateState(count, choose(yes.whole, no.whole), choose(yes.real, no.real), choose(yes.more, no.more))
+    used = (name for name in FIELDS if getattr(yes, name) is not None)
+    return AggregateState(**{name: f.select(condition, getattr(yes, name), getattr(no, name)) for name in used})
 
 
 def add_whole(f: Function, whole: Value, more: Value, value: Value) -> tuple[Value, Value]:
@@ -276,8 +257,5 @@ def divide_sum(f: Function, total: Value, count: Value, digits: int) -> Value:
 
 def _words_of(f: Function, state: AggregateState) -> Value:
     """Return the number of two words that a state holds."""
-    assert state.whole is not None
-    assert state.real is not None
-    assert state.more is not None
     high = state.real.to(I64) << 32 | state.more.to(I64)
     return high.to(I128) << 64 | state.whole.bits_as(U64).to(I128)

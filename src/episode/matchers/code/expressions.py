@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import reduce
+from operator import or_
 
 import numpy as np
 
@@ -216,9 +218,11 @@ class Emitter:
             one, other, digits, further = apply.operands
             return self._wide_quotient(self.emit(one), self.emit(other), _literal(digits), _literal(further))
         operands = [self.emit(one) for one in apply.operands]
-        if wide and operation in _CHOICES:
-            operands[-2:] = [self._wide(one) for one in operands[-2:]]
         if operation in _CHOICES:
+            if wide:  # NULL among the choices is of one word
+                operands[-2:] = [
+                    (value if value.type is I128 else self.f.constant(0, I128), null) for value, null in operands[-2:]
+                ]
             return self._choice(operation, operands)
         nulls = _either(*(null for _, null in operands))
         values = [value for value, _ in operands]
@@ -260,15 +264,11 @@ class Emitter:
             if one_null is None:
                 return one_value, None
             return f.select(one_null, other_value, one_value), _both(one_null, other_null)
-        order = _at_most if operation == "least" else _at_least
+        order = COMPARE["le" if operation == "least" else "ge"]
         first = order(one_value, other_value)
         first = first if one_null is None else first & ~one_null
         first = first if other_null is None else first | other_null
         return f.select(first, one_value, other_value), _both(one_null, other_null)
-
-    def _wide(self, emitted: Emitted) -> Emitted:
-        value, null = emitted
-        return (value if value.type is I128 else self.f.constant(0, I128)), null
 
     def _plain(self, operation: str, values: list[Value], operands: list[Emitted], nulls: Value | None) -> Emitted:
         f = self.f
@@ -278,21 +278,11 @@ class Emitter:
             return self._same(values, operands)
         if operation == "is_null":
             return (f.constant(0, I64) if nulls is None else nulls.to(I64)), None
-        if operation == "not":
-            return values[0].equals(0).to(I64), nulls
         if operation == "is_nan":
-            nan = values[0].differs(values[0])
+            nan = _nan(values[0])
             return (nan if nulls is None else nan & ~nulls).to(I64), None
-        if operation == "order":
-            return (values[0] > values[1]).to(I64) - (values[0] < values[1]).to(I64), nulls
-        if operation in ("copy", "narrow"):
-            return values[0].to(I64) if operation == "narrow" else values[0], nulls
-        if operation == "to_float":
-            return values[0].to(F64), nulls
-        if operation == "round_single":
-            return values[0].to(F32).to(F64), nulls
-        if operation == "wide_to_float":
-            return _wide_to_float(f, values[0]), nulls
+        if operation in _PLAIN:
+            return _PLAIN[operation](f, *values), nulls
         value, excess = _FLOATS[operation](f, *values)
         return value, _either(nulls, excess)
 
@@ -408,11 +398,8 @@ def _to_signed(word: int) -> int:
 
 
 def _either(*nulls: Value | None) -> Value | None:
-    found: Value | None = None
-    for null in nulls:
-        if null is not None:
-            found = null if found is None else found | null
-    return found
+    present = [null for null in nulls if null is not None]
+    return reduce(or_, present) if present else None
 
 
 def _both(one: Value | None, other: Value | None) -> Value | None:
@@ -438,31 +425,29 @@ def _at_most(one: Value, other: Value) -> Value:
     return one <= other if one.type is not F64 else (one <= other) | _nan(other)
 
 
-def _at_least(one: Value, other: Value) -> Value:
-    return _at_most(other, one)
-
-
 COMPARE: dict[str, Callable[[Value, Value], Value]] = {
     "eq": _equal,
     "ne": lambda one, other: ~_equal(one, other),
     "lt": _less,
     "le": _at_most,
     "gt": lambda one, other: _less(other, one),
-    "ge": _at_least,
+    "ge": lambda one, other: _at_most(other, one),
 }
+_PLAIN: dict[str, Callable[..., Value]] = {
+    "not": lambda f, value: value.equals(0).to(I64),
+    "order": lambda f, one, other: (one > other).to(I64) - (one < other).to(I64),
+    "copy": lambda f, value: value,
+    "narrow": lambda f, value: value.to(I64),
+    "to_float": lambda f, value: value.to(F64),
+    "round_single": lambda f, value: value.to(F32).to(F64),
+    "wide_to_float": lambda f, value: _wide_to_float(f, value),
+}
+"""Operations that are null if an operand is."""
 _CHOICES = ("least", "greatest", "if", "coalesce")
 _LIMITED = ("add", "subtract", "multiply", "modulo", "int_divide", "floor_divide", "negate", "abs")
 
 
 # ---- floats: (value, whether it is null although no operand is) -----------------------------------------------------
-
-
-def _by_float(op: str) -> Callable[[Function, Value, Value], Emitted]:
-    return lambda f, one, other: (f.binary(op, one, other), other.equals(0.0))
-
-
-def _logarithm(f: Function, value: Value) -> Emitted:
-    return f.unary("log", value), value <= 0.0
 
 
 def _power(f: Function, base: Value, exponent: Value) -> Emitted:
@@ -477,13 +462,13 @@ _FLOATS: dict[str, Callable[..., Emitted]] = {
     "add": lambda f, one, other: (one + other, None),
     "subtract": lambda f, one, other: (one - other, None),
     "multiply": lambda f, one, other: (one * other, None),
-    "divide": _by_float("div"),
-    "modulo": _by_float("rem"),
+    "divide": lambda f, one, other: (one.divide(other), other.equals(0.0)),
+    "modulo": lambda f, one, other: (one.remainder(other), other.equals(0.0)),
     "negate": lambda f, value: (-value, None),
     "abs": lambda f, value: (f.unary("abs", value), None),
     "sqrt": lambda f, value: (f.unary("sqrt", value), None),
     "exp": lambda f, value: (f.unary("exp", value), None),
-    "ln": _logarithm,
+    "ln": lambda f, value: (f.unary("log", value), value <= 0.0),
     "power": _power,
 }
 

@@ -53,8 +53,7 @@ class OutputRows:
 
     def run(self, program: Compiled, more: dict[str, np.ndarray], *scalars: int) -> int:
         """Call a program with the arrays that it takes."""
-        given = vars(self) | more
-        return program([given[name] for name, _, _ in program.arrays], *scalars)
+        return program.run(vars(self) | more, *scalars)
 
 
 class MeasureShape(NamedTuple):
@@ -85,14 +84,9 @@ class ChosenRows:
 
 
 def output_rows(
-    kind: np.ndarray,
-    length: np.ndarray,
-    path_from: np.ndarray,
-    path: np.ndarray,
-    excluded: np.ndarray,
-    show_empty: bool,
-    one_row: bool,
-) -> tuple[np.ndarray, np.ndarray]:
+    kind: np.ndarray, length: np.ndarray, path_from: np.ndarray, path: np.ndarray, excluded: np.ndarray,
+    show_empty: bool, one_row: bool,
+) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
     """Return (out_match, out_position): the rows to output; position is the last one in ONE ROW mode."""
     is_matched = kind == MATCHED
     is_shown = np.ones(len(kind), np.bool_) if show_empty else is_matched | (kind == UNMATCHED)
@@ -155,33 +149,16 @@ def places_program(first: bool, final: bool) -> Program:
     """Find the place in the match of the row that is the offset-th first or last of some labels."""
     s = _scope("places")
     f, offset = s.f, s.f.scalar("offset")
-    count, found = f.variable("count", 0), f.variable("found", -1)
+    count = f.variable("count", 0)
 
     def write(at: Value) -> None:
         index = f.value(offset) if first else count - 1 - offset
         with f.when((index >= 0) & (index < count)):
             s.places[at] = s.found[index]
 
-    if not final:
-        # All places so far, because output rows follow.
-        with _each_place(s, MeasureShape(False, True, False, False), begin=lambda: count.set(0), write=write) as (
-            place,
-            _,
-        ):
-            s.found[count] = place
-            count.set(count + 1)
-    else:
-        with _each_match(s) as (at, match, _, is_new):
-            with f.when(is_new):
-                found.set(-1)
-                count.set(offset)
-                with f.loop(0, s.length[match]) as step:
-                    place = step if first else s.length[match] - 1 - step
-                    with f.when(found.equals(-1) & _is_member(s, s.path_from[match] + place)):
-                        with f.when(count.equals(0)):
-                            found.set(place)
-                        count.set(count - 1)
-            s.places[at] = found
+    with _each_place(s, MeasureShape(final, True, False, False), lambda: count.set(0), write) as (place, _):
+        s.found[count] = place
+        count.set(count + 1)
     f.give(0)
     return f.program
 

@@ -69,7 +69,11 @@ def program_of(
         f.array("key", I64), f.array("ints", I64), f.array("floats", F64), f.array("valid", U8),
         f.array("const_i", I64), f.array("const_f", F64),
     )  # fmt: skip
-    outputs = _outputs(f, computed)
+    if computed is None:
+        outputs = [f.array("bits", U64, writable=True)]
+    else:
+        types = {"values": F64 if lane_of(computed.type) == "float" else I64, "high": I64, "ok": U8}
+        outputs = [f.array(name, type_, writable=True) for name, type_ in types.items()]
     rows = f.scalar("rows")
     emitter = Emitter(f, places, arrays, rows)
 
@@ -81,17 +85,11 @@ def program_of(
             _write_value(emitter, computed, outputs, row)
 
     expressions = [one for one, _ in conditions] if computed is None else [computed]
-    offsets = [0, *(offset for expression in expressions for offset in _offsets(expression))]
+    nodes = (node for expression in expressions for node in walk(expression))
+    offsets = [0, *(cast(Current, node.at).offset for node in nodes if isinstance(node, (Load, Exists)))]
     _each_row(f, rows, -min(offsets), max(offsets), one_row)
     f.give(0)
     return program, emitter.constants
-
-
-def _outputs(f: Function, computed: Expression | None) -> list[Array]:
-    if computed is None:
-        return [f.array("bits", U64, writable=True)]
-    value = F64 if lane_of(computed.type) == "float" else I64
-    return [f.array(name, type_, writable=True) for name, type_ in (("values", value), ("high", I64), ("ok", U8))]
 
 
 def _each_row(f: Function, rows: Value, before: int, after: int, one_row: Any) -> None:
@@ -127,7 +125,3 @@ def _write_value(emitter: Emitter, expression: Expression, outputs: Sequence[Arr
     else:
         values[row] = value
     ok[row] = f.constant(1, U8) if null is None else (~null).to(U8)
-
-
-def _offsets(expression: Expression) -> list[int]:
-    return [cast(Current, node.at).offset for node in walk(expression) if isinstance(node, (Load, Exists))]

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from episode.matchers.times import EVER, NEVER
-from episode.native.builder import ArrayTypes, Function, Program, Scope, entry_scope
+from episode.native.builder import ArrayTypes, Function, Program, Scope, entry_scope, subroutine
 from episode.native.ir import I64, Array, Operand, Value
 from episode.native.running import compiled_for
 
@@ -29,24 +29,16 @@ def is_as_long_as(start: Value, end: Value, duration: Value) -> Value:
     return (end >= duration + NEVER) & (start <= end - duration)
 
 
-def first_at_least(s: Scope, array: str, first: Operand, stop: Operand, bound: Operand) -> Value:
-    """Return the first place in first:stop, in which the values of an array ascend, with at least `bound`; else
-    stop."""
-
-    def build(s: Scope, first: Value, stop: Value, bound: Value) -> None:
-        s.f.give(search_place(s.f, first, stop, lambda at: s.array(array)[at] < bound))
-
-    return s.call(f"first_at_least_in_{array}", build, first, stop, bound)
+@subroutine()
+def first_at_least(s: Scope, array: str, first: Value, stop: Value, bound: Value) -> None:
+    """Return the first place in first:stop, in which an array's values ascend, with at least `bound`; else stop."""
+    s.f.give(search_place(s.f, first, stop, lambda at: s.array(array)[at] < bound))
 
 
-def first_after(s: Scope, array: str, first: Operand, stop: Operand, bound: Operand) -> Value:
-    """Return the first place in first:stop, in which the values of an array ascend, with more than `bound`; else
-    stop."""
-
-    def build(s: Scope, first: Value, stop: Value, bound: Value) -> None:
-        s.f.give(search_place(s.f, first, stop, lambda at: s.array(array)[at] <= bound))
-
-    return s.call(f"first_after_in_{array}", build, first, stop, bound)
+@subroutine()
+def first_after(s: Scope, array: str, first: Value, stop: Value, bound: Value) -> None:
+    """Return the first place in first:stop, in which an array's values ascend, with more than `bound`; else stop."""
+    s.f.give(search_place(s.f, first, stop, lambda at: s.array(array)[at] <= bound))
 
 
 def search_place(f: Function, first: Operand, stop: Operand, is_before: Callable[[Value], Value]) -> Value:

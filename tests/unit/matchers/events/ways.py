@@ -10,9 +10,10 @@ import numpy as np
 from episode.matchers.events.prepare import EventArrays, event_needs, prepare_events
 from episode.matchers.events.spec import EventPatternSpec
 from episode.native.builder import Program
-from episode.native.running import Compiled, Interpreted
+from episode.native.running import Compiled
 from tests.reference.event_patterns import Event
 from tests.support.events import table_of
+from tests.support.interpreter import Interpreted
 
 WAYS: dict[str, Callable[[Program], Any]] = {
     "compiled": lambda program: Compiled(program, checked=False),

@@ -15,21 +15,11 @@ from typing import TYPE_CHECKING
 from episode.matchers.code.expressions import COMPARE, Emitted, Emitter
 from episode.matchers.code.searching import merge_sort
 from episode.matchers.rows.code.arrays import is_member
-from episode.native.builder import Scope
+from episode.native.builder import Scope, subroutine
 from episode.native.ir import BOOL, F64, I64, Operand, Value, Variable
 from episode.plan import arrays as plan
-from episode.plan.expressions import (
-    ArrayExpression,
-    ElementRow,
-    Exists,
-    Expression,
-    LabelAt,
-    Load,
-    Running,
-    parts_of,
-    walk,
-)
-from episode.plan.expressions import LambdaVariable as LambdaVariable
+from episode.plan import expressions as ex
+from episode.plan.expressions import Expression
 from episode.plan.types import lane_of
 
 if TYPE_CHECKING:
@@ -41,25 +31,22 @@ if TYPE_CHECKING:
 # lane; agg_n at the same place is 1 for a null. These functions are built once in a program for each lane.
 
 
+@subroutine()
 def sort_places(
-    s: Scope, floating: bool, nullable: bool, nulls_first: bool, source: Value, size: Value, order: Value, spare: Value
-) -> Value:
+    s: Scope, source: Value, size: Value, order: Value, spare: Value, *, floating: bool, nullable: bool,
+    nulls_first: bool,
+) -> None:  # fmt: skip
     """Sort the places 0, 1, … of an array by their elements, ascending; equal ones stay in order.
 
-    order, spare: two areas of agg_i with room for all places; returns the one that holds them.
+    order, spare: two areas of agg_i with room for all places; the result is the one that holds them.
     """
+    with s.f.loop(0, size) as place:
+        s.agg_i[order + place] = place
 
-    def build(s: Scope, source: Value, size: Value, order: Value, spare: Value) -> None:
-        with s.f.loop(0, size) as place:
-            s.agg_i[order + place] = place
+    def is_less(one: Value, two: Value) -> Value:
+        return _is_less(s, floating, nullable, nulls_first, source + one, source + two)
 
-        def is_less(one: Value, two: Value) -> Value:
-            return _is_less(s, floating, nullable, nulls_first, source + one, source + two)
-
-        s.f.give(merge_sort(s.f, s.agg_i, size, order, spare, is_less))
-
-    name = f"sort_{'reals' if floating else 'wholes'}{'_nulls_first' * nulls_first}{'_nullable' * nullable}"
-    return s.call(name, build, source, size, order, spare)
+    s.f.give(merge_sort(s.f, s.agg_i, size, order, spare, is_less))
 
 
 def _is_less(s: Scope, floating: bool, nullable: bool, nulls_first: bool, one: Value, two: Value) -> Value:
@@ -82,35 +69,23 @@ def are_equal(s: Scope, floating: bool, nullable: bool, one: Value, two: Value) 
     return s.f.select(one_null | two_null, one_null & two_null, equal)
 
 
+@subroutine()
 def order_arrays(
-    s: Scope,
-    floating: bool,
-    nullable: tuple[bool, bool],
-    left: Value,
-    left_size: Value,
-    right: Value,
-    right_size: Value,
-) -> Value:
+    s: Scope, left: Value, left_size: Value, right: Value, right_size: Value, *, floating: bool, left_nullable: bool,
+    right_nullable: bool,
+) -> None:  # fmt: skip
     """-1, 0 or 1: the first difference decides; a null is less than a value, a shorter array than a longer one."""
-
-    def build(s: Scope, left: Value, left_size: Value, right: Value, right_size: Value) -> None:
-        f = s.f
-        values = s.agg_f if floating else s.agg_i
-
-        def null_at(at: Value, may_be: bool) -> Value:
-            return s.agg_n[at] if may_be else f.value(0)
-
-        with f.loop(0, f.least(left_size, right_size)) as place:
-            one, two = values[left + place], values[right + place]
-            order = _sign(COMPARE["gt"](one, two), COMPARE["lt"](one, two))
-            if any(nullable):
-                one_null, two_null = null_at(left + place, nullable[0]), null_at(right + place, nullable[1])
-                order = f.select((one_null | two_null).equals(0), order, two_null - one_null)
-            f.give_if(order.differs(0), order)
-        f.give(_sign(left_size > right_size, left_size < right_size))
-
-    name = f"order_{'reals' if floating else 'wholes'}{'_nullable' * nullable[0]}{'_to_nullable' * nullable[1]}"
-    return s.call(name, build, left, left_size, right, right_size)
+    f = s.f
+    values = s.agg_f if floating else s.agg_i
+    with f.loop(0, f.least(left_size, right_size)) as place:
+        one, two = values[left + place], values[right + place]
+        order = _sign(COMPARE["gt"](one, two), COMPARE["lt"](one, two))
+        if left_nullable or right_nullable:
+            one_null = s.agg_n[left + place] if left_nullable else f.value(0)
+            two_null = s.agg_n[right + place] if right_nullable else f.value(0)
+            order = f.select((one_null | two_null).equals(0), order, two_null - one_null)
+        f.give_if(order.differs(0), order)
+    f.give(_sign(left_size > right_size, left_size < right_size))
 
 
 def _sign(greater: Value, less: Value) -> Value:
@@ -146,11 +121,17 @@ class ArrayPlaces:
 
     @classmethod
     def of(cls, condition: Iterable[Expression]) -> ArrayPlaces:
-        nodes = [node for part in condition for node in walk(part)]
-        made = dict.fromkeys(node for node in nodes if isinstance(node, ArrayExpression) and plan.is_array(node.type))
+        nodes = [node for part in condition for node in ex.walk(part)]
+        made = dict.fromkeys(
+            node for node in nodes if isinstance(node, ex.ArrayExpression) and plan.is_array(node.type)
+        )
         sorts = any(isinstance(node, plan.Rearranged) and node.arrangement != plan.REVERSED for node in made)
         own = {node.row for node in made if isinstance(node, plan.Collected)}
-        read = {node.at for node in nodes if isinstance(node, (Load, LabelAt, Exists)) and type(node.at) is ElementRow}
+        read = {
+            node.at
+            for node in nodes
+            if isinstance(node, (ex.Load, ex.LabelAt, ex.Exists)) and type(node.at) is ex.ElementRow
+        }
         return cls({node: number for number, node in enumerate(made)}, 2 if sorts else 0, not read <= own)
 
     @property
@@ -211,10 +192,11 @@ class ArrayEmitter(Emitter):
             return self._contains(self._make(expression.source), self.emit(expression.value))
         if isinstance(expression, plan.Order):
             left, right = self._make(expression.left), self._make(expression.right)
-            nullable = left.nullable, right.nullable
-            return order_arrays(
-                self.s, left.floating, nullable, left.begin, left.size, right.begin, right.size
-            ), None  # fmt: skip
+            order = order_arrays(
+                self.s, left.begin, left.size, right.begin, right.size,
+                floating=left.floating, left_nullable=left.nullable, right_nullable=right.nullable,
+            )  # fmt: skip
+            return order, None
         assert isinstance(expression, plan.Folded), expression
         return self._fold(expression)
 
@@ -371,9 +353,9 @@ class ArrayEmitter(Emitter):
             return Elements(begin, size.value, source.floating, source.nullable)
         first = self.first_array + len(self.array_places.numbers)
         order, spare = self.columns * first, self.columns * (first + 1)
-        nulls_first = NULLS_FIRST[arrangement]
         places = sort_places(
-            s, source.floating, source.nullable, nulls_first, source.begin, source.size, order, spare
+            s, source.begin, source.size, order, spare,
+            floating=source.floating, nullable=source.nullable, nulls_first=NULLS_FIRST[arrangement],
         )  # fmt: skip
         if arrangement == plan.DISTINCT:
             self._copy_first_of_equal(source, places, f.select(places.equals(order), spare, order), begin, size)
@@ -425,30 +407,30 @@ class ArrayEmitter(Emitter):
 
     def _make_ahead(self, expression: Expression) -> None:
         """Make arrays, values of arrays, aggregates and rows whose variables all have a value by now."""
-        if isinstance(expression, (ArrayExpression, Running)) and self._is_ready(expression):
+        if isinstance(expression, (ex.ArrayExpression, ex.Running)) and self._is_ready(expression):
             if plan.is_array(expression.type):
                 self._make(expression)
             else:
                 self.emit(expression)
             return
-        if isinstance(expression, (Load, LabelAt, Exists)) and not isinstance(expression.at, ElementRow):
+        if isinstance(expression, (ex.Load, ex.LabelAt, ex.Exists)) and not isinstance(expression.at, ex.ElementRow):
             self._row_at(expression.at)
-        for part in parts_of(expression):
+        for part in ex.parts_of(expression):
             self._make_ahead(part)
 
     def _is_ready(self, expression: Expression) -> bool:
-        bound: set[LambdaVariable | ElementRow] = set()
-        read: set[LambdaVariable | ElementRow] = set()
-        for node in walk(expression):
+        bound: set[ex.LambdaVariable | ex.ElementRow] = set()
+        read: set[ex.LambdaVariable | ex.ElementRow] = set()
+        for node in ex.walk(expression):
             if isinstance(node, plan.Collected):
                 bound.add(node.row)
             elif isinstance(node, (plan.Mapped, plan.Folded)):
                 bound |= {node.walk.element, node.walk.place, node.walk.row}
             if isinstance(node, plan.Folded):
                 bound.add(node.result)
-            elif isinstance(node, LambdaVariable):
+            elif isinstance(node, ex.LambdaVariable):
                 read.add(node)
-            elif isinstance(node, (Load, LabelAt, Exists)) and isinstance(node.at, ElementRow):
+            elif isinstance(node, (ex.Load, ex.LabelAt, ex.Exists)) and isinstance(node.at, ex.ElementRow):
                 read.add(node.at)
         return all(one in self._known or one in self._rows for one in read - bound)
 

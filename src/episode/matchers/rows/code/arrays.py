@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from episode.matchers.rows.arrays import ROOM, STACK, STACK_END
-from episode.native.builder import ArrayTypes, Scope
+from episode.native.builder import ArrayTypes, Scope, subroutine
 from episode.native.ir import F64, I32, I64, U8, U64, Operand, Type, Value, Variable
 
 if TYPE_CHECKING:
@@ -85,11 +85,11 @@ LEAST_STACK = 8
 
 def enlarge_stack(c: SearchFrame) -> None:
     """Double the room for the stack of this partition, if possible."""
-    f = c.f
-    c.bottom.set(f.value(c.s.call("enlarge_stack", _enlarge, c.k, c.sp, c.bottom, c.stack_room)))
+    c.bottom.set(_enlarge(c.s, c.k, c.sp, c.bottom, c.stack_room))
     c.stack_room.set(c.get_opened(ROOM))
 
 
+@subroutine()
 def _enlarge(s: Scope, k: Value, depth: Value, bottom: Value, room: Value) -> None:
     """Return where the stack begins now; its room is in `opened`."""
     f = s.f
@@ -120,25 +120,18 @@ def is_member(s: Scope, mask: Operand, place: Operand) -> Value:
     return ((s.f.value(mask, I64) >> label_at(s, place)) & 1).differs(0)
 
 
-def find_first(s: Scope, mask: int, offset: int, start: Value, row: Value, origin: Value) -> Value:
+@subroutine()
+def find_first(s: Scope, start: Value, row: Value, origin: Value, mask: Value, offset: Value) -> None:
     """The row of a label of the set that comes after `offset` others, from the first row of the match on; or -1."""
-    return s.call("find_first", _find_first, start, row, origin, mask, offset)
-
-
-def find_last(s: Scope, mask: int, offset: int, start: Value, row: Value, origin: Value) -> Value:
-    """The row of a label of the set that comes after `offset` others, from the last row of the match back; or -1."""
-    return s.call("find_last", _find_last, start, row, origin, mask, offset)
-
-
-def _find_first(s: Scope, start: Value, row: Value, origin: Value, mask: Value, offset: Value) -> None:
-    f = s.f
-    left = f.variable("left", offset)
-    with f.loop(start, row + 1) as at:
+    left = s.f.variable("left", offset)
+    with s.f.loop(start, row + 1) as at:
         _give_or_pass(s, at, origin, mask, left)
-    f.give(-1)
+    s.f.give(-1)
 
 
-def _find_last(s: Scope, start: Value, row: Value, origin: Value, mask: Value, offset: Value) -> None:
+@subroutine()
+def find_last(s: Scope, start: Value, row: Value, origin: Value, mask: Value, offset: Value) -> None:
+    """The row of a label of the set that comes after `offset` others, from the last row of the match back; or -1."""
     f = s.f
     left, at = f.variable("left", offset), f.variable("at", row)
     with f.during(lambda: at >= start):
@@ -149,7 +142,6 @@ def _find_last(s: Scope, start: Value, row: Value, origin: Value, mask: Value, o
 
 def _give_or_pass(s: Scope, at: Value, origin: Value, mask: Value, left: Variable) -> None:
     """Return the row if it is in the set, unless rows are left to pass over."""
-    f = s.f
-    with f.when(is_member(s, mask, at - origin)):
-        f.give_if(left.equals(0), at)
+    with s.f.when(is_member(s, mask, at - origin)):
+        s.f.give_if(left.equals(0), at)
         left.set(left - 1)

@@ -13,18 +13,8 @@ from typing import TYPE_CHECKING
 
 from episode.matchers import codes as oc
 from episode.matchers.rows.arrays import PREFERRED
-from episode.plan.expressions import (
-    Apply,
-    Condition,
-    Constant,
-    Current,
-    Exists,
-    Expression,
-    Load,
-    Navigated,
-    conjuncts,
-    walk,
-)
+from episode.plan import expressions as ex
+from episode.plan.expressions import Expression
 
 if TYPE_CHECKING:
     from episode.matchers.rows.code.shape import RowShape, RowStep
@@ -43,7 +33,7 @@ class Choices:
     is_certain: bool
 
     @staticmethod
-    def of(shape: RowShape, labels: Sequence[str], conditions: Mapping[str, Condition]) -> Choices:
+    def of(shape: RowShape, labels: Sequence[str], conditions: Mapping[str, ex.Condition]) -> Choices:
         steps = shape.steps
         if len(steps) > MOST_STEPS or shape.counting:
             return Choices(steps, frozenset(), False)
@@ -121,10 +111,10 @@ _TURNED = {"lt": "gt", "le": "ge", "eq": "eq", "ne": "ne", "gt": "lt", "ge": "le
 class _Exclusion:
     """Pairs of labels that exclude each other: no row can be taken by both at the same place of a match."""
 
-    def __init__(self, labels: Sequence[str], conditions: Mapping[str, Condition]) -> None:
+    def __init__(self, labels: Sequence[str], conditions: Mapping[str, ex.Condition]) -> None:
         self._labels = labels
         self._parts = [
-            [part for whole in (*its.row_local, *its.residual) for part in conjuncts(whole)] if its else []
+            [part for whole in (*its.row_local, *its.residual) for part in ex.conjuncts(whole)] if its else []
             for its in (conditions.get(name) for name in labels)
         ]
 
@@ -141,13 +131,13 @@ class _Exclusion:
 
 def _is_shared(expression: Expression, names: set[str]) -> bool:
     """Has it the same value whichever of these labels the row under trial has?"""
-    for node in walk(expression):
-        if isinstance(node, (Load, Exists)):
-            if isinstance(node.at, Current):
+    for node in ex.walk(expression):
+        if isinstance(node, (ex.Load, ex.Exists)):
+            if isinstance(node.at, ex.Current):
                 continue
-            if not isinstance(node.at, Navigated) or (node.at.labels is not None and node.at.labels & names):
+            if not isinstance(node.at, ex.Navigated) or (node.at.labels is not None and node.at.labels & names):
                 return False
-        elif not isinstance(node, (Apply, Constant)):
+        elif not isinstance(node, (ex.Apply, ex.Constant)):
             return False
     return True
 
@@ -155,9 +145,9 @@ def _is_shared(expression: Expression, names: set[str]) -> bool:
 def _contradict(one: Expression, other: Expression) -> bool:
     """Can both never be true?"""
     for first, second in ((one, other), (other, one)):
-        if isinstance(first, Apply) and first.operation == "or":
+        if isinstance(first, ex.Apply) and first.operation == "or":
             return all(_contradict(part, second) for part in first.operands)
-        if isinstance(first, Apply) and first.operation == "not" and first.operands[0] == second:
+        if isinstance(first, ex.Apply) and first.operation == "not" and first.operands[0] == second:
             return True
     return any(_disjoint(first, second) for first in _comparisons(one) for second in _comparisons(other))
 
@@ -166,7 +156,7 @@ Comparison = tuple[str, Expression, Expression]
 
 
 def _comparisons(expression: Expression) -> Iterator[Comparison]:
-    if isinstance(expression, Apply) and expression.operation in _ORDERS:
+    if isinstance(expression, ex.Apply) and expression.operation in _ORDERS:
         left, right = expression.operands
         yield expression.operation, left, right
         yield _TURNED[expression.operation], right, left
@@ -178,7 +168,7 @@ def _disjoint(one: Comparison, other: Comparison) -> bool:
         return False
     if right == its_right:
         return not _ORDERS[first] & _ORDERS[second]
-    if not (isinstance(right, Constant) and isinstance(its_right, Constant)) or right.type != its_right.type:
+    if not (isinstance(right, ex.Constant) and isinstance(its_right, ex.Constant)) or right.type != its_right.type:
         return False
     a, b = right.value, its_right.value
     if a is None or b is None or type(a) is not type(b) or a != a or b != b:

@@ -7,6 +7,8 @@ values. Cheap tests come first; parts that walk the path or an array run only if
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce
+from operator import and_
 from typing import TYPE_CHECKING, cast
 
 from episode.matchers.code.aggregates import AggregateShape, AggregateState, choose_state
@@ -17,17 +19,8 @@ from episode.matchers.rows.code.arrays import AGGREGATE_ROWS, ROWS, RunningMatch
 from episode.matchers.rows.code.shape import ConditionTraits
 from episode.native.builder import Scope
 from episode.native.ir import BOOL, I64, I128, U64, Value
-from episode.plan.expressions import (
-    Current,
-    Expression,
-    ExtremeRow,
-    LabelAt,
-    Navigated,
-    Number,
-    RowRef,
-    Running,
-    is_row_local,
-)
+from episode.plan import expressions as ex
+from episode.plan.expressions import Expression
 from episode.plan.rows.plan import RowPatternPlan
 from episode.plan.types import is_wide
 
@@ -60,34 +53,6 @@ class RowConditions(ArrayEmitter):
         made.f, made.s, made.match, made.arrays = s.f, s, match, cast(LaneArrays, s)
         return made
 
-    # ---- what is known before any code is built ------------------------------------------------------------------
-
-    @property
-    def tracked(self) -> frozenset[int]:
-        """Labels of which navigations read the first or the last row."""
-        return self.traits.tracked
-
-    @property
-    def walks_path(self) -> bool:
-        """Are labels of rows taken earlier read?"""
-        return self.traits.walks_path
-
-    @property
-    def aggregates(self) -> tuple[AggregateShape, ...]:
-        """The running aggregates; a row of agg_* for each of them."""
-        return self.traits.aggregates
-
-    def has_residual(self, label: int) -> bool:
-        return bool(self.traits.residuals[label])
-
-    def is_steady(self, label: int) -> bool:
-        """Is a row compared with the last rows of other labels, if with anything?"""
-        return self.traits.steady[label] is not None
-
-    def reads_labels(self, label: int) -> frozenset[int]:
-        """The labels whose last rows a steady label is compared with."""
-        return self.traits.steady[label] or frozenset()
-
     # ---- running aggregates ----------------------------------------------------------------------------------------
 
     def take(self, label: int, begins: Value | bool) -> None:
@@ -113,12 +78,12 @@ class RowConditions(ArrayEmitter):
     def _state(self, aggregate: AggregateShape, at: Value) -> AggregateState:
         return AggregateState(**{name: self.s.array(_ARRAY_OF[name])[at] for name in aggregate.fields})
 
-    def _argument(self, running: Running, aggregate: AggregateShape) -> tuple[Value | None, Value | None]:
+    def _argument(self, running: ex.Running, aggregate: AggregateShape) -> tuple[Value | None, Value | None]:
         """The value that an aggregate takes of the row, and whether it is null; COUNT needs no value."""
         argument = running_argument(running)
         if argument is None:
             return None, None
-        if not is_row_local(argument):
+        if not ex.is_row_local(argument):
             return self.emit(argument)
         floating, column, check = self.column_places.column(argument)
         null = None if check < 0 else self._cell(self.s.valid, check, self.row).equals(0)
@@ -144,10 +109,7 @@ class RowConditions(ArrayEmitter):
         f = self.f
         self._begin(label, self.traits.arrays[label])
         cheap, dear = self.traits.parts(label)
-        holds: Value | None = None
-        for part in cheap:
-            true = self.holds_true(part)
-            holds = true if holds is None else holds & true
+        holds = reduce(and_, [self.holds_true(part) for part in cheap]) if cheap else None
         if not dear:
             assert holds is not None
             return holds
@@ -155,7 +117,7 @@ class RowConditions(ArrayEmitter):
         refused = f.block("refused")
         for part in dear:
             if holds is not None:
-                self.f.jump_unless(holds, refused)
+                f.jump_unless(holds, refused)
             holds = self.holds_true(part)
         assert holds is not None
         result.set(holds)
@@ -196,17 +158,16 @@ class RowConditions(ArrayEmitter):
     # ---- rows and values of the match --------------------------------------------------------------------------------
 
     def _neighbour(self, offset: int) -> tuple[Value, Value | None]:
-        return self._present(self._shift_row(self.row, None, offset))
+        return self._shift_row(self.row, None, offset)
 
-    def find_row(self, at: RowRef) -> tuple[Value, Value | None]:
-        if isinstance(at, Navigated):
-            return self._present(self._shift_row(*self._navigate(at), at.shift))
-        assert isinstance(at, ExtremeRow), at
+    def find_row(self, at: ex.RowRef) -> tuple[Value, Value | None]:
+        if isinstance(at, ex.Navigated):
+            return self._shift_row(*self._navigate(at), at.shift)
+        assert isinstance(at, ex.ExtremeRow), at
         state = self._state_now(at.by)
-        assert state.more is not None
-        return self._present((state.more.to(I64), state.count.differs(0)))
+        return self._shift_row(state.more.to(I64), state.count.differs(0), 0)
 
-    def _navigate(self, at: Navigated) -> tuple[Value, Value | None]:
+    def _navigate(self, at: ex.Navigated) -> tuple[Value, Value | None]:
         match, f = self.match, self.f
         start = f.value(match.start)
         if at.labels is None:
@@ -220,48 +181,41 @@ class RowConditions(ArrayEmitter):
             last = f.value(match.last_row[label])
             return f.value(match.first_row[label]) if at.first else last, last >= 0
         find = find_first if at.first else find_last
-        row = find(self.s, self.mask_of(at.labels), at.offset, start, self.row, f.value(match.origin))
+        row = find(self.s, start, self.row, match.origin, self.mask_of(at.labels), at.offset)
         return row, row >= 0
 
     def _shift_row(self, row: Value, present: Value | None, shift: int) -> tuple[Value, Value | None]:
-        """The row `shift` rows away, if it is in the partition."""
-        if shift == 0:
-            return row, present
-        row = row + shift
-        inside = row < self.match.hi if shift > 0 else row >= self.match.lo
-        return row, inside if present is None else present & inside
-
-    def _present(self, found: tuple[Value, Value | None]) -> tuple[Value, Value | None]:
-        """A row that can be read: the one under trial if the row found does not exist."""
-        row, present = found
+        """The row `shift` rows away, if it is in the partition; the one under trial, which can be read, if not."""
+        if shift != 0:
+            row = row + shift
+            inside = row < self.match.hi if shift > 0 else row >= self.match.lo
+            present = inside if present is None else present & inside
         return (row if present is None else self.f.select(present, row, self.row)), present
 
     def emit_value(self, expression: Expression) -> Emitted:
-        if isinstance(expression, Number):
+        if isinstance(expression, ex.Number):
             return self.match.number + 1, None
-        if isinstance(expression, LabelAt):
+        if isinstance(expression, ex.LabelAt):
             return self._label_value(expression.at)
-        if isinstance(expression, Running):
-            value, null = self._aggregate_of(expression).finish(self.f, self._state_now(expression))
+        if isinstance(expression, ex.Running):
+            aggregate = self.traits.aggregates[self.traits.runnings.index(expression)]
+            value, null = aggregate.finish(self.f, self._state_now(expression))
             return value if value.type is not I128 or is_wide(expression) else value.to(I64), null
         return self.emit_array_value(expression)
 
-    def _aggregate_of(self, running: Running) -> AggregateShape:
-        return self.traits.aggregates[self.traits.runnings.index(running)]
-
-    def _state_now(self, running: Running) -> AggregateState:
+    def _state_now(self, running: ex.Running) -> AggregateState:
         number = self.traits.runnings.index(running)
         at = self.columns * number + (self.row - self.match.origin + 1)
         return self._state(self.traits.aggregates[number], at)
 
-    def _label_value(self, at: RowRef) -> Emitted:
+    def _label_value(self, at: ex.RowRef) -> Emitted:
         """The label of a row as a value; null if the path has no such row."""
         f = self.f
         if not self._label_constants:
             self._label_constants.append(len(self.constants.ints))
             self.constants.ints += [("string", name) for name in self.traits.names]
         first = self._label_constants[0]
-        if at == Current(0) and self._label is not None:
+        if at == ex.Current(0) and self._label is not None:
             return self.arrays.const_i[first + self._label], None
         row, present = self._row_at(at)
         known = (row >= self.match.known_from) & (row <= self.row)

@@ -7,10 +7,8 @@ from BARE_FROM to BARE_TO offer no first label, so that no frame need look at th
 
 from __future__ import annotations
 
-from functools import partial
-
 from episode.matchers.rows.code.arrays import LOOKBACK, REACH
-from episode.native.builder import Scope
+from episode.native.builder import Scope, subroutine
 from episode.native.ir import Operand, Value
 
 FRAME_AT, BARREN, BARE_FROM, BARE_TO = range(4)
@@ -27,42 +25,28 @@ def begin_frames(s: Scope, start: Operand, lo: Operand) -> None:
 
 
 def next_start_in_frames(
-    s: Scope,
-    seek: bool,
-    reaches_all: bool,
-    start: Operand,
-    partition_end: Operand,
+    s: Scope, start: Operand, partition_end: Operand, first_bits: Value, *, seek: bool, endless: bool,
     skips_bare_starts: bool,
-    first_bits: Value,
-) -> tuple[Value, Value]:
+) -> tuple[Value, Value]:  # fmt: skip
     """The next start row from `start` on, and the end of the frame in which it is tried; the end of the partition twice
     if no start row is left.
 
-    seek: SEEK, not INITIAL. reaches_all: is the reach ALL_ROWS? skips_bare: are start rows passed over that offer no
-    first label? first_bits: the first labels, as bits (uint64).
+    first_bits: the first labels, as bits (uint64). seek: SEEK, not INITIAL. endless: do frames end with the partition?
+    skips_bare_starts: are start rows passed over that offer no first label?
     """
-    f, place = s.f, s.frame_place
     if seek:
-        start = s.call(
-            "next_start_in_frames",
-            partial(_seek, reaches_all=reaches_all, skips_bare_starts=skips_bare_starts),
-            start, partition_end, first_bits,
-        )  # fmt: skip
+        first = _seek(s, start, partition_end, first_bits, endless=endless, skips_bare_starts=skips_bare_starts)
     else:
-        start = (
-            s.call("past_bare_rows", _past_bare_rows, start, partition_end, first_bits)
-            if skips_bare_starts
-            else f.value(start)
-        )
-        place[FRAME_AT] = start
-    return start, _frame_end(s, reaches_all, place[FRAME_AT], partition_end)
+        first = _past_bare_rows(s, start, partition_end, first_bits) if skips_bare_starts else s.f.value(start)
+        s.frame_place[FRAME_AT] = first
+    return first, _frame_end(s, endless, s.frame_place[FRAME_AT], partition_end)
 
 
-def _frame_end(s: Scope, reaches_all: bool, row: Value, partition_end: Operand) -> Value:
-    f = s.f
-    return f.value(partition_end) if reaches_all else f.least(partition_end, row + s.settings[REACH])
+def _frame_end(s: Scope, endless: bool, row: Value, partition_end: Operand) -> Value:
+    return s.f.value(partition_end) if endless else s.f.least(partition_end, row + s.settings[REACH])
 
 
+@subroutine()
 def _past_bare_rows(s: Scope, begin: Value, end: Value, first_bits: Value) -> None:
     """The first row from `begin` on that offers a first label, or the end."""
     f = s.f
@@ -71,19 +55,20 @@ def _past_bare_rows(s: Scope, begin: Value, end: Value, first_bits: Value) -> No
     f.give(f.greatest(begin, end))
 
 
+@subroutine()
 def _seek(
-    s: Scope, first: Value, partition_end: Value, first_bits: Value, reaches_all: bool, skips_bare_starts: bool
+    s: Scope, first: Value, partition_end: Value, first_bits: Value, *, endless: bool, skips_bare_starts: bool
 ) -> None:
     f, place = s.f, s.frame_place
     start = f.variable("start", first)
     with f.during(lambda: place[FRAME_AT] < partition_end):
         at = place[FRAME_AT]
-        if reaches_all:
+        if endless:
             with f.when(start >= at + s.settings[LOOKBACK]):
                 start.set(f.greatest(start, place[BARREN]))
-        end = _frame_end(s, reaches_all, at, partition_end)
+        end = _frame_end(s, endless, at, partition_end)
         if skips_bare_starts:
-            start.set(s.call("past_known_bare_rows", _past_known_bare_rows, start, end, first_bits))
+            start.set(_past_known_bare_rows(s, start, end, first_bits))
         f.give_if(start < end, start)
         place[BARREN] = f.greatest(place[BARREN], end)
         place[FRAME_AT] = at + 1
@@ -91,13 +76,14 @@ def _seek(
     f.give(partition_end)
 
 
+@subroutine()
 def _past_known_bare_rows(s: Scope, begin: Value, end: Value, first_bits: Value) -> None:
     """The first row that offers a first label; rows known to offer none are not read again."""
     f, place = s.f, s.frame_place
     known_from, known_to = place[BARE_FROM], place[BARE_TO]
     is_known = (known_from <= begin) & (begin < known_to)
     begin_at = f.select(is_known, f.least(known_to, end), begin)
-    start = s.call("past_bare_rows", _past_bare_rows, begin_at, end, first_bits)
+    start = _past_bare_rows(s, begin_at, end, first_bits)
     touches = (known_from <= begin_at) & (begin_at <= known_to)
     place[BARE_FROM] = f.select(touches, known_from, begin_at)
     place[BARE_TO] = f.greatest(f.select(touches, known_to, begin_at), start)

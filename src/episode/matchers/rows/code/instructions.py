@@ -7,38 +7,16 @@ the size of the code does not depend on it.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import cast
 
 from episode.matchers import codes as oc
-from episode.matchers.rows.arrays import (
-    BIT,
-    ENTRY,
-    FIRST,
-    INCREMENTAL,
-    LABEL,
-    LOOP,
-    MEMORY_AFTER,
-    MEMORY_NEEDED,
-    NO_MEMORY,
-    NOT_SOUGHT,
-    OP,
-    PASSED,
-    SECOND,
-    SEEK_LABELS_AFTER,
-    SIFTING_SLOW,
-    SIFTINGS,
-    SLOT,
-    STACK_FULL,
-    STEPS_PER_ROW,
-    STUCK,
-    UNSIFTED,
-)
-from episode.matchers.rows.code import waiting_ways
+from episode.matchers.rows import arrays as layout
+from episode.matchers.rows.code import waiting_ways as ways
 from episode.matchers.rows.code.arrays import MOST_SIFTED, enlarge_stack
 from episode.matchers.rows.code.outcomes import accept
 from episode.matchers.rows.code.search import SearchFrame, leave_without_room, look_for_labels, run_sieve, take_way_up
 from episode.matchers.rows.code.sieves import FAILS, UNDECIDED
-from episode.matchers.rows.code.waiting_ways import ARRIVAL, KEEPS, KEPT_HERE, RESUMED, SIFTED_TO, WAITS
-from episode.native.ir import I32, I64, U64, Block, Operand, Value, Variable
+from episode.native.ir import I32, I64, U64, Block, Operand, Value
 
 MOST_INLINED = 300
 FIELDS = 8
@@ -68,10 +46,7 @@ class Instructions:
             if self.shape.kept:
                 for at in range(len(self.shape.steps)):
                     self._block(at)
-            while self._pending:
-                at, fail = self._pending.pop()
-                f.at(self._blocks[at, fail])
-                self._instruction(at, fail)
+            self._emit_pending()
             f.at(c.dispatch)
             self._dispatch()
         f.at(self._check)
@@ -105,6 +80,9 @@ class Instructions:
             self.f.switch(self.c.pc, cases)
         else:
             self.f.jump(self.c.exhausted)
+        self._emit_pending()
+
+    def _emit_pending(self) -> None:
         while self._pending:
             at, fail = self._pending.pop()
             self.f.at(self._blocks[at, fail])
@@ -114,12 +92,7 @@ class Instructions:
         """A field of an instruction, known now or read from the table."""
         if not isinstance(at, int):
             return self.s.code[self.f.value(at) * FIELDS + field]
-        step = self.shape.steps[at]
-        known: dict[int, int] = {
-            OP: step.op, FIRST: step.first, SECOND: step.second, LABEL: step.label, BIT: step.bit, ENTRY: step.entry,
-            LOOP: int(step.loops_here), SLOT: step.slot,
-        }  # fmt: skip
-        return known[field]
+        return int(cast(int, self.shape.steps[at][field]))
 
     def _bits(self, at: Operand, field: int) -> Value:
         """A field that is a set of labels."""
@@ -135,14 +108,14 @@ class Instructions:
         f.at(c.dispatch)
         steps = self.shape.steps
         kinds = {op: f.block("kind") for op in sorted({step.op for step in steps})}
-        f.switch(self._read(OP), kinds)
+        f.switch(self._read(layout.OP), kinds)
         for op, block in kinds.items():
             f.at(block)
             if op != oc.MATCH:
                 self._emit_kind(op, c.pc.value, c.fail)
                 continue
             labels = {label: f.block("label") for label in sorted({one.label for one in steps if one.op == oc.MATCH})}
-            f.switch(self._read(LABEL), labels)
+            f.switch(self._read(layout.LABEL), labels)
             for label, its in labels.items():
                 f.at(its)
                 self._match(c.pc.value, label, c.fail)
@@ -174,7 +147,7 @@ class Instructions:
         if shape.counting:
             again = (row > c.start) & s.path[f.select(row > c.start, row - 1 - c.origin, 0)].to(I64).equals(at)
         refused = f.block("refused") if shape.counting else fail
-        f.jump_unless((s.bits[row] & self._bits(at, BIT)).differs(0), refused)
+        f.jump_unless((s.bits[row] & self._bits(at, layout.BIT)).differs(0), refused)
         place = row - c.origin
         s.path[place] = f.value(at).to(I32)
         self._take(label, at, place, row, refused)
@@ -201,7 +174,7 @@ class Instructions:
                 s.previous[place] = last
             match.first_row[label].set(f.select(last < 0, row, match.first_row[label]))
             match.last_row[label].set(row)
-        if conditions.aggregates:
+        if conditions.traits.aggregates:
             conditions.take(label, row.equals(c.start))
         holds = conditions.holds(label)
         if holds is None:
@@ -238,13 +211,13 @@ class Instructions:
 
     def _wait(self, at: Operand) -> None:
         f, c = self.f, self.c
-        if self.shape.mode != INCREMENTAL:
+        if self.shape.mode != layout.INCREMENTAL:
             c.pc.set(at)
             f.jump(c.waits)
             return
         c.waiting.set(True)
         if self.shape.by_way:
-            self.s.rare[WAITS] = 1
+            self.s.rare[ways.WAITS] = 1
 
     def _cut_off(self) -> None:
         """Remember the rows until the window ended, the first time."""
@@ -281,7 +254,7 @@ class Instructions:
 
     def _takes_loop(self, at: Operand, label: int) -> bool:
         """Does a greedy loop over this label follow, that may take rows at once?"""
-        if not isinstance(at, int) or self.shape.counting or not self.c.conditions.is_steady(label):
+        if not isinstance(at, int) or self.shape.counting or self.c.conditions.traits.steady[label] is None:
             return False
         return self.shape.steps[at + 1].loops_here and at + 1 not in self.choices.certain
 
@@ -309,8 +282,8 @@ class Instructions:
         self._need_stack(choice)
         low, stop = c.row.value, f.variable("stop", c.available)
         if shape.seeks_labels or shape.sifts:
-            with f.when(c.sieve.differs(PASSED) | c.lacking):
-                ahead = f.select(c.sieve.equals(NOT_SOUGHT), SEEK_LABELS_AFTER, c.patience)
+            with f.when(c.sieve.differs(layout.PASSED) | c.lacking):
+                ahead = f.select(c.sieve.equals(layout.NOT_SOUGHT), layout.SEEK_LABELS_AFTER, c.patience)
                 stop.set(f.least(c.available, low + ahead))
         done = f.block("rushed")
         with f.during(lambda: c.row < stop):
@@ -340,7 +313,7 @@ class Instructions:
     def _take_loop_row(self, at: int, label: int, done: Block) -> None:
         f, s, c, shape = self.f, self.s, self.c, self.shape
         row = c.row.value
-        f.jump_unless((s.bits[row] & self._bits(at, BIT)).differs(0), done)
+        f.jump_unless((s.bits[row] & self._bits(at, layout.BIT)).differs(0), done)
         if shape.windowed:
             f.jump_if(c.is_late(row), done)
         holds = c.conditions.holds(label)
@@ -358,13 +331,13 @@ class Instructions:
         f, s, c, shape = self.f, self.s, self.c, self.shape
         with f.when(c.row >= c.available):
             known = f.constant(False, (c.row < 0).type)
-            if shape.memory != NO_MEMORY:
+            if shape.memory != layout.NO_MEMORY:
                 era = c.taken if shape.first_ends else c.mine
                 known = s.arrived[at].equals(era)
                 s.arrived[at] = era
-            s.rare[ARRIVAL] = f.value(at)
-            s.rare[KEPT_HERE] = 0
-            s.rare[WAITS] = 0
+            s.rare[ways.ARRIVAL] = f.value(at)
+            s.rare[ways.KEPT_HERE] = 0
+            s.rare[ways.WAITS] = 0
             for loop in range(shape.loops + 1):
                 s.arrival_loops[loop] = s.loop_rows[loop]
             f.jump_if(known, c.fail)
@@ -374,7 +347,7 @@ class Instructions:
     def _split(self, at: Operand, fail: Block) -> None:
         f, c, shape = self.f, self.c, self.shape
         self._step(at)
-        first, second = self._field(at, FIRST), self._field(at, SECOND)
+        first, second = self._field(at, layout.FIRST), self._field(at, layout.SECOND)
         is_certain = isinstance(at, int) and at in self.choices.certain
         if is_certain and shape.steps[at].loops_here and not shape.bounded:  # type: ignore[index]
             c.loop_steps.set(c.loop_steps + 1)
@@ -414,9 +387,9 @@ class Instructions:
         everything = 2**64 - 1
         sides = []
         for side, other in ((first, second), (second, first)):
-            entry = self._field(side, ENTRY)
+            entry = self._field(side, layout.ENTRY)
             if not (isinstance(entry, int) and entry == everything):
-                sides.append((self._bits(side, ENTRY), other))
+                sides.append((self._bits(side, layout.ENTRY), other))
         if not sides:
             return
         has_row = c.row < c.available
@@ -439,7 +412,7 @@ class Instructions:
         if not c.remembers:
             return
         with f.when(c.memory_on):
-            state = f.variable("state", self._field(at, SLOT))
+            state = f.variable("state", self._field(at, layout.SLOT))
             if isinstance(at, int):
                 for loop in shape.steps[at].around:
                     state.set(state + s.loop_rows[loop].equals(c.row).to(I64))
@@ -449,7 +422,7 @@ class Instructions:
             index = (c.row - c.base) * shape.slots + state
             with f.when(index >= s.memo.length):
                 c.pc.set(at)
-                c.be_full(MEMORY_NEEDED)
+                c.be_full(layout.MEMORY_NEEDED)
             f.jump_if(s.memo[index].equals(c.stamp), fail)
             s.memo[index] = c.stamp
             c.remembered_to.set(f.greatest(c.remembered_to, c.row))
@@ -463,7 +436,7 @@ class Instructions:
                 enlarge_stack(c)
             with f.when(c.sp >= c.stack_room):
                 c.pc.set(at)
-                c.be_full(STACK_FULL)
+                c.be_full(layout.STACK_FULL)
 
     def _push(self, to: Operand, row: Operand, low: Operand) -> None:
         s, c = self.s, self.c
@@ -489,7 +462,7 @@ class Instructions:
         f.branch(c.sp > 0, take, empty)
         f.at(empty)
         if shape.by_way:
-            with f.when(s.rare[RESUMED].differs(0) & waiting_ways.has_more(s, c.start, c.way.width)):
+            with f.when(s.rare[ways.RESUMED].differs(0) & ways.has_more(s, c.start, width=c.way.width)):
                 take_way_up(c)
                 f.jump(c.dispatch)
         f.jump(c.exhausted)
@@ -541,29 +514,27 @@ class Instructions:
         """Move the row back while the instruction after the loop cannot take it."""
         f, s, c = self.f, self.s, self.c
         step = self.shape.steps[out]
-        tests = step.op == oc.MATCH and c.conditions.is_steady(step.label)
-        tests = tests and not c.conditions.reads_labels(step.label) & set(looping)
+        compared = c.conditions.traits.steady[step.label] if step.op == oc.MATCH else None
+        tests = compared is not None and not compared & set(looping)
         with f.during(lambda: c.row > low) as found:
-            with f.when((s.bits[c.row] & self._bits(out, ENTRY)).differs(0)):
+            with f.when((s.bits[c.row] & self._bits(out, layout.ENTRY)).differs(0)):
                 holds = c.conditions.holds(step.label) if tests else None
                 f.jump_if(f.value(True) if holds is None else holds, found)
             c.row.set(c.row - 1)
 
     def _keep_way(self) -> None:
         f, s, c = self.f, self.s, self.c
-        waits = s.rare[WAITS].differs(0) & s.rare[KEEPS].differs(0) & s.rare[KEPT_HERE].equals(0)
+        waits = s.rare[ways.WAITS].differs(0) & s.rare[ways.KEEPS].differs(0) & s.rare[ways.KEPT_HERE].equals(0)
         with f.when(waits):
             c.fill_marks()
-            kept_as: Variable = f.variable(
-                "kept_as",
-                waiting_ways.keep_way(s, c.way, c.start, s.rare[ARRIVAL], c.row, c.steps, c.origin, arrival=True),
-            )
+            arrival, loops = s.rare[ways.ARRIVAL], "arrival_loops"
+            kept_as = ways.keep_way(s, c.start, arrival, c.row, c.steps, c.origin, shape=c.way, loops=loops)
             leave_without_room(c, kept_as, c.attempt_full)
 
     # ---- other instructions ----------------------------------------------------------------------------------
 
     def _jump(self, at: Operand, fail: Block) -> None:
-        self.go(self._field(at, FIRST))
+        self.go(self._field(at, layout.FIRST))
 
     def _start(self, at: Operand, fail: Block) -> None:
         f, s, c = self.f, self.s, self.c
@@ -585,7 +556,7 @@ class Instructions:
     def _enter(self, at: Operand, fail: Block) -> None:
         f, s, c = self.f, self.s, self.c
         self._need_stack(at)
-        loop = f.value(self._field(at, FIRST))
+        loop = f.value(self._field(at, layout.FIRST))
         self._push(-1 - loop, s.loop_rows[loop], s.loop_rows[loop])
         s.loop_rows[loop] = c.row
         self.go(self._next(at))
@@ -593,8 +564,8 @@ class Instructions:
     def _check_loop(self, at: Operand, fail: Block) -> None:
         """End a loop whose iteration took no row."""
         f, s, c = self.f, self.s, self.c
-        with f.when(s.loop_rows[f.value(self._field(at, FIRST))].equals(c.row)):
-            self.go(self._field(at, SECOND))
+        with f.when(s.loop_rows[f.value(self._field(at, layout.FIRST))].equals(c.row)):
+            self.go(self._field(at, layout.SECOND))
         self.go(self._next(at))
 
     def _accept(self, at: Operand, fail: Block) -> None:
@@ -606,16 +577,16 @@ class Instructions:
     def _check_steps(self) -> None:
         f, c, shape = self.f, self.c, self.shape
         if shape.seeks_labels:
-            with f.when(c.sieve.equals(NOT_SOUGHT) & (c.steps > SEEK_LABELS_AFTER)):
+            with f.when(c.sieve.equals(layout.NOT_SOUGHT) & (c.steps > layout.SEEK_LABELS_AFTER)):
                 # Each label that every match has must be offered within the window.
                 look_for_labels(c, c.exhausted)
         if shape.seeks_labels or shape.sifts:
             with f.when(c.steps > c.patience):
                 self._lose_patience()
-        with f.when(c.steps > MEMORY_AFTER):
+        with f.when(c.steps > layout.MEMORY_AFTER):
             if c.remembers:
                 c.memory_on.set(True)
-            enough = c.budget + (c.hi - c.start) * STEPS_PER_ROW
+            enough = c.budget + (c.hi - c.start) * layout.STEPS_PER_ROW
             f.jump_if((c.steps > c.budget) & (c.steps > enough), c.spent)
         self._set_alarm()
         if not self._alarmed:
@@ -630,31 +601,31 @@ class Instructions:
         f, c, shape = self.f, self.c, self.shape
         steps = c.steps.value
         alarm = f.select(steps < c.budget, c.budget, steps)
-        alarm = f.select(steps <= MEMORY_AFTER, MEMORY_AFTER, alarm)
+        alarm = f.select(steps <= layout.MEMORY_AFTER, layout.MEMORY_AFTER, alarm)
         if shape.seeks_labels or shape.sifts:
             alarm = f.select(steps <= c.patience, f.least(c.patience, alarm), alarm)
         if shape.seeks_labels:
-            alarm = f.select(steps <= SEEK_LABELS_AFTER, SEEK_LABELS_AFTER, alarm)
+            alarm = f.select(steps <= layout.SEEK_LABELS_AFTER, layout.SEEK_LABELS_AFTER, alarm)
         c.alarm.set(alarm)
 
     def _lose_patience(self) -> None:
         """Wait for a label that must come, or sift: the search has become long."""
         f, s, c, shape = self.f, self.s, self.c, self.shape
-        may_wait = shape.mode != INCREMENTAL and not shape.with_unmatched
+        may_wait = shape.mode != layout.INCREMENTAL and not shape.with_unmatched
         if may_wait and shape.seeks_labels:
             f.jump_if(c.lacking, c.waits)
         if not shape.sifts:
             return
-        with f.when(c.sieve.equals(UNSIFTED)):
+        with f.when(c.sieve.equals(layout.UNSIFTED)):
             status = run_sieve(c)
-            s.cursor[SIFTINGS] = s.cursor[SIFTINGS] + s.rare[SIFTED_TO] - c.start
+            s.cursor[layout.SIFTINGS] = s.cursor[layout.SIFTINGS] + s.rare[ways.SIFTED_TO] - c.start
             with f.when(status.equals(FAILS)):
                 if shape.final:
-                    with f.when(s.cursor[SIFTINGS] > s.settings[MOST_SIFTED]):
-                        c.be_full(SIFTING_SLOW)
+                    with f.when(s.cursor[layout.SIFTINGS] > s.settings[MOST_SIFTED]):
+                        c.be_full(layout.SIFTING_SLOW)
                 f.jump(c.exhausted)
-            c.sieve.set(PASSED)
+            c.sieve.set(layout.PASSED)
             if may_wait and not shape.final:
                 with f.when(status.equals(UNDECIDED)):
-                    c.sieve.set(STUCK)
+                    c.sieve.set(layout.STUCK)
                     f.jump(c.waits)

@@ -2,62 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from episode.matchers.codes import EMPTY, MATCHED, TIMED_OUT
-from episode.matchers.rows.arrays import (
-    ALL,
-    ALL_BUDGETS_SPENT,
-    AT_LABEL,
-    ATTEMPT,
-    BUDGET_SPENT,
-    CUT_AT,
-    DEPTH,
-    EXCESS,
-    FIRST_LABEL,
-    HAS_EMPTY,
-    INCREMENTAL,
-    LATEST,
-    LENGTH,
-    MAXIMAL,
-    MEMORY_AFTER,
-    MEMORY_NEEDED,
-    NEXT_ROW,
-    OPEN,
-    OUTPUT_FULL,
-    PARTITION_MEMORY,
-    PAST_LAST_ROW,
-    PATHS_FULL,
-    PC,
-    PREFERRED,
-    REMEMBERING,
-    ROW,
-    SIEVE,
-    SKIP_NOT_FOUND,
-    SKIP_TO_FIRST_ROW,
-    STACK_FULL,
-    STAMP,
-    STATUS_ROW,
-    STEPS,
-    STEPS_PER_ROW,
-    TURNS_END,
-    TURNS_FULL,
-)
+from episode.matchers.rows import arrays as layout
 from episode.matchers.rows.code import frames as framing
-from episode.matchers.rows.code import waiting_ways
+from episode.matchers.rows.code import paths
+from episode.matchers.rows.code import waiting_ways as ways
 from episode.matchers.rows.code.arrays import ALLOWED
-from episode.matchers.rows.code.paths import (
-    NO_ROOM,
-    give_matches,
-    hold_back,
-    matches_before,
-    number_by_end,
-    order_by_length,
-    place_of_label,
-    with_match,
-)
 from episode.matchers.rows.code.search import SearchFrame, give_unmatched, put_match, write_cursor
 from episode.matchers.rows.code.sieves import keep_sieve
-from episode.matchers.rows.code.waiting_ways import KNOWN_FROM, TURNS_FROM
-from episode.native.ir import BOOL, Block, Operand, Value
+from episode.native.ir import BOOL, Block, Operand, Value, Variable
 
 # ---- ACCEPT ------------------------------------------------------------------------------------------------------
 
@@ -66,14 +21,14 @@ def accept(c: SearchFrame, fail: Block) -> None:
     """Accept the rows from the start row to the row before this one as a match."""
     f, s, shape = c.f, c.s, c.shape
     depth = c.row - c.start
-    if shape.mode == PREFERRED:
+    if shape.mode == layout.PREFERRED:
         c.length.set(depth)
         f.jump(c.accepted)
         return
     with f.when(depth.equals(0)):
         c.has_empty.set(True)
         f.jump(fail)
-    if shape.mode == MAXIMAL:
+    if shape.mode == layout.MAXIMAL:
         with f.when(depth > c.length):
             c.length.set(depth)
             with f.loop(c.start - c.origin, c.row - c.origin) as at:
@@ -90,32 +45,33 @@ def _accept_new_end(c: SearchFrame, depth: Value) -> None:
     f, s, shape = c.f, c.s, c.shape
     end = c.row - 1
     keep = f.constant(True, BOOL)
-    if shape.mode == INCREMENTAL:
+    if shape.mode == layout.INCREMENTAL:
         old = (c.start <= s.explored_start[c.k]) & (end < s.explored_to[c.k])
         keep = ~old & s.end_taken[end - c.lo].differs(c.taken)
     if shape.by_way:
-        wanted = keep if shape.skip < FIRST_LABEL else f.constant(True, BOOL)
-        with f.when((s.rare[KNOWN_FROM] > c.start) & wanted):
-            waiting_ways.write_path(s, c.start, c.origin)
+        wanted = keep if shape.skip < layout.FIRST_LABEL else f.constant(True, BOOL)
+        with f.when((s.rare[ways.KNOWN_FROM] > c.start) & wanted):
+            ways.write_path(s, c.start, c.origin)
     if c.lists_found is None:
         with f.when(keep):
             _put_found(c, depth)
     else:
         with f.either(c.lists_found) as otherwise:
-            added = with_match(s, c.latest, c.start, c.row, c.origin)
-            with f.when(added.equals(NO_ROOM)):
-                c.be_full(TURNS_FULL)
+            added = paths.with_match(s, c.latest, c.start, c.row, c.origin)
+            with f.when(added.equals(paths.NO_ROOM)):
+                c.be_full(layout.TURNS_FULL)
             c.latest.set(added)
             otherwise()
             _put_found(c, depth)
     s.seen_end[end - c.origin] = c.mine
-    if shape.mode == INCREMENTAL:
+    if shape.mode == layout.INCREMENTAL:
         s.end_taken[end - c.lo] = c.taken
     with f.when(depth > c.length):
         c.length.set(depth)
-        if shape.skip >= FIRST_LABEL:
+        if shape.skip >= layout.FIRST_LABEL:
             begin = c.start - c.origin
-            c.label_place.set(place_of_label(s, shape.skip == FIRST_LABEL, "path", begin, depth, shape.skip_mask))
+            first = shape.skip == layout.FIRST_LABEL
+            c.label_place.set(paths.place_of_label(s, "path", begin, depth, first=first, labels=shape.skip_mask))
 
 
 def _put_found(c: SearchFrame, depth: Value) -> None:
@@ -129,9 +85,9 @@ def need_room(c: SearchFrame, length: Operand, otherwise: Block) -> None:
     """Check that there is room for one more match with a path of this length."""
     f, s = c.f, c.s
     with f.when(c.outs >= s.out_kind.length):
-        c.be_full(OUTPUT_FULL, otherwise)
+        c.be_full(layout.OUTPUT_FULL, otherwise)
     with f.when(c.used + length > s.out_path.length):
-        c.be_full(PATHS_FULL, otherwise)
+        c.be_full(layout.PATHS_FULL, otherwise)
 
 
 def copy_path(c: SearchFrame, source: str, begin: Value, length: Operand) -> None:
@@ -148,66 +104,58 @@ def copy_path(c: SearchFrame, source: str, begin: Value, length: Operand) -> Non
 def emit_outcomes(c: SearchFrame) -> None:
     """Emit every way in which an attempt can end."""
     f, s = c.f, c.s
-    if c.shape.mode == PREFERRED:
-        f.at(c.accepted)
+    f.at(c.accepted)
+    if c.shape.mode == layout.PREFERRED:
         _account(c)
-        f.jump(c.give)
-    else:
-        f.at(c.accepted)
-        f.jump(c.exhausted)
+    f.jump(c.give if c.shape.mode == layout.PREFERRED else c.exhausted)
     f.at(c.exhausted)
     _account(c)
     _end_of_ways(c)
-    f.at(c.waits)
-    _wait(c)
     f.at(c.spent)
-    s.cursor[STATUS_ROW] = c.start
-    f.give(BUDGET_SPENT)
-    f.at(c.attempt_full)
-    _give_attempt_up(c)
-    f.at(c.nothing)
-    _give_nothing(c)
-    f.at(c.give)
-    _give(c)
-    f.at(c.partition_full)
-    _leave_for_room(c)
-    f.at(c.end_partition)
-    _end_partition(c)
+    s.cursor[layout.STATUS_ROW] = c.start
+    f.give(layout.BUDGET_SPENT)
+    emitters = {
+        c.waits: _wait, c.attempt_full: _give_attempt_up, c.nothing: _give_nothing, c.give: _give,
+        c.partition_full: _leave_for_room, c.end_partition: _end_partition,
+    }  # fmt: skip
+    for block, emit in emitters.items():
+        f.at(block)
+        emit(c)
 
 
 def _account(c: SearchFrame) -> None:
     """Add the steps of the attempt up; too many beyond what rows account for are an error."""
     f, s, shape = c.f, c.s, c.shape
     c.all_steps.set(c.all_steps + c.steps - c.before)
-    with f.when(c.steps > MEMORY_AFTER):
+    with f.when(c.steps > layout.MEMORY_AFTER):
         taken = c.steps - c.before
         if shape.bounded:
-            excess = taken - (c.furthest - c.start + 1) * STEPS_PER_ROW
+            excess = taken - (c.furthest - c.start + 1) * layout.STEPS_PER_ROW
         else:
-            given = f.greatest(c.length, c.used - c.found_path) * STEPS_PER_ROW
+            given = f.greatest(c.length, c.used - c.found_path) * layout.STEPS_PER_ROW
             excess = taken - c.loop_steps + c.loop_steps.divide(8) - given
-        s.cursor[EXCESS] = s.cursor[EXCESS] + f.greatest(0, excess)
-        with f.when(s.cursor[EXCESS] > s.settings[ALLOWED]):
-            s.cursor[STATUS_ROW] = c.start
-            f.give(ALL_BUDGETS_SPENT)
+        s.cursor[layout.EXCESS] = s.cursor[layout.EXCESS] + f.greatest(0, excess)
+        with f.when(s.cursor[layout.EXCESS] > s.settings[ALLOWED]):
+            s.cursor[layout.STATUS_ROW] = c.start
+            f.give(layout.ALL_BUDGETS_SPENT)
 
 
 def _end_of_ways(c: SearchFrame) -> None:
     """Give the result after all ways were taken."""
     f, shape = c.f, c.shape
-    if shape.mode == PREFERRED:
+    if shape.mode == layout.PREFERRED:
         f.jump(c.nothing)
         return
     if shape.by_way:
         c.forget_ways()
-    if shape.mode == INCREMENTAL and not shape.final:
-        if shape.skip != NEXT_ROW:
+    if shape.mode == layout.INCREMENTAL and not shape.final:
+        if shape.skip != layout.NEXT_ROW:
             with f.when(c.waiting):
                 _leave_incremental(c)
         else:
             with f.when(c.waiting & (c.hold < 0)):
                 c.hold.set(c.start)
-    elif shape.mode != INCREMENTAL:
+    elif shape.mode != layout.INCREMENTAL:
         with f.when((c.length < 0) & c.has_empty):
             c.length.set(0)
     f.branch(c.length >= 0, c.give, c.nothing)
@@ -218,8 +166,8 @@ def _leave_incremental(c: SearchFrame) -> None:
     f, s, shape = c.f, c.s, c.shape
     s.explored_start[c.k] = c.start
     if shape.by_way:
-        c.set_opened(LENGTH, c.length)
-        c.set_opened(AT_LABEL, c.label_place)
+        c.set_opened(layout.LENGTH, c.length)
+        c.set_opened(layout.AT_LABEL, c.label_place)
     _add_pending(c)
     f.jump(c.end_partition)
 
@@ -235,12 +183,11 @@ def _add_pending(c: SearchFrame) -> None:
 def _wait(c: SearchFrame) -> None:
     """Suspend the attempt until rows come."""
     f, shape = c.f, c.shape
-    if shape.mode == INCREMENTAL or shape.final:
+    if shape.mode == layout.INCREMENTAL or shape.final:
         f.jump(c.exhausted)  # never reached
         return
     if shape.by_attempt:
-        keep_attempt(c, c.row, c.pc, c.sp, c.length)
-        c.set_opened(OPEN, c.lists_found if c.lists_found is not None else 1)
+        keep_attempt(c)
     _account(c)
     if shape.exhaustive:
         c.outs.set(c.found_from)
@@ -252,10 +199,9 @@ def _give_attempt_up(c: SearchFrame) -> None:
     f, shape = c.f, c.shape
     c.all_steps.set(c.all_steps + c.steps - c.before)
     if shape.by_attempt:
-        full = c.full
-        with f.when(full.equals(STACK_FULL) | full.equals(MEMORY_NEEDED) | full.equals(TURNS_FULL)):
-            keep_attempt(c, c.row, c.pc, c.sp, c.length)
-            c.set_opened(OPEN, c.lists_found if c.lists_found is not None else 1)
+        resumes = c.full.equals(layout.STACK_FULL) | c.full.equals(layout.MEMORY_NEEDED)
+        with f.when(resumes | c.full.equals(layout.TURNS_FULL)):
+            keep_attempt(c)
     c.outs.set(c.found_from)
     c.used.set(c.found_path)
     f.jump(c.partition_full)
@@ -264,7 +210,7 @@ def _give_attempt_up(c: SearchFrame) -> None:
 def _give_nothing(c: SearchFrame) -> None:
     """Leave the start row without a match."""
     f, shape = c.f, c.shape
-    if shape.mode == INCREMENTAL and shape.nullable:
+    if shape.mode == layout.INCREMENTAL and shape.nullable:
         with f.when(~c.has_empty):
             give_unmatched(c)
     else:
@@ -284,10 +230,8 @@ def _give_nothing(c: SearchFrame) -> None:
 
 def _give(c: SearchFrame) -> None:
     f, shape = c.f, c.shape
-    if shape.memory == PARTITION_MEMORY and not shape.first_ends and c.remembers:
-        c.generation.set(c.generation + 1)
-        c.stamp.set(c.generation)
-        c.memory_on.set(False)
+    if shape.memory == layout.PARTITION_MEMORY and not shape.first_ends and c.remembers:
+        c.set_all(generation=c.generation + 1, stamp=c.generation, memory_on=False)
     if shape.one_result:
         _give_one(c)
     else:
@@ -309,7 +253,7 @@ def _give_one(c: SearchFrame) -> None:
         if c.follows:
             c.last_end.set(c.start + length)
             c.last_path.set(c.used - c.start - 1)
-        copy_path(c, "best" if shape.mode == MAXIMAL else "path", c.start - c.origin, length)
+        copy_path(c, "best" if shape.mode == layout.MAXIMAL else "path", c.start - c.origin, length)
     kind = f.constant(MATCHED, s.out_kind.type)
     if shape.nullable:
         kind = f.select(length.equals(0), f.constant(EMPTY, s.out_kind.type), kind)
@@ -321,24 +265,23 @@ def _give_several(c: SearchFrame) -> None:
     f, s, shape = c.f, c.s, c.shape
     if c.lists_found is not None:
         with f.when(c.lists_found):
-            matches, rows = matches_before(s, c.latest)
+            matches, rows = paths.matches_before(s, c.latest)
             with f.when(c.outs + matches > s.out_kind.length):
-                _keep_at_end(c, OUTPUT_FULL)
+                _keep_at_end(c, layout.OUTPUT_FULL)
             with f.when(c.used + rows > s.out_path.length):
-                _keep_at_end(c, PATHS_FULL)
-            outs, used = give_matches(s, c.latest, c.start, MATCHED, c.outs)
-            c.outs.set(outs)
-            c.used.set(used)
-    if shape.mode == ALL:
-        c.number.set(order_by_length(s, c.found_from, c.outs, c.number))
+                _keep_at_end(c, layout.PATHS_FULL)
+            c.outs.set(paths.give_matches(s, c.latest, c.start, c.outs))
+            c.used.set(s.out_path_from[c.outs])
+    if shape.mode == layout.ALL:
+        c.number.set(paths.order_by_length(s, c.found_from, c.outs, c.number))
     else:
         _add_pending(c)
 
 
 def _keep_at_end(c: SearchFrame, status: int) -> None:
     """Suspend the attempt at its end if the matches do not fit; it continues there."""
-    keep_attempt(c, c.start + c.length, len(c.shape.steps) - 1, 0, c.length)
-    c.set_opened(OPEN, 1)
+    c.set_all(row=c.start + c.length, pc=len(c.shape.steps) - 1, sp=0)
+    keep_attempt(c)
     c.be_full(status, c.partition_full)
 
 
@@ -348,19 +291,19 @@ def _skip(c: SearchFrame) -> None:
     c.cover.set(f.greatest(c.cover, f.select(c.length > 0, c.start + c.length, c.cover)))
     one_on = c.start + 1 if shape.frames is None else s.frame_place[framing.FRAME_AT] + 1
     following = f.variable("following", one_on)
-    if shape.skip == PAST_LAST_ROW:
+    if shape.skip == layout.PAST_LAST_ROW:
         with f.when(c.length > 0):
             following.set(c.start + c.length)
-    elif shape.skip >= FIRST_LABEL:
+    elif shape.skip >= layout.FIRST_LABEL:
         with f.when(c.length > 0):
             place = c.label_place.value
             if shape.one_result:
                 begin = c.used - c.length
-                first = shape.skip == FIRST_LABEL
-                place = place_of_label(s, first, "out_path", begin, c.length, shape.skip_mask)
+                first = shape.skip == layout.FIRST_LABEL
+                place = paths.place_of_label(s, "out_path", begin, c.length, first=first, labels=shape.skip_mask)
             with f.when(place <= 0):
-                s.cursor[STATUS_ROW] = c.start
-                f.give(f.select(place < 0, SKIP_NOT_FOUND, SKIP_TO_FIRST_ROW))
+                s.cursor[layout.STATUS_ROW] = c.start
+                f.give(f.select(place < 0, layout.SKIP_NOT_FOUND, layout.SKIP_TO_FIRST_ROW))
             following.set(c.start + place)
     if shape.frames is not None:
         framing.to_next_frame(s, c.start, following)
@@ -371,44 +314,44 @@ def _skip(c: SearchFrame) -> None:
 # ---- attempts that wait ------------------------------------------------------------------------------------------
 
 
-def keep_attempt(c: SearchFrame, row: Operand, pc: Operand, depth: Operand, length: Operand) -> None:
+def keep_attempt(c: SearchFrame) -> None:
     """Keep the attempt of this partition, to continue from here; see `Attempts`."""
-    for field, value in (
-        (ROW, row), (PC, pc), (DEPTH, depth), (STEPS, c.steps), (ATTEMPT, c.mine), (STAMP, c.stamp),
-        (REMEMBERING, c.memory_on), (LENGTH, length), (HAS_EMPTY, c.has_empty), (CUT_AT, c.cut), (SIEVE, c.sieve),
-        (LATEST, c.latest), (AT_LABEL, c.label_place),
-    ):  # fmt: skip
-        c.set_opened(field, value)
+    for field, variable in _kept_numbers(c).items():
+        c.set_opened(field, variable)
     for place, mark in _marks(c):
         c.s.marks[c.partitions * place + c.k] = mark.value if mark is not None else -1
-    labels = c.shape.labels
     for loop in range(c.shape.loops + 1):
-        c.s.marks[c.partitions * (2 * labels + loop) + c.k] = c.s.loop_rows[loop]
-
-
-def _marks(c: SearchFrame):  # type: ignore[no-untyped-def]
-    """Places of the last and the first rows of labels, with their variables (None: not needed)."""
-    labels = c.shape.labels
-    for label in range(labels):
-        yield label, c.match.last_row.get(label)
-        yield labels + label, c.match.first_row.get(label)
+        c.s.marks[c.partitions * (2 * c.shape.labels + loop) + c.k] = c.s.loop_rows[loop]
+    c.set_opened(layout.OPEN, c.lists_found if c.lists_found is not None else 1)
 
 
 def restore_attempt(c: SearchFrame) -> None:
     """Restore the attempt of this partition as it was kept."""
-    c.set_opened(OPEN, 0)
-    for field, variable in (
-        (ROW, c.row), (PC, c.pc), (DEPTH, c.sp), (STEPS, c.steps), (ATTEMPT, c.mine), (STAMP, c.stamp),
-        (LENGTH, c.length), (CUT_AT, c.cut), (SIEVE, c.sieve), (LATEST, c.latest), (AT_LABEL, c.label_place),
-    ):  # fmt: skip
-        variable.set(c.get_opened(field))
-    c.memory_on.set(c.get_opened(REMEMBERING).differs(0))
-    c.has_empty.set(c.get_opened(HAS_EMPTY).differs(0))
+    c.set_opened(layout.OPEN, 0)
+    for field, variable in _kept_numbers(c).items():
+        value = c.get_opened(field)
+        variable.set(value.differs(0) if variable.type is BOOL else value)
     for place, mark in _marks(c):
         if mark is not None:
             mark.set(c.s.marks[c.partitions * place + c.k])
     for loop in range(c.shape.loops + 1):
         c.s.loop_rows[loop] = c.s.marks[c.partitions * (2 * c.shape.labels + loop) + c.k]
+
+
+def _kept_numbers(c: SearchFrame) -> dict[int, Variable]:
+    return {
+        layout.ROW: c.row, layout.PC: c.pc, layout.DEPTH: c.sp, layout.STEPS: c.steps, layout.ATTEMPT: c.mine,
+        layout.STAMP: c.stamp, layout.REMEMBERING: c.memory_on, layout.LENGTH: c.length,
+        layout.HAS_EMPTY: c.has_empty, layout.CUT_AT: c.cut, layout.SIEVE: c.sieve, layout.LATEST: c.latest,
+        layout.AT_LABEL: c.label_place,
+    }  # fmt: skip
+
+
+def _marks(c: SearchFrame) -> Iterator[tuple[int, Variable | None]]:
+    """Places of the last and the first rows of labels, with their variables (None: not needed)."""
+    for label in range(c.shape.labels):
+        yield label, c.match.last_row.get(label)
+        yield c.shape.labels + label, c.match.first_row.get(label)
 
 
 # ---- the end of a partition --------------------------------------------------------------------------------------
@@ -417,11 +360,11 @@ def restore_attempt(c: SearchFrame) -> None:
 def _leave_for_room(c: SearchFrame) -> None:
     """Leave to get more room: everything is as before the attempt."""
     f, s, shape = c.f, c.s, c.shape
-    if shape.mode == INCREMENTAL:
+    if shape.mode == layout.INCREMENTAL:
         c.outs.set(c.partition_outs)
         c.used.set(c.partition_used)
         if shape.by_way:
-            s.cursor[TURNS_END] = s.rare[TURNS_FROM]
+            s.cursor[layout.TURNS_END] = s.rare[ways.TURNS_FROM]
     else:
         s.next_start[c.k] = c.start if shape.frames is None else s.frame_place[framing.FRAME_AT]
         s.numbers[c.k] = c.number
@@ -433,7 +376,7 @@ def _leave_for_room(c: SearchFrame) -> None:
 def _end_partition(c: SearchFrame) -> None:
     f, s, shape = c.f, c.s, c.shape
     k = c.k.value
-    if shape.mode == INCREMENTAL:
+    if shape.mode == layout.INCREMENTAL:
         _end_incremental(c)
     s.next_start[k] = f.select(c.hold >= 0, c.hold, c.start)
     s.numbers[k] = c.number
@@ -441,7 +384,7 @@ def _end_partition(c: SearchFrame) -> None:
     if shape.kept and shape.sifts:
         keep_sieve(s, k)
     if shape.by_way:
-        waiting_ways.settle_ways(s, k, c.way)
+        ways.settle_ways(s, k, shape=c.way)
     if shape.kept and shape.seeks_labels:
         for at in range(shape.required):
             s.sought[c.partitions * at + k] = s.seek[at]
@@ -455,15 +398,13 @@ def _end_incremental(c: SearchFrame) -> None:
     if not shape.final:
         with f.when((c.at_end >= 0) & (s.explored_to[c.k] < c.hi)):
             is_taken = s.end_taken[c.hi - 1 - c.lo].equals(c.taken)
-            held, outs, used, pendings = hold_back(
+            held, outs, used, pendings = paths.hold_back(
                 s, c.at_end, c.hi, is_taken, c.partition_outs, c.outs, c.used, c.pendings
             )
             undecided.set(held)
-            c.outs.set(outs)
-            c.used.set(used)
-            c.pendings.set(pendings)
+            c.set_all(outs=outs, used=used, pendings=pendings)
     with f.when(c.pendings > 0):
-        c.number.set(number_by_end(s, c.pendings, c.number))
-    if shape.skip == NEXT_ROW:
+        c.number.set(paths.number_by_end(s, c.pendings, c.number))
+    if shape.skip == layout.NEXT_ROW:
         s.explored_start[c.k] = c.start - 1
     s.explored_to[c.k] = f.select(undecided, c.hi - 1, c.available)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import partial
 
 import numpy as np
 
 from episode.matchers.code.searching import merge_sort
+from episode.matchers.codes import MATCHED
 from episode.matchers.rows.arrays import TURNS_END
-from episode.native.builder import Function, Program, Scope
+from episode.native.builder import Function, Program, Scope, subroutine
 from episode.native.ir import I64, U64, Array, Operand, Value
 from episode.native.running import compiled_for
 
@@ -25,12 +25,11 @@ TURN = 3
 NO_TURN, NO_ROOM = -1, -2
 
 
-def with_turns(s: Scope, last: Operand, start: Operand, begin: Operand, end: Operand, origin: Operand) -> Value:
-    """The last turn of `path` from `start` to row `end` (exclusive), or NO_ROOM. last: its last turn before `begin`."""
-    return s.call("with_turns", _with_turns, last, start, begin, end, origin)
+@subroutine()
+def with_turns(s: Scope, before_begin: Value, start: Value, begin: Value, end: Value, origin: Value) -> None:
+    """The last turn of `path` from `start` to row `end` (exclusive), or NO_ROOM.
 
-
-def _with_turns(s: Scope, before_begin: Value, start: Value, begin: Value, end: Value, origin: Value) -> None:
+    before_begin: its last turn before `begin`."""
     f = s.f
     last, at = f.variable("last", before_begin), f.variable("at", begin)
     with f.during(lambda: at < end):
@@ -43,17 +42,14 @@ def _with_turns(s: Scope, before_begin: Value, start: Value, begin: Value, end: 
         before = f.variable("before", last)
         with f.when(last >= 0), f.when(s.turns[last * TURN + TAKEN_BY].equals(instruction)):
             before.set(s.turns[last * TURN + BEFORE])
-        last.set(_add(s, instruction, at - start, before))
+        last.set(_add_turn(s, instruction, at - start, before))
         f.give_if(last.equals(NO_ROOM), NO_ROOM)
     f.give(last)
 
 
-def follow_turns(s: Scope, last: Operand, into: str, begin: Operand) -> None:
-    """Write the path whose last turn is `last` into `path` or `out_path`, from the place `begin` on."""
-    s.call(f"follow_turns_into_{into}", partial(_follow_turns, into=into), last, begin)
-
-
-def _follow_turns(s: Scope, latest: Value, begin: Value, into: str) -> None:
+@subroutine()
+def follow_turns(s: Scope, latest: Value, into: str, begin: Value) -> None:
+    """Write the path whose last turn is the latest into `path` or `out_path`, from the place `begin` on."""
     f, path = s.f, s.array(into)
     last = f.variable("last", latest)
     with f.during(lambda: last >= 0):
@@ -67,24 +63,18 @@ def _follow_turns(s: Scope, latest: Value, begin: Value, into: str) -> None:
     f.give(0)
 
 
-def with_match(s: Scope, latest: Operand, start: Operand, end: Operand, origin: Operand) -> Value:
+@subroutine()
+def with_match(s: Scope, latest: Value, start: Value, end: Value, origin: Value) -> None:
     """Add a match of the rows start..end, which is in `path`, to those found before: the latest one, or NO_ROOM."""
-    return s.call("with_match", _with_match, latest, start, end, origin)
-
-
-def _with_match(s: Scope, latest: Value, start: Value, end: Value, origin: Value) -> None:
     f = s.f
     last = with_turns(s, NO_TURN, start, start, end, origin)
     f.give_if(last.equals(NO_ROOM), NO_ROOM)
-    f.give(_add(s, -1 - (end - start), last, latest))
+    f.give(_add_turn(s, -1 - (end - start), last, latest))
 
 
-def _add(s: Scope, taken_by: Operand, until: Operand, before: Operand) -> Value:
-    """The place of a new turn or match, or NO_ROOM."""
-    return s.call("add_turn", _add_turn, taken_by, until, before)
-
-
+@subroutine()
 def _add_turn(s: Scope, taken_by: Value, until: Value, before: Value) -> None:
+    """The place of a new turn or match, or NO_ROOM."""
     f, place = s.f, s.cursor[TURNS_END]
     at = place * TURN
     f.give_if(at >= s.turns.length, NO_ROOM)
@@ -104,22 +94,18 @@ def matches_before(s: Scope, latest: Operand) -> tuple[Value, Value]:
     return count.value, rows.value
 
 
-def give_matches(s: Scope, latest: Operand, start: Operand, kind: int, outs: Operand) -> tuple[Value, Value]:
-    """Put the matches found up to the latest into the output, which has room for them: (outs, used).
+@subroutine()
+def give_matches(s: Scope, latest: Value, start: Value, before: Value) -> None:
+    """Put the matches found up to the latest into the output, which has room for them; the number of matches then.
 
-    Their paths come after those of the matches before `outs`.
+    Their paths come after those of the matches `before` them.
     """
-    outs = s.call("give_matches", partial(_give_matches, kind=kind), latest, start, outs)
-    return outs, s.out_path_from[outs]
-
-
-def _give_matches(s: Scope, latest: Value, start: Value, before: Value, kind: int) -> None:
     f = s.f
     match, outs = f.variable("match", latest), f.variable("outs", before)
     used = f.variable("used", s.out_path_from[before])
     with f.during(lambda: match >= 0):
         out, length = outs.value, _length(s, match)
-        s.out_kind[out], s.out_start[out], s.out_length[out] = kind, start, length
+        s.out_kind[out], s.out_start[out], s.out_length[out] = MATCHED, start, length
         follow_turns(s, s.turns[match * TURN + UNTIL], "out_path", used)
         used.set(used + length)
         s.out_path_from[out + 1] = used
@@ -198,12 +184,9 @@ Key = Callable[[Scope, Value], Value]
 """The sort key of a match of the output."""
 
 
-def order_by_length(s: Scope, begin: Operand, end: Operand, number: Operand) -> Value:
+@subroutine()
+def order_by_length(s: Scope, begin: Value, end: Value, before: Value) -> None:
     """Put ALL MATCHES of one start row in order, shortest first, and number them; the last number."""
-    return s.call("order_by_length", _order_by_length, begin, end, number)
-
-
-def _order_by_length(s: Scope, begin: Value, end: Value, before: Value) -> None:
     f, count = s.f, end - begin
     with f.loop(0, count) as i:
         s.ordered[i] = begin + i
@@ -227,12 +210,9 @@ def _order_by_length(s: Scope, begin: Value, end: Value, before: Value) -> None:
     f.give(before + count)
 
 
-def number_by_end(s: Scope, pendings: Operand, number: Operand) -> Value:
+@subroutine()
+def number_by_end(s: Scope, count: Value, before: Value) -> None:
     """INCREMENTAL MATCH: number the matches in `pending` in the order of their end rows; the last number."""
-    return s.call("number_by_end", _number_by_end, pendings, number)
-
-
-def _number_by_end(s: Scope, count: Value, before: Value) -> None:
     f = s.f
     with f.loop(0, count) as i:
         s.ordered[i] = s.pending[i]
@@ -252,25 +232,22 @@ def _sort(s: Scope, name: str, count: Value, key: Key) -> Value:
     return s.call(name, build, count)
 
 
-def place_of_label(s: Scope, first: bool, path: str, begin: Operand, length: Operand, labels: int) -> Value:
+@subroutine()
+def place_of_label(s: Scope, path: str, begin: Value, length: Value, *, first: bool, labels: int) -> None:
     """The first or last row of a match with one of the labels, counted from its first row; -1 if no row has one.
 
     path: the array with its instructions, from `begin` on. labels: a bit for each of them.
     """
-
-    def build(s: Scope, begin: Value, length: Value) -> None:
-        f = s.f
-        place = f.variable("place", -1)
-        with f.loop(0, length) as at:
-            label = s.label_of[s.array(path)[begin + at].to(I64)]
-            with f.when((f.constant(labels, U64) >> label.to(U64) & 1).differs(0)):
-                if first:
-                    f.give(at)
-                else:
-                    place.set(at)
-        f.give(place)
-
-    return s.call(f"place_of_label_in_{path}", build, begin, length)
+    f = s.f
+    place = f.variable("place", -1)
+    with f.loop(0, length) as at:
+        label = s.label_of[s.array(path)[begin + at].to(I64)]
+        with f.when((f.constant(labels, U64) >> label.to(U64) & 1).differs(0)):
+            if first:
+                f.give(at)
+            else:
+                place.set(at)
+    f.give(place)
 
 
 def hold_back(
@@ -284,14 +261,15 @@ def hold_back(
     (undecided, outs, used, pendings).
     """
     f = s.f
-    gone = s.call("hold_back", _hold_back, at_end, hi, first_out, outs, used, pendings)
+    gone = _take_out(s, at_end, hi, first_out, outs, used, pendings)
     is_out = gone > 0
     fewer = is_out.to(I64)
     return is_out | ~f.value(is_taken), f.value(outs) - fewer, f.value(used) - gone, f.value(pendings) - fewer
 
 
-def _hold_back(s: Scope, at_end: Value, hi: Value, first: Value, outs: Value, used: Value, pendings: Value) -> None:
-    """Take the match out, if it exists; return the number of its rows, or 0."""
+@subroutine()
+def _take_out(s: Scope, at_end: Value, hi: Value, first: Value, outs: Value, used: Value, pendings: Value) -> None:
+    """Take the match out, if it exists; the number of its rows, or 0."""
     f = s.f
     with f.loop(first, outs) as i:
         gone = s.out_length[i]

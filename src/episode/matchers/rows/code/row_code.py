@@ -9,37 +9,11 @@ import numpy as np
 from episode.matchers.code.expressions import CodeConstants
 from episode.matchers.encoding import Lanes
 from episode.matchers.prepare import Prepared
-from episode.matchers.rows.arrays import (
-    BUDGETS,
-    LEAST_SIFTED,
-    SIFTED_PER_ROW,
-    STEPS_PER_ROW_READ,
-    Attempts,
-    FoundPaths,
-    Frames,
-    RowProgram,
-    SearchPartitions,
-    SearchRows,
-    SearchSettings,
-    SearchWork,
-)
+from episode.matchers.rows import arrays as layout
+from episode.matchers.rows.arrays import Attempts, FoundPaths, Frames, RowProgram, SearchPartitions, SearchRows
+from episode.matchers.rows.code import arrays
 from episode.matchers.rows.code.array_code import RunningValues
-from episode.matchers.rows.code.arrays import (
-    AGGREGATE_ROWS,
-    ALLOWED,
-    BUDGET,
-    LOOKAHEAD,
-    LOOKBACK,
-    MOST_SIFTED,
-    PATIENCE,
-    REACH,
-    ROWS,
-    SETTINGS,
-    TYPES,
-    UNTIL,
-    WITHIN,
-    RunningMatch,
-)
+from episode.matchers.rows.code.arrays import TYPES, RunningMatch
 from episode.matchers.rows.code.choices import Choices
 from episode.matchers.rows.code.conditions import RowConditions
 from episode.matchers.rows.code.frames import FRAME_PLACE
@@ -68,8 +42,9 @@ class RowCode:
     values: RunningValues
 
     def run(
-        self, program: RowProgram, settings: SearchSettings, frames: Frames | None, lanes: Lanes, rows: SearchRows,
-        partitions: SearchPartitions, attempts: Attempts, found: FoundPaths, work: SearchWork, until: int,
+        self, program: RowProgram, settings: layout.SearchSettings, frames: Frames | None, lanes: Lanes,
+        rows: SearchRows, partitions: SearchPartitions, attempts: Attempts, found: FoundPaths, work: layout.SearchWork,
+        until: int,
     ) -> int:  # fmt: skip
         """Run every partition from its next start row as far as the rows allow; return the status.
 
@@ -77,11 +52,11 @@ class RowCode:
         here: if one is too small, the attempt is given up, the state is as before it, and the status names the array to
         enlarge before the call is repeated (a kept attempt continues then).
         """
-        arrays = _arrays(program, rows, partitions, attempts, found, work)
-        arrays |= self.constants.arrays(lanes)
-        arrays["settings"] = _settings_array(settings, frames, rows, partitions, work, until)
-        arrays |= self._scratch(program, found)
-        return self.program.run(arrays)
+        given = _arrays(program, rows, partitions, attempts, found, work)
+        given |= self.constants.arrays(lanes)
+        given["settings"] = _settings_array(settings, frames, rows, partitions, work, until)
+        given |= self._scratch(program, found)
+        return self.program.run(given)
 
     def _scratch(self, program: RowProgram, found: FoundPaths) -> dict[str, np.ndarray]:
         """Arrays of one call."""
@@ -98,33 +73,25 @@ class RowCode:
 
 
 def _settings_array(
-    settings: SearchSettings,
-    frames: Frames | None,
-    rows: SearchRows,
-    partitions: SearchPartitions,
-    work: SearchWork,
-    until: int,
-) -> np.ndarray:
+    settings: layout.SearchSettings, frames: Frames | None, rows: SearchRows, partitions: SearchPartitions,
+    work: layout.SearchWork, until: int,
+) -> np.ndarray:  # fmt: skip
     read = int((partitions.hi - partitions.lo).sum())
-    numbers = np.zeros(SETTINGS, np.int64)
-    numbers[[UNTIL, WITHIN, LOOKAHEAD, BUDGET]] = until, max(0, settings.within), settings.lookahead, settings.budget
-    numbers[PATIENCE] = settings.patience
-    numbers[[ROWS, AGGREGATE_ROWS]] = rows.ints.shape[1], work.agg_n.shape[1]
-    numbers[ALLOWED] = BUDGETS * settings.budget + (0 if settings.bounded else STEPS_PER_ROW_READ * read)
-    numbers[MOST_SIFTED] = SIFTED_PER_ROW * read + LEAST_SIFTED
-    if frames is not None:
-        numbers[[REACH, LOOKBACK]] = frames.reach, frames.lookback
-    return numbers
+    per_row = 0 if settings.bounded else layout.STEPS_PER_ROW_READ
+    places = {
+        arrays.UNTIL: until, arrays.WITHIN: max(0, settings.within), arrays.LOOKAHEAD: settings.lookahead,
+        arrays.BUDGET: settings.budget, arrays.PATIENCE: settings.patience, arrays.ROWS: rows.ints.shape[1],
+        arrays.AGGREGATE_ROWS: work.agg_n.shape[1], arrays.ALLOWED: layout.BUDGETS * settings.budget + per_row * read,
+        arrays.MOST_SIFTED: layout.SIFTED_PER_ROW * read + layout.LEAST_SIFTED,
+        arrays.REACH: 0 if frames is None else frames.reach, arrays.LOOKBACK: 0 if frames is None else frames.lookback,
+    }  # fmt: skip
+    return np.array([places[place] for place in range(arrays.SETTINGS)], np.int64)
 
 
 def _arrays(
-    program: RowProgram,
-    rows: SearchRows,
-    partitions: SearchPartitions,
-    attempts: Attempts,
-    found: FoundPaths,
-    work: SearchWork,
-) -> dict[str, np.ndarray]:
+    program: RowProgram, rows: SearchRows, partitions: SearchPartitions, attempts: Attempts, found: FoundPaths,
+    work: layout.SearchWork,
+) -> dict[str, np.ndarray]:  # fmt: skip
     named = {
         "bits": rows.bits, "time": rows.time, "key": rows.key, "ints": rows.ints, "floats": rows.floats,
         "valid": rows.valid, "code": program.code, "label_of": program.label_of, "required": program.required,
@@ -185,18 +152,11 @@ class Lowered:
         return Lowered(plan, prepared, lower_sieves(sieves, plan.labels.names, prepared))
 
     def code(
-        self, program: RowProgram, settings: SearchSettings, frames: Frames | None, kept: bool, final: bool
+        self, program: RowProgram, settings: layout.SearchSettings, frames: Frames | None, kept: bool, final: bool
     ) -> RowCode:
         """The code for these rows. kept: do attempts that wait stay in place? final: will no more rows come?"""
-        own = (
-            int(program.first_bits),
-            settings.mode,
-            settings.skip,
-            settings.with_unmatched,
-            settings.timed_out,
-            settings.counting,
-        )
-        key = (*own, kept, final)
+        own = settings.mode, settings.skip, settings.with_unmatched, settings.timed_out, settings.counting
+        key = (int(program.first_bits), *own, kept, final)
         if key not in self._codes:
             labels = self.plan.labels
             skipped = labels.members(self.plan.settings.skip_label) or ()
@@ -237,7 +197,7 @@ def step_code(plan: RowPatternPlan, labels: int, places: ColumnPlaces) -> StepCo
     step, start, row, number = (f.scalar(name) for name in ("step", "start", "row", "number"))
     match = RunningMatch(start, row, start, f.value(0), s.key.length, number, start)
     conditions = RowConditions(s, plan, places, match)
-    for label in conditions.tracked:
+    for label in conditions.traits.tracked:
         match.last_row[label] = f.variable("last_row", s.last_row[label])
         match.first_row[label] = f.variable("first_row", s.first_row[label])
     cases: dict[int, Block] = {}

@@ -18,52 +18,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from episode.matchers.codes import UNMATCHED
-from episode.matchers.rows.arrays import (
-    ALL_STEPS,
-    AT_LABEL,
-    AT_LIMIT,
-    AT_PARTITION,
-    ATTEMPTS,
-    FINE,
-    GENERATION,
-    LENGTH,
-    MEMORY_AFTER,
-    NEXT_ROW,
-    NO_MEMORY,
-    NOT_SOUGHT,
-    OPEN,
-    OUTPUT_FULL,
-    OUTS,
-    PASSED,
-    PATHS,
-    ROOM,
-    SEEK_LABELS_AFTER,
-    SIEVE,
-    STACK,
-    STEPS,
-    STUCK,
-    TURNS_FULL,
-    UNSIFTED,
-    WAYS_FULL,
-)
+from episode.matchers.rows import arrays as layout
 from episode.matchers.rows.code import frames as framing
-from episode.matchers.rows.code import waiting_ways
+from episode.matchers.rows.code import waiting_ways as ways
 from episode.matchers.rows.code.arrays import BUDGET, LOOKAHEAD, PATIENCE, TYPES, UNTIL, WITHIN, RunningMatch
-from episode.matchers.rows.code.sieves import FAILS, UNDECIDED, begin_sieve, seek_labels, sift
-from episode.matchers.rows.code.waiting_ways import (
-    DONE,
-    FROM,
-    GIVEN_UP,
-    KEEPS,
-    KEPT,
-    NO_ROOM_FOR_WAYS,
-    WAY_START,
-    WAY_STEPS,
-    WAYS,
-    WayShape,
-)
+from episode.matchers.rows.code.sieves import DISMISSED, FAILS, LACKING, UNDECIDED, begin_sieve, seek_labels, sift
 from episode.native.builder import Scope, entry_scope
-from episode.native.ir import BOOL, I64, U64, Block, Operand, Type, Value, Variable
+from episode.native.ir import BOOL, I64, U64, Block, Operand, Value, Variable
 
 if TYPE_CHECKING:
     from episode.matchers.rows.code.choices import Choices
@@ -83,15 +44,18 @@ class SearchFrame:
         self.within = s.settings[WITHIN].bits_as(U64)
         self.until, self.patience, self.budget = s.settings[UNTIL], s.settings[PATIENCE], s.settings[BUDGET]
         self.partitions = s.key_lo.length
-        number = self._variable
+
+        def number(name: str, start: Operand = 0) -> Variable:
+            return f.variable(name, start)
+
         # of the call
-        self.outs, self.used = number("outs", s.cursor[OUTS]), number("used", s.cursor[PATHS])
-        self.generation, self.attempts = number("generation", s.cursor[GENERATION]), number("attempts", 0)
-        self.attempts.set(s.cursor[ATTEMPTS])
-        self.all_steps = number("all_steps", s.cursor[ALL_STEPS])
-        self.lists_found = number("lists", s.cursor[AT_LIMIT].equals(0)) if shape.keeps_lists else None
+        self.outs, self.used = number("outs", s.cursor[layout.OUTS]), number("used", s.cursor[layout.PATHS])
+        self.generation, self.attempts = number("generation", s.cursor[layout.GENERATION]), number("attempts", 0)
+        self.attempts.set(s.cursor[layout.ATTEMPTS])
+        self.all_steps = number("all_steps", s.cursor[layout.ALL_STEPS])
+        self.lists_found = number("lists", s.cursor[layout.AT_LIMIT].equals(0)) if shape.keeps_lists else None
         # of a partition
-        self.k = number("k", s.cursor[AT_PARTITION])
+        self.k = number("k", s.cursor[layout.AT_PARTITION])
         self.lo, self.hi, self.start = number("lo"), number("hi"), number("start")
         waits_for_next = shape.looks_ahead and not shape.final
         self.available = number("available") if waits_for_next else self.hi
@@ -119,12 +83,12 @@ class SearchFrame:
             self.number, self.start,
         )  # fmt: skip
         self.conditions = conditions(s, self.match)
-        for label in sorted(self.conditions.tracked):
+        for label in sorted(self.conditions.traits.tracked):
             self.match.last_row[label] = number(f"last_row_{label}", -1)
             self.match.first_row[label] = number(f"first_row_{label}", -1)
-        self.follows = shape.may_follow_last_match(bool(self.conditions.tracked))
-        self.remembers = shape.memory != NO_MEMORY and not choices.is_certain
-        self.way = WayShape(shape.labels, shape.loops + 1, len(self.conditions.aggregates))
+        self.follows = shape.may_follow_last_match(bool(self.conditions.traits.tracked))
+        self.remembers = shape.memory != layout.NO_MEMORY and not choices.is_certain
+        self.way = ways.WayShape(shape.labels, shape.loops + 1, len(self.conditions.traits.aggregates))
         block = f.block
         self.next_partition, self.next_start = block("next_partition"), block("next_start")
         self.dismissed, self.begin = block("dismissed"), block("begin_attempt")
@@ -134,20 +98,17 @@ class SearchFrame:
         self.nothing, self.give = block("nothing"), block("give")
         self.end_partition, self.partition_full = block("end_partition"), block("partition_full")
 
-    def _variable(self, name: str, start: Operand = 0, type_: Type | None = None) -> Variable:
-        return self.f.variable(name, start, type_)
-
-    # ---- small things -----------------------------------------------------------------------------------------
+    def set_all(self, **values: Operand) -> None:
+        """Set variables, one after the other."""
+        for name, value in values.items():
+            getattr(self, name).set(value)
 
     def get_opened(self, field: int) -> Value:
         return self.s.opened[self.partitions * field + self.k]
 
     def set_opened(self, field: int, value: Operand) -> None:
-        self.s.opened[self.partitions * field + self.k] = self._as_number(value)
-
-    def _as_number(self, value: Operand) -> Value:
         given = self.f.value(value)
-        return given.to(I64) if given.type is BOOL else given
+        self.s.opened[self.partitions * field + self.k] = given.to(I64) if given.type is BOOL else given
 
     def offers(self, row: Value, bits: int) -> Value:
         """Does a row offer one of these labels?"""
@@ -172,8 +133,8 @@ class SearchFrame:
     def forget_ways(self) -> None:
         """Skip the other ways of the start row that wait."""
         s, f = self.s, self.f
-        with f.during(lambda: waiting_ways.has_more(s, self.start, self.way.width)):
-            s.rare[DONE] = s.rare[DONE] + 1
+        with f.during(lambda: ways.has_more(s, self.start, width=self.way.width)):
+            s.rare[ways.DONE] = s.rare[ways.DONE] + 1
 
     def fill_marks(self) -> None:
         """Write the rows of labels to the arrays that functions read."""
@@ -194,7 +155,7 @@ def emit_partitions(c: SearchFrame) -> None:
     f.at(c.next_partition)
     with f.when(c.k >= c.partitions):
         write_cursor(c)
-        f.give(FINE)
+        f.give(layout.FINE)
     _begin_partition(c)
     f.jump(c.next_start)
     f.at(c.next_start)
@@ -205,11 +166,10 @@ def emit_partitions(c: SearchFrame) -> None:
 
 
 def write_cursor(c: SearchFrame) -> None:
-    for place, value in (
-        (AT_PARTITION, c.k), (OUTS, c.outs), (PATHS, c.used), (GENERATION, c.generation), (ATTEMPTS, c.attempts),
-        (ALL_STEPS, c.all_steps),
-    ):  # fmt: skip
-        c.s.cursor[place] = value
+    s = c.s
+    s.cursor[layout.AT_PARTITION], s.cursor[layout.OUTS], s.cursor[layout.PATHS] = c.k, c.outs, c.used
+    s.cursor[layout.GENERATION], s.cursor[layout.ATTEMPTS] = c.generation, c.attempts
+    s.cursor[layout.ALL_STEPS] = c.all_steps
 
 
 def _begin_partition(c: SearchFrame) -> None:
@@ -218,34 +178,21 @@ def _begin_partition(c: SearchFrame) -> None:
     c.hi.set(s.key_hi[k])
     if c.available is not c.hi:
         c.available.set(c.hi - s.settings[LOOKAHEAD])
-    c.start.set(s.next_start[k])
-    c.number.set(s.numbers[k])
-    c.cover.set(s.covered[k])
-    c.hold.set(-1)
-    c.at_end.set(-1)
-    c.pendings.set(0)
-    c.partition_outs.set(c.outs)
-    c.partition_used.set(c.used)
-    c.generation.set(c.generation + 1)
-    c.stamp.set(c.generation)
-    c.taken.set(c.generation)
-    c.memory_on.set(False)
-    c.remembered_to.set(-1)
-    c.last_end.set(-1)
-    c.full.set(FINE)
-    c.resumes.set(False)
+    c.set_all(start=s.next_start[k], number=s.numbers[k], cover=s.covered[k], hold=-1, at_end=-1, pendings=0)
+    c.set_all(partition_outs=c.outs, partition_used=c.used, generation=c.generation + 1, stamp=c.generation)
+    c.set_all(taken=c.generation, memory_on=False, remembered_to=-1, last_end=-1, full=layout.FINE, resumes=False)
     if shape.sifts:
         begin_sieve(s, k, shape.kept)
     if shape.by_way:
-        waiting_ways.begin_partition(s, k, True)
+        ways.begin_partition(s, k)
     if shape.kept:
-        c.resumes.set(c.get_opened(OPEN).differs(0))
+        c.resumes.set(c.get_opened(layout.OPEN).differs(0))
     if shape.by_attempt:
-        c.bottom.set(c.get_opened(STACK))
-        c.stack_room.set(c.get_opened(ROOM))
+        c.bottom.set(c.get_opened(layout.STACK))
+        c.stack_room.set(c.get_opened(layout.ROOM))
         if c.lists_found is not None:
             with f.when(c.resumes & ~c.lists_found):
-                c.set_opened(OPEN, 0)
+                c.set_opened(layout.OPEN, 0)
                 c.resumes.set(False)
     if shape.seeks_labels:
         for at in range(shape.required):
@@ -258,22 +205,21 @@ def _choose_start(c: SearchFrame) -> None:
     """Find the next start row; ends where an attempt may begin."""
     f, s, shape = c.f, c.s, c.shape
     if shape.by_way:
-        with f.when(s.rare[WAYS].differs(0)):
+        with f.when(s.rare[ways.WAYS].differs(0)):
             # The start rows up to the last one explored have continued, as far as they wait.
-            c.resumes.set(s.rare[DONE] < s.rare[WAYS])
+            c.resumes.set(s.rare[ways.DONE] < s.rare[ways.WAYS])
             with f.either(c.resumes) as otherwise:
-                c.start.set(s.ways[(s.rare[FROM] + s.rare[DONE]) * c.way.width + WAY_START])
+                c.start.set(s.ways[(s.rare[ways.FROM] + s.rare[ways.DONE]) * c.way.width + ways.WAY_START])
                 otherwise()
-                if shape.skip == NEXT_ROW:
+                if shape.skip == layout.NEXT_ROW:
                     c.start.set(f.greatest(c.start, s.explored_start[c.k] + 1))
     if shape.frames is not None:
+        frames = shape.frames
         start, end = framing.next_start_in_frames(
-            s, shape.frames.seek, shape.frames.endless, c.start, s.key_hi[c.k], shape.skips_bare_starts,
-            f.constant(shape.first_bits, U64),
+            s, c.start, s.key_hi[c.k], f.constant(shape.first_bits, U64), seek=frames.seek, endless=frames.endless,
+            skips_bare_starts=shape.skips_bare_starts,
         )  # fmt: skip
-        c.start.set(start)
-        c.hi.set(end)
-        c.lo.set(s.frame_place[framing.FRAME_AT])
+        c.set_all(start=start, hi=end, lo=s.frame_place[framing.FRAME_AT])
     elif shape.skips_bare_starts:
         if shape.kept:
             with f.when(~c.resumes):
@@ -282,7 +228,7 @@ def _choose_start(c: SearchFrame) -> None:
             _skip_bare_starts(c)
     f.jump_unless(c.start < c.available, c.end_partition)
     c.lacking.set(False)
-    c.sieve.set(NOT_SOUGHT if shape.seeks_labels else UNSIFTED if shape.sifts else PASSED)
+    c.sieve.set(layout.NOT_SOUGHT if shape.seeks_labels else layout.UNSIFTED if shape.sifts else layout.PASSED)
     if not shape.nullable and not shape.counting:
         if shape.kept:
             with f.when(~c.resumes):
@@ -318,17 +264,18 @@ def _look_at_two_rows(c: SearchFrame) -> None:
 def look_for_labels(c: SearchFrame, otherwise: Block) -> None:
     """Dismiss a start row whose window lacks a label that every match has; set `lacking` if it may still come."""
     f, shape = c.f, c.shape
-    c.sieve.set(UNSIFTED if shape.sifts else PASSED)
-    dismissed, lacking = seek_labels(c.s, shape.required, c.start, c.available, c.hi, shape.windowed, shape.final)
-    c.lacking.set(lacking)
-    f.jump_if(dismissed, otherwise)
+    c.sieve.set(layout.UNSIFTED if shape.sifts else layout.PASSED)
+    found = seek_labels(
+        c.s, c.start, c.available, c.hi, required=shape.required, windowed=shape.windowed, final=shape.final
+    )
+    c.lacking.set(found.equals(LACKING))
+    f.jump_if(found.equals(DISMISSED), otherwise)
 
 
 def run_sieve(c: SearchFrame) -> Value:
     """Look for a row that passes the sieve: the status."""
-    sieve = c.shape.sieve
-    assert sieve is not None
-    return sift(c.s, sieve, c.start, c.available, c.hi, c.shape.windowed, c.shape.final)
+    windowed, final = c.shape.windowed, c.shape.final
+    return sift(c.s, c.start, c.available, c.hi, sieve=c.shape.sieve, windowed=windowed, final=final)
 
 
 def _look_again(c: SearchFrame) -> None:
@@ -340,15 +287,15 @@ def _look_again(c: SearchFrame) -> None:
         with f.when(c.resumes):
             look_for_labels(c, c.dismissed)
     if shape.by_attempt and shape.sifts:
-        with f.when(c.resumes & c.get_opened(SIEVE).equals(STUCK)):
+        with f.when(c.resumes & c.get_opened(layout.SIEVE).equals(layout.STUCK)):
             status = run_sieve(c)
             f.jump_if(status.equals(UNDECIDED), c.end_partition)
-            c.set_opened(SIEVE, PASSED)
+            c.set_opened(layout.SIEVE, layout.PASSED)
             f.jump_if(status.equals(FAILS), c.dismissed)
     if shape.by_attempt and shape.seeks_labels and not shape.with_unmatched:
-        f.jump_if(c.resumes & c.lacking & (c.get_opened(STEPS) > c.patience), c.end_partition)
+        f.jump_if(c.resumes & c.lacking & (c.get_opened(layout.STEPS) > c.patience), c.end_partition)
     if shape.by_way and shape.seeks_labels:
-        with f.when(c.lacking & c.s.rare[KEEPS].differs(0)):
+        with f.when(c.lacking & c.s.rare[ways.KEEPS].differs(0)):
             _stay_without_label(c)
 
 
@@ -359,19 +306,19 @@ def _stay_without_label(c: SearchFrame) -> None:
         c.hold.set(c.start)
     kept_as = f.variable("kept_as", 0)
     with f.either(c.resumes) as otherwise:
-        kept_as.set(waiting_ways.stay(s, c.way))
+        kept_as.set(ways.stay(s, shape=c.way))
         otherwise()
-        waiting_ways.begin_attempt(s, c.start, 0)
+        ways.begin_attempt(s, c.start, 0)
         for last in c.match.last_row.values():
             last.set(-1)
         c.fill_marks()
-        kept_as.set(waiting_ways.keep_way(s, c.way, c.start, 0, c.start, 0, c.origin, arrival=False))
+        kept_as.set(ways.keep_way(s, c.start, 0, c.start, 0, c.origin, shape=c.way, loops="loop_rows"))
     leave_without_room(c, kept_as, c.partition_full)
-    if shape.skip != NEXT_ROW:
+    if shape.skip != layout.NEXT_ROW:
         s.explored_start[c.k] = c.start
         with f.when(~c.resumes):
-            c.set_opened(LENGTH, -1)
-            c.set_opened(AT_LABEL, -1)
+            c.set_opened(layout.LENGTH, -1)
+            c.set_opened(layout.AT_LABEL, -1)
         f.jump(c.end_partition)
         return
     c.resumes.set(False)
@@ -379,18 +326,18 @@ def _stay_without_label(c: SearchFrame) -> None:
     f.jump(c.next_start)
 
 
-def leave_without_room(c: SearchFrame, kept_as: Variable, to: Block) -> None:
+def leave_without_room(c: SearchFrame, kept_as: Value, to: Block) -> None:
     """Leave to make room if a way could not be kept."""
     f = c.f
-    with f.when(kept_as.differs(KEPT) & kept_as.differs(GIVEN_UP)):
-        c.full.set(f.select(kept_as.equals(NO_ROOM_FOR_WAYS), WAYS_FULL, TURNS_FULL))
+    with f.when(kept_as.differs(ways.KEPT) & kept_as.differs(ways.GIVEN_UP)):
+        c.full.set(f.select(kept_as.equals(ways.NO_ROOM_FOR_WAYS), layout.WAYS_FULL, layout.TURNS_FULL))
         f.jump(to)
 
 
 def _dismiss(c: SearchFrame) -> None:
     f, shape = c.f, c.shape
     if shape.by_attempt:
-        c.set_opened(OPEN, 0)
+        c.set_opened(layout.OPEN, 0)
     if shape.by_way:
         c.forget_ways()
     if shape.kept:
@@ -407,7 +354,7 @@ def give_unmatched(c: SearchFrame) -> None:
         return
     with f.when(c.start >= c.cover):
         with f.when(c.outs >= s.out_kind.length):
-            c.be_full(OUTPUT_FULL, c.partition_full)
+            c.be_full(layout.OUTPUT_FULL, c.partition_full)
         put_match(c, UNMATCHED, 1)
 
 
@@ -425,16 +372,8 @@ def emit_begin(c: SearchFrame, enter: Block) -> None:
     """Begin an attempt, or resume one that waited. enter: the first instruction."""
     f, s, shape = c.f, c.s, c.shape
     f.at(c.begin)
-    c.length.set(-1)
-    c.has_empty.set(False)
-    c.waiting.set(False)
-    c.cut.set(0)
-    c.loop_steps.set(0)
-    c.found_from.set(c.outs)
-    c.found_path.set(c.used)
-    c.latest.set(-1)
-    c.label_place.set(-1)
-    c.alarm.set(first_alarm(c))
+    c.set_all(length=-1, has_empty=False, waiting=False, cut=0, loop_steps=0, found_from=c.outs, found_path=c.used)
+    c.set_all(latest=-1, label_place=-1, alarm=first_alarm(c))
     if c.remembers:
         c.base.set(0 if shape.by_attempt else c.start if shape.own_memory else s.key_lo[c.k])
     if shape.by_attempt:
@@ -444,7 +383,7 @@ def emit_begin(c: SearchFrame, enter: Block) -> None:
             f.jump(c.dispatch)
     _begin_memory(c)
     if shape.kept and shape.by_way:
-        waiting_ways.begin_attempt(s, c.start, c.mine)
+        ways.begin_attempt(s, c.start, c.mine)
     if shape.by_way:
         with f.when(c.resumes):
             c.resumes.set(False)
@@ -453,12 +392,7 @@ def emit_begin(c: SearchFrame, enter: Block) -> None:
     c.attempts.set(c.attempts + 1)
     for last in c.match.last_row.values():
         last.set(-1)
-    c.row.set(c.start)
-    c.furthest.set(c.start)
-    c.frontier.set(c.start)
-    c.sp.set(0)
-    c.steps.set(0)
-    c.before.set(0)
+    c.set_all(row=c.start, furthest=c.start, frontier=c.start, sp=0, steps=0, before=0)
     f.jump(enter)
 
 
@@ -486,32 +420,29 @@ def first_alarm(c: SearchFrame) -> Value:
     """The number of steps of an attempt before its first check."""
     f, shape = c.f, c.shape
     if shape.seeks_labels and not shape.kept:
-        return f.value(SEEK_LABELS_AFTER)
+        return f.value(layout.SEEK_LABELS_AFTER)
     if shape.seeks_labels or shape.sifts:
-        return f.least(SEEK_LABELS_AFTER if shape.seeks_labels else MEMORY_AFTER, c.patience)
-    return f.value(MEMORY_AFTER)
+        return f.least(layout.SEEK_LABELS_AFTER if shape.seeks_labels else layout.MEMORY_AFTER, c.patience)
+    return f.value(layout.MEMORY_AFTER)
 
 
 def _resume_way(c: SearchFrame) -> None:
     s, shape = c.s, c.shape
-    if shape.skip != NEXT_ROW:
-        c.length.set(c.get_opened(LENGTH))
-        c.label_place.set(c.get_opened(AT_LABEL))
-    c.steps.set(s.ways[(s.rare[FROM] + s.rare[DONE]) * c.way.width + WAY_STEPS])
-    c.before.set(c.steps)
-    c.sieve.set(PASSED)
-    c.sp.set(0)
+    if shape.skip != layout.NEXT_ROW:
+        c.length.set(c.get_opened(layout.LENGTH))
+        c.label_place.set(c.get_opened(layout.AT_LABEL))
+    c.set_all(steps=s.ways[(s.rare[ways.FROM] + s.rare[ways.DONE]) * c.way.width + ways.WAY_STEPS], before=c.steps)
+    c.set_all(sieve=layout.PASSED, sp=0)
     take_way_up(c)
     c.furthest.set(c.row)
 
 
 def take_way_up(c: SearchFrame) -> None:
     """Resume the next way of the start row."""
-    row, pc = waiting_ways.take_way_up(c.s, c.way, c.start, c.origin, c.conditions.walks_path or c.shape.counting)
+    needs_path = c.conditions.traits.walks_path or c.shape.counting
+    row = ways.take_way_up(c.s, c.start, c.origin, shape=c.way, needs_path=needs_path)
     c.read_marks()
-    c.row.set(row)
-    c.pc.set(pc)
-    c.frontier.set(row)
+    c.set_all(row=row, pc=c.s.rare[ways.ARRIVAL], frontier=row)
 
 
 def take_attempt_up(c: SearchFrame) -> None:
@@ -519,8 +450,6 @@ def take_attempt_up(c: SearchFrame) -> None:
     from episode.matchers.rows.code.outcomes import restore_attempt
 
     restore_attempt(c)
-    with c.f.when(c.sieve.equals(NOT_SOUGHT)):
-        c.sieve.set(UNSIFTED if c.shape.sifts else PASSED)
-    c.before.set(c.steps)
-    c.furthest.set(c.row)
-    c.frontier.set(c.row)
+    with c.f.when(c.sieve.equals(layout.NOT_SOUGHT)):
+        c.sieve.set(layout.UNSIFTED if c.shape.sifts else layout.PASSED)
+    c.set_all(before=c.steps, furthest=c.row, frontier=c.row)

@@ -4,48 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from episode.matchers.code.aggregates import AggregateShape
 from episode.matchers.code.expressions import LanePlaces
 from episode.matchers.prepare import Prepared, aggregate_of
-from episode.matchers.rows.arrays import (
-    ALL,
-    ATTEMPT_MEMORY,
-    BIT,
-    ENTRY,
-    FIRST,
-    FIRST_LABEL,
-    INCREMENTAL,
-    LABEL,
-    LOOP,
-    MAXIMAL,
-    NEXT_ROW,
-    NO_WINDOW,
-    OP,
-    PARTITION_MEMORY,
-    PAST_LAST_ROW,
-    PREFERRED,
-    SECOND,
-    SLOT,
-)
+from episode.matchers.rows import arrays as layout
 from episode.matchers.rows.code.array_code import ArrayPlaces, ArrayRoom
 from episode.matchers.rows.code.frames import ALL_ROWS
-from episode.plan.expressions import (
-    COMPARISONS,
-    Apply,
-    ArrayExpression,
-    Current,
-    Exists,
-    Expression,
-    LabelAt,
-    Load,
-    Navigated,
-    RowRef,
-    Running,
-    parts_of,
-    walk,
-)
+from episode.plan import expressions as ex
+from episode.plan.expressions import Expression
 from episode.plan.rows.plan import RowPatternPlan
 from episode.plan.types import is_words, lane_of
 
@@ -76,10 +44,10 @@ class ColumnPlaces:
             return computed[argument]
         valid_at = dict(self.lanes.valid_at)
         if is_words(argument):
-            (argument,) = parts_of(argument)
-            assert isinstance(argument, Load)
+            (argument,) = ex.parts_of(argument)
+            assert isinstance(argument, ex.Load)
             return False, dict(self.lanes.words_at)[argument.column], valid_at[argument.column]
-        assert isinstance(argument, Load)
+        assert isinstance(argument, ex.Load)
         return (
             lane_of(argument.type) == "float",
             dict(self.lanes.at).get(argument.column, -1),
@@ -99,7 +67,7 @@ class ConditionTraits:
 
     names: tuple[str, ...]
     residuals: tuple[tuple[Expression, ...], ...]
-    runnings: tuple[Running, ...]
+    runnings: tuple[ex.Running, ...]
     aggregates: tuple[AggregateShape, ...]
     arrays: tuple[ArrayPlaces, ...]
     tracked: frozenset[int]
@@ -110,13 +78,15 @@ class ConditionTraits:
     def of(cls, plan: RowPatternPlan) -> ConditionTraits:
         names, conditions = plan.labels.names, plan.conditions
         numbered = [part for condition in conditions.values() for part in condition.residual]
-        runnings = tuple(dict.fromkeys(node for part in numbered for node in walk(part) if isinstance(node, Running)))
+        runnings = tuple(
+            dict.fromkeys(node for part in numbered for node in ex.walk(part) if isinstance(node, ex.Running))
+        )
         residuals = tuple(conditions[name].residual if name in conditions else () for name in names)
         parts = [part for residual in residuals for part in residual]
         rows = [at for part in parts for at in _rows_read(part)]
-        labels = [node for part in parts for node in walk(part) if isinstance(node, LabelAt)]
+        labels = [node for part in parts for node in ex.walk(part) if isinstance(node, ex.LabelAt)]
         single = [
-            at.labels for at in rows if isinstance(at, Navigated) and at.labels is not None and not _walks_path(at)
+            at.labels for at in rows if isinstance(at, ex.Navigated) and at.labels is not None and not _walks_path(at)
         ]
         arrays = tuple(ArrayPlaces.of(residual) for residual in residuals)
         return cls(
@@ -155,23 +125,25 @@ class ConditionTraits:
     def is_large(self, label: int) -> bool:
         return (
             any(map(_is_dear, self.residuals[label]))
-            or sum(1 for part in self.residuals[label] for _ in walk(part)) > LARGE
+            or sum(1 for part in self.residuals[label] for _ in ex.walk(part)) > LARGE
         )
 
 
-def _rows_read(expression: Expression) -> Iterator[RowRef]:
-    for node in walk(expression):
-        if isinstance(node, (Load, LabelAt, Exists)):
+def _rows_read(expression: Expression) -> Iterator[ex.RowRef]:
+    for node in ex.walk(expression):
+        if isinstance(node, (ex.Load, ex.LabelAt, ex.Exists)):
             yield node.at
 
 
-def _walks_path(at: RowRef) -> bool:
+def _walks_path(at: ex.RowRef) -> bool:
     """Is the row found by walking the path?"""
-    return isinstance(at, Navigated) and at.labels is not None and (len(at.labels) > 1 or at.offset > 0)
+    return isinstance(at, ex.Navigated) and at.labels is not None and (len(at.labels) > 1 or at.offset > 0)
 
 
 def _is_dear(part: Expression) -> bool:
-    return any(map(_walks_path, _rows_read(part))) or any(isinstance(node, ArrayExpression) for node in walk(part))
+    return any(map(_walks_path, _rows_read(part))) or any(
+        isinstance(node, ex.ArrayExpression) for node in ex.walk(part)
+    )
 
 
 def _compared_with(label: str, residual: tuple[Expression, ...], names: tuple[str, ...]) -> frozenset[int] | None:
@@ -184,23 +156,21 @@ def _compared_with(label: str, residual: tuple[Expression, ...], names: tuple[st
 
 def _other_label(part: Expression) -> str | None:
     """The label of the last row with which a comparison compares the row, if it does just that."""
-    if not isinstance(part, Apply) or part.operation not in COMPARISONS:
+    if not isinstance(part, ex.Apply) or part.operation not in ex.COMPARISONS:
         return None
-    sides = [one.at for one in part.operands if isinstance(one, Load) and one.missing is None]
-    others = [at for at in sides if at != Current(0)]
+    sides = [one.at for one in part.operands if isinstance(one, ex.Load) and one.missing is None]
+    others = [at for at in sides if at != ex.Current(0)]
     if len(sides) != 2 or len(others) != 1:
         return None
     (at,) = others
-    if not isinstance(at, Navigated) or at.labels is None or at != Navigated(at.labels, False, 0, 0):
+    if not isinstance(at, ex.Navigated) or at.labels is None or at != ex.Navigated(at.labels, False, 0, 0):
         return None
     return next(iter(at.labels)) if len(at.labels) == 1 else None
 
 
-@dataclass(frozen=True)
-class RowStep:
-    """An instruction of the pattern. label, bit: of a MATCH. first, second: where it leads to, or a loop. entry: labels
-    of which a row must offer one. loops_here: is it the choice after a greedy loop over one label? slot: its first slot
-    of memory; around: the loops around it."""
+class RowStep(NamedTuple):
+    """An instruction of the pattern, in the columns OP … SLOT of `RowProgram`, with sets of labels as they are in
+    uint64. around: the loops around it."""
 
     op: int
     first: int
@@ -261,19 +231,17 @@ class RowShape:
         loops = program.loop_ids.tolist()
         bounds = program.loop_from.tolist()
         steps = tuple(
-            RowStep(
-                op=row[OP], first=row[FIRST], second=row[SECOND], label=row[LABEL], bit=row[BIT] % 2**64,
-                entry=row[ENTRY] % 2**64, loops_here=bool(row[LOOP]), slot=row[SLOT],
-                around=tuple(loops[bounds[at] : bounds[at + 1]]),
+            RowStep(op, first, second, label, bit % 2**64, entry % 2**64, bool(loop), slot, tuple(loops[begin:end]))
+            for (op, first, second, label, bit, entry, loop, slot), begin, end in zip(
+                program.code.tolist(), bounds, bounds[1:]
             )
-            for at, row in enumerate(program.code.tolist())
-        )  # fmt: skip
+        )
         return RowShape(
             steps, program.slots, program.loops, program.labels, int(program.first_bits), int(program.follow_bits),
             bool(program.one_row_enough), bool(program.nullable), len(program.required), settings.mode, settings.skip,
-            settings.memory, settings.with_unmatched, settings.within != NO_WINDOW, settings.timed_out,
+            settings.memory, settings.with_unmatched, settings.within != layout.NO_WINDOW, settings.timed_out,
             settings.lookahead > 0, settings.counting, settings.bounded,
-            skip_mask if settings.skip >= FIRST_LABEL else 0, sieve,
+            skip_mask if settings.skip >= layout.FIRST_LABEL else 0, sieve,
             None if frames is None else FrameShape(frames.seek, frames.reach == ALL_ROWS), kept, final,
         )  # fmt: skip
 
@@ -281,37 +249,37 @@ class RowShape:
 
     @property
     def exhaustive(self) -> bool:
-        return self.mode != PREFERRED
+        return self.mode != layout.PREFERRED
 
     @property
     def one_result(self) -> bool:
         """Does a start row have one match at most?"""
-        return self.mode in (PREFERRED, MAXIMAL)
+        return self.mode in (layout.PREFERRED, layout.MAXIMAL)
 
     @property
     def by_way(self) -> bool:
-        return self.kept and self.mode == INCREMENTAL
+        return self.kept and self.mode == layout.INCREMENTAL
 
     @property
     def by_attempt(self) -> bool:
-        return self.kept and self.mode != INCREMENTAL
+        return self.kept and self.mode != layout.INCREMENTAL
 
     @property
     def keeps_lists(self) -> bool:
         """Are the matches of an attempt that waits kept as turns?"""
-        return self.by_attempt and self.mode == ALL
+        return self.by_attempt and self.mode == layout.ALL
 
     @property
     def first_ends(self) -> bool:
         """Are all ends that a start row can reach taken by then, so that later start rows need not try them?"""
-        incremental = self.mode == INCREMENTAL and self.skip == NEXT_ROW
-        return incremental and self.memory == PARTITION_MEMORY and not self.with_unmatched
+        incremental = self.mode == layout.INCREMENTAL and self.skip == layout.NEXT_ROW
+        return incremental and self.memory == layout.PARTITION_MEMORY and not self.with_unmatched
 
     @property
     def own_memory(self) -> bool:
         """Does each attempt begin with nothing remembered?"""
-        shares = self.mode in (PREFERRED, MAXIMAL) or self.first_ends
-        return self.memory == ATTEMPT_MEMORY or not shares
+        shares = self.mode in (layout.PREFERRED, layout.MAXIMAL) or self.first_ends
+        return self.memory == layout.ATTEMPT_MEMORY or not shares
 
     @property
     def skips_bare_starts(self) -> bool:
@@ -330,5 +298,5 @@ class RowShape:
 
     def may_follow_last_match(self, tracks: bool) -> bool:
         """Does a match continue from a row like the last one if both had the same label there?"""
-        follows = self.memory == PARTITION_MEMORY and self.loops == 0 and not tracks and self.one_result
-        return follows and not self.counting and self.skip != PAST_LAST_ROW
+        follows = self.memory == layout.PARTITION_MEMORY and self.loops == 0 and not tracks and self.one_result
+        return follows and not self.counting and self.skip != layout.PAST_LAST_ROW

@@ -8,7 +8,6 @@ See decision 77.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -17,8 +16,8 @@ from episode.matchers.code.expressions import COMPARE
 from episode.matchers.rows.arrays import EXTREME_AT, SIFTED
 from episode.matchers.rows.code.arrays import ROWS, UNTIL, WITHIN
 from episode.matchers.rows.code.waiting_ways import EXTREME, SIFTED_TO
-from episode.native.builder import ArrayTypes, Program, Scope, entry_scope
-from episode.native.ir import I64, U8, U64, Operand, Value, Variable
+from episode.native.builder import ArrayTypes, Program, Scope, entry_scope, subroutine
+from episode.native.ir import BOOL, I64, U8, U64, Operand, Value, Variable
 from episode.native.running import compiled_for
 
 SIEVE_BIT, IN_FLOAT_LANE, OWN_COLUMN, OWN_CHECK, START_COLUMN, START_CHECK, ACCEPTED, FIRST_DECIDES = range(8)
@@ -30,7 +29,7 @@ STRIDE = 64
 _COMPARISONS = {0b001: "lt", 0b011: "le", 0b010: "eq", 0b100: "gt", 0b110: "ge", 0b101: "ne"}
 _EXTREMES = {0b001: "lt", 0b011: "lt", 0b100: "gt", 0b110: "gt"}
 """By the orders that are accepted: how values are compared, and how the one that passes first of all is found."""
-_OFFERED, _LACKING, _DISMISSED = range(3)
+OFFERED, LACKING, DISMISSED = range(3)
 
 
 class SieveColumns(NamedTuple):
@@ -70,26 +69,17 @@ def _has_ended(s: Scope, start: Value) -> Value:
 # ---- labels ----------------------------------------------------------------------------------------------------------
 
 
+@subroutine()
 def seek_labels(
-    s: Scope, required: int, start: Operand, available: Operand, hi: Operand, windowed: bool, final: bool
-) -> tuple[Value, Value]:
-    """Does a start row lack a label that every match has? (none will come in its window; none has come yet).
-
-    seek: for each label, no row between this one and an earlier start row offers it. If the first is true, the second
-    means nothing.
-    """
-    found = s.call(
-        f"seek_labels{'_in_window' * windowed}{'_at_end' * final}",
-        partial(_seek_labels, required=required, windowed=windowed, final=final), start, available, hi,
-    )  # fmt: skip
-    return found.equals(_DISMISSED), found.equals(_LACKING)
-
-
-def _seek_labels(
-    s: Scope, start: Value, available: Value, hi: Value, required: int, windowed: bool, final: bool
+    s: Scope, start: Value, available: Value, hi: Value, *, required: int, windowed: bool, final: bool
 ) -> None:
+    """Does the window of a start row have all labels that every match has? OFFERED, LACKING (not yet) or DISMISSED
+    (one does not come).
+
+    seek: for each label, no row between this one and an earlier start row offers it.
+    """
     f = s.f
-    found = f.variable("found", _OFFERED)
+    found = f.variable("found", OFFERED)
     with f.loop(0, required) as which:
         at = f.variable("at", f.greatest(s.seek[which], start))
         label = s.required[which]
@@ -99,14 +89,14 @@ def _seek_labels(
         s.seek[which] = at
         with f.either(at >= hi) as otherwise:
             if final:
-                f.give(_DISMISSED)
+                f.give(DISMISSED)
             elif windowed:
-                f.give_if(_has_ended(s, start), _DISMISSED)
+                f.give_if(_has_ended(s, start), DISMISSED)
             otherwise()
             if windowed:
-                f.give_if(_is_beyond(s, at, start), _DISMISSED)
+                f.give_if(_is_beyond(s, at, start), DISMISSED)
         with f.when(at >= available):
-            found.set(_LACKING)
+            found.set(LACKING)
     f.give(found)
 
 
@@ -125,9 +115,10 @@ def keep_sieve(s: Scope, k: Operand) -> None:
         s.opened[s.key_lo.length * field + k] = s.rare[place]
 
 
+@subroutine()
 def sift(
-    s: Scope, sieve: SieveColumns, start: Operand, available: Operand, hi: Operand, windowed: bool, final: bool
-) -> Value:
+    s: Scope, start: Value, available: Value, hi: Value, *, sieve: SieveColumns, windowed: bool, final: bool
+) -> None:
     """Look for a row that the sieve of a start row lets through: PASSES, FAILS or UNDECIDED.
 
     FAILS: no row in the window could have the label, and none will come. UNDECIDED: none has come yet. rare[EXTREME],
@@ -135,10 +126,7 @@ def sift(
     row's value, the row with the least or greatest value of those after an earlier start up to row SIFTED_TO; if that
     is after this start, it decides for all of them. Else, the start after which none up to SIFTED_TO passes.
     """
-    return s.call(
-        f"sift{'_in_window' * windowed}{'_at_end' * final}",
-        lambda s, *given: _Sifting(s, sieve, windowed, final, *given).emit(), start, available, hi,
-    )  # fmt: skip
+    _Sifting(s, sieve, windowed, final, start, available, hi).emit()
 
 
 class _Sifting:
@@ -279,51 +267,45 @@ def hopeless_program(accepted: int, windowed: bool) -> Program:
     f = s.f
     within = f.scalar("within").bits_as(U64)
     with f.loop(0, s.key_lo.length) as k:
-        window = _Window(s, s.key_lo[k], s.key_hi[k], within if windowed else None)
+        lo, hi = s.key_lo[k], s.key_hi[k]
         if accepted == EQUAL:
-            _seek_equal(s, window)
+            _seek_equal(s, lo, hi, within if windowed else None)
         else:
-            _compare_extremes(s, window, accepted)
+            _compare_extremes(s, lo, hi, within if windowed else None, accepted)
     f.give(0)
     return s.program
 
 
-class _Window:
-    """The rows of a partition, and the length of windows: None if they have no end."""
-
-    def __init__(self, s: Scope, lo: Value, hi: Value, within: Value | None) -> None:
-        self.s, self.lo, self.hi, self.within = s, lo, hi, within
-
-    def has(self, row: Operand, start: Value) -> Value | bool:
-        """Is a row after the start row in its window?"""
-        if self.within is None:
-            return True
-        return (self.s.time[row] - self.s.time[start]).bits_as(U64) <= self.within
+def _is_inside(s: Scope, row: Operand, start: Value, within: Value | None) -> Value:
+    """Is a row after the start row in its window? within: its length; None: it has no end."""
+    if within is None:
+        return s.f.constant(True, BOOL)
+    return (s.time[row] - s.time[start]).bits_as(U64) <= within
 
 
-def _seek_equal(s: Scope, window: _Window) -> None:
+def _seek_equal(s: Scope, lo: Value, hi: Value, within: Value | None) -> None:
     """Go from the last row back: `latest` holds the next candidate with each value, in this partition or in another."""
     f = s.f
-    with f.loop(0, window.hi - window.lo) as back:
-        start = window.hi - 1 - back
+    with f.loop(0, hi - lo) as back:
+        start = hi - 1 - back
         with f.when(s.is_start[start].differs(0)):
             found = s.latest[s.wanted[start]]
-            with f.when((found > start) & (found < window.hi)), f.when(window.has(found, start)):
+            with f.when((found > start) & (found < hi)), f.when(_is_inside(s, found, start, within)):
                 s.hopeless[start] = 0
         with f.when(s.is_candidate[start].differs(0)):
             s.latest[s.own[start]] = start
 
 
-def _compare_extremes(s: Scope, window: _Window, accepted: int) -> None:
+def _compare_extremes(s: Scope, lo: Value, hi: Value, within: Value | None, accepted: int) -> None:
     """Go from the first row on, with the candidates of the window that may be its least or greatest value."""
     f = s.f
     queues = [_Queue(s, less) for less in (True, False) if accepted & (LESS if less else GREATER)]
-    end = f.variable("end", window.lo)
-    with f.loop(window.lo, window.hi) as start:
+    end = f.variable("end", lo)
+    with f.loop(lo, hi) as start:
         with f.when(s.is_start[start].differs(0)):
-            with f.during(lambda: end < window.hi) as full:
+            with f.during(lambda: end < hi) as full:
                 with f.when(end > start):
-                    f.jump_if(~f.value(window.has(end, start)), full)
+                    f.jump_unless(_is_inside(s, end, start, within), full)
                 with f.when(s.is_candidate[end].differs(0)):
                     for queue in queues:
                         queue.add(end.value)

@@ -11,14 +11,14 @@ The state of ways in a search is in an array (`rare`), not in variables, which w
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 
 from episode.matchers.rows.arrays import AT_LIMIT, DEPTH, OPEN, ROOM, STACK, STACK_END, TURNS_END
 from episode.matchers.rows.code.arrays import AGGREGATE_ROWS
 from episode.matchers.rows.code.paths import NO_ROOM, NO_TURN, follow_turns, with_turns
-from episode.native.builder import Scope
-from episode.native.ir import BOOL, Operand, Value
+from episode.native.builder import Scope, subroutine
+from episode.native.ir import BOOL, Array, Operand, Value
 
 WAY_START, WAY_PC, WAY_ROW, WAY_STEPS, WAY_TURN, WAY_MARKS = range(6)
 KEPT, NO_ROOM_FOR_WAYS, NO_ROOM_FOR_TURNS, GIVEN_UP = range(4)
@@ -49,16 +49,15 @@ class WayShape:
         return WAY_MARKS + 2 * self.labels + self.loops + 2 * self.aggregates
 
 
-def begin_partition(s: Scope, k: Operand, by_way: bool) -> None:
+def begin_partition(s: Scope, k: Operand) -> None:
     """Reset the state of a partition."""
     f, rare = s.f, s.rare
-    for place in (WAYS, DONE, NEW, FROM, LEFT_FROM, LEFT, RESUMED):
+    for place in (DONE, NEW, LEFT_FROM, LEFT, RESUMED):
         rare[place] = 0
-    rare[KEEPS] = int(by_way)
-    if by_way:
-        rare[FROM], rare[TURNS_FROM] = s.opened[_opened_place(s, STACK, k)], s.cursor[TURNS_END]
-        is_open = s.opened[_opened_place(s, OPEN, k)].differs(0)
-        rare[WAYS] = f.select(is_open, s.opened[_opened_place(s, DEPTH, k)], 0)
+    rare[KEEPS] = 1
+    rare[FROM], rare[TURNS_FROM] = s.opened[_opened_place(s, STACK, k)], s.cursor[TURNS_END]
+    is_open = s.opened[_opened_place(s, OPEN, k)].differs(0)
+    rare[WAYS] = f.select(is_open, s.opened[_opened_place(s, DEPTH, k)], 0)
 
 
 def _opened_place(s: Scope, field: int, k: Operand) -> Value:
@@ -66,12 +65,9 @@ def _opened_place(s: Scope, field: int, k: Operand) -> Value:
     return s.key_lo.length * field + k
 
 
-def begin_attempt(s: Scope, start: Operand, mine: Operand) -> None:
+@subroutine()
+def begin_attempt(s: Scope, start: Value, mine: Value) -> None:
     """Reset the state of an attempt."""
-    s.call("begin_attempt", _begin_attempt, start, mine)
-
-
-def _begin_attempt(s: Scope, start: Value, mine: Value) -> None:
     rare = s.rare
     rare[LATEST_MATCH] = rare[LAST_TURN] = NO_TURN
     rare[LABEL_PLACE] = -1
@@ -85,33 +81,53 @@ def _begin_attempt(s: Scope, start: Value, mine: Value) -> None:
 # ---- keeping ---------------------------------------------------------------------------------------------------------
 
 
+@subroutine()
 def keep_way(
-    s: Scope, shape: WayShape, start: Operand, pc: Operand, row: Operand, steps: Operand, origin: Operand,
-    arrival: bool = False,
-) -> Value:  # fmt: skip
+    s: Scope, start: Value, pc: Value, row: Value, steps: Value, origin: Value, *, shape: WayShape, loops: str
+) -> None:
     """Let a way of the start row wait at this instruction and row: KEPT, or why not.
 
-    Its labels are in last_row and first_row; its loops in loop_rows, or in arrival_loops (arrival), as they were when
-    it came to the last row.
+    Its labels are in last_row and first_row; its loops in loop_rows, or in arrival_loops, as they were when it came to
+    the last row.
     """
-    loops = "arrival_loops" if arrival else "loop_rows"
+    f = s.f
+    place = _place_for_way(s, shape)
+    with f.when(place < 0):
+        f.give(_not_kept(s, NO_ROOM_FOR_WAYS))
+    turn = with_turns(s, s.rare[LAST_TURN], start, s.rare[TURNED_TO], row, origin)
+    with f.when(turn.equals(NO_ROOM)):
+        f.give(_not_kept(s, NO_ROOM_FOR_TURNS))
+    at = place * shape.width
+    for field, value in ((WAY_START, start), (WAY_PC, pc), (WAY_ROW, row), (WAY_STEPS, steps), (WAY_TURN, turn)):
+        s.ways[at + field] = value
+    for kept, its_place, own, own_place in _kept_elements(s, shape, place, row - origin, loops):
+        kept[its_place] = own[own_place]
+    f.give(KEPT)
 
-    def build(s: Scope, start: Value, pc: Value, row: Value, steps: Value, origin: Value) -> None:
-        f = s.f
-        place = _place_for_way(s, shape)
-        with f.when(place < 0):
-            f.give(_not_kept(s, NO_ROOM_FOR_WAYS))
-        turn = with_turns(s, s.rare[LAST_TURN], start, s.rare[TURNED_TO], row, origin)
-        with f.when(turn.equals(NO_ROOM)):
-            f.give(_not_kept(s, NO_ROOM_FOR_TURNS))
-        at = place * shape.width
-        for field, value in ((WAY_START, start), (WAY_PC, pc), (WAY_ROW, row), (WAY_STEPS, steps), (WAY_TURN, turn)):
-            s.ways[at + field] = value
-        _write_marks(s, shape, at + WAY_MARKS, loops)
-        _write_aggregates(s, shape, place, row - origin)
-        f.give(KEPT)
 
-    return s.call(f"keep_way_with_{loops}", build, start, pc, row, steps, origin)
+def _kept_elements(
+    s: Scope, shape: WayShape, place: Value, column: Value, *loops: str
+) -> Iterator[tuple[Array, Value, Array, Value]]:
+    """Elements of a way, and those of the search that they keep: code is built for each, inside loops.
+
+    column: of the aggregates. loops: the arrays of the rows where the iterations of loops began."""
+    f, ways, values, labels, aggregates = s.f, s.ways, s.way_values, shape.labels, shape.aggregates
+    at = place * shape.width + WAY_MARKS
+    with f.loop(0, labels) as label:
+        yield ways, at + label, s.last_row, label
+        yield ways, at + labels + label, s.first_row, label
+    if shape.loops:
+        with f.loop(0, shape.loops) as loop:
+            for name in loops:
+                yield ways, at + 2 * labels + loop, s.array(name), loop
+    if aggregates:
+        at = (place + 1) * shape.width - 2 * aggregates
+        with f.loop(0, aggregates) as j:
+            cell, value = s.settings[AGGREGATE_ROWS] * j + column, place * (2 * aggregates) + j
+            yield ways, at + j, s.agg_i, cell
+            yield ways, at + aggregates + j, s.agg_n, cell
+            yield values, value, s.agg_f, cell
+            yield values, value + aggregates, s.agg_m, cell
 
 
 def _place_for_way(s: Scope, shape: WayShape) -> Value:
@@ -129,74 +145,28 @@ def _not_kept(s: Scope, reason: int) -> Value:
     return s.f.select(s.cursor[AT_LIMIT].equals(0), reason, GIVEN_UP)
 
 
-def _write_marks(s: Scope, shape: WayShape, at: Value, loops: str) -> None:
-    f = s.f
-    with f.loop(0, shape.labels) as label:
-        s.ways[at + label] = s.last_row[label]
-        s.ways[at + shape.labels + label] = s.first_row[label]
-    if shape.loops:
-        with f.loop(0, shape.loops) as loop:
-            s.ways[at + 2 * shape.labels + loop] = s.array(loops)[loop]
-
-
-def _write_aggregates(s: Scope, shape: WayShape, place: Value, column: Value) -> None:
-    aggregates = shape.aggregates
-    if aggregates:
-        at = (place + 1) * shape.width - 2 * aggregates
-        with s.f.loop(0, aggregates) as j:
-            cell = s.settings[AGGREGATE_ROWS] * j + column
-            value = place * (2 * aggregates) + j
-            s.ways[at + j], s.ways[at + aggregates + j] = s.agg_i[cell], s.agg_n[cell]
-            s.way_values[value], s.way_values[value + aggregates] = s.agg_f[cell], s.agg_m[cell]
-
-
 # ---- resuming --------------------------------------------------------------------------------------------------------
 
 
-def take_way_up(s: Scope, shape: WayShape, start: Operand, origin: Operand, needs_path: bool) -> tuple[Value, Value]:
-    """Resume the next way in the arrays of the search; return (row, pc).
+@subroutine()
+def take_way_up(s: Scope, start: Value, origin: Value, *, shape: WayShape, needs_path: bool) -> None:
+    """Resume the next way in the arrays of the search; its row. Its instruction is in rare[ARRIVAL].
 
     Its labels are written to last_row and first_row, its loops to loop_rows and arrival_loops. needs_path: is its path
     needed?
     """
-
-    def build(s: Scope, start: Value, origin: Value) -> None:
-        f, rare = s.f, s.rare
-        place = rare[FROM] + rare[DONE]
-        rare[DONE] = rare[DONE] + 1
-        at = place * shape.width
-        row = s.ways[at + WAY_ROW]
-        _read_marks(s, shape, at + WAY_MARKS)
-        _read_aggregates(s, shape, place, row - origin)
-        rare[RESUMED], rare[ARRIVAL], rare[KEPT_HERE], rare[WAITS] = 1, s.ways[at + WAY_PC], 0, 0
-        rare[LAST_TURN], rare[TURNED_TO], rare[KNOWN_FROM] = s.ways[at + WAY_TURN], row, row
-        if needs_path:
-            write_path(s, start, origin)
-        f.give(row)
-
-    row = s.call("take_way_up", build, start, origin)
-    return row, s.rare[ARRIVAL]
-
-
-def _read_marks(s: Scope, shape: WayShape, at: Value) -> None:
-    f = s.f
-    with f.loop(0, shape.labels) as label:
-        s.last_row[label] = s.ways[at + label]
-        s.first_row[label] = s.ways[at + shape.labels + label]
-    if shape.loops:
-        with f.loop(0, shape.loops) as loop:
-            s.loop_rows[loop] = s.arrival_loops[loop] = s.ways[at + 2 * shape.labels + loop]
-
-
-def _read_aggregates(s: Scope, shape: WayShape, place: Value, column: Value) -> None:
-    aggregates = shape.aggregates
-    if aggregates:
-        at = (place + 1) * shape.width - 2 * aggregates
-        with s.f.loop(0, aggregates) as j:
-            cell = s.settings[AGGREGATE_ROWS] * j + column
-            value = place * (2 * aggregates) + j
-            s.agg_i[cell], s.agg_n[cell] = s.ways[at + j], s.ways[at + aggregates + j]
-            s.agg_f[cell], s.agg_m[cell] = s.way_values[value], s.way_values[value + aggregates]
+    rare = s.rare
+    place = rare[FROM] + rare[DONE]
+    rare[DONE] = rare[DONE] + 1
+    at = place * shape.width
+    row = s.ways[at + WAY_ROW]
+    for kept, its_place, own, own_place in _kept_elements(s, shape, place, row - origin, "loop_rows", "arrival_loops"):
+        own[own_place] = kept[its_place]
+    rare[RESUMED], rare[ARRIVAL], rare[KEPT_HERE], rare[WAITS] = 1, s.ways[at + WAY_PC], 0, 0
+    rare[LAST_TURN], rare[TURNED_TO], rare[KNOWN_FROM] = s.ways[at + WAY_TURN], row, row
+    if needs_path:
+        write_path(s, start, origin)
+    s.f.give(row)
 
 
 def write_path(s: Scope, start: Operand, origin: Operand) -> None:
@@ -206,47 +176,38 @@ def write_path(s: Scope, start: Operand, origin: Operand) -> None:
     s.rare[KNOWN_FROM] = start
 
 
-def has_more(s: Scope, start: Operand, width: int) -> Value:
+@subroutine(BOOL)
+def has_more(s: Scope, start: Value, *, width: int) -> None:
     """Does another way of the start row wait?"""
-
-    def build(s: Scope, start: Value) -> None:
-        f, done = s.f, s.rare[DONE]
-        f.give_if(done >= s.rare[WAYS], False)
-        f.give(s.ways[(s.rare[FROM] + done) * width + WAY_START].equals(start))
-
-    return s.call("has_more_ways", build, start, result=BOOL)
+    f, done = s.f, s.rare[DONE]
+    f.give_if(done >= s.rare[WAYS], False)
+    f.give(s.ways[(s.rare[FROM] + done) * width + WAY_START].equals(start))
 
 
 # ---- after an attempt, and after a partition -------------------------------------------------------------------------
 
 
-def stay(s: Scope, shape: WayShape) -> Value:
+@subroutine()
+def stay(s: Scope, *, shape: WayShape) -> None:
     """Let all other ways wait as they are, after new ones: KEPT, or why not."""
-
-    def build(s: Scope) -> None:
-        f, rare = s.f, s.rare
-        new, begin, others = rare[NEW], rare[FROM] + rare[DONE], rare[WAYS] - rare[DONE]
-        rare[DONE] = rare[WAYS]
-        with f.when(new.equals(0)):
-            rare[LEFT_FROM], rare[LEFT] = begin, others
-            f.give(KEPT)
-        to = s.cursor[STACK_END] + new
-        with f.when((to + others) * shape.width > s.ways.length):
-            f.give(_not_kept(s, NO_ROOM_FOR_WAYS))
-        _copy_ways(s, shape, to, begin, others)
-        rare[NEW] = new + others
+    f, rare = s.f, s.rare
+    new, begin, others = rare[NEW], rare[FROM] + rare[DONE], rare[WAYS] - rare[DONE]
+    rare[DONE] = rare[WAYS]
+    with f.when(new.equals(0)):
+        rare[LEFT_FROM], rare[LEFT] = begin, others
         f.give(KEPT)
+    to = s.cursor[STACK_END] + new
+    with f.when((to + others) * shape.width > s.ways.length):
+        f.give(_not_kept(s, NO_ROOM_FOR_WAYS))
+    _copy_ways(s, to, begin, others, shape=shape)
+    rare[NEW] = new + others
+    f.give(KEPT)
 
-    return s.call("stay", build)
 
-
-def settle_ways(s: Scope, k: Operand, shape: WayShape) -> None:
+@subroutine()
+def settle_ways(s: Scope, k: Value, *, shape: WayShape) -> None:
     """Store the ways of partition k: those that stay in place, and new ones, which are at the end of all, after room
     for these."""
-    s.call("settle_ways", partial(_settle_ways, shape=shape), k)
-
-
-def _settle_ways(s: Scope, k: Value, shape: WayShape) -> None:
     f, rare, opened = s.f, s.rare, s.opened
     is_open, depth, stack, room = (_opened_place(s, field, k) for field in (OPEN, DEPTH, STACK, ROOM))
     with f.when(rare[KEEPS].equals(0)):
@@ -261,20 +222,17 @@ def _settle_ways(s: Scope, k: Value, shape: WayShape) -> None:
     f.give_if(count.equals(0), 0)
     begin, end = opened[stack], s.cursor[STACK_END]
     with f.when(ways <= opened[room]):
-        _copy_ways(s, shape, begin + left, end + left, count)
+        _copy_ways(s, begin + left, end + left, count, shape=shape)
         f.give(0)
-    _copy_ways(s, shape, end, begin, left)
+    _copy_ways(s, end, begin, left, shape=shape)
     larger = f.least(ways * 2, s.ways.length.divide(shape.width) - end)
     opened[stack], opened[room] = end, larger
     s.cursor[STACK_END] = end + larger
     f.give(0)
 
 
-def _copy_ways(s: Scope, shape: WayShape, to: Value, from_: Value, count: Value) -> None:
-    s.call("copy_ways", partial(_copy, shape=shape), to, from_, count)
-
-
-def _copy(s: Scope, to: Value, from_: Value, count: Value, shape: WayShape) -> None:
+@subroutine()
+def _copy_ways(s: Scope, to: Value, from_: Value, count: Value, *, shape: WayShape) -> None:
     f = s.f
     for name, width in (("ways", shape.width), ("way_values", 2 * shape.aggregates)):
         if width:

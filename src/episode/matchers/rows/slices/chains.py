@@ -158,7 +158,8 @@ def links_program(emit_timed_out: bool, labels: int | None, to_first: bool) -> P
                 s.ends[last] = at + length
                 ahead = length
                 if labels is not None:
-                    ahead = f.greatest(place_of_label(s, to_first, "path", s.path_from[i], length, labels), 1)
+                    place = place_of_label(s, "path", s.path_from[i], length, first=to_first, labels=labels)
+                    ahead = f.greatest(place, 1)
                 s.following[last] = at + ahead
     f.give(last + 1)
     return s.program

@@ -10,7 +10,8 @@ import numpy as np
 from episode.matchers.rows.code.arrays import TYPES
 from episode.native.builder import Program, Scope
 from episode.native.ir import I64
-from episode.native.running import Compiled, Interpreted
+from episode.native.running import Compiled
+from tests.support.interpreter import Interpreted
 from tests.unit.native.runs import bits
 
 

@@ -17,7 +17,7 @@ FIRST_LABELS = (1 << 63) | 2
 def next_start(seek: bool, reaches_all: bool, leaps: bool) -> Leaf:
     return Leaf(
         lambda s, start, end: next_start_in_frames(
-            s, seek, reaches_all, start, end, leaps, s.f.constant(FIRST_LABELS, U64)
+            s, start, end, s.f.constant(FIRST_LABELS, U64), seek=seek, endless=reaches_all, skips_bare_starts=leaps
         ),
         2,
     )

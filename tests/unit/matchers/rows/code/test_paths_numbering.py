@@ -12,7 +12,7 @@ ORDER, NUMBER = Leaf(order_by_length, 3), Leaf(number_by_end, 2)
 HOLD_BACK = Leaf(lambda s, at_end, hi, taken, *others: hold_back(s, at_end, hi, taken.differs(0), *others), 7)
 LABELS = (1 << 63) | 0b101
 PLACE = {
-    first: Leaf(lambda s, *given, first=first: place_of_label(s, first, "path", *given, LABELS), 2)
+    first: Leaf(lambda s, *given, first=first: place_of_label(s, "path", *given, first=first, labels=LABELS), 2)
     for first in (False, True)
 }
 

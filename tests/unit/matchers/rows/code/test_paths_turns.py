@@ -26,7 +26,7 @@ from tests.unit.native.runs import run_all_ways
 EXTEND = Leaf(with_turns, 5)
 ADD_MATCH = Leaf(with_match, 4)
 COUNT = Leaf(matches_before, 1)
-GIVE = Leaf(lambda s, latest, start, outs: give_matches(s, latest, start, MATCHED, outs), 3)
+GIVE = Leaf(lambda s, *given: (outs := give_matches(s, *given), s.out_path_from[outs]), 3)
 FOLLOW = {
     name: Leaf(lambda s, last, begin, name=name: follow_turns(s, last, name, begin), 2) for name in ("path", "out_path")
 }

@@ -10,7 +10,9 @@ import pytest
 from episode.matchers.rows.arrays import ATTEMPT_FIELDS, EXTREME_AT, SIFTED
 from episode.matchers.rows.code.arrays import ROWS, SETTINGS, UNTIL, WITHIN
 from episode.matchers.rows.code.sieves import (
+    DISMISSED,
     FAILS,
+    LACKING,
     PASSES,
     UNDECIDED,
     SieveColumns,
@@ -20,6 +22,8 @@ from episode.matchers.rows.code.sieves import (
     sift,
 )
 from episode.matchers.rows.code.waiting_ways import EXTREME, RARE, SIFTED_TO
+from episode.native.builder import Scope
+from episode.native.ir import Value
 from tests.unit.matchers.rows.code.leaves import Leaf
 
 ORDERS = [0b001, 0b011, 0b010, 0b100, 0b110, 0b101]
@@ -38,7 +42,11 @@ def arrays_of(bits: np.ndarray, time: np.ndarray, within: int) -> dict[str, np.n
 
 @lru_cache
 def seeking(windowed: bool, final: bool) -> Leaf:
-    return Leaf(lambda s, start, available, hi: seek_labels(s, 2, start, available, hi, windowed, final), 3)
+    def seek(s: Scope, *given: Value) -> tuple[Value, Value]:
+        found = seek_labels(s, *given, required=2, windowed=windowed, final=final)
+        return found.equals(DISMISSED), found.equals(LACKING)
+
+    return Leaf(seek, 3)
 
 
 @pytest.mark.parametrize("windowed", [False, True])
@@ -76,7 +84,7 @@ def test_labels_that_a_start_row_lacks(seed: int, windowed: bool) -> None:
 
 @lru_cache
 def sifting(sieve: SieveColumns, windowed: bool, final: bool) -> Leaf:
-    return Leaf(lambda s, start, available, hi: sift(s, sieve, start, available, hi, windowed, final), 3)
+    return Leaf(lambda s, *given: sift(s, *given, sieve=sieve, windowed=windowed, final=final), 3)
 
 
 def order(one: float, other: float) -> int:

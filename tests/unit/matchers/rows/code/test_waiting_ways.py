@@ -11,6 +11,7 @@ from episode.matchers.rows.arrays import AT_LIMIT, ATTEMPT_FIELDS, CURSOR, OPEN,
 from episode.matchers.rows.code.arrays import AGGREGATE_ROWS, SETTINGS
 from episode.matchers.rows.code.paths import NO_TURN
 from episode.matchers.rows.code.waiting_ways import (
+    ARRIVAL,
     DONE,
     GIVEN_UP,
     KEEPS,
@@ -36,6 +37,8 @@ from episode.matchers.rows.code.waiting_ways import (
     take_way_up,
     write_path,
 )
+from episode.native.builder import Scope
+from episode.native.ir import Value
 from tests.unit.matchers.rows.code.leaves import Leaf
 
 SHAPE, PLAIN = WayShape(labels=3, loops=2, aggregates=2), WayShape(labels=1, loops=0, aggregates=0)
@@ -43,24 +46,29 @@ PARTITIONS, ROWS = 3, 60
 COLUMNS = ROWS + 1
 
 
+def resume_way(s: Scope, shape: WayShape, start: Value, origin: Value, walks: bool) -> tuple[Value, Value]:
+    """The row and the instruction of the next way, which is resumed."""
+    return take_way_up(s, start, origin, shape=shape, needs_path=walks), s.rare[ARRIVAL]
+
+
 class Functions:
     """The functions of one shape."""
 
     def __init__(self, shape: WayShape) -> None:
-        self.begin_partition = Leaf(lambda s, k: begin_partition(s, k, by_way=True), 1)
+        self.begin_partition = Leaf(begin_partition, 1)
         self.begin_attempt = Leaf(begin_attempt, 2)
         self.keep = {
-            arrival: Leaf(lambda s, *given, arrival=arrival: keep_way(s, shape, *given, arrival=arrival), 5)
-            for arrival in (False, True)
+            arrival: Leaf(lambda s, *given, loops=loops: keep_way(s, *given, shape=shape, loops=loops), 5)
+            for arrival, loops in ((False, "loop_rows"), (True, "arrival_loops"))
         }
         self.take_up = {
-            walks: Leaf(lambda s, *given, walks=walks: take_way_up(s, shape, *given, needs_path=walks), 2)
+            walks: Leaf(lambda s, *given, walks=walks: resume_way(s, shape, *given, walks), 2)
             for walks in (False, True)
         }
         self.write_path = Leaf(write_path, 2)
-        self.has_more = Leaf(lambda s, start: has_more(s, start, shape.width), 1)
-        self.stay = Leaf(lambda s: stay(s, shape))
-        self.settle = Leaf(lambda s, k: settle_ways(s, k, shape), 1)
+        self.has_more = Leaf(lambda s, start: has_more(s, start, width=shape.width), 1)
+        self.stay = Leaf(lambda s: stay(s, shape=shape))
+        self.settle = Leaf(lambda s, k: settle_ways(s, k, shape=shape), 1)
 
 
 FUNCTIONS = {shape: Functions(shape) for shape in (SHAPE, PLAIN)}
@@ -229,11 +237,3 @@ def test_ways_that_stay_need_room_after_new_ones() -> None:
     assert arrays["rare"][NEW] == 2
     assert do.stay(arrays) == [NO_ROOM_FOR_WAYS]
     assert arrays["rare"][[KEEPS, DONE]].tolist() == [0, 3]
-
-
-def test_a_partition_without_ways() -> None:
-    simulation = Simulation(PLAIN, 0)
-    arrays = simulation.arrays
-    arrays["rare"][:] = 5
-    Leaf(lambda s, k: begin_partition(s, k, by_way=False), 1)(arrays, 0)
-    assert arrays["rare"][[WAYS, DONE, NEW, RESUMED, KEEPS]].tolist() == [0] * 5

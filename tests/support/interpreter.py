@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import math
+import operator
 import struct
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -14,19 +15,21 @@ from typing import Any
 import numpy as np
 
 from episode.native.builder import Function
-from episode.native.ir import BOOL, F32, TRAILING_ZEROS, Array, Branch, Jump, Return, Type, Value
-
-Scalar = Any
-"""bool, int or float, by the type of the value."""
-
-
-class CheckFailed(Exception):
-    """A program did what it must not do. Emitters are wrong then, not queries."""
+from episode.native.ir import BOOL, COMPARISONS, F32, TRAILING_ZEROS, Array, Branch, Jump, Return, Type, Value
+from episode.native.running import CheckFailed, NativeProgram, Scalar
 
 
 def interpret(function: Function, arrays: Sequence[np.ndarray], scalars: Sequence[Scalar]) -> Scalar:
     """Run a function over its arrays, which it may change."""
     return _Run(function, arrays, scalars).result()
+
+
+class Interpreted(NativeProgram):
+    """A program that is interpreted."""
+
+    def __call__(self, arrays: Sequence[np.ndarray], *scalars: Scalar) -> int:
+        self.words(arrays, scalars)
+        return int(interpret(self.source.entry, arrays, scalars))
 
 
 class _Run:
@@ -191,38 +194,24 @@ def _whole_float(function: Callable[[float], int]) -> Callable[[float], float]:
     return lambda value: math.copysign(float(function(value)), value) if math.isfinite(value) else value
 
 
-_COMPARE: dict[str, Callable[..., bool]] = {
-    "lt": lambda a, b: a < b,
-    "le": lambda a, b: a <= b,
-    "gt": lambda a, b: a > b,
-    "ge": lambda a, b: a >= b,
-    "eq": lambda a, b: a == b,
-    "ne": lambda a, b: a != b,
-}
+_COMPARE: dict[str, Callable[..., bool]] = {name: getattr(operator, name) for name in COMPARISONS}
+_BOTH: dict[str, Callable[..., Any]] = {name: getattr(operator, name) for name in ("add", "sub", "mul", "neg")}
 _WHOLE: dict[str, Callable[..., int]] = {
     **_COMPARE,
-    "add": lambda a, b: a + b,
-    "sub": lambda a, b: a - b,
-    "mul": lambda a, b: a * b,
-    "and": lambda a, b: a & b,
-    "or": lambda a, b: a | b,
-    "xor": lambda a, b: a ^ b,
-    "shl": lambda a, b: a << b,
-    "shr": lambda a, b: a >> b,
-    "neg": lambda a: -a,
-    "not": lambda a: ~a,
+    **_BOTH,
+    "and": operator.and_,
+    "or": operator.or_,
+    "xor": operator.xor,
+    "shl": operator.lshift,
+    "shr": operator.rshift,
+    "not": operator.invert,
 }
 _FLOAT: dict[str, Callable[..., float]] = {
     **_COMPARE,
-    "add": lambda a, b: a + b,
-    "sub": lambda a, b: a - b,
-    "mul": lambda a, b: a * b,
+    **_BOTH,
+    **{name: _of_c(name, 1) for name in ("sqrt", "exp", "log")},
     "div": _quotient,
     "rem": _of_c("fmod", 2),
-    "neg": lambda a: -a,
-    "sqrt": _of_c("sqrt", 1),
-    "exp": _of_c("exp", 1),
-    "log": _of_c("log", 1),
     "abs": abs,
     "floor": _whole_float(math.floor),
     "ceil": _whole_float(math.ceil),
