@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from episode.matchers.code.expressions import CodeConstants
 from episode.matchers.code.searching import first_at_least, search_place, window_end, window_start
-from episode.matchers.events.code.arrays import LIMIT, MOST, NTH, TYPES, WINDOW
+from episode.matchers.events.code.arrays import LIMIT, MOST, NTH, TYPES, WINDOW, subroutine
 from episode.matchers.events.code.conditions import PairTests, RecordTests
 from episode.matchers.times import EVER, NEVER
 from episode.native.builder import ArrayTypes, Function, Program, Scope, entry_scope
@@ -25,9 +25,7 @@ class KeptVariables:
 
     def __init__(self, s: Scope, names: str) -> None:
         self._s = s
-        self._variables = {
-            name: s.f.variable(name, s.kept[place]) for place, name in enumerate(names.split())
-        }  # fmt: skip
+        self._variables = {name: s.f.variable(name, s.kept[place]) for place, name in enumerate(names.split())}
 
     def __getattr__(self, name: str) -> Variable:
         return self._variables[name]
@@ -62,7 +60,7 @@ def advance(f: Function, at: Variable, stop: Value, wanted: Condition) -> None:
         pass
 
 
-def nodes_below(f: Function, first: Value, visit: Callable[[Value], None]) -> None:
+def nodes_below(f: Function, first: Value, visit: Callable[[Value], object]) -> None:
     """Visit the nodes of a Fenwick tree that make up the sum up to one."""
     node = f.variable("node", first)
     with f.during(lambda: node > 0):
@@ -71,7 +69,7 @@ def nodes_below(f: Function, first: Value, visit: Callable[[Value], None]) -> No
         node.set(now - (now & -now))
 
 
-def nodes_above(f: Function, first: Value, end: Value, visit: Callable[[Value], None]) -> None:
+def nodes_above(f: Function, first: Value, end: Value, visit: Callable[[Value], object]) -> None:
     """Visit the nodes of a Fenwick tree, before `end`, that have one in their sums."""
     node = f.variable("node", first)
     with f.during(lambda: node < end):
@@ -313,20 +311,21 @@ def _begin_group(s: Scope, at: KeptVariables, matches: Value) -> None:
     place = group * (matches + 1) + at.match
     first = f.variable("first", s.from_[place])
     with f.when(s.some[group].differs(0)):
-        first.set(s.call("first_after", _first_after, first, s.from_[place + 1], s.last[group]))
+        first.set(_first_after(s, first, s.from_[place + 1], s.last[group]))
     s.first[group], s.tried[group] = first, NOT_TRIED
 
 
-def _first_after(s: Scope, first: Value, stop: Value, moment: Value) -> None:
+@subroutine()
+def _first_after(s: Scope, first: Value, stop: Value, moment: Value) -> Value:
     """The first place from `first` to `stop` of an event that is later."""
-    s.f.give(search_place(s.f, first, stop, lambda at: s.end[s.rows[at]] <= moment))
+    return search_place(s.f, first, stop, lambda at: s.end[s.rows[at]] <= moment)
 
 
 def _try_next(s: Scope, at: KeptVariables, groups: int, matches: Value) -> None:
     """Try the next option of a group, then the group after it; without one, return to the group before it."""
     f, group = s.f, at.group.value
     stop, low = s.from_[group * (matches + 1) + at.match + 1], s.first[group]
-    option = s.call("next_option", _next_option, group, low, stop, group.equals(groups - 1))
+    option = _next_option(s, group, low, stop, group.equals(groups - 1))
     s.tried[group] = option
     with f.either(option.equals(NOT_TRIED)) as otherwise:
         at.group.set(group - 1)
@@ -363,7 +362,8 @@ def _take_some(s: Scope, group: Value, option: Value, low: Value, stop: Value) -
         s.is_capped[group + 1], s.cap[group + 1] = 1, s.end[s.rows[end]]
 
 
-def _next_option(s: Scope, group: Value, low: Value, stop: Value, is_last: Value) -> None:
+@subroutine()
+def _next_option(s: Scope, group: Value, low: Value, stop: Value, is_last: Value) -> Value:
     """The option of a group after the one tried: EMPTY, its last event, or with a count its first; NOT_TRIED: none."""
     f = s.f
     tried, least, count = s.tried[group], s.least[group], s.counts[group]
@@ -382,4 +382,4 @@ def _next_option(s: Scope, group: Value, low: Value, stop: Value, is_last: Value
     begin = f.select(is_last, f.greatest(begin, stop - 1), begin)  # events left out are not bounded
     option_ = f.variable("option", begin)
     advance(f, option_, stop - 1, lambda now: s.end[s.rows[now + 1]].equals(s.end[s.rows[now]]))
-    f.give(f.select(option_ < stop, option_, NOT_TRIED))
+    return f.select(option_ < stop, option_, NOT_TRIED)

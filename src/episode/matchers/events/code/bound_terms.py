@@ -8,11 +8,11 @@ sums of its values exact?
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 from episode.matchers import codes as oc
-from episode.matchers.events.code.arrays import LEVELS
+from episode.matchers.events.code.arrays import LEVELS, subroutine
 from episode.matchers.events.code.checks import Checks
 from episode.matchers.events.code.conditions import EventConditions
 from episode.native.builder import Function, Scope
@@ -28,8 +28,11 @@ RELATIVE = 1e-9
 WHOLE = 2.0**53
 """Whole numbers up to here are exact in floating point."""
 FRACTION, MOST_FRACTIONS = 1024.0, 2.0**43
+"""Fractions of 1 / 1024 whose sums are exact, and their limit."""
 INFINITE = float("inf")
 _ADDED_UP = (oc.SUM, oc.AVG, oc.AVG_WHOLE)
+_NO_VALUES = (INFINITE, -INFINITE, 0.0, 0.0, 0.0)
+"""A level without values."""
 
 
 @dataclass(frozen=True)
@@ -54,9 +57,10 @@ class TermShape:
         """An average of whole numbers has four digits more."""
         return 10000.0 if self.function == oc.AVG_WHOLE else 1.0
 
-    @property
-    def rounding(self) -> float:
-        return 1.0 if self.function == oc.AVG_WHOLE else 0.0
+    def interval(self, may_be: Value, never_null: Value, low: Value, high: Value) -> ValueInterval:
+        """An interval between values of the column."""
+        rounding = 1.0 if self.function == oc.AVG_WHOLE else 0.0
+        return ValueInterval(may_be, never_null, low * self.scale - rounding, high * self.scale + rounding)
 
 
 @dataclass(frozen=True)
@@ -69,38 +73,27 @@ class ValueInterval:
     greatest: Value
 
 
-@dataclass(frozen=True)
-class BoundMoment:
-    """The choices for which a bound is judged.
-
-    `walking`: the events taken up to `depth` and some of the j-th candidate on, of which there are `left`, with at
-    least one of them if `more`. `containing`: all choices that have the event `row`, of `left` candidates. `preceding`:
-    `row` is b[i], at least `back` events come before it, of the j candidates before it.
-    """
-
-    kind: str
-    checks: Checks
-    row: Value | None = None
-    j: Value | None = None
-    left: Value | None = None
-    more: Value | None = None
-    depth: Value | None = None
-    back: int = 0
-    emitter: EventConditions | None = None
+def _load_level(s: Scope, number: int, j: Operand, *places: int) -> list[Value]:
+    """Some places of a level; without any, all of them."""
+    return [s.level[_level_at(s, number, j, place)] for place in places or range(5)]
 
 
-def term_interval(s: Scope, terms: tuple[TermShape, ...], number: int, moment: BoundMoment) -> ValueInterval:
-    """The interval of a term, without slack."""
-    emit = {"walking": _walking, "containing": _containing, "preceding": _preceding}[moment.kind]
-    return emit(s, terms[number], number, moment)
-
-
-def _level(s: Scope, number: int, j: Operand, place: int) -> Value:
-    return s.level[_level_at(s, number, j, place)]
+def _store_level(s: Scope, number: int, j: Operand, values: Sequence[Operand]) -> None:
+    for place, value in enumerate(values):
+        s.level[_level_at(s, number, j, place)] = value
 
 
 def _level_at(s: Scope, number: int, j: Operand, place: int) -> Value:
     return ((s.settings[LEVELS] * number) + j) * 5 + place
+
+
+def _add_to_level(f: Function, level: Sequence[Value], value: Value) -> list[Value]:
+    """A level with one more value."""
+    lowest, highest, least, greatest, some = level
+    return [
+        f.least(lowest, value), f.greatest(highest, value),
+        least + f.least(value, 0.0), greatest + f.greatest(value, 0.0), some + 1.0,
+    ]  # fmt: skip
 
 
 def _value(emitter: EventConditions, term: TermShape, row: Value) -> tuple[Value, Value]:
@@ -120,25 +113,17 @@ def _value(emitter: EventConditions, term: TermShape, row: Value) -> tuple[Value
 # ---- levels -------------------------------------------------------------------------------------------------
 
 
+@subroutine(BOOL)
 def fill_levels(
-    s: Scope, emitter: EventConditions, terms: tuple[TermShape, ...], number: int, first: Value, stop: Value
-) -> Value:
+    emitter_in: Callable[[Scope], EventConditions], term: TermShape, number: int, s: Scope, first: Value, stop: Value
+) -> Operand:
     """Sums and extremes of a term's values from each candidate on; False if a value is not finite."""
-    return s.call(f"fill_levels_{number}", partial(_fill_levels, emitter, terms, number), first, stop, result=BOOL)
-
-
-def _fill_levels(
-    outer: EventConditions, terms: tuple[TermShape, ...], number: int, s: Scope, first: Value, stop: Value
-) -> None:
-    f, term = s.f, terms[number]
-    emitter = outer.in_function(s)
+    f, emitter = s.f, emitter_in(s)
     adds_up = term.function in _ADDED_UP
     size = stop - first
-    start = (INFINITE, -INFINITE, 0.0, 0.0, 0.0)
-    numbers = [f.variable(f"level{place}", number_) for place, number_ in enumerate(start)]
-    lowest, highest, least, greatest, some = numbers
+    level = [f.variable(f"level{place}", start) for place, start in enumerate(_NO_VALUES)]
     total, exact = f.variable("total", 0.0), f.variable("exact", True)
-    _store_level(s, number, size, numbers)
+    _store_level(s, number, size, level)
     j = f.variable("j", size - 1)
     with f.during(lambda: j >= 0):
         there, value = _value(emitter, term, s.members[first + j].to(I64))
@@ -147,14 +132,11 @@ def _fill_levels(
                 f.give_if(value.differs(value) | f.unary("abs", value).equals(INFINITE), False)
                 fractions = value * FRACTION
                 exact.set(exact & fractions.equals(f.unary("floor", fractions)))
-            some.set(some + 1.0)
             magnitude = f.unary("abs", value)
             total.set(total + magnitude if adds_up else f.greatest(total, magnitude))
-            lowest.set(f.least(lowest, value))
-            highest.set(f.greatest(highest, value))
-            least.set(least + f.least(value, 0.0))
-            greatest.set(greatest + f.greatest(value, 0.0))
-        _store_level(s, number, j.value, numbers)
+            for one, after in zip(level, _add_to_level(f, level, value)):
+                one.set(after)
+        _store_level(s, number, j.value, level)
         j.set(j - 1)
     is_short = exact.value if term.function == oc.SUM or not adds_up else f.value(False)
     s.facts[3 * number + SHORT] = is_short.to(F64)
@@ -165,51 +147,38 @@ def _fill_levels(
     size_ = total * term.scale
     s.facts[3 * number + SLACK] = f.select(is_exact, 0.0, size_ * RELATIVE)
     s.facts[3 * number + SIZE] = size.to(F64) if term.function == oc.COUNT else size_
-    f.give(True)
+    return True
 
 
-def _store_level(s: Scope, number: int, j: Operand, values: list) -> None:
-    for place, value in enumerate(values):
-        s.level[_level_at(s, number, j, place)] = value
-
-
-def note_preceding(
-    s: Scope, emitter: EventConditions, terms: tuple[TermShape, ...], number: int, row: Value | None
-) -> None:
+def note_preceding(s: Scope, emitter: EventConditions, term: TermShape, number: int, row: Value | None) -> None:
     """Add the event `row` to those that precede later ones; None: nothing precedes the first one."""
     f, end = s.f, s.settings[LEVELS] - 1
     if row is None:
-        _store_level(s, number, end, [f.value(one) for one in (INFINITE, -INFINITE, 0.0, 0.0, 0.0)])
+        _store_level(s, number, end, _NO_VALUES)
         return
-    there, value = _value(emitter, terms[number], row)
+    there, value = _value(emitter, term, row)
     with f.when(there):
-        lowest, highest, least, greatest, some = (_level(s, number, end, place) for place in range(5))
-        after = [
-            f.least(lowest, value), f.greatest(highest, value), least + f.least(value, 0.0),
-            greatest + f.greatest(value, 0.0), some + 1.0,
-        ]  # fmt: skip
-        _store_level(s, number, end, after)
+        _store_level(s, number, end, _add_to_level(f, _load_level(s, number, end), value))
 
 
-# ---- intervals -------------------------------------------------------------------------------------------------
+# ---- intervals of a term, without slack ------------------------------------------------------------------------
 
 
-def _walking(s: Scope, term: TermShape, number: int, moment: BoundMoment) -> ValueInterval:
+def interval_of_rest(
+    s: Scope, emitter: EventConditions, checks: Checks, j: Value, left: Value, more: Value, depth: Value,
+    term: TermShape, number: int,
+) -> ValueInterval:  # fmt: skip
+    """With the events taken up to `depth` and some of the j-th candidate on, of which there are `left`, with at least
+    one of them if `more`."""
     f = s.f
-    j, left, more, depth = moment.j, moment.left, moment.more, moment.depth
-    assert j is not None
-    assert left is not None
-    assert more is not None
-    assert depth is not None
-    lowest, highest, some = (_level(s, number, j, place) for place in (LOWEST, HIGHEST, SOME))
+    lowest, highest, some = _load_level(s, number, j, LOWEST, HIGHEST, SOME)
     valued = more & some.equals(left.to(F64))  # one more event with a value is taken
     if term.function in (FIRST, LAST):
-        return _edge(s, term, moment, more, valued, (lowest, highest, some))
-    checks = moment.checks
+        return _edge(s, term, emitter, more, valued, (lowest, highest, some))
     state = checks.state_at(s, term.aggregate, f.greatest(depth, 0))
     count = f.select(depth >= 0, state.count, 0)
     counted = count > 0
-    least, greatest = _level(s, number, j, LEAST), _level(s, number, j, GREATEST)
+    least, greatest = _load_level(s, number, j, LEAST, GREATEST)
     if term.function == oc.COUNT:
         taken = count.to(F64)
         return ValueInterval(f.value(True), f.value(True), taken + valued.to(F64), taken + greatest)
@@ -222,8 +191,7 @@ def _walking(s: Scope, term: TermShape, number: int, moment: BoundMoment) -> Val
         return ValueInterval(counted | (some > 0.0), never, now + least, now + greatest)
     low, high = _extremes(f, term, now, f.select(counted, count, 1).to(F64), valued, lowest, highest)
     low, high = f.select(counted, low, lowest), f.select(counted, high, highest)
-    low, high = low * term.scale - term.rounding, high * term.scale + term.rounding
-    return ValueInterval(counted | (some > 0.0), never, low, high)
+    return term.interval(counted | (some > 0.0), never, low, high)
 
 
 def _so_far(term: TermShape, whole: Value | None, real: Value | None, more: Value | None) -> Value:
@@ -255,18 +223,17 @@ def _extremes(
 
 
 def _edge(
-    s: Scope, term: TermShape, moment: BoundMoment, more: Value, valued: Value, of_rest: tuple[Value, Value, Value]
+    s: Scope, term: TermShape, emitter: EventConditions, more: Value, valued: Value, of_rest: tuple[Value, Value, Value]
 ) -> ValueInterval:
     """A value of the first or the last event, which may be taken already."""
     f = s.f
-    assert moment.emitter is not None
     lowest, highest, some = of_rest
     is_first = term.function == FIRST
     known = s.taken[term.variable] > 0
     known = known if is_first else known & ~more
     depths = s.first_depth if is_first else s.last_depth
     row = s.path[f.select(known, depths[term.variable], 0)]
-    there, value = _value(moment.emitter, term, row)
+    there, value = _value(emitter, term, row)
     if is_first:
         lowest, highest = f.select(known, INFINITE, lowest), f.select(known, -INFINITE, highest)
         some = f.select(known, 0.0, some)
@@ -279,16 +246,16 @@ def _edge(
     )
 
 
-def _containing(s: Scope, term: TermShape, number: int, moment: BoundMoment) -> ValueInterval:
+def interval_with(
+    s: Scope, emitter: EventConditions, row: Value, left: Value, term: TermShape, number: int
+) -> ValueInterval:
+    """Of all choices that have the event `row`, of `left` candidates."""
     f = s.f
-    assert moment.emitter is not None
-    assert moment.row is not None
-    assert moment.left is not None
-    lowest, highest, least, greatest, some = (_level(s, number, 0, place) for place in range(5))
-    there, value = _value(moment.emitter, term, moment.row)
+    lowest, highest, least, greatest, some = _load_level(s, number, 0)
+    there, value = _value(emitter, term, row)
     if term.function == oc.COUNT:
         return ValueInterval(f.value(True), f.value(True), value, greatest)
-    never = some.equals(moment.left.to(F64))
+    never = some.equals(left.to(F64))
     never = never | there if term.function < FIRST else never
     may_be = some > 0.0
     if term.function == oc.SUM:
@@ -297,20 +264,19 @@ def _containing(s: Scope, term: TermShape, number: int, moment: BoundMoment) -> 
         highest = f.select(there, value, highest)
     elif term.function == oc.MAX:
         lowest = f.select(there, value, lowest)
-    return ValueInterval(may_be, never, lowest * term.scale - term.rounding, highest * term.scale + term.rounding)
+    return term.interval(may_be, never, lowest, highest)
 
 
-def _preceding(s: Scope, term: TermShape, number: int, moment: BoundMoment) -> ValueInterval:
+def interval_after(
+    s: Scope, emitter: EventConditions, row: Value, j: Value, back: int, term: TermShape, number: int
+) -> ValueInterval:
+    """If `row` is b[i], and at least `back` events come before it, of the j candidates before it."""
     f = s.f
-    assert moment.emitter is not None
-    assert moment.row is not None
-    assert moment.j is not None
-    there, value = _value(moment.emitter, term, moment.row)
+    there, value = _value(emitter, term, row)
     if term.function == OWN:
         return ValueInterval(there, there, value, value)
-    end = s.settings[LEVELS] - 1
-    lowest, highest, least, greatest, some = (_level(s, number, end, place) for place in range(5))
-    valued = some.equals(moment.j.to(F64)) if moment.back > 0 else f.value(False)
+    lowest, highest, least, greatest, some = _load_level(s, number, s.settings[LEVELS] - 1)
+    valued = some.equals(j.to(F64)) if back > 0 else f.value(False)
     if term.function == BEFORE:
         return ValueInterval(some > 0.0, valued, lowest, highest)
     own = there if term.reach == WITH_CURRENT else f.value(False)
@@ -327,5 +293,4 @@ def _preceding(s: Scope, term: TermShape, number: int, moment: BoundMoment) -> V
         high = value
     elif term.function == oc.MAX:
         low = value
-    low, high = f.select(own, low, lowest), f.select(own, high, highest)
-    return ValueInterval(may_be, never, low * term.scale - term.rounding, high * term.scale + term.rounding)
+    return term.interval(may_be, never, f.select(own, low, lowest), f.select(own, high, highest))

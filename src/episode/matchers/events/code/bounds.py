@@ -17,26 +17,30 @@ Intermediate match i may take the rows members[low[i, v]:tops[v]] for variable v
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
+from episode.matchers.events.code.arrays import subroutine
 from episode.matchers.events.code.bound_terms import (
+    FRACTION,
+    MOST_FRACTIONS,
     RELATIVE,
     SHORT,
     SIZE,
     SLACK,
     WHOLE,
-    BoundMoment,
     TermShape,
     ValueInterval,
     fill_levels,
+    interval_after,
+    interval_of_rest,
+    interval_with,
     note_preceding,
-    term_interval,
 )
 from episode.matchers.events.code.checks import Checks
-from episode.matchers.events.code.conditions import EventConditions
+from episode.matchers.events.code.conditions import EventConditions, FindRow
 from episode.native.builder import ArrayTypes, Function, Scope
 from episode.native.ir import BOOL, F64, I32, I64, Operand, Value
 from episode.plan.expressions import Expression, Navigated
@@ -46,9 +50,6 @@ NOT_SETTLED = 1 << 40
 NO_DOOM = 1 << 30
 MOST_MARKS = 60
 """Bounds on each event that have a bit."""
-WALKING, CONTAINING, PRECEDING = "walking", "containing", "preceding"
-FRACTION, MOST_FRACTIONS = 1024.0, 2.0**43
-"""Fractions of 1 / 1024 whose sums are exact, and their limit."""
 LARGEST = 2.0**62
 """Whole numbers up to here do not overflow."""
 
@@ -127,6 +128,14 @@ def bound_room(shape: BoundsShape, longest: int, members: int) -> dict[str, np.n
     }  # fmt: skip
 
 
+Interval = Callable[[TermShape, int], ValueInterval]
+"""The interval of a term (and its number) for some choices: see `bound_terms`."""
+
+
+def _find_nothing(_: Navigated) -> tuple[Value, Value | None]:
+    raise NotImplementedError  # terms read candidates alone
+
+
 class BoundCode:
     """Emits the bounds of a construction in a program; checks: those of its automaton."""
 
@@ -144,23 +153,21 @@ class BoundCode:
 
     # ---- an intermediate match begins ------------------------------------------------------------------------------
 
-    def begin(self, s: Scope, match: Value, alternative: int) -> Value:
+    @subroutine(BOOL)
+    def begin(self, alternative: int, s: Scope, match: Value) -> Operand:
         """Prepare the bounds of an intermediate match. False: an alternative has no match in it."""
-        return s.call(f"begin_{alternative}", partial(self._begin, alternative), match, result=BOOL)
-
-    def _begin(self, alternative: int, s: Scope, match: Value) -> None:
         f, places = s.f, self.shape.places[alternative]
         self._fix(s, match)
         for again in range(2):
-            s.call("prepare", self._prepare, match)
+            self._prepare(s, match)
             left_out = f.variable("left_out", 0)
             for variable, needed in places:
-                size = s.tops[variable] - s.low[self._place(match, variable)]
-                f.give_if(~self.feasible(s, variable, 0, size, f.value(needed), -1), False)
+                if self.about(variable):
+                    size = s.tops[variable] - s.low[self._place(match, variable)]
+                    f.give_if(~self.feasible(variable, s, 0, size, needed, -1), False)
             for variable, needed in places:
                 if again == 0 and self.about(variable):
-                    out = s.call(f"possible_{variable}", partial(self._possible, variable), match)
-                    left_out.set(left_out + out)
+                    left_out.set(left_out + self._possible(variable, s, match))
                     if needed:
                         f.give_if(s.tops[variable].equals(s.low[self._place(match, variable)]), False)
             if again == 0:
@@ -169,8 +176,8 @@ class BoundCode:
         f.jump(done)
         f.at(done)
         if self.is_marked:
-            s.call("mark", self._mark, match)
-        f.give(True)
+            self._mark(s, match)
+        return True
 
     def _place(self, match: Value, variable: int) -> Value:
         return match * self.shape.variables + variable
@@ -191,21 +198,21 @@ class BoundCode:
 
         if not self.shape.fixed:
             return
-        conditions = EventConditions(s, self.checks.shape.columns, self.checks.constants, find)
+        conditions = self._values(s, find)
         conditions.begin(f.value(0))
         for number, expression in enumerate(self.shape.fixed):
             value, null = conditions.emit(expression)
             s.fixed[2 * number] = value.to(F64)
             s.fixed[2 * number + 1] = f.value(1.0) if null is None else (~null).to(F64)
 
+    @subroutine()
     def _prepare(self, s: Scope, match: Value) -> None:
         """Compute sums and extremes of the candidates, and the bounds that do not apply."""
         f = s.f
         finite = f.variable("finite", True)
         for number, term in enumerate(self.shape.terms):
             first, stop = s.low[self._place(match, term.variable)], s.tops[term.variable]
-            emitter = self._values(s)
-            finite.set(finite & fill_levels(s, emitter, self.shape.terms, number, first, stop))
+            finite.set(finite & fill_levels(self._values, term, number, s, first, stop))
         for number, bound in enumerate(self.shape.bounds):
             rests = ~finite.value
             for variable in bound.needs:
@@ -215,14 +222,9 @@ class BoundCode:
                 endless = value.differs(value) | f.unary("abs", value).equals(float("inf"))
                 rests = rests | (known.differs(0.0) & endless)
             s.rests[number], s.settled[number] = rests.to(I64), NOT_SETTLED
-        f.give(0)
 
-    def _values(self, s: Scope) -> EventConditions:
-        """An emitter of column values of rows."""
-
-        def find(_: Navigated) -> tuple[Value, Value | None]:
-            raise NotImplementedError  # terms read candidates alone
-
+    def _values(self, s: Scope, find: FindRow = _find_nothing) -> EventConditions:
+        """An emitter of values of rows."""
         return EventConditions(s, self.checks.shape.columns, self.checks.constants, find)
 
     def reopen(self, s: Scope, variable: Value, depth: Value) -> None:
@@ -244,29 +246,24 @@ class BoundCode:
         may = f.variable("may", True)
         for closure, _ in self._closures():
             with f.when(variable.equals(closure)):
-                may.set(self.feasible(s, closure, j, left, f.value(True), depth))
+                may.set(self.feasible(closure, s, j, left, True, depth))
         return may.value
 
-    def feasible(self, s: Scope, variable: int, j: Operand, left: Operand, more: Value, depth: Operand) -> Value:
+    @subroutine(BOOL)
+    def feasible(self, variable: int, s: Scope, j: Value, left: Value, more: Value, depth: Value) -> Operand:
         """Can all bounds on a closure hold with the events taken up to `depth` and some of the j-th candidate on?
 
         left: the number of these; more: at least one of them is taken. Notes the bounds that must hold.
         """
-        if not self.about(variable):
-            return s.f.value(True)
-        build = partial(self._feasible, variable)
-        return s.call(f"feasible_{variable}", build, j, left, more, depth, result=BOOL)
-
-    def _feasible(self, variable: int, s: Scope, j: Value, left: Value, more: Value, depth: Value) -> None:
         f = s.f
         for number in self.about(variable):
             with f.when(s.rests[number].equals(0) & (s.settled[number] >= depth)):
-                moment = BoundMoment(WALKING, self.checks, j=j, left=left, more=more, depth=depth)
-                verdict = self._judge(s, number, moment)
+                interval = partial(interval_of_rest, s, self._values(s), self.checks, j, left, more, depth)
+                verdict = self._judge(s, number, interval)
                 f.give_if(verdict.equals(IMPOSSIBLE), False)
                 with f.when(verdict.equals(CERTAIN) & more):
                     s.settled[number] = depth
-        f.give(True)
+        return True
 
     def is_decided(self, s: Scope, check: int) -> Value | None:
         """Is a check known to hold? None: it never is."""
@@ -282,7 +279,8 @@ class BoundCode:
         _, mask = self.shape.by_check[check]
         return (s.safe[member] & mask).equals(mask) if mask else None
 
-    def _possible(self, variable: int, s: Scope, match: Value) -> None:
+    @subroutine()
+    def _possible(self, variable: int, s: Scope, match: Value) -> Value:
         """Drop candidates of a closure that no choice may have, whatever else it has; return their number."""
         f = s.f
         first = s.low[self._place(match, variable)]
@@ -297,14 +295,15 @@ class BoundCode:
             fits = f.variable("fits", True)
             for number, one in zip(self.about(variable), opens):
                 with f.when(fits & one):
-                    moment = BoundMoment(CONTAINING, self.checks, row=row, left=size)
-                    fits.set(self._judge(s, number, moment).differs(IMPOSSIBLE))
+                    interval = partial(interval_with, s, self._values(s), row, size)
+                    fits.set(self._judge(s, number, interval).differs(IMPOSSIBLE))
             with f.when(fits):
                 s.members[first + kept] = row.to(I32)
                 kept.set(kept + 1)
         s.tops[variable] = first + kept
-        f.give(size - kept)
+        return size - kept
 
+    @subroutine()
     def _mark(self, s: Scope, match: Value) -> None:
         """Decide bounds on each event of closures, whatever is chosen of the candidates before it."""
         f = s.f
@@ -314,48 +313,44 @@ class BoundCode:
                 s.safe[member], s.doom[member] = 0, NO_DOOM
         for number, _ in each:
             with f.when(s.rests[number].equals(0)):
-                s.call(f"mark_{number}", partial(self._mark_one, number), match)
-        f.give(0)
+                self._mark_one(number, s, match)
 
+    @subroutine()
     def _mark_one(self, number: int, s: Scope, match: Value) -> None:
-        f, bound = s.f, self.shape.bounds[number]
+        f, bound, terms = s.f, self.shape.bounds[number], self.shape.terms
         emitter = self._values(s)
         first = s.low[self._place(match, bound.variable)]
         for term in bound.terms:
-            note_preceding(s, emitter, self.shape.terms, term, None)
+            note_preceding(s, emitter, terms[term], term, None)
         with f.loop(first, s.tops[bound.variable]) as member:
             row = s.members[member].to(I64)
-            moment = BoundMoment(PRECEDING, self.checks, row=row, j=member - first, back=bound.back)
-            verdict = self._judge(s, number, replace(moment, emitter=emitter))
+            verdict = self._judge(s, number, partial(interval_after, s, emitter, row, member - first, bound.back))
             if number < MOST_MARKS:
                 bit = f.select(verdict.equals(CERTAIN), 1 << number, 0)
                 s.safe[member] = s.safe[member] | bit
             doom = s.doom[member]
             s.doom[member] = f.select(verdict.equals(IMPOSSIBLE), f.least(doom, bound.back), doom)
             for term in bound.terms:
-                note_preceding(s, emitter, self.shape.terms, term, row)
-        f.give(0)
+                note_preceding(s, emitter, terms[term], term, row)
 
     # ---- verdicts --------------------------------------------------------------------------------------------------
 
-    def _judge(self, s: Scope, number: int, moment: BoundMoment) -> Value:
+    def _judge(self, s: Scope, number: int, interval: Interval) -> Value:
         """IMPOSSIBLE: a bound does not hold for any choice; CERTAIN: it holds for all; else OPEN."""
         f = s.f
-        if moment.emitter is None:
-            moment = replace(moment, emitter=self._values(s))
         found = f.value(IMPOSSIBLE)
         for whole, comparisons in self.shape.bounds[number].branches:
             verdict = f.value(CERTAIN if whole else OPEN)
             for operation, one, other in comparisons:
-                left, right = self._side(s, one, moment), self._side(s, other, moment)
-                holds = _COMPARE[operation](f, left, right)
+                left, right = self._side(s, one, interval), self._side(s, other, interval)
+                holds = _compare(f, operation, left, right)
                 weaker = verdict.equals(CERTAIN) & (holds.equals(OPEN) | ~(left.never_null & right.never_null))
                 fails = ~(left.may_be & right.may_be) | holds.equals(IMPOSSIBLE)
                 verdict = f.select(fails, IMPOSSIBLE, f.select(weaker, OPEN, verdict))
             found = f.greatest(found, verdict)
         return found
 
-    def _side(self, s: Scope, side: SideShape, moment: BoundMoment) -> ValueInterval:
+    def _side(self, s: Scope, side: SideShape, interval: Interval) -> ValueInterval:
         """The least and the greatest value of the sum of parts."""
         f = s.f
         may_be, never_null, short = f.value(True), f.value(True), f.value(True)
@@ -363,7 +358,7 @@ class BoundCode:
         for at, part in enumerate(side.parts):
             factor = s.factors[side.first_factor + at]
             one, slack, largest, is_short = (
-                self._fixed_part(s, -1 - part) if part < 0 else self._term_part(s, part, factor, moment)
+                self._fixed_part(s, -1 - part) if part < 0 else self._term_part(s, part, factor, interval)
             )
             low, high = (one.least - slack) * factor, (one.greatest + slack) * factor
             least, greatest = least + f.least(low, high), greatest + f.greatest(low, high)
@@ -385,52 +380,27 @@ class BoundCode:
         return ValueInterval(known, known, value, value), slack, largest, fractions.equals(f.unary("floor", fractions))
 
     def _term_part(
-        self, s: Scope, number: int, factor: Value, moment: BoundMoment
+        self, s: Scope, number: int, factor: Value, interval: Interval
     ) -> tuple[ValueInterval, Value, Value, Value]:  # fmt: skip
         f, term = s.f, self.shape.terms[number]
         slack, largest, short = (s.facts[3 * number + place] for place in (SLACK, SIZE, SHORT))
         if not term.is_float:
             is_large = largest * f.unary("abs", factor) >= WHOLE
             slack = f.select(is_large, f.greatest(slack, largest * RELATIVE), slack)
-        return term_interval(s, self.shape.terms, number, moment), slack, largest, short.differs(0.0)
+        return interval(term, number), slack, largest, short.differs(0.0)
 
 
-# ---- comparisons of intervals ----------------------------------------------------------------------------------------
-
-
-def _verdict(f: Function, certain: Value, possible: Value) -> Value:
+def _compare(f: Function, operation: str, one: ValueInterval, other: ValueInterval) -> Value:
+    """CERTAIN, OPEN or IMPOSSIBLE: does a comparison hold, whatever the values in two intervals?"""
+    if operation in ("gt", "ge"):
+        one, other = other, one
+    if operation in ("lt", "gt"):
+        certain, possible = one.greatest < other.least, one.least < other.greatest
+    elif operation in ("le", "ge"):
+        certain, possible = one.greatest <= other.least, one.least <= other.greatest
+    else:
+        apart = (one.greatest < other.least) | (other.greatest < one.least)
+        is_one = one.least.equals(one.greatest) & other.least.equals(other.greatest)
+        same = is_one & one.least.equals(other.least)
+        certain, possible = (same, ~apart) if operation == "eq" else (apart, ~same)
     return f.select(certain, CERTAIN, f.select(possible, OPEN, IMPOSSIBLE))
-
-
-def _less(f: Function, one: ValueInterval, other: ValueInterval) -> Value:
-    return _verdict(f, one.greatest < other.least, one.least < other.greatest)
-
-
-def _at_most(f: Function, one: ValueInterval, other: ValueInterval) -> Value:
-    return _verdict(f, one.greatest <= other.least, one.least <= other.greatest)
-
-
-def _equal(f: Function, one: ValueInterval, other: ValueInterval) -> Value:
-    apart, same = _apart_or_same(one, other)
-    return f.select(same, CERTAIN, f.select(apart, IMPOSSIBLE, OPEN))
-
-
-def _unequal(f: Function, one: ValueInterval, other: ValueInterval) -> Value:
-    apart, same = _apart_or_same(one, other)
-    return f.select(apart, CERTAIN, f.select(same, IMPOSSIBLE, OPEN))
-
-
-def _apart_or_same(one: ValueInterval, other: ValueInterval) -> tuple[Value, Value]:
-    apart = (one.greatest < other.least) | (other.greatest < one.least)
-    is_one = one.least.equals(one.greatest) & other.least.equals(other.greatest)
-    return apart, is_one & one.least.equals(other.least)
-
-
-_COMPARE: dict[str, Callable[[Function, ValueInterval, ValueInterval], Value]] = {
-    "lt": _less,
-    "le": _at_most,
-    "gt": lambda f, one, other: _less(f, other, one),
-    "ge": lambda f, one, other: _at_most(f, other, one),
-    "eq": _equal,
-    "ne": _unequal,
-}

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 
 from episode.matchers.code.aggregates import AggregateShape, AggregateState, choose_state
 from episode.matchers.code.expressions import CodeConstants, Emitted
+from episode.matchers.events.code.arrays import subroutine
 from episode.matchers.events.code.between import advance, scanning
 from episode.matchers.events.code.conditions import ConditionColumns, EventConditions
 from episode.native.builder import Function, Scope
@@ -66,7 +67,7 @@ class Checks:
         s.last_depth[variable] = depth
         s.taken[variable] = s.taken[variable] + 1
         if self.shape.runnings:
-            s.call("add_event", self._add_event, depth, row, variable)
+            self._add_event(s, depth, row, variable)
 
     def drop(self, s: Scope, depth: Variable) -> None:
         """Take the last event off the path."""
@@ -83,10 +84,7 @@ class Checks:
     def is_accepting(self, s: Scope, state: Value) -> Value:
         return is_one_of(s.f, state, [at for at, accepts in enumerate(self.automaton.accepting) if accepts])
 
-    def is_taken(self, s: Scope, depth: Operand, row: Operand) -> Value:
-        """Is an event on the path?"""
-        return s.call("is_taken", _is_taken, depth, row, result=BOOL)
-
+    @subroutine()
     def _add_event(self, s: Scope, depth: Value, row: Value, variable: Value) -> None:
         """Add one more event to the running aggregates."""
         f, begins = s.f, depth.equals(0)
@@ -99,7 +97,6 @@ class Checks:
             state = choose_state(f, is_of if null is None else is_of & ~null, after, before)
             for field in aggregate.fields:
                 s.array(_ARRAYS[field])[depth * len(self.shape.runnings) + number] = getattr(state, field)
-        f.give(0)
 
     def state_at(self, s: Scope, number: int, depth: Value) -> AggregateState:
         """The state of a running aggregate at a depth."""
@@ -129,21 +126,19 @@ class Checks:
 
     # ---- conditions ------------------------------------------------------------------------------------------------
 
-    def all_hold(self, s: Scope, lists: Sequence[tuple[int, ...]], which: Value, depth: Value, name: str) -> Value:
-        """Do the checks of one of the lists hold? name: of the function that tests them."""
-        if not any(lists):
-            return s.f.value(True)
-        return s.call(name, partial(self._all_hold, lists), which, depth, result=BOOL)
-
     def fit(self, s: Scope, transition: Value, depth: Value) -> Value:
         """Do the checks of a transition hold, that has taken the last event?"""
-        return self.all_hold(s, [one.checks for one in self.automaton.transitions], transition, depth, "fit")
+        lists = [one.checks for one in self.automaton.transitions]
+        return self._all_hold("fit", lists, s, transition, depth) if any(lists) else s.f.value(True)
 
     def are_complete(self, s: Scope, state: Value, depth: Value) -> Value:
         """Do the checks hold that are tested at the end, in an accepting state?"""
-        return self.all_hold(s, self.automaton.end_checks, state, depth, "are_complete")
+        lists = self.automaton.end_checks
+        return self._all_hold("at_the_end", lists, s, state, depth) if any(lists) else s.f.value(True)
 
-    def _all_hold(self, lists: Sequence[tuple[int, ...]], s: Scope, which: Value, depth: Value) -> None:
+    @subroutine(BOOL)
+    def _all_hold(self, _name: str, lists: Sequence[tuple[int, ...]], s: Scope, which: Value, depth: Value) -> Operand:
+        """Do the checks of one of the lists hold?"""
         f = s.f
         passed = f.block("passed")
         blocks = {checks: f.block("checks") if checks else passed for checks in lists}
@@ -155,37 +150,36 @@ class Checks:
                     f.give_if(~self.holds(s, check, depth), False)
                 f.jump(passed)
         f.at(passed)
-        f.give(True)
+        return True
 
     def holds(self, s: Scope, number: int, depth: Value) -> Value:
         """Does a check hold, once for the last event or for each of the events that it is about?"""
         f, check = s.f, self.automaton.checks[number]
         if check.each:
-            return s.call(f"each_{number}", partial(self._holds_for_each, number), depth, result=BOOL)
+            return self._holds_for_each(number, s, depth)
         if check.loop is None:
-            return self.holds_for(s, number, depth, s.path[depth], depth)
+            return self.holds_for(number, s, depth, s.path[depth], depth)
         holds = f.variable("holds", True)
         with f.when(s.taken[self.bit[check.loop]] > check.back):
-            holds.set(self.holds_for(s, number, depth, s.path[depth], depth))
+            holds.set(self.holds_for(number, s, depth, s.path[depth], depth))
         return holds.value
 
-    def _holds_for_each(self, number: int, s: Scope, depth: Value) -> None:
+    @subroutine(BOOL)
+    def _holds_for_each(self, number: int, s: Scope, depth: Value) -> Operand:
         f, check = s.f, self.automaton.checks[number]
         assert check.loop is not None
         variable = self.bit[check.loop]
         at, left = f.variable("at", s.last_depth[variable]), f.variable("left", s.taken[variable])
         with scanning(f, at, lambda now: now >= 0, lambda _: left > check.back, step=None) as (now, _):
-            f.give_if(~self.holds_for(s, number, now, s.path[now], depth), False)
+            f.give_if(~self.holds_for(number, s, now, s.path[now], depth), False)
             at.set(s.earlier[now])
             left.set(left - 1)
-        f.give(True)
+        return True
 
-    def holds_for(self, s: Scope, number: int, at: Operand, current: Value, depth: Value) -> Value:
+    @subroutine(BOOL)
+    def holds_for(self, number: int, s: Scope, at: Value, current: Value, depth: Value) -> Value:
         """Does a check hold with `current` as current row, which is the event at depth `at` of the path (-1: none)?"""
-        return s.call(f"check_{number}", partial(self._holds_for, number), at, current, depth, result=BOOL)
-
-    def _holds_for(self, number: int, s: Scope, at: Value, current: Value, depth: Value) -> None:
-        s.f.give(self._conditions(s, at, current, depth).holds(self.automaton.checks[number].expression))
+        return self._conditions(s, at, current, depth).holds(self.automaton.checks[number].expression)
 
     def _conditions(self, s: Scope, at: Value, current: Value, depth: Value) -> EventConditions:
         def find(event: Navigated) -> tuple[Value, Value | None]:
@@ -217,28 +211,30 @@ class Checks:
         depth = s.last_depth[variable]
         if event.first:
             after = s.taken[variable] - (offset + 1)
-            depth = f.select(after < 0, -1, s.call("step_back", _step_back, depth, after))
+            depth = f.select(after < 0, -1, _step_back(s, depth, after))
         elif offset > 0:
-            depth = s.call("step_back", _step_back, at, offset)
+            depth = _step_back(s, at, offset)
         there = depth >= 0
         return f.select(there, s.path[f.select(there, depth, 0)], current), there
 
 
-def _step_back(s: Scope, depth: Value, steps: Value) -> None:
+@subroutine()
+def _step_back(s: Scope, depth: Value, steps: Value) -> Value:
     """The depth of the event of the same variable `steps` steps before one; -1 without such an event."""
     f = s.f
     at, left = f.variable("at", depth), f.variable("left", steps)
     with f.during(lambda: (left > 0) & (at >= 0)):
         at.set(s.earlier[at])
         left.set(left - 1)
-    f.give(at)
+    return at
 
 
-def _is_taken(s: Scope, depth: Value, row: Value) -> None:
-    f = s.f
-    with f.loop(0, depth + 1) as at, f.when(s.path[at].equals(row)):
-        f.give(True)
-    f.give(False)
+@subroutine(BOOL)
+def is_on_path(s: Scope, depth: Value, row: Value) -> Operand:
+    """Is an event on the path?"""
+    with s.f.loop(0, depth + 1) as at:
+        s.f.give_if(s.path[at].equals(row), True)
+    return False
 
 
 def is_one_of(f: Function, value: Value, numbers: Sequence[int]) -> Value:

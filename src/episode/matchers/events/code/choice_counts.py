@@ -15,12 +15,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 
 from episode.matchers.code.searching import first_at_least
 from episode.matchers.codes import AT_LEAST, AT_MOST, EQUAL, GREATER, LESS
+from episode.matchers.events.code.arrays import subroutine
 from episode.matchers.events.code.between import nodes_above, nodes_below
 from episode.native.builder import ArrayTypes, Program, Scope, entry_scope
 from episode.native.ir import F64, I64, U8, U64, U128, Operand, Value
@@ -115,7 +115,7 @@ def choices_program(shapes: Sequence[ClosureShape]) -> Program:
     s = entry_scope("choices", _TYPES)
     with s.f.loop(0, s.settings[MATCHES]) as match:
         for number in range(len(shapes)):
-            s.call(f"count_{number}", partial(_count_closure, shapes, number), match)
+            _count_closure(shapes, number, s, match)
         _add_before(s, shapes, len(shapes) - 1, match, None, match)
     s.f.give(0)
     return s.program
@@ -124,14 +124,11 @@ def choices_program(shapes: Sequence[ClosureShape]) -> Program:
 # ---- numbers ---------------------------------------------------------------------------------------------
 
 
-def _clear(s: Scope, first: Operand, count: Operand) -> None:
-    def build(s: Scope, first: Value, count: Value) -> None:
-        with s.f.loop(first, first + count) as at:
-            s.low[at] = s.high[at] = 0
-            s.near[at] = 0.0
-        s.f.give(0)
-
-    s.call("clear", build, first, count)
+@subroutine()
+def _clear(s: Scope, first: Value, count: Value) -> None:
+    with s.f.loop(first, first + count) as at:
+        s.low[at] = s.high[at] = 0
+        s.near[at] = 0.0
 
 
 def _copy(s: Scope, at: Value, other: Value) -> None:
@@ -147,15 +144,11 @@ def _put(s: Scope, at: Value, number: Value) -> None:
     s.high[at] = (number >> 64).to(U64)
 
 
-def _add(s: Scope, at: Operand, other: Operand) -> None:
+@subroutine()
+def _add(s: Scope, at: Value, other: Value) -> None:
     """Add the number at one place to that at another."""
-
-    def build(s: Scope, at: Value, other: Value) -> None:
-        _put(s, at, _number(s, at) + _number(s, other))
-        s.near[at] = s.near[at] + s.near[other]
-        s.f.give(0)
-
-    s.call("add", build, at, other)
+    _put(s, at, _number(s, at) + _number(s, other))
+    s.near[at] = s.near[at] + s.near[other]
 
 
 def _add_one(s: Scope, at: Value) -> None:
@@ -212,6 +205,7 @@ class _States:
         self.count = self.levels * self.width
 
 
+@subroutine()
 def _count_closure(shapes: Sequence[ClosureShape], number: int, s: Scope, match: Value) -> None:
     """Sum up the complete choices of one closure in one match."""
     f, shape = s.f, shapes[number]
@@ -236,7 +230,6 @@ def _count_closure(shapes: Sequence[ClosureShape], number: int, s: Scope, match:
             own = s.settings[OWN] + (event - begin) * states.count + s.flags[event]
             _add(s, own, s.settings[FIRST] + (event - begin))
     _sum_up(s, states, begin, count)
-    f.give(0)
 
 
 def _note(s: Scope, shape: ClosureShape, states: _States, begin: Value, width: Value, event: Value) -> None:

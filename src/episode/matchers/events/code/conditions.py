@@ -101,10 +101,6 @@ class EventConditions(Emitter):
         self.find, self.running = find, running
         self.computed = dict(columns.computed)
 
-    def in_function(self, s: Scope) -> EventConditions:
-        """The same in another function of the program."""
-        return EventConditions(s, self.columns, self.constants, self.find, self.running)
-
     def begin(self, current: Value) -> None:
         """Begin the code for the events that are bound now, with this row as the current one."""
         self.begin_row(current, guarded=True)

@@ -19,6 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from episode.matchers.code.searching import sort_numbers, window_end
+from episode.matchers.events.code.arrays import subroutine
 from episode.matchers.times import EVER
 from episode.native.builder import ArrayTypes, Program, Scope
 from episode.native.ir import F64, I64, Operand, Value, Variable
@@ -101,40 +102,31 @@ class ConfidenceCode:
             return s.exactly[s.points_from[row] + number]
         return s.f.value(1.0).divide(self.points(s, row).to(F64))
 
+    @subroutine(F64)
     def at(self, s: Scope, row: Value, time: Value) -> Value:
         """The probability that an event is of this very time."""
-        return s.call("at", self._at, row, time, result=F64)
-
-    def _at(self, s: Scope, row: Value, time: Value) -> None:
         f, lo, step = s.f, s.lo[row], s.clock_step[0]
         f.give_if((time < lo) | (time > s.hi[row]), 0.0)
         f.give_if((time - lo).remainder(step).differs(0), 0.0)
-        f.give(self.point(s, row, (time - lo).divide(step)))
+        return self.point(s, row, (time - lo).divide(step))
 
-    def between(self, s: Scope, row: Value, after: Operand, until: Operand) -> Value:
+    @subroutine(F64)
+    def between(self, s: Scope, row: Value, after: Value, until: Value) -> Value:
         """The probability that an event is after one time, and not after the other."""
-        return s.call("between", self._between, row, after, until, result=F64)
-
-    def _between(self, s: Scope, row: Value, after: Value, until: Value) -> None:
         f = s.f
         low, high = self.up_to(s, row, after), self.up_to(s, row, until)
         f.give_if(low >= high, 0.0)
         if not self.given:
-            f.give((high - low).to(F64).divide(self.points(s, row).to(F64)))
-            return
+            return (high - low).to(F64).divide(self.points(s, row).to(F64))
         first = s.points_from[row]
         before = f.select(low > 0, s.at_most[first + f.greatest(low - 1, 0)], 0.0)
-        f.give(s.at_most[first + high - 1] - before)
+        return s.at_most[first + high - 1] - before
 
     # ---- sets ------------------------------------------------------------------------------------------------------
 
-    def all_between(
-        self, s: Scope, first: Operand, stop: Operand, after: Operand, until: Operand, exact: Operand
-    ) -> Value:
+    @subroutine(F64)
+    def all_between(self, s: Scope, first: Value, stop: Value, after: Value, until: Value, exact: Value) -> Operand:
         """The probability of that for all events path[first:stop]; exact: that the first of them is of `after`."""
-        return s.call("all_between", self._all_between, first, stop, after, until, exact, result=F64)
-
-    def _all_between(self, s: Scope, first: Value, stop: Value, after: Value, until: Value, exact: Value) -> None:
         f = s.f
         some, none = f.variable("some", f.select(exact, 0.0, 1.0)), f.variable("none", f.select(exact, 1.0, 0.0))
         with f.loop(first, stop) as at:
@@ -148,7 +140,7 @@ class ConfidenceCode:
                 none.set(none * inside)
                 otherwise()
                 some.set(some * inside)
-        f.give(some)
+        return some
 
     @contextmanager
     def each_time(
@@ -156,14 +148,15 @@ class ConfidenceCode:
     ) -> Iterator[Value]:
         """All times from `after` to `until` that events of the set path[first:stop] can have, in order."""
         f = s.f
-        listed = s.call(f"list_{name}", lambda *given: self._list_times(name, *given), first, stop, after, until)
+        listed = self._list_times(name, s, first, stop, after, until)
         times = s.array(f"{name}_times")
         with f.loop(0, listed) as number:
             time = times[number]
             with f.when(number.equals(0) | times[f.greatest(number - 1, 0)].differs(time)):
                 yield time
 
-    def _list_times(self, name: str, s: Scope, first: Value, stop: Value, after: Value, until: Value) -> None:
+    @subroutine()
+    def _list_times(self, name: str, s: Scope, first: Value, stop: Value, after: Value, until: Value) -> Operand:
         f, times = s.f, s.array(f"{name}_times")
         count = f.variable("count", 0)
         with f.loop(first, stop) as at:
@@ -174,17 +167,13 @@ class ConfidenceCode:
                     times[count] = time
                     count.set(count + 1)
         sort_numbers(s, f"{name}_times", count.value)
-        f.give(count)
+        return count
 
+    @subroutine()
     def last_of_set(
-        self, s: Scope, first: Operand, stop: Operand, exact: Operand, begin: Operand, end: Operand, at: Operand
-    ) -> Value:
-        """Write the frontier at `at` of the set path[first:stop] after begin:end, by its last event; return its end."""
-        return s.call("last_of_set", self._last_of_set, first, stop, exact, begin, end, at)
-
-    def _last_of_set(
         self, s: Scope, first: Value, stop: Value, exact: Value, begin: Value, end: Value, at: Value
-    ) -> None:
+    ) -> Operand:
+        """Write the frontier at `at` of the set path[first:stop] after begin:end, by its last event; return its end."""
         f = s.f
         after, place = f.variable("after", s.lo[s.path[first]]), f.variable("place", at)
         with f.loop(first, stop) as member:
@@ -194,10 +183,9 @@ class ConfidenceCode:
             with f.loop(begin, end) as number:
                 before = s.times[number]
                 with f.when((before < time) | (before.equals(time) & exact)):
-                    ends = s.call("ends_at", self._ends_at, first, stop, before, time, exact, result=F64)
-                    total.set(total + s.mass[number] * ends)
+                    total.set(total + s.mass[number] * self._ends_at(s, first, stop, before, time, exact))
             self._put(s, place, time, total.value)
-        f.give(place)
+        return place
 
     def _put(self, s: Scope, place: Variable, time: Value, mass: Value) -> None:
         """One more time of a frontier, if it has a probability."""
@@ -205,7 +193,8 @@ class ConfidenceCode:
             s.times[place], s.mass[place] = time, mass
             place.set(place + 1)
 
-    def _ends_at(self, s: Scope, first: Value, stop: Value, after: Value, time: Value, exact: Value) -> None:
+    @subroutine(F64)
+    def _ends_at(self, s: Scope, first: Value, stop: Value, after: Value, time: Value, exact: Value) -> Operand:
         """The probability that all events of a set are after `after` and the last is of this time; exact: the first of
         them is of `after`. By whether one is at the beginning, and one at the end, among the events seen."""
         f = s.f
@@ -230,38 +219,30 @@ class ConfidenceCode:
             ended.set(ended * (inside + there) + neither * there)
             begun.set(begun * (inside + here) + neither * here)
             neither.set(neither * inside)
-        f.give(both)
+        return both
 
     # ---- frontiers -------------------------------------------------------------------------------------------------
 
-    def outlasting(self, s: Scope, row: Value, begin: Operand, end: Operand, at: Operand) -> Value:
+    @subroutine()
+    def outlasting(self, s: Scope, row: Value, begin: Value, end: Value, at: Value) -> Value:
         """Weigh a frontier by the probability that an event is after it; return its end."""
-        return s.call("outlasting", self._outlasting, row, begin, end, at)
-
-    def _outlasting(self, s: Scope, row: Value, begin: Value, end: Value, at: Value) -> None:
-        f = s.f
-        with f.loop(begin, end) as number:
+        with s.f.loop(begin, end) as number:
             place = at + (number - begin)
             time = s.times[number]
             s.mass[place] = s.mass[number] * self.between(s, row, time, EVER)
             s.times[place] = time
-        f.give(at + (end - begin))
+        return at + (end - begin)
 
+    @subroutine()
     def following(
-        self, s: Scope, first: Operand, stop: Operand, row: Value, until: Operand, exact: Operand, begin: Operand,
-        end: Operand, own: Operand, at: Operand,
-    ) -> Value:  # fmt: skip
+        self, s: Scope, first: Value, stop: Value, row: Value, until: Value, exact: Value, begin: Value, end: Value,
+        own: Value, at: Value,
+    ) -> Operand:  # fmt: skip
         """Write the frontier at `at` of a single event after begin:end and the set path[first:stop]; return its end.
 
         own: the frontier begin:end weighed by the set's events, which are after it. until: the last time that counts.
         exact: begin:end is one time, and the very first event is of it.
         """
-        return s.call("following", self._following, first, stop, row, until, exact, begin, end, own, at)
-
-    def _following(
-        self, s: Scope, first: Value, stop: Value, row: Value, until: Value, exact: Value, begin: Value, end: Value,
-        own: Value, at: Value,
-    ) -> None:  # fmt: skip
         f, lo, latest = s.f, s.lo[row], s.times[end - 1]
         entangled = f.variable("entangled", False)
         with self._each_member(s, first, stop) as other:
@@ -286,7 +267,7 @@ class ConfidenceCode:
                             with f.when((s.hi[other] >= lo) & (value > 0.0)):
                                 value.set(value * self.between(s, other, latest, time - 1))
                 self._put(s, place, time, value.value)
-        f.give(place)
+        return place
 
     def _exactly_before(self, s: Scope, first: Value, stop: Value, begin: Value, time: Value) -> Value:
         """The probability of the events before a time, if the very first event is of the time at `begin`."""
@@ -317,15 +298,13 @@ class ConfidenceCode:
 
     # ---- windows ---------------------------------------------------------------------------------------------------
 
-    def in_window(self, s: Scope, count: Operand, window: Value, last: Value, at: Operand) -> Value:
+    @subroutine(F64)
+    def in_window(self, s: Scope, count: Value, window: Value, last: Value, at: Value) -> Operand:
         """The probability that the events path[:count] are in order and in a window. last: the latest time of all.
 
         By the time of the first event: for each of its times from which the window may end too early, and for all
         others together. at: room for the frontiers begins there.
         """
-        return s.call("in_window", self._in_window, count, window, last, at, result=F64)
-
-    def _in_window(self, s: Scope, count: Value, window: Value, last: Value, at: Value) -> None:
         f = s.f
         stop = f.greatest(s.set_stop[0], 1) if self.has_sets else f.value(1)
         earliest, latest = f.variable("earliest", s.lo[s.path[0]]), f.variable("latest", s.hi[s.path[0]])
@@ -339,14 +318,12 @@ class ConfidenceCode:
             latest.set(safe - 1)
         with self.each_time(s, "first", 0, stop, earliest.value, latest.value) as begin:
             total.set(total + self._in_order(s, count, begin, window_end(f, begin, window), True, at))
-        f.give(total)
+        return total
 
-    def _in_order(self, s: Scope, count: Operand, after: Operand, until: Operand, exact: Operand, at: Operand) -> Value:
+    @subroutine(F64)
+    def _in_order(self, s: Scope, count: Value, after: Value, until: Value, exact: Value, at: Value) -> Operand:
         """The probability that events are in order, all after one time (exact: the first of that time), none after the
         other."""
-        return s.call("in_order", self._emit_in_order, count, after, until, exact, at, result=F64)
-
-    def _emit_in_order(self, s: Scope, count: Value, after: Value, until: Value, exact: Value, at: Value) -> None:
         f = s.f
         s.times[at], s.mass[at] = after, 1.0
         begin, end, block = f.variable("begin", at), f.variable("end", at + 1), f.variable("block", 0)
@@ -362,10 +339,7 @@ class ConfidenceCode:
             begin.set(free)
             is_exact.set(False)
             f.give_if(begin.equals(end), 0.0)
-        total = f.variable("total", 0.0)
-        with f.loop(begin.value, end.value) as number:
-            total.set(total + s.mass[number])
-        f.give(total)
+        return total_mass(s, begin.value, end.value)
 
     def _add_block(
         self, s: Scope, count: Value, until: Value, is_exact: Variable, begin: Variable, end: Variable, block: Variable,
@@ -400,3 +374,11 @@ class ConfidenceCode:
             free.set(self.outlasting(s, s.path[member], source, source + (end - begin), place))
             source.set(place)
         own.set(place)
+
+
+def total_mass(s: Scope, begin: Value, end: Value) -> Operand:
+    """The sum over a frontier."""
+    total = s.f.variable("total", 0.0)
+    with s.f.loop(begin, end) as number:
+        total.set(total + s.mass[number])
+    return total

@@ -17,14 +17,14 @@ from dataclasses import dataclass
 
 from episode.matchers.code.expressions import CodeConstants
 from episode.matchers.code.searching import search_place, window_end, window_start
-from episode.matchers.events.code.arrays import BUDGET, LIMIT, TYPES, UNTIL, WINDOW
+from episode.matchers.events.code.arrays import BUDGET, LIMIT, TYPES, UNTIL, WINDOW, subroutine
 from episode.matchers.events.code.between import FINE, FULL, scanning
-from episode.matchers.events.code.checks import Checks, PathShape, has_bit, is_one_of
-from episode.matchers.events.code.confidence import CLOCK, FRONTIERS, ConfidenceCode
+from episode.matchers.events.code.checks import Checks, PathShape, has_bit, is_on_path, is_one_of
+from episode.matchers.events.code.confidence import CLOCK, FRONTIERS, ConfidenceCode, total_mass
 from episode.matchers.events.code.runs import BUDGET_SPENT, put_match
 from episode.matchers.times import EVER, NEVER
 from episode.native.builder import ArrayTypes, Program, Scope, entry_scope
-from episode.native.ir import F64, I32, I64, Value, Variable
+from episode.native.ir import F64, I32, I64, Operand, Value, Variable
 
 SMALL = 4
 """A status in addition to FULL (the output) and those of `runs`: frontiers need more room."""
@@ -78,7 +78,7 @@ def imprecise_program(shape: ImpreciseShape) -> tuple[Program, CodeConstants]:
                     with f.when(s.resume[DEPTHS].equals(0) & (s.resume[OPTION] < 0)):
                         s.resume[OPTION] = s.state_from[root]
                     s.resume[GROUP], s.resume[ORIGIN], s.resume[ALTERNATIVE] = group, origin, number
-                    status = s.call("walk", walk.emit, group, origin, root, widest, new_lo)
+                    status = walk.emit(s, group, origin, root, widest, new_lo)
                     f.give_if(status.differs(FINE), status)
                     s.resume[OPTION] = -1
                     s.resume[STEPS] = s.resume[DEPTHS] = 0
@@ -121,6 +121,7 @@ class _Walk:
         self.checks, self.confidence = Checks(shape.path_shape), ConfidenceCode(shape.given, self.has_sets)
         self.sets = [number for number, is_set in enumerate(shape.sets) if is_set]
 
+    @subroutine()
     def emit(self, s: Scope, group: Value, origin: Value, root: Value, widest: Value, new_lo: Value) -> None:
         f = s.f
         self.group, self.origin, self.widest, self.new_lo = group, origin, widest, new_lo
@@ -166,8 +167,8 @@ class _Walk:
         f, depth = s.f, self.depth.value
         state = _fact(s, depth, STATE)
         newest = window_end(f, _fact(s, depth, FIRST_HI), self.window)
-        after = s.call("earliest", self._earliest, depth)
-        member = s.call("earliest_member", self._earliest_member, depth) if self.has_sets else after
+        after = self._earliest(s, depth)
+        member = self._earliest_member(s, depth) if self.has_sets else after
         first, end = s.state_from[state], s.state_from[state + 1]
         option = f.variable("next_option", _fact(s, depth, NEXT_OPTION))
         ahead = s.order.length * state
@@ -209,18 +210,19 @@ class _Walk:
                     of_set = (_fact(s, depth, SET) >= 0) & variable.equals(s.t_variable[s.trans[depth]])
                     fits = f.select(of_set, place > _fact(s, depth, AT), fits)
                 with f.when(fits):
-                    f.jump_if(~self.checks.is_taken(s, depth, row), done)
+                    f.jump_if(~is_on_path(s, depth, row), done)
 
-    def _earliest(self, s: Scope, depth: Value) -> None:
+    @subroutine()
+    def _earliest(self, s: Scope, depth: Value) -> Operand:
         """The time that the next block must be able to come after."""
         f = s.f
         if self.has_sets:
             with f.when(_fact(s, depth, SET) >= 0):
-                member = s.call("earliest_member", self._earliest_member, depth)
-                f.give(f.greatest(member, _fact(s, depth, SET_LO)))
-        f.give(s.times[_fact(s, depth, BEGIN)])
+                f.give(f.greatest(self._earliest_member(s, depth), _fact(s, depth, SET_LO)))
+        return s.times[_fact(s, depth, BEGIN)]
 
-    def _earliest_member(self, s: Scope, depth: Value) -> None:
+    @subroutine()
+    def _earliest_member(self, s: Scope, depth: Value) -> Operand:
         """The time that a further event of the set must be able to come after; outside a set, the time for the next
         block."""
         f = s.f
@@ -228,7 +230,7 @@ class _Walk:
             f.give(s.times[_fact(s, depth, BEGIN)])
         with f.loop(_fact(s, depth, BEGIN), _fact(s, depth, END)) as at, f.when(s.mass[at] > 0.0):
             f.give(s.times[at])
-        f.give(EVER)
+        return EVER
 
     # ---- take it ---------------------------------------------------------------------------------------------------
 
@@ -261,7 +263,7 @@ class _Walk:
             fits.set(self.checks.fit(s, pushed, depth))
         with f.when(fits):
             of_set = is_one_of(f, variable, self.sets)
-            confidence.set(s.call("place", self._place, depth, row, of_set, continues, result=F64))
+            confidence.set(self._place(s, depth, row, of_set, continues))
             self._weigh(s, depth, points, forced, confidence)
         with f.when((confidence <= 0.0) | (confidence + TOLERANCE < s.threshold[0])):
             self._go_back(s)
@@ -308,14 +310,14 @@ class _Walk:
     def _look_from(self, s: Scope, depth: Value) -> None:
         """Set the place where the search for the next event begins."""
         f = s.f
-        after = window_start(f, s.call("earliest", self._earliest, depth), self.widest)
-        place = s.call("first_after", _first_after, self.low, self.stop, after)
+        place = _first_after(s, self.low, self.stop, window_start(f, self._earliest(s, depth), self.widest))
         if self.has_sets:
             place = f.select(_fact(s, depth, SET) >= 0, f.least(place, self.place + 1), place)
         _put_fact(s, depth, NEXT_AT, place)
         _put_fact(s, depth, NEXT_OPTION, s.state_from[_fact(s, depth, STATE)])
 
-    def _place(self, s: Scope, depth: Value, row: Value, of_set: Value, continues: Value) -> None:
+    @subroutine(F64)
+    def _place(self, s: Scope, depth: Value, row: Value, of_set: Value, continues: Value) -> Operand:
         """Store the state of an event newly at `depth`, and its frontier. of_set: it is in a set, which it continues or
         begins. Returns the probability that all events so far are in order."""
         f = s.f
@@ -341,10 +343,7 @@ class _Walk:
             finish.set(self.confidence.following(s, depth, depth, row, EVER, False, begin, end, begin, at))
         _put_fact(s, depth, BEGIN, at.value)
         _put_fact(s, depth, END, finish.value)
-        total = f.variable("total", 0.0)
-        with f.loop(at.value, finish.value) as number:
-            total.set(total + s.mass[number])
-        f.give(total)
+        return total_mass(s, at.value, finish.value)
 
     def _add_event(
         self, s: Scope, depth: Value, row: Value, of_set: Value, continues: Value, fact: dict[int, Value],
@@ -375,7 +374,7 @@ class _Walk:
         with f.when(self.checks.is_accepting(s, state) & _is_new(s, _fact(s, depth, LAST_HI), self.group)):
             with f.when(self.checks.are_complete(s, state, depth)):
                 number = s.resume[MATCHES]
-                s.call("put_match", put_match, number, depth)
+                put_match(s, number, depth)
                 s.confidence[number] = f.least(1.0, self.weight)
                 s.resume[MATCHES] = number + 1
                 with f.when(s.offsets[number + 1] >= s.settings[LIMIT]):
@@ -403,6 +402,7 @@ class _Walk:
         f.give(SMALL)
 
 
-def _first_after(s: Scope, first: Value, stop: Value, time: Value) -> None:
+@subroutine()
+def _first_after(s: Scope, first: Value, stop: Value, time: Value) -> Value:
     """The first place of an event that begins later than `time`."""
-    s.f.give(search_place(s.f, first, stop, lambda at: s.lo[s.order[at]] <= time))
+    return search_place(s.f, first, stop, lambda at: s.lo[s.order[at]] <= time)

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 
 from episode.matchers.code.expressions import COMPARE, CodeConstants
 from episode.matchers.code.searching import first_at_least, search_place, window_end, window_start
-from episode.matchers.events.code.arrays import LIMIT, ROWS, TYPES, WINDOW
+from episode.matchers.events.code.arrays import LIMIT, ROWS, TYPES, WINDOW, subroutine
 from episode.matchers.events.code.between import FINE, FULL, TOO_MANY, KeptVariables, advance, scanning
 from episode.matchers.events.code.conditions import (
     LEFT,
@@ -27,7 +26,7 @@ from episode.matchers.events.code.conditions import (
 )
 from episode.matchers.times import EVER, NEVER
 from episode.native.builder import ArrayTypes, Function, Program, Scope, entry_scope
-from episode.native.ir import BOOL, F64, I32, I64, U64, Value, Variable
+from episode.native.ir import BOOL, F64, I32, I64, U64, Operand, Value, Variable
 
 NEAR = 8
 """Records that are tested one by one before a place is searched for."""
@@ -358,13 +357,13 @@ def _pair_up(
         with f.loop(low, others) as record:
             left, right = (now, record) if side == LEFT else (record, now)
             with f.when(s.array(f"{other}_start")[record] >= oldest):
-                fits = s.call("fit", partial(_fit, join, constants), left, right, result=BOOL)
-                with f.when(fits):
+                with f.when(_fit(join, constants, s, left, right)):
                     _put_pair(s, at, left, right)
     own.set(now + 1)
 
 
-def _fit(join: JoinShape, constants: CodeConstants, s: Scope, left: Value, right: Value) -> None:
+@subroutine(BOOL)
+def _fit(join: JoinShape, constants: CodeConstants, s: Scope, left: Value, right: Value) -> Operand:
     """Do a left and a right record make a record?"""
     f = s.f
     tests = PairTests(s, join.tests, constants)
@@ -372,8 +371,7 @@ def _fit(join: JoinShape, constants: CodeConstants, s: Scope, left: Value, right
         f.give_if(tests.share(left, right), False)
     with tests.holding(left, right):
         f.give(True)
-    if not f.has_ended:
-        f.give(False)
+    return False
 
 
 # ---- the records of pairs ------------------------------------------------------------------------------------------
@@ -421,8 +419,8 @@ def partners_program() -> Program:
         stop = f.variable("stop", first_at_least(s, "others", low, s.others.length, s.from_[group + 1]))
         with f.when(window < EVER):
             oldest, after = window_start(f, s.end[row], window), window_end(f, s.end[row], window + 1)
-            low.set(s.call("first_in_time", _first_in_time, low, stop, oldest))
-            stop.set(s.call("first_in_time", _first_in_time, low, stop, after))
+            low.set(_first_in_time(s, low, stop, oldest))
+            stop.set(_first_in_time(s, low, stop, after))
         s.beside[number] = -1
         with f.when(low < stop):
             place = low + (s.dice[number] * (stop - low).to(F64)).to(I64)
@@ -431,6 +429,7 @@ def partners_program() -> Program:
     return s.program
 
 
-def _first_in_time(s: Scope, first: Value, stop: Value, wanted: Value) -> None:
+@subroutine()
+def _first_in_time(s: Scope, first: Value, stop: Value, wanted: Value) -> Value:
     """The first place from `first` to `stop` whose row does not end before `wanted`."""
-    s.f.give(search_place(s.f, first, stop, lambda at: s.end[s.others[at]] < wanted))
+    return search_place(s.f, first, stop, lambda at: s.end[s.others[at]] < wanted)

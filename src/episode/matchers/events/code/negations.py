@@ -6,14 +6,12 @@ compares them with its budget.
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
 
 from episode.matchers.code.searching import first_at_least, window_start
-from episode.matchers.events.code.arrays import BUDGET, WINDOW
+from episode.matchers.events.code.arrays import BUDGET, WINDOW, subroutine
 from episode.matchers.events.code.between import scanning
-from episode.matchers.events.code.checks import Checks, is_one_of
+from episode.matchers.events.code.checks import Checks, is_on_path, is_one_of
 from episode.matchers.times import EVER, NEVER
 from episode.native.builder import Scope
 from episode.native.ir import BOOL, U64, Operand, Value, Variable
@@ -52,16 +50,17 @@ class Negations:
         """Is there a negated pattern of several events, which takes steps?"""
         return any(one.start is not None for one in self.automaton.negations)
 
-    def is_crossed(self, s: Scope, transition: Value, depth: Value) -> Value:
+    @property
+    def are_crossed(self) -> bool:
+        """Is a negation tested as soon as the event after it is taken?"""
+        return any(now for one in self.automaton.transitions for _, now in one.crosses)
+
+    @subroutine(BOOL)
+    def is_crossed(self, s: Scope, transition: Value, depth: Value) -> Operand:
         """Is something forbidden between the last event, which a transition has taken, and the one before it?
 
         Only negations that are tested now. The last event is not the first one.
         """
-        if not any(now for one in self.automaton.transitions for _, now in one.crosses):
-            return s.f.value(False)
-        return s.call("crossed", self._emit_crossed, transition, depth, result=BOOL)
-
-    def _emit_crossed(self, s: Scope, transition: Value, depth: Value) -> None:
         f = s.f
         row, before = s.path[depth], s.path[depth - 1]
         low, high = s.end[before] + 1, s.start[row] - 1
@@ -69,8 +68,8 @@ class Negations:
             crossing = self._crossing(number, now=True)
             if crossing:
                 with f.when(is_one_of(f, transition, crossing)):
-                    f.give_if(self.forbids(s, number, low, high, before + 1, row, depth), True)
-        f.give(False)
+                    f.give_if(self.forbids(number, s, low, high, before + 1, row, depth), True)
+        return False
 
     def _crossing(self, number: int, now: bool) -> list[int]:
         """The transitions between whose event and the one before it a negation lies."""
@@ -78,26 +77,22 @@ class Negations:
 
     # ---- in the end ------------------------------------------------------------------------------------------------
 
-    def late(self, s: Scope, state: Value, depth: Value, first: Value, stop: Value, newest: Value) -> Value:
+    @subroutine()
+    def late(self, s: Scope, state: Value, depth: Value, first: Value, stop: Value, newest: Value) -> Operand:
         """Test negations of an accepting state at the end: NOT_THERE, or bits REFUSED and DROPPED.
 
         first:stop are the rows of the partition; newest: the end of the window that begins with the match.
         """
-        if not any(self.automaton.late):
-            return s.f.value(NOT_THERE)
-        return s.call("late", self._late, state, depth, first, stop, newest)
-
-    def _late(self, s: Scope, state: Value, depth: Value, first: Value, stop: Value, newest: Value) -> None:
         f = s.f
         found = f.variable("found", NOT_THERE)
         for number in sorted({one for negations in self.automaton.late for one in negations}):
             states = [at for at, negations in enumerate(self.automaton.late) if number in negations]
             with f.when(is_one_of(f, state, states) & (found & REFUSED).equals(0)):
-                place = s.call(f"late_{number}", partial(self._late_one, number), depth, first, stop, newest)
-                found.set(found | place)
-        f.give(found)
+                found.set(found | self._late_one(number, s, depth, first, stop, newest))
+        return found
 
-    def _late_one(self, number: int, s: Scope, depth: Value, first: Value, stop: Value, newest: Value) -> None:
+    @subroutine()
+    def _late_one(self, number: int, s: Scope, depth: Value, first: Value, stop: Value, newest: Value) -> Operand:
         """NOT_THERE, REFUSED or DROPPED."""
         f, negation = s.f, self.automaton.negations[number]
         begins, ends = s.start[s.path[0]], s.end[s.path[depth]]
@@ -109,7 +104,7 @@ class Negations:
                 before.set(f.select(is_one_of(f, s.trans[at], now), LOOKED_AT, before))
 
         def give_if_there(place: int, low: Value, high: Value, first_row: Value, stop_row: Value) -> None:
-            there = self.forbids(s, number, low, high, first_row, stop_row, depth)
+            there = self.forbids(number, s, low, high, first_row, stop_row, depth)
             f.give(f.select(there, place, NOT_THERE))
 
         with f.when(before > 0):
@@ -121,45 +116,39 @@ class Negations:
             give_if_there(REFUSED, low, begins - 1, first_at_least(s, "end", first, origin, low), origin)
         with f.when(before.equals(-1) & ends.differs(EVER)):
             give_if_there(DROPPED, ends + 1, newest, s.path[depth] + 1, stop)
-        f.give(NOT_THERE)
+        return NOT_THERE
 
     # ---- one event, or a match of a pattern ------------------------------------------------------------------------
 
-    def forbids(
-        self, s: Scope, number: int, low: Operand, high: Operand, first_row: Operand, stop_row: Operand, depth: Operand
-    ) -> Value:  # fmt: skip
-        """Does a negation find a forbidden event in low .. high, both included, among rows first_row:stop_row?"""
-        if self.automaton.negations[number].start is None:
-            return self._has_event(s, number, low, high, first_row, stop_row, depth)
-        build = partial(self._occurs, number)
-        return s.call(f"occurs_{number}", build, low, high, first_row, stop_row, depth, result=BOOL)
+    def forbids(self, number: int, s: Scope, *where: Value) -> Value:
+        """Does a negation find a forbidden event in low .. high, both included, among rows first_row:stop_row?
 
+        where: low, high, first_row, stop_row, and the depth of the path."""
+        find = self._has_event if self.automaton.negations[number].start is None else self._occurs
+        return find(number, s, *where)
+
+    @subroutine(BOOL)
     def _has_event(
-        self, s: Scope, number: int, low: Operand, high: Operand, first_row: Operand, stop_row: Operand, depth: Operand
-    ) -> Value:  # fmt: skip
-        build = partial(self._emit_event, number)
-        return s.call(f"negated_{number}", build, low, high, first_row, stop_row, depth, result=BOOL)
-
-    def _emit_event(
         self, number: int, s: Scope, low: Value, high: Value, first_row: Value, stop_row: Value, depth: Value
-    ) -> None:  # fmt: skip
+    ) -> Operand:
         """Does an event of a negation exist, apart from those of the path?"""
         f, negation = s.f, self.automaton.negations[number]
         mask = f.constant(1 << self.checks.bit[negation.variables[0]], U64)
         row = f.variable("row", first_row)
         with scanning(f, row, lambda now: now < stop_row, lambda now: s.end[now] <= high) as (now, _):
             candidate = (s.bits[now] & mask).differs(0) & (s.start[now] >= low)
-            with f.when(candidate), f.when(~self.checks.is_taken(s, depth, now)):
+            with f.when(candidate), f.when(~is_on_path(s, depth, now)):
                 failed = f.block("failed")
                 for check in negation.checks:
-                    f.jump_if(~self.checks.holds_for(s, check, -1, now, depth), failed)
+                    f.jump_if(~self.checks.holds_for(check, s, -1, now, depth), failed)
                 f.give(True)
                 f.at(failed)
-        f.give(False)
+        return False
 
+    @subroutine(BOOL)
     def _occurs(
         self, number: int, s: Scope, low: Value, high: Value, first_row: Value, stop_row: Value, base: Value
-    ) -> None:  # fmt: skip
+    ) -> Operand:
         """Does a match of a negated pattern exist? Depth first, up to the first one.
 
         Its events are taken onto the path of the match around it, above the depth `base`, so that conditions find the
@@ -179,8 +168,8 @@ class Negations:
                 fits.set(self.checks.fit(s, pushed, depth.value))
                 with f.when(fits):
                     with f.when(self._accepts(s, number, state, depth.value)):
-                        given = (state, low, high, first_row, stop_row, base, depth.value)
-                        found.set(~s.call(f"lifted_{number}", partial(self._emit_lifted, number), *given, result=BOOL))
+                        lifted = self._is_lifted(number, s, state, low, high, first_row, stop_row, base, depth.value)
+                        found.set(~lifted)
                     row.set(row + 1)
                     option.set(0)
             with f.when(~fits):
@@ -191,7 +180,7 @@ class Negations:
         with f.during(lambda: depth > base):
             self.checks.drop(s, depth)
         s.spent[0] = s.spent[0] + steps
-        f.give(found)
+        return found
 
     def _next_event(
         self, s: Scope, low: Value, high: Value, stop_row: Value, base: Value, depth: Variable, row: Variable,
@@ -211,7 +200,7 @@ class Negations:
             with f.when((bits & mask).differs(0) & is_open & (s.start[now] >= earliest)):
                 transition = f.variable("transition", first + option)
                 self.checks.advance_option(s, transition, stop, bits)
-                with f.when(transition < stop), f.when(~self.checks.is_taken(s, base, now)):
+                with f.when(transition < stop), f.when(~is_on_path(s, base, now)):
                     pushed.set(transition)
                     f.jump(after)
             option.set(0)
@@ -241,19 +230,17 @@ class Negations:
         """The states of a negated pattern."""
         start = self.automaton.negations[number].start
         assert start is not None
-        reached, pending = {start}, [start]
-        while pending:
-            source = pending.pop()
-            for one in self.automaton.transitions:
-                if one.source == source and one.target not in reached:
-                    reached.add(one.target)
-                    pending.append(one.target)
-        return reached
+        reached = [start]
+        for source in reached:
+            targets = (one.target for one in self.automaton.transitions if one.source == source)
+            reached += [one for one in dict.fromkeys(targets) if one not in reached]
+        return set(reached)
 
-    def _emit_lifted(
+    @subroutine(BOOL)
+    def _is_lifted(
         self, number: int, s: Scope, state: Value, low: Value, high: Value, first_row: Value, stop_row: Value,
         base: Value, depth: Value,
-    ) -> None:  # fmt: skip
+    ) -> Operand:  # fmt: skip
         """Does a negation inside the negated pattern find an event, so that its match does not count?
 
         All of them are tested here, where all events are known: between events, from `low` or to `high` at the edges.
@@ -265,7 +252,7 @@ class Negations:
             with f.loop(base + 1, depth + 1) as at, f.when(is_one_of(f, s.trans[at], crossing)):
                 after = f.select(at.equals(base + 1), low, s.end[s.path[at - 1]] + 1)
                 before = s.start[s.path[at]] - 1
-                f.give_if(self._has_event(s, one, after, before, first_row, stop_row, depth), True)
+                f.give_if(self._has_event(one, s, after, before, first_row, stop_row, depth), True)
         begins, ends = s.start[s.path[base + 1]], s.end[s.path[depth]]
         for one in sorted({one for at in states for one in self.automaton.late[at]}):
             place = self.automaton.negations[one].place
@@ -275,5 +262,5 @@ class Negations:
             there = begins.differs(NEVER) if place == FIRST else ends.differs(EVER)
             those = [at for at in states if one in self.automaton.late[at]]
             with f.when(is_one_of(f, state, sorted(those)) & there):
-                f.give_if(self._has_event(s, one, after, before, first_row, stop_row, depth), True)
-        f.give(False)
+                f.give_if(self._has_event(one, s, after, before, first_row, stop_row, depth), True)
+        return False

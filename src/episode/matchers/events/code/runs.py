@@ -14,13 +14,13 @@ from dataclasses import dataclass
 
 from episode.matchers.code.expressions import CodeConstants
 from episode.matchers.code.searching import window_end
-from episode.matchers.events.code.arrays import BUDGET, LIMIT, TYPES, UNTIL, WINDOW
+from episode.matchers.events.code.arrays import BUDGET, LIMIT, TYPES, UNTIL, WINDOW, subroutine
 from episode.matchers.events.code.between import FINE, FULL, TOO_MANY, KeptVariables, scanning
 from episode.matchers.events.code.checks import Checks, PathShape, is_one_of
 from episode.matchers.events.code.negations import DROPPED, REFUSED, Negations
 from episode.matchers.times import NEVER
 from episode.native.builder import ArrayTypes, Program, Scope, entry_scope
-from episode.native.ir import BOOL, I32, I64, U8, Value
+from episode.native.ir import BOOL, I32, I64, U8, Operand, Value
 
 ANY, NEXT, CONTIGUOUS = 0, 1, 2
 BUDGET_SPENT = 3
@@ -64,7 +64,7 @@ def runs_program(shape: RunsShape) -> tuple[Program, CodeConstants]:
                 found = f.variable("found", kept.matches)
                 for root in shape.path_shape.automaton.starts:
                     with f.when((found >= 0) & (s.bits[kept.origin] & s.state_mask[root]).differs(0)):
-                        found.set(s.call("walk", walk.emit, group, kept.origin, root, found))
+                        found.set(walk.emit(s, group, kept.origin, root, found))
                 for status in (FULL, TOO_MANY, BUDGET_SPENT):
                     with f.when(found.equals(-status)):
                         kept.leave(status)
@@ -82,6 +82,7 @@ class _Walk:
         self.checks = Checks(shape.path_shape)
         self.negations = Negations(self.checks)
 
+    @subroutine()
     def emit(self, s: Scope, group: Value, origin: Value, root: Value, before: Value) -> None:
         f = s.f
         self.group, self.before = group, before
@@ -162,7 +163,7 @@ class _Walk:
         fits = f.variable("fits", s.end[row] <= self.newest)
         with f.when(fits):
             fits.set(self.checks.fit(s, pushed, depth))
-        if any(now for one in self.automaton.transitions for _, now in one.crosses):
+        if self.negations.are_crossed:
             with f.when(fits & (depth > 0)):
                 fits.set(~self.negations.is_crossed(s, pushed, depth))
                 if self.negations.are_searched:
@@ -204,15 +205,15 @@ class _Walk:
 
     def _put_out(self, s: Scope, depth: Value) -> None:
         f, number = s.f, self.matches.value
-        status = s.call("put_match", put_match, number, depth)
-        f.give_if(status.differs(FINE), -FULL)
+        f.give_if(put_match(s, number, depth).differs(FINE), -FULL)
         if self.automaton.repeats:
-            f.jump_if(s.call("is_there", _is_there, self.before, number, result=BOOL), self.next)
+            f.jump_if(_is_there(s, self.before, number), self.next)
         self.matches.set(number + 1)
         f.give_if(s.offsets[number + 1] > s.settings[LIMIT], -TOO_MANY)
 
 
-def put_match(s: Scope, number: Value, depth: Value) -> None:
+@subroutine()
+def put_match(s: Scope, number: Value, depth: Value) -> Operand:
     """Write the path as a match. Returns FULL if it does not fit."""
     f = s.f
     size = s.offsets[number]
@@ -221,10 +222,11 @@ def put_match(s: Scope, number: Value, depth: Value) -> None:
         s.out_rows[size + at] = s.path[at].to(I32)
         s.out_variables[size + at] = s.t_variable[s.trans[at]].to(I32)
     s.offsets[number + 1] = size + depth + 1
-    f.give(FINE)
+    return FINE
 
 
-def _is_there(s: Scope, first: Value, last: Value) -> None:
+@subroutine(BOOL)
+def _is_there(s: Scope, first: Value, last: Value) -> Operand:
     """Is match `last` equal to one of first .. last - 1?"""
     f = s.f
     at, size = s.offsets[last], s.offsets[last + 1] - s.offsets[last]
@@ -237,4 +239,4 @@ def _is_there(s: Scope, first: Value, last: Value) -> None:
                 rows = s.out_rows[one].equals(s.out_rows[other])
                 same.set(same & rows & s.out_variables[one].equals(s.out_variables[other]))
             f.give_if(same, True)
-    f.give(False)
+    return False

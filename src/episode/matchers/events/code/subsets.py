@@ -11,11 +11,10 @@ next call.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 
 from episode.matchers.code.expressions import CodeConstants
 from episode.matchers.code.searching import window_end
-from episode.matchers.events.code.arrays import BUDGET, TYPES, WINDOW
+from episode.matchers.events.code.arrays import BUDGET, TYPES, WINDOW, subroutine
 from episode.matchers.events.code.between import FINE, FULL, KeptVariables, scanning
 from episode.matchers.events.code.bounds import TYPES as BOUND_TYPES
 from episode.matchers.events.code.bounds import BoundCode, BoundsShape
@@ -24,7 +23,7 @@ from episode.matchers.events.code.negations import NOT_THERE, Negations
 from episode.matchers.events.code.runs import BUDGET_SPENT, put_match
 from episode.matchers.times import NEVER
 from episode.native.builder import ArrayTypes, Program, Scope, entry_scope
-from episode.native.ir import BOOL, I32, I64, Value, Variable
+from episode.native.ir import BOOL, I32, I64, Operand, Value, Variable
 
 NOT_BEGUN = -2
 MATCH, ALTERNATIVE, DEPTH, STEPS, FOUND = range(5)
@@ -106,7 +105,7 @@ class _Walk:
             self.root = self._root()
             with f.when(kept.depth.equals(NOT_BEGUN)):
                 kept.steps.set(0)
-                with f.when(s.call("begin", self._begin, kept.match, kept.alternative, result=BOOL)):
+                with f.when(self._begin(s, kept.match, kept.alternative)):
                     kept.depth.set(-1)
                     s.next_option[0] = s.state_from[self.root]
                     s.next_member[0] = -1
@@ -134,20 +133,22 @@ class _Walk:
 
     # ---- an intermediate match begins ------------------------------------------------------------------------------
 
-    def _begin(self, s: Scope, match: Value, alternative: Value) -> None:
+    @subroutine(BOOL)
+    def _begin(self, s: Scope, match: Value, alternative: Value) -> Operand:
         """Drop candidates that no match can have. Returns whether an alternative can have a match at all."""
         f = s.f
         for number in range(len(self.automaton.starts)):
             with f.when(alternative.equals(number)):
-                f.give(s.call(f"begin_with_{number}", partial(self._begin_with, number), match, result=BOOL))
-        f.give(False)
+                f.give(self._begin_with(number, s, match))
+        return False
 
-    def _begin_with(self, number: int, s: Scope, match: Value) -> None:
-        f = s.f
-        f.give_if(~s.call(f"trim_{number}", partial(self._trim, number), match, result=BOOL), False)
-        f.give(self.bounds.begin(s, match, number) if self.shape.bounds.bounds else f.value(True))
+    @subroutine(BOOL)
+    def _begin_with(self, number: int, s: Scope, match: Value) -> Operand:
+        s.f.give_if(~self._trim(number, s, match), False)
+        return self.bounds.begin(number, s, match) if self.shape.bounds.bounds else True
 
-    def _trim(self, number: int, s: Scope, match: Value) -> None:
+    @subroutine(BOOL)
+    def _trim(self, number: int, s: Scope, match: Value) -> Operand:
         """Drop candidates that nothing can follow. Returns False if the alternative has no match.
 
         An event must end before the next one: at the latest before the last one that can be taken there.
@@ -169,7 +170,7 @@ class _Walk:
                 otherwise()
                 if needed:
                     f.give(False)
-        f.give(True)
+        return True
 
     def _drop_late(self, s: Scope, low: Value, top: Variable, latest: Value) -> None:
         """Drop candidates, from the last one on, that end too late."""
@@ -219,9 +220,7 @@ class _Walk:
         with f.when(~is_first):
             before.set(s.end[s.path[last]])
             own.set(s.t_variable[s.trans[last]])
-        option, member = (
-            f.variable(name, s.array(name)[depth + 1]) for name in ("next_option", "next_member")
-        )  # fmt: skip
+        option, member = f.variable("option", s.next_option[depth + 1]), f.variable("member", s.next_member[depth + 1])
         pushed, end = f.variable("pushed", False), s.state_from[state + 1]
         with scanning(f, option, lambda now: now < end) as (now, found):
             variable = s.t_variable[now]
@@ -260,7 +259,7 @@ class _Walk:
         s.next_option[depth + 1] = s.state_from[target]
         s.next_member[depth + 1] = -1
         fits = f.variable("fits", self.checks.fit(s, transition, depth))
-        if any(now for one in self.automaton.transitions for _, now in one.crosses):
+        if self.negations.are_crossed:
             with f.when(fits & (depth > 0)):
                 fits.set(~self.negations.is_crossed(s, transition, depth))
         with f.either(fits) as otherwise:
@@ -279,6 +278,6 @@ class _Walk:
                 late = self.negations.late(s, state, depth, s.first[match], s.stop[match], newest)
                 complete.set(late.equals(NOT_THERE))
         with f.when(complete):
-            s.call("put_match", put_match, kept.found, depth)
+            put_match(s, kept.found, depth)
             kept.found.set(kept.found + 1)
             kept.steps.set(0)

@@ -120,12 +120,12 @@ def _add_partition(s: Scope, shape: TrendShape, cells: Cells, total: Cells, begi
                             value.put(cells, now)
                             if place in shape.ends:
                                 with f.when(s.slot[event] >= 0):
-                                    add(s, total, s.slot[event], cells, now)
+                                    add(total, cells, s, s.slot[event], now)
                             if place in shape.continued:
                                 s.pair_row[now], s.pair_place[now] = event, place
                                 count.set(now + 1)
         with f.loop(known.value, count.value) as other:
-            add(s, cells, s.pair_place[other], cells, other)
+            add(cells, cells, s, s.pair_place[other], other)
         known.set(count)
 
 

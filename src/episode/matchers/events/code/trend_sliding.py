@@ -13,11 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from functools import partial
 
 import numpy as np
 
 from episode.matchers.code.searching import window_start
+from episode.matchers.events.code.arrays import subroutine
 from episode.matchers.events.code.trend_values import (
     EVENTS,
     WEIGHTS,
@@ -95,7 +95,7 @@ def sliding_program(shape: TrendShape, windowed: bool) -> Program:
     first, middle, items = (f.variable(name, 0) for name in ("first", "middle", "items"))
     with f.loop(0, s.begins.length) as part:
         high = s.ends[part]
-        _set_identity(s, m, m.back)
+        _set_identity(m, s, m.back)
         for one in (first, middle, items):
             one.set(0)
         row = f.variable("row", s.begins[part])
@@ -108,7 +108,7 @@ def sliding_program(shape: TrendShape, windowed: bool) -> Program:
                     _move(s, m, first, middle, items, s.time[begin], high)
                 with f.when(wanted):
                     _add_matches(s, m, first.value, middle.value, begin, end, windowed)
-                s.call("append", partial(_append, m, windowed), begin, end)
+                _append(m, windowed, s, begin, end)
                 if windowed:
                     s.row_of[items] = begin
                     items.set(items + 1)
@@ -132,19 +132,16 @@ def _next_time(s: Scope, row: Variable, high: Value) -> tuple[Value, Value]:
 # ---- matrices --------------------------------------------------------------------------------------------
 
 
-def _set_identity(s: Scope, m: _Layout, matrix: int) -> None:
+@subroutine()
+def _set_identity(m: _Layout, s: Scope, matrix: Value) -> None:
     """Set an identity matrix of places to places; its last row, of matches that begin inside, is empty."""
-
-    def build(s: Scope, matrix: Value) -> None:
-        with s.f.loop(0, m.spare) as at:
-            clear(s, m.own, matrix + at)
-        with s.f.loop(0, m.count) as place:
-            copy(s, m.own, matrix + place * (m.count + 1), m.one, 0)
-        s.f.give(0)
-
-    s.call("set_identity", build, matrix)
+    with s.f.loop(0, m.spare) as at:
+        clear(s, m.own, matrix + at)
+    with s.f.loop(0, m.count) as place:
+        copy(m.own, m.one, s, matrix + place * (m.count + 1), 0)
 
 
+@subroutine()
 def _append(m: _Layout, windowed: bool, s: Scope, begin: Value, end: Value) -> None:
     """Multiply the back by the events of rows begin:end. Without a window only matches that begin inside count.
 
@@ -161,7 +158,7 @@ def _append(m: _Layout, windowed: bool, s: Scope, begin: Value, end: Value) -> N
                 with f.when(~kept):
                     kept.set(True)
                     with f.loop(first, places + 1) as start:
-                        copy(s, m.own, start + m.spare, m.own, start * places + place)
+                        copy(m.own, m.own, s, start + m.spare, start * places + place)
             at = first * places + place
             for before in range(place):
                 if (before, place) in shape.linked:
@@ -171,9 +168,9 @@ def _append(m: _Layout, windowed: bool, s: Scope, begin: Value, end: Value) -> N
                 add_taken(s, m.own, at, places, m.own, m.spare + first, 1, count, place, row)
             if place in shape.starts:
                 add_taken(s, m.own, places * places + place, 1, m.one, 0, 1, 1, place, row)
-    f.give(0)
 
 
+@subroutine()
 def _prepend(m: _Layout, s: Scope, begin: Value, end: Value) -> None:
     """Multiply the events of rows begin:end by the suffix. From the first place on, so that each place is read before
     it changes; a place that follows itself is the first that is added to it, from a copy."""
@@ -191,11 +188,10 @@ def _prepend(m: _Layout, s: Scope, begin: Value, end: Value) -> None:
                     with f.when(~kept):
                         kept.set(True)
                         with f.loop(0, places) as to:
-                            copy(s, m.own, spare + to, m.own, source + to)
+                            copy(m.own, m.own, s, spare + to, source + to)
                     source = spare
                 to = m.suffix + before * places + place
                 add_taken(s, m.own, to, 1, m.own, source + place, 1, places - place, place, row)
-    f.give(0)
 
 
 @contextmanager
@@ -222,7 +218,7 @@ def _move(
 
     with f.when(items > 0):
         with f.when(is_early(items - 1)):
-            _set_identity(s, m, m.back)
+            _set_identity(m, s, m.back)
             for one in (first, middle, items):
                 one.set(0)
         with f.when(items > 0):
@@ -238,19 +234,19 @@ def _move(
 def _turn_over(s: Scope, m: _Layout, first: Value, items: Value, high: Value) -> None:
     """All items of the back become the front."""
     f = s.f
-    _set_identity(s, m, m.suffix)
+    _set_identity(m, s, m.suffix)
     with f.loop(0, items - first) as number:
         item = items - 1 - number
         begin = s.row_of[item]
         end = f.variable("end", begin)
         pass_time(s, end, high)
-        s.call("prepend", partial(_prepend, m), begin, end)
+        _prepend(m, s, begin, end)
         with f.loop(0, m.count) as place:
             at = (item - first) * m.count + m.front + place
-            copy(s, m.own, at, m.own, place + (m.suffix + m.count * m.count))
+            copy(m.own, m.own, s, at, place + (m.suffix + m.count * m.count))
     with f.loop(first, items) as item:
         s.row_of[item - first] = s.row_of[item]
-    _set_identity(s, m, m.back)
+    _set_identity(m, s, m.back)
 
 
 def _add_matches(
@@ -259,12 +255,12 @@ def _add_matches(
     """Add the matches whose last event is one of the rows begin:end to their totals."""
     f, shape, places = s.f, m.shape, m.count
     with f.loop(0, places) as place:
-        copy(s, m.own, place + m.reached, m.own, place + (m.back + places * places))
+        copy(m.own, m.own, s, place + m.reached, place + (m.back + places * places))
         if windowed:
             with f.when(first < middle):
                 with f.loop(0, place + 1) as before:
                     front, back = first * places + m.front + before, before * places + m.back + place
-                    add_product(s, m.own, place + m.reached, front, back)
+                    add_product(m.own, s, place + m.reached, front, back)
     with f.loop(begin, end) as row:
         slot = s.slot[row]
         with f.when(slot >= 0):

@@ -17,11 +17,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 
 from episode.matchers.code.searching import first_after, first_at_least, sort_numbers, window_end
+from episode.matchers.events.code.arrays import subroutine
 from episode.matchers.events.code.between import nodes_above, nodes_below
 from episode.matchers.events.code.trend_short import PAIRS, add_short, holds_along, holds_with_first, short_partitions
 from episode.matchers.events.code.trend_values import (
@@ -31,12 +31,14 @@ from episode.matchers.events.code.trend_values import (
     NONE,
     REAL,
     WEIGHTS,
+    AddedLanes,
     Cells,
     Parts,
     TrendShape,
     TrendValues,
     added_by,
     is_something,
+    lane_words,
     one_match,
     pass_time,
     unite,
@@ -237,14 +239,15 @@ def starts_program(kind: StartsCode) -> Program:
             with f.either((s.bits[at] & f.constant(shape.first_bits, U64)).equals(0)) as otherwise:
                 start.set(at + 1)
                 otherwise()
-                status = s.call("take_block", partial(_take_block, kind), at, high)
+                status = _take_block(kind, s, at, high)
                 f.give_if(status.differs(FINE), status)
                 start.set(s.state[START])
     f.give(FINE)
     return s.program
 
 
-def _take_block(kind: StartsCode, s: Scope, start: Value, high: Value) -> None:
+@subroutine()
+def _take_block(kind: StartsCode, s: Scope, start: Value, high: Value) -> Operand:
     """Add up the matches of the next starts from a row on. Returns the array that is too small, if one is."""
     f = s.f
     next_start, count, last = _starts_of_block(kind, s, start, high)
@@ -267,9 +270,9 @@ def _take_block(kind: StartsCode, s: Scope, start: Value, high: Value) -> None:
         _clear_cells(kind, s, 0, s.state[BUFFER])
         for number in range(len(kind.scanned)):
             s.scanned[number] = 0
-        s.call("sweep", partial(_sweep, kind), start, next_start, stop)
+        _sweep(kind, s, start, next_start, stop)
     s.state[START] = next_start
-    f.give(FINE)
+    return FINE
 
 
 def _starts_of_block(kind: StartsCode, s: Scope, start: Value, high: Value) -> tuple[Value, Value, Value]:
@@ -297,21 +300,22 @@ def _need(s: Scope, room: Value, needed: Value, status: int) -> None:
 def _need_pairs(kind: StartsCode, s: Scope, begin: Value, end: Value, base: Operand) -> None:
     """Room for the values of events of one time, after the cells of places and links."""
     f = s.f
-    most = s.call("most_at_once", _most_at_once, begin, end) * len(kind.shape.bits)
+    most = _most_at_once(s, begin, end) * len(kind.shape.bits)
     _need(s, s.pair_row.length, most, MORE_PAIRS)
     cells = s.lane_low.length.divide(s.settings[WIDTH] * kind.shape.lanes.counts[0])
     _need(s, cells, most + base, MORE_CELLS)
     s.state[BUFFER] = f.value(base)
 
 
-def _most_at_once(s: Scope, begin: Value, end: Value) -> None:
+@subroutine()
+def _most_at_once(s: Scope, begin: Value, end: Value) -> Value:
     """The most rows of one time."""
     f = s.f
     most, at = f.variable("most", 1), f.variable("at", begin)
     with f.during(lambda: at < end):
         first = pass_time(s, at, end)
         most.set(f.greatest(most, at - first))
-    f.give(most)
+    return most
 
 
 def _prepare(kind: StartsCode, s: Scope, start: Value, stop: Value, high: Value) -> None:
@@ -328,9 +332,7 @@ def _prepare(kind: StartsCode, s: Scope, start: Value, stop: Value, high: Value)
         if not link.operations:
             continue
         s.bases[number] = base
-        size = reach
-        if number in kind.ranked:
-            size = s.call(f"rank_{number}", partial(_rank, kind, number), start, end)
+        size = _rank(kind, number, s, start, end) if number in kind.ranked else reach
         s.sizes[number] = size
         base.set(base + size * (2 if link.operations == ("ne",) else 1))
     _need_pairs(kind, s, start, end, base.value)
@@ -340,7 +342,8 @@ def _prepare(kind: StartsCode, s: Scope, start: Value, stop: Value, high: Value)
 # ---- ranks -----------------------------------------------------------------------------------------------
 
 
-def _rank(kind: StartsCode, number: int, s: Scope, begin: Value, end: Value) -> None:
+@subroutine()
+def _rank(kind: StartsCode, number: int, s: Scope, begin: Value, end: Value) -> Value:
     """Rank the rows begin:end by the value that later events compare with; for each current row, the number of ranks
     below, and the first rank above. Negative: no event fits. Returns the number of ranks."""
     f, shape, link = s.f, kind.shape, kind.shape.links[number]
@@ -364,7 +367,7 @@ def _rank(kind: StartsCode, number: int, s: Scope, begin: Value, end: Value) -> 
             s.rank[at] = first_at_least(s, "sorted", 0, count, s.before[test + row])
         with f.when(shape.has(f, s.bits[row], link.target) & s.current_valid[test + row].differs(0)):
             _rank_current(s, operation, s.current[test + row], count.value, at)
-    f.give(count)
+    return count
 
 
 def _rank_current(s: Scope, operation: str, value: Value, count: Value, at: Value) -> None:
@@ -398,26 +401,19 @@ def _each_lane(kind: StartsCode, f: Function, begin: Operand, end: Operand) -> I
         yield lane
 
 
-def _clear_cells(kind: StartsCode, s: Scope, begin: Operand, end: Operand) -> None:
+@subroutine()
+def _clear_cells(kind: StartsCode, s: Scope, begin: Value, end: Value) -> None:
     """Clear cells: no matches."""
-    s.call("clear", partial(_clear, kind), begin, end)
-
-
-def _clear(kind: StartsCode, s: Scope, begin: Value, end: Value) -> None:
     for which, count in enumerate(kind.shape.lanes.counts):
         if count:
             first, stop = (kind.lanes.place(s, cell, which, 0) for cell in (begin, end))
             with s.f.loop(first, stop) as at:
                 kind.lanes.store(s, which, at, NONE[which])
-    s.f.give(0)
 
 
-def _add_cells(kind: StartsCode, s: Scope, at: Operand, other: Operand, begin: Value, end: Value) -> None:
+@subroutine()
+def _add_cells(kind: StartsCode, s: Scope, at: Value, other: Value, begin: Value, end: Value) -> None:
     """lanes[at] += lanes[other], of a range of lanes"""
-    s.call("add", partial(_add, kind), at, other, begin, end)
-
-
-def _add(kind: StartsCode, s: Scope, at: Value, other: Value, begin: Value, end: Value) -> None:
     f, cells = s.f, kind.lanes
     for which, count in enumerate(kind.shape.lanes.counts):
         if count:
@@ -425,18 +421,20 @@ def _add(kind: StartsCode, s: Scope, at: Value, other: Value, begin: Value, end:
                 one, two = (cells.place(s, cell, which, number) for cell in (at, other))
                 with _each_lane(kind, f, begin, end) as lane:
                     _unite_lane(cells, s, which, one + lane, cells.load(s, which, two + lane))
-    f.give(0)
 
 
 def _unite_lane(cells: StartCells, s: Scope, kind: int, place: Value, more: Parts) -> None:
     cells.store(s, kind, place, unite(s.f, kind, cells.load(s, kind, place), more))
 
 
-def _take(kind: StartsCode, place: int, s: Scope, at: Value, row: Value, begin: Value, end: Value) -> None:
-    """lanes[at] *= the event of a row as that of a place"""
+@subroutine()
+def _take(
+    kind: StartsCode, _name: str, added: AddedLanes, s: Scope, at: Value, row: Value, begin: Value, end: Value
+) -> None:
+    """lanes[at] *= the event of a row, which adds to some lanes"""
     f, cells = s.f, kind.lanes
     counts = [cells.place(s, at, which, 0) for which in (EXACT, REAL)]
-    for which, numbers in enumerate(kind.shape.lanes.added_at(place)):
+    for which, numbers in enumerate(added):
         for number in numbers:
             own = cells.place(s, at, which, number)
             with _each_lane(kind, f, begin, end) as lane:
@@ -446,24 +444,12 @@ def _take(kind: StartsCode, place: int, s: Scope, at: Value, row: Value, begin: 
                         _unite_lane(cells, s, which, own + lane, more)
                 else:
                     _unite_lane(cells, s, which, own + lane, more)
-    f.give(0)
-
-
-def _drop(kind: StartsCode, s: Scope, at: Value, lane: Value) -> None:
-    """Clear a lane: no matches."""
-    for which, number in kind.shape.lanes.all:
-        kind.lanes.store(s, which, kind.lanes.place(s, at, which, number) + lane, NONE[which])
-
-
-def _add_total(kind: StartsCode, s: Scope, at: Value, lane: Value, slot: Value) -> None:
-    for which, number in kind.shape.lanes.all:
-        place = kind.lanes.place(s, at, which, number) + lane
-        kind.total.add(s, slot, which, number, kind.lanes.load(s, which, place))
 
 
 # ---- the pass --------------------------------------------------------------------------------------------
 
 
+@subroutine()
 def _sweep(kind: StartsCode, s: Scope, start: Value, next_start: Value, stop: Value) -> None:
     """Sweep the events of one block, in order of time. Lanes alive:begun are at work, those from begun to fresh begin
     now."""
@@ -498,20 +484,12 @@ def _sweep(kind: StartsCode, s: Scope, start: Value, next_start: Value, stop: Va
                             pairs.set(number + 1)
         begun.set(1 if kind.shared else fresh)
         _store_pairs(kind, s, pairs.value, alive.value, begun.value)
-    f.give(0)
 
 
 def _fill(
-    kind: StartsCode,
-    s: Scope,
-    place: int,
-    at: Value,
-    event: Value,
-    starts: Value,
-    alive: Value,
-    begun: Value,
+    kind: StartsCode, s: Scope, place: int, at: Value, event: Value, starts: Value, alive: Value, begun: Value,
     fresh: Value,
-) -> None:
+) -> None:  # fmt: skip
     """Set the value of an event in a place, at a cell; add matches that end with it to their totals."""
     f, shape = s.f, kind.shape
     _clear_cells(kind, s, at, at + 1)
@@ -519,33 +497,34 @@ def _fill(
         if link.target == place and not link.operations:
             _add_cells(kind, s, at, link.source, alive, begun)
         elif link.target == place:
-            s.call(f"add_before_{number}", partial(_add_before, kind, number), at, event, alive, begun)
+            _add_before(kind, number, s, at, event, alive, begun)
     for test, (operation, places) in enumerate(shape.first_tests):
         if place in places:
             with f.loop(alive, begun) as lane:
                 with f.when(~holds_with_first(s, operation, test, event, s.start_of[lane])):
-                    _drop(kind, s, at, lane)
+                    for which, number in shape.lanes.all:  # no matches
+                        kind.lanes.store(s, which, kind.lanes.place(s, at, which, number) + lane, NONE[which])
     if place in shape.starts:
         with f.when(starts):
-            s.call("begin_match", partial(_begin_match, kind), at, f.value(0) if kind.shared else fresh - 1)
+            _begin_match(kind, s, at, 0 if kind.shared else fresh - 1)
     added = shape.lanes.added_at(place)
     if any(added):
-        name = "_".join("".join(f"{lane}." for lane in lanes) for lanes in added)
-        s.call(f"take_{name}", partial(_take, kind, place), at, event, alive, fresh)
+        _take(kind, lane_words(added), added, s, at, event, alive, fresh)
     if place in shape.ends:
         with f.when(s.slot[event] >= 0):
-            s.call("end_matches", partial(_end_matches, kind), at, event, alive, fresh)
+            _end_matches(kind, s, at, event, alive, fresh)
 
 
+@subroutine()
 def _begin_match(kind: StartsCode, s: Scope, at: Value, lane: Value) -> None:
     """Begin a match without events before this one."""
     for which in (EXACT, REAL):
         if kind.shape.lanes.counts[which]:
             place = kind.lanes.place(s, at, which, 0) + lane
             _unite_lane(kind.lanes, s, which, place, one_match(s.f, which, 0))
-    s.f.give(0)
 
 
+@subroutine()
 def _end_matches(kind: StartsCode, s: Scope, at: Value, event: Value, alive: Value, fresh: Value) -> None:
     f = s.f
     counts = kind.lanes.place(s, at, EXACT, 0)
@@ -553,10 +532,10 @@ def _end_matches(kind: StartsCode, s: Scope, at: Value, event: Value, alive: Val
         with f.when(is_something(kind.lanes.load(s, EXACT, counts + lane))):
             slot = s.slot[event]
             if kind.grouped:
-                key = slot * s.settings[GROUPS] + s.group[s.start_of[lane]]
-                slot = s.call("find_key", _find_key, key)
-            _add_total(kind, s, at, lane, slot)
-    f.give(0)
+                slot = _find_key(s, slot * s.settings[GROUPS] + s.group[s.start_of[lane]])
+            for which, number in kind.shape.lanes.all:
+                place = kind.lanes.place(s, at, which, number) + lane
+                kind.total.add(s, slot, which, number, kind.lanes.load(s, which, place))
 
 
 def _store_pairs(kind: StartsCode, s: Scope, pairs: Value, alive: Value, begun: Value) -> None:
@@ -569,7 +548,7 @@ def _store_pairs(kind: StartsCode, s: Scope, pairs: Value, alive: Value, begun: 
                 mine = [(number, link) for number, link in enumerate(links) if link.source == place]
                 for number, link in mine:
                     if link.operations:
-                        s.call(f"store_{number}", partial(_store, kind, number), at, event, alive, begun)
+                        _store(kind, number, s, at, event, alive, begun)
                 if any(not link.operations for _, link in mine):
                     _add_cells(kind, s, place, at, alive, begun)
 
@@ -577,6 +556,7 @@ def _store_pairs(kind: StartsCode, s: Scope, pairs: Value, alive: Value, begun: 
 # ---- links with conditions -------------------------------------------------------------------------------
 
 
+@subroutine()
 def _add_before(kind: StartsCode, number: int, s: Scope, at: Value, row: Value, begin: Value, end: Value) -> None:
     """lanes[at] += the events that may come before a row's, along a link with conditions"""
     f, link = s.f, kind.shape.links[number]
@@ -587,7 +567,6 @@ def _add_before(kind: StartsCode, number: int, s: Scope, at: Value, row: Value, 
         with f.loop(0, s.scanned[place]) as other:
             with f.when(holds_along(s, link.operations, kind.first_test(number), row, s.scans[scans + other])):
                 _add_cells(kind, s, at, base + other, begin, end)
-        f.give(0)
         return
     rank = s.state[RANK_ROOM] * kind.ranked.index(number) - s.state[RANKED_FROM] + row
     (operation,) = link.operations
@@ -602,9 +581,9 @@ def _add_before(kind: StartsCode, number: int, s: Scope, at: Value, row: Value, 
         above = s.above[rank]
         with f.when(above >= 0):
             nodes_below(f, size - above, lambda node: _add_cells(kind, s, at, back + node - 1, begin, end))
-    f.give(0)
 
 
+@subroutine()
 def _store(kind: StartsCode, number: int, s: Scope, at: Value, row: Value, begin: Value, end: Value) -> None:
     """Make the value of a row's event available along a link with conditions."""
     f, link = s.f, kind.shape.links[number]
@@ -615,7 +594,6 @@ def _store(kind: StartsCode, number: int, s: Scope, at: Value, row: Value, begin
         _add_cells(kind, s, base + count, at, begin, end)
         s.scans[s.state[SCAN_ROOM] * place + count] = row
         s.scanned[place] = count + 1
-        f.give(0)
         return
     rank = s.rank[s.state[RANK_ROOM] * kind.ranked.index(number) - s.state[RANKED_FROM] + row]
     (operation,) = link.operations
@@ -627,23 +605,16 @@ def _store(kind: StartsCode, number: int, s: Scope, at: Value, row: Value, begin
         if operation in ("lt", "le", "ne"):
             back = base + size if operation == "ne" else base
             nodes_above(f, size - rank, size + 1, lambda node: _add_cells(kind, s, back + node - 1, at, begin, end))
-    f.give(0)
 
 
 # ---- totals by the first event ---------------------------------------------------------------------------
 
 
-def _spot(s: Scope, key: Value) -> Value:
-    """The first spot of a key in the table."""
-    f = s.f
-    mixed = (key.to(U64) * f.constant(0x9E3779B97F4A7C15, U64)) >> f.constant(20, U64)
-    return mixed.remainder(s.table.length.to(U64)).to(I64)
-
-
 def _find_spot(s: Scope, key: Value) -> Value:
     """The spot of a key in the table, or the free one for it."""
     f = s.f
-    spot = f.variable("spot", _spot(s, key))
+    mixed = (key.to(U64) * f.constant(0x9E3779B97F4A7C15, U64)) >> f.constant(20, U64)
+    spot = f.variable("spot", mixed.remainder(s.table.length.to(U64)).to(I64))
 
     def is_other() -> Value:
         number = s.table[spot]
@@ -655,7 +626,8 @@ def _find_spot(s: Scope, key: Value) -> Value:
     return spot.value
 
 
-def _find_key(s: Scope, key: Value) -> None:
+@subroutine()
+def _find_key(s: Scope, key: Value) -> Value:
     """The number of a key; a new one is added to the known keys, which have room for it."""
     f = s.f
     spot = _find_spot(s, key)
@@ -664,7 +636,7 @@ def _find_key(s: Scope, key: Value) -> None:
         s.keys[known] = key
         s.table[spot] = known
         s.state[KNOWN] = known + 1
-    f.give(s.table[spot])
+    return s.table[spot]
 
 
 def _hash_known(s: Scope) -> None:
@@ -672,5 +644,5 @@ def _hash_known(s: Scope) -> None:
     f = s.f
     with f.when(s.state[IS_HASHED].equals(0)):
         with f.loop(0, s.state[KNOWN]) as number:
-            s.table[s.call("find_spot", lambda s, key: s.f.give(_find_spot(s, key)), s.keys[number])] = number
+            s.table[_find_spot(s, s.keys[number])] = number
         s.state[IS_HASHED] = 1

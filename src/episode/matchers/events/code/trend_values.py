@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from episode.matchers.events.code.arrays import subroutine
 from episode.native.builder import ArrayTypes, Function, Scope
 from episode.native.ir import F64, I64, U8, U64, U128, Operand, Value, Variable
 
@@ -34,6 +35,8 @@ PARTS = ({"low": U64, "high": U64}, {"real": F64}, {"least": I64})
 NONE: tuple[tuple[Operand, ...], ...] = ((0, 0), (0.0,), (NOTHING,))
 """The value of a lane of each kind without matches."""
 
+AddedLanes = tuple[tuple[int, ...], ...]
+"""The exact, real and least lanes that an event adds to."""
 Parts = tuple[Value, ...]
 """The value of a lane: the low and the high word of an exact number; else one value."""
 
@@ -78,8 +81,7 @@ class TrendLanes:
         """The kind and the number of each lane."""
         return [(kind, lane) for kind, count in enumerate(self.counts) for lane in range(count)]
 
-    def added_at(self, place: int) -> tuple[tuple[int, ...], ...]:
-        """The exact, real and least lanes that an event of a place adds to."""
+    def added_at(self, place: int) -> AddedLanes:
         kinds = (self.exact, self.real, self.least)
         return tuple(tuple(at for at, places in enumerate(kind) if place in places) for kind in kinds)
 
@@ -152,19 +154,25 @@ def _times(s: Scope, kind: int, one: Parts, other: Parts) -> Parts:
     f = s.f
     if kind == REAL:
         return (f.select(one[0].equals(0.0) | other[0].equals(0.0), 0.0, one[0] * other[0]),)
-    number = s.call("times", _multiply, *one, *other, result=U128)
+    number = _multiply(s, *one, *other)
     return number.to(U64), (number >> 64).to(U64)
 
 
-def _multiply(s: Scope, low: Value, high: Value, other_low: Value, other_high: Value) -> None:
+@subroutine(U128)
+def _multiply(s: Scope, low: Value, high: Value, other_low: Value, other_high: Value) -> Value:
     f = s.f
     one, other = _join_words(low, high), _join_words(other_low, other_high)
     most = f.constant(_MOST, U128)
-    f.give(f.select(f.binary("mul_overflows", one, other), most, f.least(one * other, most)))
+    return f.select(f.binary("mul_overflows", one, other), most, f.least(one * other, most))
 
 
 def _join_words(low: Value, high: Value) -> Value:
     return high.to(U128) << 64 | low.to(U128)
+
+
+def lane_words(added: AddedLanes) -> str:
+    """Lanes as a part of a function's name."""
+    return "_".join("".join(f"{lane}." for lane in kind) for kind in added)
 
 
 def is_something(number: Parts) -> Value:
@@ -244,26 +252,18 @@ def clear(s: Scope, cells: Cells, at: Operand) -> None:
         cells.put(s, at, kind, lane, NONE[kind])
 
 
-def copy(s: Scope, cells: Cells, at: Operand, others: Cells, other: Operand) -> None:
+@subroutine()
+def copy(cells: Cells, others: Cells, s: Scope, at: Value, other: Value) -> None:
     """cells[at] = others[other]"""
-
-    def build(s: Scope, at: Value, other: Value) -> None:
-        for kind, lane in cells.lanes.all:
-            cells.put(s, at, kind, lane, others.get(s, other, kind, lane))
-        s.f.give(0)
-
-    s.call(f"copy_{others.name}_to_{cells.name}", build, at, other)
+    for kind, lane in cells.lanes.all:
+        cells.put(s, at, kind, lane, others.get(s, other, kind, lane))
 
 
-def add(s: Scope, cells: Cells, at: Operand, others: Cells, other: Operand) -> None:
+@subroutine()
+def add(cells: Cells, others: Cells, s: Scope, at: Value, other: Value) -> None:
     """cells[at] += others[other]"""
-
-    def build(s: Scope, at: Value, other: Value) -> None:
-        for kind, lane in cells.lanes.all:
-            cells.add(s, at, kind, lane, others.get(s, other, kind, lane))
-        s.f.give(0)
-
-    s.call(f"add_{others.name}_to_{cells.name}", build, at, other)
+    for kind, lane in cells.lanes.all:
+        cells.add(s, at, kind, lane, others.get(s, other, kind, lane))
 
 
 def add_taken(
@@ -272,43 +272,43 @@ def add_taken(
 ) -> None:  # fmt: skip
     """cells[at + i step] += others[other + i other_step] * the event of a row as that of a place, for i < count"""
     added = cells.lanes.added_at(place)
-    name = f"add_{others.name}_to_{cells.name}_with_{'_'.join(''.join(f'{at}.' for at in kind) for kind in added)}"
-
-    def build(s: Scope, at: Value, other: Value, row: Value) -> None:
-        with s.f.when(is_something(others.get(s, other, EXACT, 0))):
-            for kind, lane in cells.lanes.all:
-                values = others.get(s, other, kind, lane)
-                if lane in added[kind]:
-                    more = added_by(s, kind, lane, row, lambda kind: others.get(s, other, kind, 0))
-                    values = unite(s.f, kind, values, more)
-                cells.add(s, at, kind, lane, values)
-        s.f.give(0)
-
     if count == 1:
-        s.call(name, build, at, other, row)
+        _add_with(cells, others, lane_words(added), added, s, at, other, row)
         return
     with s.f.loop(0, count) as number:
-        s.call(name, build, number * step + at, number * other_step + other, row)
+        to, from_ = number * step + at, number * other_step + other
+        _add_with(cells, others, lane_words(added), added, s, to, from_, row)
 
 
-def add_product(s: Scope, cells: Cells, at: Operand, one: Operand, other: Operand) -> None:
+@subroutine()
+def _add_with(
+    cells: Cells, others: Cells, _name: str, added: AddedLanes, s: Scope, at: Value, other: Value, row: Value
+) -> None:
+    """cells[at] += others[other] * the event of a row, which adds to some lanes"""
+    with s.f.when(is_something(others.get(s, other, EXACT, 0))):
+        for kind, lane in cells.lanes.all:
+            values = others.get(s, other, kind, lane)
+            if lane in added[kind]:
+                more = added_by(s, kind, lane, row, lambda kind: others.get(s, other, kind, 0))
+                values = unite(s.f, kind, values, more)
+            cells.add(s, at, kind, lane, values)
+
+
+@subroutine()
+def add_product(cells: Cells, s: Scope, at: Value, one: Value, other: Value) -> None:
     """cells[at] += cells[one] * cells[other]"""
 
-    def build(s: Scope, at: Value, one: Value, other: Value) -> None:
-        def product(kind: int, lane: int, other_lane: int) -> Parts:
-            return _times(s, kind, cells.get(s, one, kind, lane), cells.get(s, other, kind, other_lane))
+    def product(kind: int, lane: int, other_lane: int) -> Parts:
+        return _times(s, kind, cells.get(s, one, kind, lane), cells.get(s, other, kind, other_lane))
 
-        with s.f.when(is_something(cells.get(s, one, EXACT, 0)) & is_something(cells.get(s, other, EXACT, 0))):
-            for kind, lane in cells.lanes.all:
-                if kind == LEAST:
-                    cells.add(s, at, kind, lane, cells.get(s, one, kind, lane), cells.get(s, other, kind, lane))
-                elif lane == 0:
-                    cells.add(s, at, kind, 0, product(kind, 0, 0))
-                else:
-                    cells.add(s, at, kind, lane, product(kind, 0, lane), product(kind, lane, 0))
-        s.f.give(0)
-
-    s.call("add_product", build, at, one, other)
+    with s.f.when(is_something(cells.get(s, one, EXACT, 0)) & is_something(cells.get(s, other, EXACT, 0))):
+        for kind, lane in cells.lanes.all:
+            if kind == LEAST:
+                cells.add(s, at, kind, lane, cells.get(s, one, kind, lane), cells.get(s, other, kind, lane))
+            elif lane == 0:
+                cells.add(s, at, kind, 0, product(kind, 0, 0))
+            else:
+                cells.add(s, at, kind, lane, product(kind, 0, lane), product(kind, lane, 0))
 
 
 def pass_time(s: Scope, row: Variable, stop: Value) -> Value:

@@ -67,7 +67,7 @@ def program_of(code: BoundCode, checks: Checks, variable: int) -> Program:
     program = Program("bounds")
     s = Scope(program.function("run"), types)
     f = s.f
-    s.out[0] = code.begin(s, f.value(0), 0).to(I64)
+    s.out[0] = code.begin(0, s, f.value(0)).to(I64)
     closure = f.value(variable)
     first = s.low[variable]
     with f.loop(0, s.w_rows.length) as depth:
