@@ -61,24 +61,17 @@ def time_column(source: Source, schema: InputSchema, name: str | None, what: str
         times = [column for column, type_ in schema.columns.items() if type_.startswith("timestamp")]
         if len(times) == 1:
             return times[0]
-        raise source.error(
-            EpisodeAnalysisError,
-            f"Which column is the event time? {what}",
-            source.pattern.beginning,
-            f"Columns of the input: {', '.join(schema.columns)}.",
-        )
+        message = f"Which column is the event time? {what}"
+        hint = f"Columns of the input: {', '.join(schema.columns)}."
+        raise source.error(EpisodeAnalysisError, message, source.pattern.beginning, hint)
     column = schema.find(name)
     if column is None:
         guess = closest(name, schema.columns)
-        raise EpisodeAnalysisError(
-            f"There is no column {name} for the event time.",
-            hint=(f"Did you mean {guess}? " if guess else "") + f"Columns of the input: {', '.join(schema.columns)}.",
-        )
+        hint = (f"Did you mean {guess}? " if guess else "") + f"Columns of the input: {', '.join(schema.columns)}."
+        raise EpisodeAnalysisError(f"There is no column {name} for the event time.", hint=hint)
     if not is_event_time(schema.columns[column]):
-        raise EpisodeAnalysisError(
-            f"{column} is of type {schema.columns[column]} and cannot be the event time.",
-            hint="Event time is a timestamp, a date or an integer.",
-        )
+        message = f"{column} is of type {schema.columns[column]} and cannot be the event time."
+        raise EpisodeAnalysisError(message, hint="Event time is a timestamp, a date or an integer.")
     return column
 
 
@@ -109,10 +102,8 @@ def watermark_milliseconds(option: str | int, time: EventTime) -> int:
         raise EpisodeAnalysisError(f"Options(watermark={option!r}): a duration is needed.", hint=_examples(time))
     duration = _duration(option)
     if duration is None or (duration.unit is None) != is_integer(time.type):
-        raise EpisodeAnalysisError(
-            f"Options(watermark={option!r}) does not fit the event time {time.column} of type {time.type}.",
-            hint=_examples(time),
-        )
+        message = f"Options(watermark={option!r}) does not fit the event time {time.column} of type {time.type}."
+        raise EpisodeAnalysisError(message, hint=_examples(time))
     return -(-duration.amount // time.units_per_millisecond)
 
 

@@ -47,12 +47,8 @@ def one_label(source: Source, found: Iterable[str | None], call: str, span: Span
     labels = list(dict.fromkeys(found))
     if len(labels) > 1:
         names = " and ".join("no label" if name is None else name for name in labels)
-        raise source.error(
-            EpisodeAnalysisError,
-            f"All columns inside one {call} must carry the same label; here they carry {names}.",
-            span,
-            "Write one navigation or aggregate per label.",
-        )
+        message = f"All columns inside one {call} must carry the same label; here they carry {names}."
+        raise source.error(EpisodeAnalysisError, message, span, "Write one navigation or aggregate per label.")
     return labels[0] if labels else None
 
 

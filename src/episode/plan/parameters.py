@@ -120,15 +120,11 @@ def check_arguments(source: str, tokens: Sequence[Token], arguments: Arguments) 
         ):
             raise EpisodeUnsupportedError(f"args: {given}={value} is beyond the numbers of SQL.", hint=TYPES)
         if getattr(value, "nanosecond", 0) or getattr(value, "nanoseconds", 0):  # of pandas
-            raise EpisodeUnsupportedError(
-                f"args: {given}={value} has parts of a microsecond; SQL's timestamps have microseconds.",
-                hint=f"Cut them off: {given}.floor('us').",
-            )
+            message = f"args: {given}={value} has parts of a microsecond; SQL's timestamps have microseconds."
+            raise EpisodeUnsupportedError(message, hint=f"Cut them off: {given}.floor('us').")
         if isinstance(value, str) and (at := lone_surrogate(value)) is not None:
-            raise EpisodeAnalysisError(
-                f"args: the value of {given} has a lone surrogate (U+{ord(value[at]):04X}), not a character.",
-                hint=SURROGATES,
-            )
+            message = f"args: the value of {given} has a lone surrogate (U+{ord(value[at]):04X}), not a character."
+            raise EpisodeAnalysisError(message, hint=SURROGATES)
     used = parameters_in(tokens)
     for name, span in used:
         if name not in arguments:
@@ -143,10 +139,8 @@ def check_arguments(source: str, tokens: Sequence[Token], arguments: Arguments) 
     unused = [name for name in arguments if name not in {name for name, _ in used}]
     if unused:
         there = ", ".join(dict.fromkeys(f":{name}" for name, _ in used))
-        raise EpisodeAnalysisError(
-            f"The query has no parameter :{unused[0]}.",
-            hint=f"Its parameters: {there}." if there else "It has no parameters: leave args out.",
-        )
+        hint = f"Its parameters: {there}." if there else "It has no parameters: leave args out."
+        raise EpisodeAnalysisError(f"The query has no parameter :{unused[0]}.", hint=hint)
 
 
 def constant_of(value: object) -> Constant | None:

@@ -60,12 +60,8 @@ class InputSchema:
         name = reference.path[0]
         qualified = len(reference.path) > 1 and reference.label is None
         what = "label or column" if qualified and labels else "column"
-        raise source.error(
-            EpisodeAnalysisError,
-            f"There is no {what} {name}." if written == name else f"There is no {what} {name} (in {written}).",
-            reference.span,
-            self._what_there_is(name, labels, qualified),
-        )
+        message = f"There is no {what} {name}." if written == name else f"There is no {what} {name} (in {written})."
+        raise source.error(EpisodeAnalysisError, message, reference.span, self._what_there_is(name, labels, qualified))
 
     def _without_table(self, reference: ColumnRef) -> ColumnRef:
         """The reference without the name of the table before it; as in Spark, the table goes before a struct."""
@@ -78,12 +74,9 @@ class InputSchema:
     def _no_field(
         self, reference: ColumnRef, column: str, source: Source, labels: Sequence[str]
     ) -> EpisodeAnalysisError:
-        return source.error(
-            EpisodeAnalysisError,
-            f"{column} is of type {self.columns[column]} and has no field {reference.path[1]}.",
-            reference.span,
-            known_labels(labels) if labels and reference.label is None else None,
-        )
+        message = f"{column} is of type {self.columns[column]} and has no field {reference.path[1]}."
+        hint = known_labels(labels) if labels and reference.label is None else None
+        return source.error(EpisodeAnalysisError, message, reference.span, hint)
 
     def _what_there_is(self, name: str, labels: Sequence[str], qualified: bool) -> str:
         if name.upper() in labels and not qualified:

@@ -101,7 +101,5 @@ class CorrelationPlan:
 
     def __post_init__(self) -> None:
         if self.ordered and not self.result_cache:
-            raise EpisodeAnalysisError(
-                "Pairs in order need the result cache: a pair is held back until none can come before it.",
-                hint="Leave ORDERED out, or result_cache=False.",
-            )
+            message = "Pairs in order need the result cache: a pair is held back until none can come before it."
+            raise EpisodeAnalysisError(message, hint="Leave ORDERED out, or result_cache=False.")

@@ -165,12 +165,9 @@ class AggregatedPlan(PatternPlan):
                 "Write for example EVERY 10 minutes after the aggregates (and GROUP BY).",
             )
         if self.within is None:
-            raise self.source.error(
-                EpisodeAnalysisError,
-                "An event pattern over a stream needs WITHIN: without it every event is held forever.",
-                self.source.pattern,
-                "Write for example WITHIN 10 minutes after the conditions.",
-            )
+            message = "An event pattern over a stream needs WITHIN: without it every event is held forever."
+            hint = "Write for example WITHIN 10 minutes after the conditions."
+            raise self.source.error(EpisodeAnalysisError, message, self.source.pattern, hint)
         return EventTime(self.times.end, self.times.type)
 
     def delays(self) -> Delays:

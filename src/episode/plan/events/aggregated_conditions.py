@@ -225,12 +225,8 @@ class _Conjunct:
 
     def _error(self, why: str) -> EpisodeError:
         text = " ".join(self.conjunct.text.split())
-        return self.query.source.error(
-            EpisodeUnsupportedError,
-            f"Matches cannot be aggregated without enumerating them: {text} {why}.",
-            self.conjunct.scalar.span,
-            WHAT_MAY,
-        )
+        message = f"Matches cannot be aggregated without enumerating them: {text} {why}."
+        return self.query.source.error(EpisodeUnsupportedError, message, self.conjunct.scalar.span, WHAT_MAY)
 
 
 def _at(expression: Expression) -> object:

@@ -86,12 +86,9 @@ def _alternatives_of(pattern: EventPattern) -> list[EventPattern]:
 
 
 def too_many_places(query: EventQuery) -> EpisodeUnsupportedError:
-    return query.source.error(
-        EpisodeUnsupportedError,
-        f"The pattern has more than {MOST_STEPS:,} places, with every repetition that a count asks for.",
-        query.source.pattern,
-        "Use smaller counts, or + and a condition on count(b[]).",
-    )
+    message = f"The pattern has more than {MOST_STEPS:,} places, with every repetition that a count asks for."
+    hint = "Use smaller counts, or + and a condition on count(b[])."
+    return query.source.error(EpisodeUnsupportedError, message, query.source.pattern, hint)
 
 
 def _too_many(query: EventQuery, count: int) -> EpisodeUnsupportedError:

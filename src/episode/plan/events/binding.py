@@ -67,12 +67,9 @@ def check_size(bound: BoundEventQuery) -> None:
 def check_closure(bound: BoundEventQuery) -> None:
     """Refuse an evaluation of closures (`closure=`) for patterns without closures of SEQ."""
     if bound.closure != AUTO and not chooses(bound.query.pattern):
-        raise bound.query.source.error(
-            EpisodeAnalysisError,
-            f"Options(closure={bound.closure!r}): there is no closure inside SEQ in this pattern.",
-            bound.query.source.pattern,
-            "Leave closure= out. It is for SEQ(A a, B+ b[], C c), where every choice of events is a match.",
-        )
+        message = f"Options(closure={bound.closure!r}): there is no closure inside SEQ in this pattern."
+        hint = "Leave closure= out. It is for SEQ(A a, B+ b[], C c), where every choice of events is a match."
+        raise bound.query.source.error(EpisodeAnalysisError, message, bound.query.source.pattern, hint)
 
 
 def check_conjuncts(bound: BoundEventQuery, conjuncts: list[Conjunct]) -> None:
@@ -80,32 +77,23 @@ def check_conjuncts(bound: BoundEventQuery, conjuncts: list[Conjunct]) -> None:
     for conjunct in conjuncts:
         negated = conjunct.variables & bound.negated
         if negated and conjunct.iterated is not None and conjunct.iterated not in bound.negated:
-            raise bound.query.source.error(
-                EpisodeUnsupportedError,
-                "A condition cannot relate a negated event to each event of a closure.",
-                conjunct.scalar.span,
-                "Compare it with the closure's first or last event, b[1] or b[last], or an aggregate.",
-            )
+            message = "A condition cannot relate a negated event to each event of a closure."
+            hint = "Compare it with the closure's first or last event, b[1] or b[last], or an aggregate."
+            raise bound.query.source.error(EpisodeUnsupportedError, message, conjunct.scalar.span, hint)
 
 
 def check_tree(bound: BoundEventQuery, tree: Node) -> None:
     """Refuse neighbouring groups of events that last, and groups next to a conjunction unless classes are exclusive."""
     if bound.times.start is not None and _has_neighbours(tree):
-        raise bound.query.source.error(
-            EpisodeUnsupportedError,
-            "Two closures side by side are not evaluated for events that last.",
-            bound.query.source.pattern,
-            "Put an event between them, or write SEQ(A a, B+ b[], C+ c[], D d) for every choice of events.",
-        )
+        message = "Two closures side by side are not evaluated for events that last."
+        hint = "Put an event between them, or write SEQ(A a, B+ b[], C+ c[], D d) for every choice of events."
+        raise bound.query.source.error(EpisodeUnsupportedError, message, bound.query.source.pattern, hint)
     if bound.classes.tables or bound.classes.type_column is not None:
         return
     if any(True for _ in groups_of(tree)) and _has_conjunction(tree):
-        raise bound.query.source.error(
-            EpisodeUnsupportedError,
-            "A closure beside a conjunction needs classes that exclude each other.",
-            bound.query.source.pattern,
-            "Give a type_column, or one table per class.",
-        )
+        message = "A closure beside a conjunction needs classes that exclude each other."
+        hint = "Give a type_column, or one table per class."
+        raise bound.query.source.error(EpisodeUnsupportedError, message, bound.query.source.pattern, hint)
 
 
 def _has_conjunction(node: Node) -> bool:
@@ -216,12 +204,9 @@ class BoundEventQuery:
         if within is None:
             return None
         if not is_event_time(self.times.type):
-            raise self.query.source.error(
-                EpisodeAnalysisError,
-                f"The event time {self.times.end} is of type {self.times.type}.",
-                within.span,
-                "Event time is a timestamp, a date or an integer.",
-            )
+            message = f"The event time {self.times.end} is of type {self.times.type}."
+            hint = "Event time is a timestamp, a date or an integer."
+            raise self.query.source.error(EpisodeAnalysisError, message, within.span, hint)
         within = bound_duration(within, self.schema.arguments, self.query.source)
         return in_units_of_time(
             within,
@@ -237,12 +222,8 @@ class BoundEventQuery:
 def _strategy(query: EventQuery, option: Strategy | None) -> Strategy:
     written = query.strategy
     if written is not None and option is not None and written is not option:
-        raise query.source.error(
-            EpisodeAnalysisError,
-            f"The query says {written.value}, and strategy= says {option.value}.",
-            query.strategy_span,
-            "Leave one of the two out.",
-        )
+        message = f"The query says {written.value}, and strategy= says {option.value}."
+        raise query.source.error(EpisodeAnalysisError, message, query.strategy_span, "Leave one of the two out.")
     return written or option or Strategy.ANY
 
 
@@ -251,12 +232,8 @@ def _check_alone(query: EventQuery, alone: frozenset[str]) -> None:
     for name in sorted(alone):
         places = [one for one in classes_of(query.pattern) if one.variable == name]
         if len(places) > 1:
-            raise query.source.error(
-                EpisodeUnsupportedError,
-                f"{name} is the variable of a closure that stands alone, and of another alternative.",
-                places[-1].span,
-                "Give each its own variable.",
-            )
+            message = f"{name} is the variable of a closure that stands alone, and of another alternative."
+            raise query.source.error(EpisodeUnsupportedError, message, places[-1].span, "Give each its own variable.")
 
 
 def _closure_variables(pattern: EventPattern, inside: bool) -> list[str]:

@@ -62,12 +62,9 @@ class EventClasses:
         if name is None:
             table = self._class_of(variable).name
             guess = closest(path[0], own)
-            raise self.query.source.error(
-                EpisodeAnalysisError,
-                f"The events of {table} have no column {path[0]}.",
-                span,
-                (f"Did you mean {guess}? " if guess else "") + f"Columns of {table}: {', '.join(own)}.",
-            )
+            message = f"The events of {table} have no column {path[0]}."
+            hint = (f"Did you mean {guess}? " if guess else "") + f"Columns of {table}: {', '.join(own)}."
+            raise self.query.source.error(EpisodeAnalysisError, message, span, hint)
         return ColumnRef(None, (own[name], *path[1:]), span)
 
     def own_columns(self, variable: str) -> dict[str, str]:
@@ -83,12 +80,8 @@ class EventClasses:
         found = [one for name, one in self.by_variable.items() if variable in (name, name.split(MARK)[0])]
         tables = {name for one in found for name in one.names}
         if len({tuple(self.tables[name].columns.values()) for name in tables}) > 1:
-            raise self.query.source.error(
-                EpisodeAnalysisError,
-                f"{variable} stands for events of {' and '.join(sorted(tables))}, which have different columns.",
-                found[-1].span,
-                "Give each its own variable.",
-            )
+            message = f"{variable} stands for events of {' and '.join(sorted(tables))}, which have different columns."
+            raise self.query.source.error(EpisodeAnalysisError, message, found[-1].span, "Give each its own variable.")
         return found[0]
 
     def check(self) -> None:
@@ -97,12 +90,9 @@ class EventClasses:
         for name, one in named:
             if self.tables and name not in self.tables:
                 guess = closest(name, self.tables)
-                raise self.query.source.error(
-                    EpisodeAnalysisError,
-                    f"There is no table {name} for the class {name}.",
-                    one.span,
-                    (f"Did you mean {guess}? " if guess else "") + f"Tables: {', '.join(self.tables)}.",
-                )
+                message = f"There is no table {name} for the class {name}."
+                hint = (f"Did you mean {guess}? " if guess else "") + f"Tables: {', '.join(self.tables)}."
+                raise self.query.source.error(EpisodeAnalysisError, message, one.span, hint)
         if self.type_column is not None:
             column = self.schema.find(self.type_column)
             if column is None or not is_string(self.schema.columns[column]):

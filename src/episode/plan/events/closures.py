@@ -52,12 +52,9 @@ def check_repeated_variables(query: EventQuery) -> None:
             counts = Counter(one.variable for one in classes_of(node))
             for one in classes_of(node):
                 if counts[one.variable] > 1:
-                    raise query.source.error(
-                        EpisodeUnsupportedError,
-                        f"{one.variable} stands several times inside a closure.",
-                        one.variable_span,
-                        "Give each alternative a variable of its own.",
-                    )
+                    message = f"{one.variable} stands several times inside a closure."
+                    hint = "Give each alternative a variable of its own."
+                    raise query.source.error(EpisodeUnsupportedError, message, one.variable_span, hint)
 
 
 def with_nested_negations(pattern: EventPattern) -> list[Negation]:
@@ -75,12 +72,9 @@ def check_groups_and_choices(query: EventQuery, pattern: EventPattern) -> None:
     _check_groups_apart(query, groups)
     for group in groups:
         if not is_of_classes(group.part):
-            raise query.source.error(
-                EpisodeUnsupportedError,
-                "A group is of one class or of alternatives of single classes.",
-                group.span,
-                "Inside SEQ, for every choice of events, closures may be of anything: SEQ((A a | B+ b[])+).",
-            )
+            message = "A group is of one class or of alternatives of single classes."
+            hint = "Inside SEQ, for every choice of events, closures may be of anything: SEQ((A a | B+ b[])+)."
+            raise query.source.error(EpisodeUnsupportedError, message, group.span, hint)
     if groups and chooses(pattern):
         raise query.source.error(
             EpisodeUnsupportedError,
@@ -120,12 +114,9 @@ def with_negated_closures(query: EventQuery, pattern: EventPattern, conjuncts: l
             if isinstance(part.part, EventClass) and part.part.variable not in counted and part.count is None:
                 return part.part if part.minimum else None
             if part.groups and counted & {one.variable for one in classes_of(part)}:
-                raise query.source.error(
-                    EpisodeUnsupportedError,
-                    "A condition on all events of a group is not evaluated inside a negation.",
-                    part.span,
-                    "Write !SEQ(A a, B+ b[]) for every choice of events.",
-                )
+                message = "A condition on all events of a group is not evaluated inside a negation."
+                hint = "Write !SEQ(A a, B+ b[]) for every choice of events."
+                raise query.source.error(EpisodeUnsupportedError, message, part.span, hint)
             return replace(part, groups=False)
         if isinstance(part, Negation):
             return replace(part, part=simplify(part.part) or part.part)

@@ -44,12 +44,9 @@ def same_attributes(bound: BoundEventQuery, conjuncts: list[Conjunct], local: di
     columns += equal
     certain = always(bound.query.pattern)
     if bound.strategy is Strategy.PARTITION and not columns and not bound.keys:
-        raise bound.query.source.error(
-            EpisodeAnalysisError,
-            "partition-contiguity needs to know the partition.",
-            bound.query.strategy_span,
-            "Add [attribute] to WHERE, or give key=.",
-        )
+        message = "partition-contiguity needs to know the partition."
+        hint = "Add [attribute] to WHERE, or give key=."
+        raise bound.query.source.error(EpisodeAnalysisError, message, bound.query.strategy_span, hint)
     rest = []
     for column in dict.fromkeys(columns):
         type_ = bound.type_of(column)
@@ -72,30 +69,21 @@ def _bracket_columns(bound: BoundEventQuery) -> list[str]:
     columns = []
     for attribute in bound.query.same:
         if attribute.path[0] in bound.variables and bound.schema.find(attribute.path[0]) is None:
-            raise bound.query.source.error(
-                EpisodeAnalysisError,
-                f"[{'.'.join(attribute.path)}] names an event; brackets take an attribute of all events.",
-                attribute.span,
-                f"Write [{'.'.join(attribute.path[1:]) or 'attribute'}].",
-            )
+            message = f"[{'.'.join(attribute.path)}] names an event; brackets take an attribute of all events."
+            hint = f"Write [{'.'.join(attribute.path[1:]) or 'attribute'}]."
+            raise bound.query.source.error(EpisodeAnalysisError, message, attribute.span, hint)
         names = {
             bound.plain_column(bound.classes.column(name, attribute.path, attribute.span)) for name in bound.variables
         }
         if len(names) > 1:
-            raise bound.query.source.error(
-                EpisodeUnsupportedError,
-                f"[{'.'.join(attribute.path)}] is of different types in the tables.",
-                attribute.span,
-                "Cast it to one type in the tables.",
-            )
+            message = f"[{'.'.join(attribute.path)}] is of different types in the tables."
+            hint = "Cast it to one type in the tables."
+            raise bound.query.source.error(EpisodeUnsupportedError, message, attribute.span, hint)
         column = names.pop()
         if lane_of(bound.type_of(column)) is None:
-            raise bound.query.source.error(
-                EpisodeUnsupportedError,
-                f"{'.'.join(attribute.path)} is of type {bound.type_of(column)}: not compared across events.",
-                attribute.span,
-                "Use an attribute of an atomic type.",
-            )
+            message = f"{'.'.join(attribute.path)} is of type {bound.type_of(column)}: not compared across events."
+            hint = "Use an attribute of an atomic type."
+            raise bound.query.source.error(EpisodeUnsupportedError, message, attribute.span, hint)
         columns.append(column)
     return columns
 
@@ -254,12 +242,9 @@ class EventScalars:
             if isinstance(atom, EventAggregate):
                 return self._aggregate(atom, current)
             assert isinstance(atom, WholeEvent)
-            raise self.rows.source.error(
-                EpisodeUnsupportedError,
-                f"The whole event {atom.variable} cannot be compared.",
-                atom.span,
-                f"Compare its attributes: {atom.variable}.x.",
-            )
+            message = f"The whole event {atom.variable} cannot be compared."
+            hint = f"Compare its attributes: {atom.variable}.x."
+            raise self.rows.source.error(EpisodeUnsupportedError, message, atom.span, hint)
 
         def fallback(node: exp.Expression) -> Expression | None:
             names = placeholders_in(node)
@@ -281,12 +266,9 @@ class EventScalars:
         if expression.type == VOID:
             expression = Constant(None, "boolean")
         if expression.type != "boolean":
-            raise self.rows.source.error(
-                EpisodeAnalysisError,
-                f"A condition must be true or false, but this is of type {expression.type}.",
-                scalar.span,
-                "Compare it with something: a.x > 0.",
-            )
+            message = f"A condition must be true or false, but this is of type {expression.type}."
+            hint = "Compare it with something: a.x > 0."
+            raise self.rows.source.error(EpisodeAnalysisError, message, scalar.span, hint)
         if any(not isinstance(node, (Load, Constant, Apply, Running, Exists)) for node in walk(expression)):
             return None
         return _without_stand_ins(expression)

@@ -54,12 +54,9 @@ def check_collapsed(query: EventQuery, pattern: EventPattern, strategy: Strategy
     """Intermediate matches are those of closures of SEQ under skip-till-any-match."""
     place = query.collapsed or query.source.pattern
     if strategy is not Strategy.ANY:
-        raise query.source.error(
-            EpisodeUnsupportedError,
-            f"Results are collapsed under skip-till-any-match, not under {strategy.value}.",
-            place,
-            "Leave COLLAPSED out: each run gives one match.",
-        )
+        message = f"Results are collapsed under skip-till-any-match, not under {strategy.value}."
+        hint = "Leave COLLAPSED out: each run gives one match."
+        raise query.source.error(EpisodeUnsupportedError, message, place, hint)
     if closure != AUTO:
         raise query.source.error(
             EpisodeAnalysisError,
@@ -69,12 +66,9 @@ def check_collapsed(query: EventQuery, pattern: EventPattern, strategy: Strategy
             "Leave one of the two out.",
         )
     if not any(isinstance(node, Closure) and not node.groups for node in nodes_of(pattern)):
-        raise query.source.error(
-            EpisodeAnalysisError,
-            "There is nothing to collapse: the pattern has no closure that chooses its events.",
-            place,
-            "Closures inside SEQ choose: SEQ(A a, B+ b[], C c).",
-        )
+        message = "There is nothing to collapse: the pattern has no closure that chooses its events."
+        hint = "Closures inside SEQ choose: SEQ(A a, B+ b[], C c)."
+        raise query.source.error(EpisodeAnalysisError, message, place, hint)
     reason = reason_for_runs(pattern, whole=True)
     if reason is not None:
         raise query.source.error(
@@ -86,29 +80,18 @@ def check_parted(query: EventQuery, parted: PatternSplit, kept: list[Conjunct], 
     """Nothing may depend on the choice that is not counted with."""
     for node in nodes_of(parted.constructing):
         if isinstance(node, Negation):
-            raise query.source.error(
-                EpisodeUnsupportedError,
-                "The results cannot be collapsed: whether this negation holds depends on which events are chosen.",
-                node.span,
-                PLAIN,
-            )
+            message = "The results cannot be collapsed: whether this negation holds depends on which events are chosen."
+            raise query.source.error(EpisodeUnsupportedError, message, node.span, PLAIN)
     for conjunct in kept:
         if conjunct.variables & closures:
-            raise query.source.error(
-                EpisodeUnsupportedError,
-                "The results cannot be collapsed: Spark evaluates this condition on finished matches.",
-                conjunct.scalar.span,
-                PLAIN,
-            )
+            message = "The results cannot be collapsed: Spark evaluates this condition on finished matches."
+            raise query.source.error(EpisodeUnsupportedError, message, conjunct.scalar.span, PLAIN)
     names = [item.name for item in query.returns or ()]
     if COUNTED in (name.lower() for name in names):
         item = next(one for one in query.returns or () if one.name.lower() == COUNTED)
-        raise query.source.error(
-            EpisodeAnalysisError,
-            f"A column of collapsed results cannot be called {item.name}.",
-            item.span,
-            "matches is added to them; choose another name with AS.",
-        )
+        message = f"A column of collapsed results cannot be called {item.name}."
+        hint = "matches is added to them; choose another name with AS."
+        raise query.source.error(EpisodeAnalysisError, message, item.span, hint)
 
 
 # Collapsed results: how the final matches of an intermediate match are counted.

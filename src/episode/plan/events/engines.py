@@ -178,12 +178,9 @@ def _why_runs(bound: BoundEventQuery, pattern: EventPattern) -> str | None:
     if bound.strategy is not Strategy.ANY:
         reason = f"{bound.strategy.value} follows each run by itself"
     if reason is not None and bound.closure != AUTO:
-        raise bound.query.source.error(
-            EpisodeUnsupportedError,
-            f"Options(closure={bound.closure!r}): this pattern cannot be postponed: {reason}.",
-            bound.query.source.pattern,
-            "Leave closure= out, or write Options(closure='runs').",
-        )
+        message = f"Options(closure={bound.closure!r}): this pattern cannot be postponed: {reason}."
+        hint = "Leave closure= out, or write Options(closure='runs')."
+        raise bound.query.source.error(EpisodeUnsupportedError, message, bound.query.source.pattern, hint)
     return reason
 
 

@@ -101,12 +101,9 @@ def _granularity(query: EventQuery, schema: InputSchema, interval: Interval, hi:
             return 1
         if type_ == "date":
             return DAY
-        raise query.source.error(
-            EpisodeAnalysisError,
-            f"{hi} is of type {type_}: which of the times between lo and hi are possible?",
-            interval.span,
-            "Add GRANULARITY 1 second, or finer (in match: granularity='1 second').",
-        )
+        message = f"{hi} is of type {type_}: which of the times between lo and hi are possible?"
+        hint = "Add GRANULARITY 1 second, or finer (in match: granularity='1 second')."
+        raise query.source.error(EpisodeAnalysisError, message, interval.span, hint)
     granularity = _units(query, schema, interval.granularity, hi, type_, "GRANULARITY")
     if granularity == 0 or (type_ == "date" and granularity % DAY):
         raise query.source.error(
@@ -184,30 +181,20 @@ def check_imprecise(query: EventQuery, strategy: Strategy) -> None:
             raise query.source.error(EpisodeUnsupportedError, f"Over imprecise time, {wrong[0]}", node.span, wrong[1])
     for item in query.returns or ():
         if item.name.lower() == "confidence":
-            raise query.source.error(
-                EpisodeAnalysisError,
-                f"A column of RETURN cannot be called {item.name}.",
-                item.span,
-                "confidence is added to every result over imprecise time; choose another name with AS.",
-            )
+            message = f"A column of RETURN cannot be called {item.name}."
+            hint = "confidence is added to every result over imprecise time; choose another name with AS."
+            raise query.source.error(EpisodeAnalysisError, message, item.span, hint)
 
 
 def check_results(query: EventQuery, engine: bool, collapsed: bool) -> None:
     """Options for closures that rest on a certain order. engine: was one asked for?"""
     if engine:
-        raise query.source.error(
-            EpisodeAnalysisError,
-            "Options(closure=…): over imprecise time closures are evaluated in one way.",
-            query.source.pattern,
-            "Leave the option out.",
-        )
+        message = "Options(closure=…): over imprecise time closures are evaluated in one way."
+        raise query.source.error(EpisodeAnalysisError, message, query.source.pattern, "Leave the option out.")
     if collapsed:
-        raise query.source.error(
-            EpisodeUnsupportedError,
-            "Over imprecise time, results are not collapsed: each match has a confidence of its own.",
-            query.collapsed or query.source.pattern,
-            "Leave COLLAPSED out; CONFIDENCE >= 0.9 gives fewer matches.",
-        )
+        message = "Over imprecise time, results are not collapsed: each match has a confidence of its own."
+        hint = "Leave COLLAPSED out; CONFIDENCE >= 0.9 gives fewer matches."
+        raise query.source.error(EpisodeUnsupportedError, message, query.collapsed or query.source.pattern, hint)
 
 
 def check_aggregated(query: EventQuery, times: EventTimes) -> None:
@@ -216,12 +203,9 @@ def check_aggregated(query: EventQuery, times: EventTimes) -> None:
         check_confidence_has_meaning(query)
         return
     assert query.aggregate is not None
-    raise query.source.error(
-        EpisodeUnsupportedError,
-        "Over imprecise time, AGGREGATE is not evaluated: each match has a confidence of its own.",
-        query.aggregate.span,
-        "Write RETURN, and aggregate the matches with Spark.",
-    )
+    message = "Over imprecise time, AGGREGATE is not evaluated: each match has a confidence of its own."
+    hint = "Write RETURN, and aggregate the matches with Spark."
+    raise query.source.error(EpisodeUnsupportedError, message, query.aggregate.span, hint)
 
 
 def _unsupported_part(node: EventPattern) -> tuple[str, str] | None:
@@ -240,12 +224,9 @@ def _unsupported_part(node: EventPattern) -> tuple[str, str] | None:
 def check_confidence_has_meaning(query: EventQuery) -> None:
     """Without imprecise time every match is certain."""
     if query.confidence is not None:
-        raise query.source.error(
-            EpisodeAnalysisError,
-            "CONFIDENCE is for imprecise time.",
-            query.confidence.clause,
-            "Say between which columns time lies: time=('lo', 'hi'), in SQL TIME BETWEEN lo AND hi.",
-        )
+        message = "CONFIDENCE is for imprecise time."
+        hint = "Say between which columns time lies: time=('lo', 'hi'), in SQL TIME BETWEEN lo AND hi."
+        raise query.source.error(EpisodeAnalysisError, message, query.confidence.clause, hint)
 
 
 # ---- the plan ------------------------------------------------------------------------------------------
@@ -268,12 +249,8 @@ def _threshold(query: EventQuery, schema: InputSchema) -> float:
     except TypeError:
         number = -1.0
     if not 0 <= number <= 1:
-        raise query.source.error(
-            EpisodeAnalysisError,
-            f"The value of :{confidence.parameter} is no confidence: {value!r}.",
-            confidence.span,
-            "Give a number between 0 and 1.",
-        )
+        message = f"The value of :{confidence.parameter} is no confidence: {value!r}."
+        raise query.source.error(EpisodeAnalysisError, message, confidence.span, "Give a number between 0 and 1.")
     return number
 
 

@@ -152,19 +152,12 @@ class EventPlan(PatternPlan):
     def event_time(self, limited: bool) -> EventTime:
         """Refuse a pattern of which every event would be held forever."""
         if self.within is None:
-            raise self.source.error(
-                EpisodeAnalysisError,
-                "An event pattern over a stream needs WITHIN: without it every event is held forever.",
-                self.source.pattern,
-                "Write for example WITHIN 10 minutes after the conditions.",
-            )
+            message = "An event pattern over a stream needs WITHIN: without it every event is held forever."
+            hint = "Write for example WITHIN 10 minutes after the conditions."
+            raise self.source.error(EpisodeAnalysisError, message, self.source.pattern, hint)
         if self.times.imprecise is not None and self.times.imprecise.width is None:
-            raise self.source.error(
-                EpisodeAnalysisError,
-                "Imprecise time over a stream needs WIDTH: without it every event is held forever.",
-                self.source.pattern,
-                WIDER,
-            )
+            message = "Imprecise time over a stream needs WIDTH: without it every event is held forever."
+            raise self.source.error(EpisodeAnalysisError, message, self.source.pattern, WIDER)
         return EventTime(self.times.end, self.times.type)
 
     def delays(self) -> Delays:
@@ -218,12 +211,9 @@ def plan_event_pattern(
     try:
         return _plan(BoundEventQuery(query, classes, times, keys, strategy, closure, collapsed or CollapseOptions()))
     except RecursionError:
-        raise query.source.error(
-            EpisodeUnsupportedError,
-            "The pattern or the expressions of this query are nested too deeply.",
-            query.source.pattern.beginning,
-            "Compute parts of the expressions as columns first.",
-        ) from None
+        message = "The pattern or the expressions of this query are nested too deeply."
+        hint = "Compute parts of the expressions as columns first."
+        raise query.source.error(EpisodeUnsupportedError, message, query.source.pattern.beginning, hint) from None
 
 
 def _plan(bound: BoundEventQuery) -> EventPlan:

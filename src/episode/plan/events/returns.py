@@ -252,12 +252,9 @@ class Returns(Measures):
             "nullif(size(filter({0}, x -> x IS NOT NULL)), 0))",
         }  # fmt: skip
         if atom.function not in forms or not plain:
-            raise self.source.error(
-                EpisodeUnsupportedError,
-                f"{atom.function} over part of a group is not evaluated here.",
-                atom.span,
-                f"These are, of a plain attribute: {', '.join(sorted(forms))}.",
-            )
+            message = f"{atom.function} over part of a group is not evaluated here."
+            hint = f"These are, of a plain attribute: {', '.join(sorted(forms))}."
+            raise self.source.error(EpisodeUnsupportedError, message, atom.span, hint)
         (inner,) = event_atoms(scalar)
         assert isinstance(inner, EventColumn)
         array = self._array(replace(inner, index=Index.ALL))

@@ -380,21 +380,15 @@ class _Alternative:
         """A negation inside a closure is looked at in every repetition, with what is known by then."""
         later = {name for name, at in self.place.items() if at >= place}
         conjunct = next(one for one in about if one.variables & later)
-        return self.automaton.query.source.error(
-            EpisodeUnsupportedError,
-            "A negated event inside a closure is compared with events before the closure only.",
-            conjunct.scalar.span,
-            "Leave the comparison out, or put the negation beside the closure.",
-        )
+        message = "A negated event inside a closure is compared with events before the closure only."
+        hint = "Leave the comparison out, or put the negation beside the closure."
+        return self.automaton.query.source.error(EpisodeUnsupportedError, message, conjunct.scalar.span, hint)
 
     def _unlike(self, crosses: tuple[tuple[int, bool], ...], place: int) -> EpisodeUnsupportedError:
         """A negation that is not the same in all alternatives of a run, where they have not parted yet."""
         negated = {name for negation, _ in crosses for name in self.automaton.negations[negation].variables}
         known = {name for name, at in self.place.items() if at <= place}.union(*self.negated.values())
         conjunct = next(one for one in self.automaton.conjuncts if one.variables & negated and one.variables - known)
-        return self.automaton.query.source.error(
-            EpisodeUnsupportedError,
-            "Under skip-till-next-match, a negated event is not compared with later alternatives.",
-            conjunct.scalar.span,
-            f"Compare it with events before them, or {RUN_EACH}",
-        )
+        message = "Under skip-till-next-match, a negated event is not compared with later alternatives."
+        hint = f"Compare it with events before them, or {RUN_EACH}"
+        return self.automaton.query.source.error(EpisodeUnsupportedError, message, conjunct.scalar.span, hint)

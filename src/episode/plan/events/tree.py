@@ -264,12 +264,9 @@ class _Builder:
             return Together(tuple(self.node(part) for part in parts), absent)
         if isinstance(pattern, Sequence):
             return self._sequence(pattern.parts)
-        raise self.query.source.error(
-            EpisodeUnsupportedError,
-            "A closure or negation cannot stand here by itself.",
-            pattern.span,
-            "Put it into a sequence, between other events: A; B*; C.",
-        )
+        message = "A closure or negation cannot stand here by itself."
+        hint = "Put it into a sequence, between other events: A; B*; C."
+        raise self.query.source.error(EpisodeUnsupportedError, message, pattern.span, hint)
 
     def _sequence(self, parts: tuple[EventPattern, ...]) -> Node:
         places: list[Node] = []
@@ -298,12 +295,9 @@ class _Builder:
         self.negations += 1
         inner = negation.part
         if any(isinstance(part, (Negation, Closure)) for part in nodes_of(inner)):
-            raise self.query.source.error(
-                EpisodeUnsupportedError,
-                "A negation inside a negation, and a closure inside one, are not evaluated.",
-                negation.span,
-                "Negate a class, a choice of classes, a sequence or a conjunction of classes.",
-            )
+            message = "A negation inside a negation, and a closure inside one, are not evaluated."
+            hint = "Negate a class, a choice of classes, a sequence or a conjunction of classes."
+            raise self.query.source.error(EpisodeUnsupportedError, message, negation.span, hint)
         return Absent(self.node(inner), "!" + _variables_text(inner))
 
     def _group(self, closure: Closure, before: list[Node]) -> Group:
@@ -366,19 +360,13 @@ def _absent_test(
     bound: BoundEventQuery, conjunct: Conjunct, owners: dict[str, Absent], by_absent: dict[str, list[JoinTest]]
 ) -> None:
     if len(owners) > 1:
-        raise bound.query.source.error(
-            EpisodeUnsupportedError,
-            "A condition cannot relate the events of two negations.",
-            conjunct.scalar.span,
-            "Negate a sequence of both.",
-        )
+        message = "A condition cannot relate the events of two negations."
+        hint = "Negate a sequence of both."
+        raise bound.query.source.error(EpisodeUnsupportedError, message, conjunct.scalar.span, hint)
     if conjunct.whole:
-        raise bound.query.source.error(
-            EpisodeUnsupportedError,
-            "A condition cannot relate a negated event to a group.",
-            conjunct.scalar.span,
-            "Compare it with single events.",
-        )
+        message = "A condition cannot relate a negated event to a group."
+        hint = "Compare it with single events."
+        raise bound.query.source.error(EpisodeUnsupportedError, message, conjunct.scalar.span, hint)
     expression = bound.compile_conjunct(conjunct, None)
     if expression is None:
         raise bound.scalars.not_evaluated(conjunct.scalar)

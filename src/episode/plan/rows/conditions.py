@@ -172,12 +172,9 @@ class LabelCondition:
         if expression.type == VOID:
             expression = Constant(None, "boolean")
         if expression.type != "boolean":
-            raise self.source.error(
-                EpisodeAnalysisError,
-                f"The condition of {self.label} must be true or false, but it is of type {expression.type}.",
-                self.condition.span,
-                "Compare it with something: x > 0.",
-            )
+            message = f"The condition of {self.label} must be true or false, but it is of type {expression.type}."
+            hint = "Compare it with something: x > 0."
+            raise self.source.error(EpisodeAnalysisError, message, self.condition.span, hint)
         return expression
 
     def plan(self) -> Condition:
@@ -276,12 +273,8 @@ class LabelCondition:
         if isinstance(atom, Classifier):
             return self._label_at(self._row(self.labels.members(atom.label), False, 0, 0))
         if atom.mode is Mode.FINAL:
-            raise self.source.error(
-                EpisodeAnalysisError,
-                "FINAL is not allowed in DEFINE.",
-                atom.span,
-                "In DEFINE the match is still running; drop FINAL.",
-            )
+            hint = "In DEFINE the match is still running; drop FINAL."
+            raise self.source.error(EpisodeAnalysisError, "FINAL is not allowed in DEFINE.", atom.span, hint)
         return self._navigation(atom) if isinstance(atom, Navigation) else self._aggregate(atom)
 
     def _is_match_number(self, reference: ColumnRef) -> bool:

@@ -85,12 +85,8 @@ class Inputs:
             struct = one.type.startswith("struct<") and not any(part in one.type for part in NOT_IN_KEYS)
             if lane_of(one.type) is None and not struct:
                 hint = "Partition by columns of atomic types, or structs of them."
-                raise self.clause.source.error(
-                    EpisodeUnsupportedError,
-                    f"Rows cannot be partitioned by {one.name}, which is of type {one.type}.",
-                    one.span,
-                    hint,
-                )
+                message = f"Rows cannot be partitioned by {one.name}, which is of type {one.type}."
+                raise self.clause.source.error(EpisodeUnsupportedError, message, one.span, hint)
         return columns
 
     def order(self) -> tuple[tuple[KeyColumn, OrderColumn], ...]:
@@ -100,12 +96,8 @@ class Inputs:
             one = self._column(item.key)
             if lane_of(one.type) is None:
                 hint = "Order by columns of atomic types."
-                raise self.clause.source.error(
-                    EpisodeUnsupportedError,
-                    f"Rows cannot be ordered by {one.name}, which is of type {one.type}.",
-                    one.span,
-                    hint,
-                )
+                message = f"Rows cannot be ordered by {one.name}, which is of type {one.type}."
+                raise self.clause.source.error(EpisodeUnsupportedError, message, one.span, hint)
             ordered = OrderColumn(one.column, item.ascending, item.nulls_first, one.span)
             columns.setdefault(one.column, (one, ordered))
         return tuple(columns.values())
@@ -147,12 +139,9 @@ class Inputs:
         for one in (*keys, *(order if all_rows else ())):
             known = shown.setdefault(self._case(one.name), one)
             if known.column != one.column and (one in keys or one.aliased):
-                raise self.clause.source.error(
-                    EpisodeAnalysisError,
-                    f"The output has two columns named {one.name}.",
-                    one.span,
-                    "Give one of them another name with AS.",
-                )
+                message = f"The output has two columns named {one.name}."
+                hint = "Give one of them another name with AS."
+                raise self.clause.source.error(EpisodeAnalysisError, message, one.span, hint)
         leading = tuple((one.column, one.name) for one in shown.values())
         taken = {column for column, _ in leading}
         rest = [name for name in self.schema.columns if name not in taken and self._case(name) not in shown]
@@ -168,36 +157,23 @@ class Inputs:
         if duration is None:
             return None
         if not order:
-            raise clause.source.error(
-                EpisodeAnalysisError,
-                "WITHIN needs an ORDER BY column to measure time.",
-                duration.span,
-                "Add ORDER BY with the event time.",
-            )
+            message = "WITHIN needs an ORDER BY column to measure time."
+            raise clause.source.error(EpisodeAnalysisError, message, duration.span, "Add ORDER BY with the event time.")
         duration = bound_duration(duration, self.schema.arguments, clause.source)
         type_ = order[0].type
         if not is_event_time(type_):
-            raise clause.source.error(
-                EpisodeAnalysisError,
-                f"WITHIN measures the first ORDER BY column, but {order[0].name} is of type {type_}.",
-                duration.span,
-                "Order by a timestamp, a date or an integer first.",
-            )
+            message = f"WITHIN measures the first ORDER BY column, but {order[0].name} is of type {type_}."
+            hint = "Order by a timestamp, a date or an integer first."
+            raise clause.source.error(EpisodeAnalysisError, message, duration.span, hint)
         calendar = type_ in ("date", "timestamp", "timestamp_ntz")
         if calendar and duration.unit is None:
-            raise clause.source.error(
-                EpisodeAnalysisError,
-                f"The event time {order[0].name} is a {type_}; WITHIN needs a unit.",
-                duration.span,
-                f"Write for example {duration.amount} seconds.",
-            )
+            message = f"The event time {order[0].name} is a {type_}; WITHIN needs a unit."
+            hint = f"Write for example {duration.amount} seconds."
+            raise clause.source.error(EpisodeAnalysisError, message, duration.span, hint)
         if not calendar and duration.unit is not None:
-            raise clause.source.error(
-                EpisodeAnalysisError,
-                f"The event time {order[0].name} is a number; WITHIN takes a plain number.",
-                duration.span,
-                "Write for example WITHIN 200, in the unit of that column.",
-            )
+            message = f"The event time {order[0].name} is a number; WITHIN takes a plain number."
+            hint = "Write for example WITHIN 200, in the unit of that column."
+            raise clause.source.error(EpisodeAnalysisError, message, duration.span, hint)
         return duration.amount
 
 

@@ -329,12 +329,8 @@ class RowMeasures(Measures):
         """The matcher gathers arrays, and Spark applies the expression and the aggregate to them."""
         function, scalar = atom.function, atom.arguments[0]
         if user_aggregate(function) is not None:
-            raise self.source.error(
-                EpisodeUnsupportedError,
-                f"{function} of an expression with CLASSIFIER() or MATCH_NUMBER() is not evaluated in MEASURES.",
-                atom.span,
-                "Give it values of the row alone.",
-            )
+            message = f"{function} of an expression with CLASSIFIER() or MATCH_NUMBER() is not evaluated in MEASURES."
+            raise self.source.error(EpisodeUnsupportedError, message, atom.span, "Give it values of the row alone.")
         if function in ("first_value", "last_value"):
             return self._at_place(scalar, RowPlace(members, function == "first_value", 0, 0, final))
         if scalar.text.strip() == scalar.atoms[0][0] and isinstance(scalar.atoms[0][1], Classifier):
@@ -350,12 +346,9 @@ class RowMeasures(Measures):
         type_ = self.rows.type_of(self._with_stand_ins(scalar), atom.span)
         require(self.source, takes(function, type_), function, type_, atom.span)
         if not keeps_digits(function, type_):
-            raise self.source.error(
-                EpisodeUnsupportedError,
-                f"{function} of {type_} with CLASSIFIER() or MATCH_NUMBER() is not evaluated.",
-                atom.span,
-                "Cast it to a decimal of fewer digits, or to double.",
-            )
+            message = f"{function} of {type_} with CLASSIFIER() or MATCH_NUMBER() is not evaluated."
+            hint = "Cast it to a decimal of fewer digits, or to double."
+            raise self.source.error(EpisodeUnsupportedError, message, atom.span, hint)
         return aggregate_sql(function, values, type_)
 
     def _array_of_values(self, scalars: tuple[Scalar, ...], members: frozenset[str] | None, final: bool) -> str:
@@ -398,9 +391,5 @@ def check_output_names(clause: MatchRecognize, taken: list[str]) -> None:
     lower = {name.lower() for name in taken}
     for measure in clause.measures:
         if measure.name.lower() in lower:
-            raise clause.source.error(
-                EpisodeAnalysisError,
-                f"The measure {measure.name} has the name of a column of the output.",
-                measure.span,
-                "Give the measure another name.",
-            )
+            message = f"The measure {measure.name} has the name of a column of the output."
+            raise clause.source.error(EpisodeAnalysisError, message, measure.span, "Give the measure another name.")

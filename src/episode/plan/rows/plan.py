@@ -128,12 +128,9 @@ def plan_row_pattern(clause: MatchRecognize, schema: InputSchema, table_names: t
         return _plan(clause, replace(schema, names=table_names))
     except RecursionError:
         span = clause.source.span
-        raise clause.source.error(
-            EpisodeUnsupportedError,
-            "The expressions of this MATCH_RECOGNIZE are nested too deeply.",
-            span,
-            "Compute parts of them as columns in a subquery: FROM (SELECT …) MATCH_RECOGNIZE (…).",
-        ) from None
+        message = "The expressions of this MATCH_RECOGNIZE are nested too deeply."
+        hint = "Compute parts of them as columns in a subquery: FROM (SELECT …) MATCH_RECOGNIZE (…)."
+        raise clause.source.error(EpisodeUnsupportedError, message, span, hint) from None
 
 
 def _plan(clause: MatchRecognize, schema: InputSchema) -> RowPatternPlan:
@@ -154,12 +151,9 @@ def _plan(clause: MatchRecognize, schema: InputSchema) -> RowPatternPlan:
         clause, [*(name for _, name in leading), *rest, *([TIMED_OUT_COLUMN] if clause.timed_out is not None else [])]
     )
     if not outputs and not measures.measures:
-        raise clause.source.error(
-            EpisodeAnalysisError,
-            "The output has no column: ONE ROW PER MATCH gives the columns of PARTITION BY and the measures.",
-            clause.source.pattern,
-            "Add MEASURES, PARTITION BY or ALL ROWS PER MATCH.",
-        )
+        message = "The output has no column: ONE ROW PER MATCH gives the columns of PARTITION BY and the measures."
+        hint = "Add MEASURES, PARTITION BY or ALL ROWS PER MATCH."
+        raise clause.source.error(EpisodeAnalysisError, message, clause.source.pattern, hint)
     read = columns_read(expressions_of(parts_of_conditions(conditions), measures), measures)
     needed = [*(key.column for key in (*keys, *(key for key, _ in ordered))), *outputs, *read]
     derived_types = {name: type_ for _, (name, type_) in derived.by_sql.items()}
@@ -195,22 +189,15 @@ def _plan(clause: MatchRecognize, schema: InputSchema) -> RowPatternPlan:
 def check_labels(clause: MatchRecognize, labels: Labels) -> None:
     """Not more of them than a row has bits."""
     if len(labels.names) > MAXIMUM_LABELS:
-        raise clause.source.error(
-            EpisodeUnsupportedError,
-            f"The pattern has {len(labels.names)} labels; at most {MAXIMUM_LABELS} are supported.",
-            clause.source.pattern,
-            "One label may stand in several places; conditions may be joined with OR.",
-        )
+        message = f"The pattern has {len(labels.names)} labels; at most {MAXIMUM_LABELS} are supported."
+        hint = "One label may stand in several places; conditions may be joined with OR."
+        raise clause.source.error(EpisodeUnsupportedError, message, clause.source.pattern, hint)
 
 
 def _check_modes(clause: MatchRecognize, conditions: dict[str, Condition]) -> None:
     if clause.timed_out is not None and clause.match_mode is not MatchMode.PREFERRED:
-        raise clause.source.error(
-            EpisodeAnalysisError,
-            f"EMIT TIMED OUT MATCHES cannot be combined with {clause.match_mode.value}.",
-            clause.timed_out,
-            "Leave the match mode out.",
-        )
+        message = f"EMIT TIMED OUT MATCHES cannot be combined with {clause.match_mode.value}."
+        raise clause.source.error(EpisodeAnalysisError, message, clause.timed_out, "Leave the match mode out.")
     if clause.timed_out is not None and clause.rows_per_match is RowsPerMatch.ALL_WITH_UNMATCHED:
         raise clause.source.error(
             EpisodeAnalysisError,

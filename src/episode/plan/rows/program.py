@@ -158,12 +158,9 @@ class _Builder:
 
     def _too_large(self) -> EpisodeUnsupportedError:
         span = self.clause.source.pattern
-        return self.clause.source.error(
-            EpisodeUnsupportedError,
-            f"The pattern needs more than {MAXIMUM_INSTRUCTIONS:,} instructions.",
-            span,
-            "Large counts and PERMUTE of many parts are written out: use smaller ones.",
-        )
+        message = f"The pattern needs more than {MAXIMUM_INSTRUCTIONS:,} instructions."
+        hint = "Large counts and PERMUTE of many parts are written out: use smaller ones."
+        return self.clause.source.error(EpisodeUnsupportedError, message, span, hint)
 
     @property
     def here(self) -> int:

@@ -33,12 +33,8 @@ ORDER_RULE = "In a stream, ORDER BY begins with the event time, ascending."
 def event_time_of(plan: RowPatternPlan) -> EventTime:
     """The event time of a stream; a clear error where the query has none."""
     if not plan.order:
-        raise plan.source.error(
-            EpisodeAnalysisError,
-            "MATCH_RECOGNIZE over a stream needs an ORDER BY.",
-            plan.source.span.beginning,
-            ORDER_RULE,
-        )
+        message = "MATCH_RECOGNIZE over a stream needs an ORDER BY."
+        raise plan.source.error(EpisodeAnalysisError, message, plan.source.span.beginning, ORDER_RULE)
     first = plan.order[0]
     if not first.ascending:
         message = f"The events of a stream do not come ordered by {first.column} DESC."
@@ -80,11 +76,8 @@ def with_match_times(clause: MatchRecognize, columns: Iterable[str]) -> MatchRec
     last row.
     """
     if not clause.order_by:
-        raise clause.source.error(
-            EpisodeAnalysisError,
-            "Options(match_times=True) needs an ORDER BY: its first column is the event time.",
-            clause.source.span.beginning,
-        )
+        message = "Options(match_times=True) needs an ORDER BY: its first column is the event time."
+        raise clause.source.error(EpisodeAnalysisError, message, clause.source.span.beginning)
     _check_match_times(clause, columns)
     first = clause.order_by[0]
     earliest, latest = _time_of("FIRST", first.key, None), _time_of("LAST", first.key, Mode.FINAL)
@@ -96,20 +89,13 @@ def with_match_times(clause: MatchRecognize, columns: Iterable[str]) -> MatchRec
 def with_hidden_times(clause: MatchRecognize) -> MatchRecognize:
     """Add the same times as hidden measures, for a correlation with another pattern."""
     if not clause.order_by:
-        raise clause.source.error(
-            EpisodeAnalysisError,
-            "A pattern that RECENCY correlates needs an ORDER BY: its first column is the event time.",
-            clause.source.span.beginning,
-            "Write for example ORDER BY ts after PARTITION BY.",
-        )
+        message = "A pattern that RECENCY correlates needs an ORDER BY: its first column is the event time."
+        hint = "Write for example ORDER BY ts after PARTITION BY."
+        raise clause.source.error(EpisodeAnalysisError, message, clause.source.span.beginning, hint)
     first = clause.order_by[0]
     if not first.ascending:
-        raise clause.source.error(
-            EpisodeAnalysisError,
-            "A pattern that RECENCY correlates is ordered by event time, ascending.",
-            first.key.span,
-            "Leave DESC out.",
-        )
+        message = "A pattern that RECENCY correlates is ordered by event time, ascending."
+        raise clause.source.error(EpisodeAnalysisError, message, first.key.span, "Leave DESC out.")
     earliest, latest = _time_of("FIRST", first.key, None), _time_of("LAST", first.key, Mode.FINAL)
     times = (Measure(earliest, HIDDEN_START), Measure(latest, HIDDEN_END))
     return replace(clause, measures=(*clause.measures, *times))

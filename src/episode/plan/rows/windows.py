@@ -149,12 +149,9 @@ def _following(window: PatternWindow, schema: InputSchema) -> int | None:
         return window.frame.following
     value = _constant(bound, schema)
     if value is None or value < 0:
-        raise window.source.error(
-            EpisodeAnalysisError,
-            f"The end of a frame must be a number of rows, the same for all rows: not {bound.original}.",
-            bound.span,
-            "Write a whole number that is not negative, or a constant expression of such: 2 * :n FOLLOWING.",
-        )
+        message = f"The end of a frame must be a number of rows, the same for all rows: not {bound.original}."
+        hint = "Write a whole number that is not negative, or a constant expression of such: 2 * :n FOLLOWING."
+        raise window.source.error(EpisodeAnalysisError, message, bound.span, hint)
     return min(value, MOST_FOLLOWING)
 
 

@@ -163,12 +163,9 @@ def plan_situation_pattern(
     try:
         return _Planner(with_bound_durations(query, schema.arguments), schema, time, keys, eager).plan()
     except RecursionError:
-        raise query.source.error(
-            EpisodeUnsupportedError,
-            "The expressions of this query are nested too deeply.",
-            query.define_span.beginning,
-            "Compute parts of the expressions as columns first.",
-        ) from None
+        message = "The expressions of this query are nested too deeply."
+        hint = "Compute parts of the expressions as columns first."
+        raise query.source.error(EpisodeUnsupportedError, message, query.define_span.beginning, hint) from None
 
 
 class _Planner:
