@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import TYPE_CHECKING
@@ -47,15 +47,15 @@ def are_copies(one: str, other: str) -> bool:
 
 def with_groups_between_places(pattern: EventPattern) -> EventPattern:
     """Rewrite `A; (B | C*); D` → `(A; B; D) | (A; C*; D)`: a group alone is not a place."""
-    if isinstance(pattern, (EventClass, Negation, Closure)):
+    if isinstance(pattern, (Negation, Closure)):
         return pattern
-    pattern = replace(pattern, parts=tuple(with_groups_between_places(part) for part in pattern.parts))
+    pattern = with_parts(pattern, with_groups_between_places)
     if not isinstance(pattern, Sequence):
         return pattern
     choices: list[list[tuple[EventPattern, ...]]] = []
     for part in pattern.parts:
         if isinstance(part, Disjunction) and any(_has_no_place(one) for one in part.parts):
-            choices.append([one.parts if isinstance(one, Sequence) else (one,) for one in part.parts])
+            choices.append([parts_if(Sequence, one) for one in part.parts])
         else:
             choices.append([(part,)])
     if all(len(choice) == 1 for choice in choices):
@@ -96,11 +96,32 @@ def first_places(pattern: EventPattern, alone: frozenset[str]) -> list[tuple[str
     ]
 
 
+def parts_if(kind: type[Sequence | Disjunction], pattern: EventPattern) -> tuple[EventPattern, ...]:
+    """The parts of a pattern of a kind; of another pattern itself."""
+    return pattern.parts if isinstance(pattern, kind) else (pattern,)
+
+
 def is_of_classes(pattern: EventPattern) -> bool:
     """A class, or a choice of classes."""
     if isinstance(pattern, Disjunction):
         return all(is_of_classes(part) for part in pattern.parts)
     return isinstance(pattern, EventClass)
+
+
+def negated_variables(pattern: EventPattern) -> list[str]:
+    """Variables inside negations."""
+    if isinstance(pattern, Negation):
+        return [one.variable for one in classes_of(pattern)]
+    return [name for part in children(pattern) for name in negated_variables(part)]
+
+
+def with_parts(pattern: EventPattern, change: Callable[[EventPattern], EventPattern]) -> EventPattern:
+    """The pattern with each of its direct parts changed."""
+    if isinstance(pattern, EventClass):
+        return pattern
+    if isinstance(pattern, (Negation, Closure)):
+        return replace(pattern, part=change(pattern.part))
+    return replace(pattern, parts=tuple(change(part) for part in pattern.parts))
 
 
 def with_unique_variables(
@@ -125,9 +146,7 @@ def with_unique_variables(
             new = f"{pattern.variable}{MARK}{seen[pattern.variable]}"
             names.setdefault(pattern.variable, []).append(new)
             return replace(pattern, variable=new)
-        if isinstance(pattern, (Negation, Closure)):
-            return replace(pattern, part=rename(pattern.part))
-        return replace(pattern, parts=tuple(rename(part) for part in pattern.parts))
+        return with_parts(pattern, rename)
 
     pattern = rename(query.pattern)
     mapping = {name: tuple(new) for name, new in names.items()}
@@ -205,7 +224,7 @@ def with_united_classes(pattern: EventPattern, classes: EventClasses, strategy: 
 
 
 def _merge_classes(parts: tuple[EventPattern, ...], classes: EventClasses, once: bool) -> tuple[EventPattern, ...]:
-    flat = [one for part in parts for one in (part.parts if isinstance(part, Disjunction) else (part,))]
+    flat = [one for part in parts for one in parts_if(Disjunction, part)]
     out: dict[object, EventPattern] = {}
     for number, part in enumerate(flat):
         key: object = part.variable if isinstance(part, EventClass) else number

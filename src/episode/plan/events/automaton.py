@@ -198,10 +198,7 @@ def size_of(steps: tuple[Step, ...]) -> int:
 def is_linear(pattern: EventPattern) -> bool:
     """A sequence of single classes and negated ones: the automaton is an alternative to a tree."""
     parts = pattern.parts if isinstance(pattern, Sequence) else (pattern,)
-    return all(
-        isinstance(part, EventClass) or (isinstance(part, Negation) and isinstance(part.part, EventClass))
-        for part in parts
-    )
+    return all(isinstance(part.part if isinstance(part, Negation) else part, EventClass) for part in parts)
 
 
 # The automaton of an event pattern: for contiguity, skip-till-next-match, and closures that choose their events.

@@ -17,13 +17,13 @@ from episode.lang.events.syntax import (
     EventQuery,
     Negation,
     Strategy,
-    children,
     classes_of,
 )
 from episode.lang.syntax import ColumnRef
 from episode.plan.event_time import in_units_of_time
 from episode.plan.events.alternatives import (
     MARK,
+    negated_variables,
     with_first_events,
     with_groups_between_places,
     with_unique_variables,
@@ -34,7 +34,7 @@ from episode.plan.events.closures import check_repeated_variables, chooses
 from episode.plan.events.conditions import EventScalars
 from episode.plan.events.imprecise import check_confidence_has_meaning, check_imprecise, check_results, plan_imprecise
 from episode.plan.events.postponed import AUTO
-from episode.plan.events.tree import Group, InSequence, Leaf, Together, groups_of
+from episode.plan.events.tree import Group, InSequence, Together, items_in, nodes_in
 from episode.plan.expressions import Current, Expression, Load, Navigated, Running, conjuncts, walk
 from episode.plan.output import Labels
 from episode.plan.parameters import bound_duration
@@ -84,33 +84,18 @@ def check_conjuncts(bound: BoundEventQuery, conjuncts: list[Conjunct]) -> None:
 
 def check_tree(bound: BoundEventQuery, tree: Node) -> None:
     """Refuse neighbouring groups of events that last, and groups next to a conjunction unless classes are exclusive."""
-    if bound.times.start is not None and _has_neighbours(tree):
+    gaps = [gap for node in nodes_in(tree) if isinstance(node, InSequence) for gap in node.gaps]
+    if bound.times.start is not None and any(sum(isinstance(one, Group) for one in gap) > 1 for gap in gaps):
         message = "Two closures side by side are not evaluated for events that last."
         hint = "Put an event between them, or write SEQ(A a, B+ b[], C+ c[], D d) for every choice of events."
         raise bound.query.source.error(EpisodeUnsupportedError, message, bound.query.source.pattern, hint)
     if bound.classes.tables or bound.classes.type_column is not None:
         return
-    if any(True for _ in groups_of(tree)) and _has_conjunction(tree):
+    has_groups = any(isinstance(item, Group) for item in items_in(tree))
+    if has_groups and any(isinstance(node, Together) for node in nodes_in(tree)):
         message = "A closure beside a conjunction needs classes that exclude each other."
         hint = "Give a type_column, or one table per class."
         raise bound.query.source.error(EpisodeUnsupportedError, message, bound.query.source.pattern, hint)
-
-
-def _has_conjunction(node: Node) -> bool:
-    if isinstance(node, Leaf):
-        return False
-    if isinstance(node, Together):
-        return True
-    return any(_has_conjunction(part) for part in (node.places if isinstance(node, InSequence) else node.parts))
-
-
-def _has_neighbours(node: Node) -> bool:
-    """Are two groups neighbours?"""
-    if isinstance(node, Leaf):
-        return False
-    if isinstance(node, InSequence) and any(sum(isinstance(one, Group) for one in gap) > 1 for gap in node.gaps):
-        return True
-    return any(_has_neighbours(part) for part in (node.places if isinstance(node, InSequence) else node.parts))
 
 
 class BoundEventQuery:
@@ -161,7 +146,7 @@ class BoundEventQuery:
         self.variables = tuple(every)
         self.rows = RowLocalScalars(query.source, self.schema, self.derived)
         self.closures = frozenset(_closure_variables(query.pattern, False))
-        self.negated = frozenset(_negated_variables(query.pattern))
+        self.negated = frozenset(negated_variables(query.pattern))
         self.scalars = EventScalars(classes, self.rows, self.closures)
         self.notes: list[str] = []
 
@@ -243,13 +228,6 @@ def _closure_variables(pattern: EventPattern, inside: bool) -> list[str]:
     if isinstance(pattern, (Closure, Negation)):
         return _closure_variables(pattern.part, isinstance(pattern, Closure))
     return [name for part in pattern.parts for name in _closure_variables(part, inside)]
-
-
-def _negated_variables(pattern: EventPattern) -> list[str]:
-    """Variables inside negations."""
-    if isinstance(pattern, Negation):
-        return [one.variable for one in classes_of(pattern)]
-    return [name for part in children(pattern) for name in _negated_variables(part)]
 
 
 # ---- what an event must satisfy by itself, by variable: its class, and conditions on it alone ----------

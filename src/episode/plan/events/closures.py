@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -20,7 +21,7 @@ from episode.lang.events.syntax import (
     classes_of,
     nodes_of,
 )
-from episode.plan.events.alternatives import is_of_classes
+from episode.plan.events.alternatives import is_of_classes, with_parts
 from episode.plan.events.conditions import is_per_event
 
 if TYPE_CHECKING:
@@ -131,15 +132,11 @@ def with_negated_closures(query: EventQuery, pattern: EventPattern, conjuncts: l
         return replace(part, parts=parts)
 
     def rewrite(part: EventPattern) -> EventPattern:
-        if isinstance(part, EventClass):
+        if not isinstance(part, Negation):
+            return with_parts(part, rewrite)
+        if with_nested_negations(part):  # which event of a closure is next to the inner one matters
             return part
-        if isinstance(part, Negation):
-            if with_nested_negations(part):  # which event of a closure is next to the inner one matters
-                return part
-            return replace(part, part=simplify(part.part) or _first_event(part.part))
-        if isinstance(part, Closure):
-            return replace(part, part=rewrite(part.part))
-        return replace(part, parts=tuple(rewrite(one) for one in part.parts))
+        return replace(part, part=simplify(part.part) or _first_event(part.part))
 
     return rewrite(pattern)
 
@@ -170,6 +167,8 @@ def _choosing(pattern: EventPattern) -> EventPattern:
 # result construction then makes the choices of those few that are between its single events.
 
 
+OTHER_SELECTIVITY = 0.5
+"""Selectivity of a test, not an equality, before anything is known of the data."""
 SCAN_WEIGHT, RUN_WEIGHT = 2.0, 100.0
 """The automaton passes over an event; takes one."""
 MEMBER_WEIGHT = 4.0
@@ -183,11 +182,10 @@ def choices(events: float) -> float:
     return 2.0 ** min(events, MOST_DOUBLINGS)
 
 
-def runs_cost(plan: EventPlan, statistics: Statistics) -> float:
+def runs_cost(plan: EventPlan, statistics: Statistics, alternatives: Iterable[tuple[tuple[str, bool], ...]]) -> float:
     """One run for each choice of events: every prefix of a match looks at the rest of its window."""
-    assert plan.construction is not None
     total = statistics.rows * SCAN_WEIGHT
-    for places in plan.construction.places:
+    for places in alternatives:
         prefixes = 1.0
         for count, (name, needed) in enumerate(places, start=1):
             events = statistics.card(name) / max(1, count - 1)
@@ -199,7 +197,7 @@ def runs_cost(plan: EventPlan, statistics: Statistics) -> float:
             known = frozenset(one for one, _ in places[:count])
             for number, test in enumerate(plan.tests):
                 if name in test.variables and test.variables <= known:
-                    prefixes *= statistics.selectivity.get(number, 0.5)
+                    prefixes *= statistics.selectivity.get(number, OTHER_SELECTIVITY)
             if count < len(places):
                 total += prefixes * statistics.rows / count * SCAN_WEIGHT
     return total

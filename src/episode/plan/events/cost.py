@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Union
 
-from episode.plan.events.closures import RUN_WEIGHT, SCAN_WEIGHT, construction_cost, runs_cost
+from episode.plan.events.closures import OTHER_SELECTIVITY, construction_cost, runs_cost
 from episode.plan.events.conditions import JoinTest
-from episode.plan.events.tree import Absent, Gap, Group, InSequence, Leaf, Node, OneOf, Together, variables_of
+from episode.plan.events.tree import Absent, Gap, Group, Leaf, Node, OneOf, edges_of, gap_before, variables_of
 from episode.plan.expressions import Apply, Load, is_comparison
 
 if TYPE_CHECKING:
@@ -29,8 +29,8 @@ PROGRAM_WEIGHT = 90.0
 ACCESS_WEIGHT, SEARCH_WEIGHT, HASH_WEIGHT = 10.0, 25.0, 20.0
 """A record of the right side meets the left ones in its time: an event, a record of several; enters a hash table, or is
 looked up in it."""
-EQUALITY_SELECTIVITY, OTHER_SELECTIVITY = 0.1, 0.5
-"""Selectivities of tests before anything is known of the data."""
+EQUALITY_SELECTIVITY = 0.1
+"""Selectivity of an equality before anything is known of the data."""
 Shape = Union[int, tuple["Shape", "Shape"]]
 """A binary tree over the places of a sequence (or the parts of a conjunction)."""
 
@@ -148,20 +148,9 @@ def time_selectivity(left: int, right: int) -> tuple[float, float]:
 def automaton_cost(plan: EventPlan, statistics: Statistics) -> float:
     """Every prefix of a match looks at the rest of its window."""
     if plan.construction is not None:
-        return runs_cost(plan, statistics)
+        return runs_cost(plan, statistics, plan.construction.places)
     assert plan.tree is not None
-    names = variables_of(plan.tree)
-    total, prefixes = statistics.rows * SCAN_WEIGHT, 1.0
-    for count, name in enumerate(names, start=1):
-        prefixes *= statistics.card(name) / max(1, count - 1)
-        total += prefixes * RUN_WEIGHT
-        known = set(names[:count])
-        for number, test in enumerate(plan.tests):
-            if name in test.variables and test.variables <= known:
-                prefixes *= statistics.selectivity.get(number, OTHER_SELECTIVITY)
-        if count < len(names):
-            total += prefixes * statistics.rows / count * SCAN_WEIGHT
-    return total
+    return runs_cost(plan, statistics, [tuple((name, True) for name in variables_of(plan.tree))])
 
 
 class TreeCosts:
@@ -172,21 +161,14 @@ class TreeCosts:
         self.statistics = statistics
         self.fixed = fixed or {}
         self.bit = {name: 1 << number for number, name in enumerate(plan.variables)}
+        shares = [statistics.selectivity.get(number, OTHER_SELECTIVITY) for number in range(len(plan.tests))]
         self.tests = [
-            (
-                self._mask(test.variables),
-                statistics.selectivity.get(number, OTHER_SELECTIVITY),
-                is_equality(test),
-                weight_of(test),
-            )
-            for number, test in enumerate(plan.tests)
+            (self._mask(test.variables), share, is_equality(test), weight_of(test))
+            for test, share in zip(plan.tests, shares, strict=True)
         ]
 
     def _mask(self, names: frozenset[str] | tuple[str, ...]) -> int:
-        mask = 0
-        for name in names:
-            mask |= self.bit[name]
-        return mask
+        return sum(self.bit[name] for name in set(names))
 
     def cheapest(self, node: Node) -> Estimate:
         if isinstance(node, Leaf):
@@ -195,38 +177,26 @@ class TreeCosts:
             parts = [self.cheapest(part) for part in node.parts]
             card = sum(part.card for part in parts)
             return Estimate(card, card + sum(part.cost for part in parts), _shapes(parts))
-        if isinstance(node, InSequence):
-            return self._over_ranges(node, node.places, node.gaps)
-        return self._over_ranges(node, node.parts, None)
-
-    def _over_ranges(
-        self, node: InSequence | Together, places: tuple[Node, ...], gaps: tuple[Gap, ...] | None
-    ) -> Estimate:
-        leaves, masks = self._leaves(places)
-        n = len(places)
+        leaves, masks = self._leaves(node)
         if node in self.fixed:
-            card, cost, _ = self._cost_of_shape(self.fixed[node], leaves, masks, gaps)
             shape = self.fixed[node]
+            card, cost, _ = self._cost_of_shape(node, shape, leaves, masks)
         else:
-            card, cost, shape = self._search(leaves, masks, gaps)
-        if gaps is not None:
-            card, cost = self._edges(gaps[0] + gaps[n], card, cost)
-        elif isinstance(node, Together):
-            card, cost = self._edges(node.absent, card, cost)
+            card, cost, shape = self._search(node, leaves, masks)
+        for item in edges_of(node):
+            cost += card * ACCESS_WEIGHT
+            card *= self._survives(item)
         return Estimate(card, cost, (*_shapes(leaves), (node, shape)))
 
-    def _leaves(self, places: tuple[Node, ...]) -> tuple[list[Estimate], list[int]]:
-        return [self.cheapest(place) for place in places], [self._mask(variables_of(place)) for place in places]
+    def _leaves(self, node: Node) -> tuple[list[Estimate], list[int]]:
+        return [self.cheapest(part) for part in node.parts], [self._mask(variables_of(part)) for part in node.parts]
 
-    def of_shape(self, node: InSequence | Together, shape: Shape) -> tuple[float, float]:
+    def of_shape(self, node: Node, shape: Shape) -> tuple[float, float]:
         """(records, cost) of a part of a node's tree."""
-        leaves, masks = self._leaves(node.places if isinstance(node, InSequence) else node.parts)
-        card, cost, _ = self._cost_of_shape(shape, leaves, masks, node.gaps if isinstance(node, InSequence) else None)
+        card, cost, _ = self._cost_of_shape(node, shape, *self._leaves(node))
         return card, cost
 
-    def _search(
-        self, leaves: list[Estimate], masks: list[int], gaps: tuple[Gap, ...] | None
-    ) -> tuple[float, float, Shape]:
+    def _search(self, node: Node, leaves: list[Estimate], masks: list[int]) -> tuple[float, float, Shape]:
         """Algorithm 5: the best tree of every range, from short ones to long ones."""
         n = len(leaves)
         best: dict[tuple[int, int], tuple[float, float, Shape, int]] = {
@@ -238,7 +208,7 @@ class TreeCosts:
                 found: tuple[float, float, Shape, int] | None = None
                 for split in range(i, j):
                     left, right = best[i, split], best[split + 1, j]
-                    card, cost = self._join(left, right, gaps[split + 1] if gaps is not None else None)
+                    card, cost = self._join(left, right, gap_before(node, split + 1))
                     cost += left[1] + right[1]
                     if found is None or cost < found[1]:
                         found = (card, cost, (left[2], right[2]), left[3] | right[3])
@@ -248,13 +218,12 @@ class TreeCosts:
         return card, cost, shape
 
     def _cost_of_shape(
-        self, shape: Shape, leaves: list[Estimate], masks: list[int], gaps: tuple[Gap, ...] | None
+        self, node: Node, shape: Shape, leaves: list[Estimate], masks: list[int]
     ) -> tuple[float, float, int]:
         if isinstance(shape, int):
             return leaves[shape].card, leaves[shape].cost, masks[shape]
-        left = self._cost_of_shape(shape[0], leaves, masks, gaps)
-        right = self._cost_of_shape(shape[1], leaves, masks, gaps)
-        gap = gaps[first_place(shape[1])] if gaps is not None else None
+        left, right = (self._cost_of_shape(node, side, leaves, masks) for side in shape)
+        gap = gap_before(node, first_place(shape[1]))
         card, cost = self._join((left[0], left[1], 0, left[2]), (right[0], right[1], 0, right[2]), gap)
         return card, cost + left[1] + right[1], left[2] | right[2]
 
@@ -306,12 +275,6 @@ class TreeCosts:
         """The share of what lies between two neighbours that the conditions of a negation or group let through."""
         assumed = math.prod(assumed_selectivity(test) for test in tests_between(self.plan).get(name, ()))
         return self.statistics.between.get(name, assumed)
-
-    def _edges(self, items: tuple[Absent | Group, ...], card: float, cost: float) -> tuple[float, float]:
-        for item in items:
-            cost += card * ACCESS_WEIGHT
-            card *= self._survives(item)
-        return card, cost
 
 
 def first_place(shape: Shape) -> int:
@@ -373,25 +336,24 @@ class Actual:
             records = sum(part[0] for part in known)
             found: tuple[float, float] | None = (records, records + sum(part[1] for part in known))
         else:
-            found = self.of_shape(costs, node, dict(costs.fixed)[node])
+            found = self.of_shape(costs, node, costs.fixed[node])
         if found is None:
             return None
         records, cost = found
-        cost += records * ACCESS_WEIGHT * len(_edges(node))
+        cost += records * ACCESS_WEIGHT * len(edges_of(node))
         return (self.matches / self.windows if node == costs.plan.tree else records), cost
 
-    def of_shape(self, costs: TreeCosts, node: InSequence | Together, shape: Shape) -> tuple[float, float] | None:
+    def of_shape(self, costs: TreeCosts, node: Node, shape: Shape) -> tuple[float, float] | None:
         """(records, cost) of a part of a node's tree."""
-        places = node.places if isinstance(node, InSequence) else node.parts
         if isinstance(shape, int):
-            return self.of(costs, places[shape])
+            return self.of(costs, node.parts[shape])
         left, right = self.of_shape(costs, node, shape[0]), self.of_shape(costs, node, shape[1])
-        first, second = _variables(places, shape[0]), _variables(places, shape[1])
+        first, second = shape_variables(node, shape[0]), shape_variables(node, shape[1])
         done = self.nodes.get((*first, *second))
         if left is None or right is None or done is None:
             return None
         tried, records = done.tried / self.windows, done.records / self.windows
-        gap: Gap = node.gaps[first_place(shape[1])] if isinstance(node, InSequence) else ()
+        gap = gap_before(node, first_place(shape[1])) or ()
         tests = sum(
             weight_of(test)
             for test in costs.plan.tests
@@ -401,13 +363,8 @@ class Actual:
         return records, left[1] + right[1] + cost
 
 
-def _variables(places: tuple[Node, ...], shape: Shape) -> tuple[str, ...]:
+def shape_variables(node: Node, shape: Shape) -> tuple[str, ...]:
+    """Variables of the parts of a node that a shape joins."""
     if isinstance(shape, int):
-        return variables_of(places[shape])
-    return (*_variables(places, shape[0]), *_variables(places, shape[1]))
-
-
-def _edges(node: Node) -> Gap:
-    if isinstance(node, InSequence):
-        return node.gaps[0] + node.gaps[-1]
-    return node.absent if isinstance(node, Together) else ()
+        return variables_of(node.parts[shape])
+    return (*shape_variables(node, shape[0]), *shape_variables(node, shape[1]))

@@ -350,5 +350,5 @@ def _required_of_node(node: Node) -> list[frozenset[str]]:
     if isinstance(node, InSequence):
         groups = [item for gap in node.gaps for item in gap if isinstance(item, Group)]
         present = [frozenset(one.variables) for one in groups if one.minimum > 0 and not one.follows]
-        return [*(one for place in node.places for one in _required_of_node(place)), *present]
+        return [*(one for part in node.parts for one in _required_of_node(part)), *present]
     return [one for part in node.parts for one in _required_of_node(part)]

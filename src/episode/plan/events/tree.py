@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import TYPE_CHECKING, Union
 
 from episode.errors import EpisodeUnsupportedError
@@ -20,7 +21,7 @@ from episode.lang.events.syntax import (
     nodes_of,
 )
 from episode.lang.syntax import Span
-from episode.plan.events.alternatives import are_copies
+from episode.plan.events.alternatives import are_copies, is_of_classes, parts_if
 from episode.plan.events.conditions import is_per_event, split_tests
 
 if TYPE_CHECKING:
@@ -33,6 +34,10 @@ class Leaf:
     """One event of a variable."""
 
     variable: str
+
+    @property
+    def parts(self) -> tuple[Node, ...]:
+        return ()
 
 
 @dataclass(frozen=True)
@@ -75,6 +80,10 @@ class InSequence:
     places: tuple[Node, ...]
     gaps: tuple[Gap, ...]
 
+    @property
+    def parts(self) -> tuple[Node, ...]:
+        return self.places
+
 
 @dataclass(frozen=True)
 class Together:
@@ -98,10 +107,20 @@ def variables_of(node: Node | Absent | Group) -> tuple[str, ...]:
         return (node.variable,)
     if isinstance(node, Group):
         return node.variables
-    if isinstance(node, Absent):
-        return variables_of(node.node)
-    parts = node.places if isinstance(node, InSequence) else node.parts
+    parts = (node.node,) if isinstance(node, Absent) else node.parts
     return tuple(name for part in parts for name in variables_of(part))
+
+
+def edges_of(node: Node) -> Gap:
+    """Items before or after all events of a node."""
+    if isinstance(node, InSequence):
+        return node.gaps[0] + node.gaps[-1]
+    return node.absent if isinstance(node, Together) else ()
+
+
+def gap_before(node: Node, place: int) -> Gap | None:
+    """The items between a part of a sequence and the one before it; None for other nodes."""
+    return node.gaps[place] if isinstance(node, InSequence) else None
 
 
 def first_variables(node: Node) -> tuple[str, ...]:
@@ -109,48 +128,28 @@ def first_variables(node: Node) -> tuple[str, ...]:
     any event may be the first one, and none is listed."""
     if isinstance(node, Leaf):
         return (node.variable,)
-    if isinstance(node, InSequence):
-        return first_variables(node.places[0])
-    if isinstance(node, OneOf):
-        return tuple(name for part in node.parts for name in first_variables(part))
-    return ()
+    first = node.places[:1] if isinstance(node, InSequence) else node.parts if isinstance(node, OneOf) else ()
+    return tuple(name for part in first for name in first_variables(part))
 
 
-def absences(node: Node) -> Iterator[Absent]:
-    """All negations of a tree."""
-    if isinstance(node, InSequence):
-        for gap in node.gaps:
-            yield from (item for item in gap if isinstance(item, Absent))
-        for place in node.places:
-            yield from absences(place)
-    elif isinstance(node, Together):
-        yield from node.absent
-        for part in node.parts:
-            yield from absences(part)
-    elif isinstance(node, OneOf):
-        for part in node.parts:
-            yield from absences(part)
+def nodes_in(node: Node) -> Iterator[Node]:
+    """The node and all nodes below it."""
+    yield node
+    for part in node.parts:
+        yield from nodes_in(part)
 
 
-def groups_of(node: Node) -> Iterator[Group]:
-    """All groups of a tree."""
-    if isinstance(node, InSequence):
-        for gap in node.gaps:
-            yield from (item for item in gap if isinstance(item, Group))
-        for place in node.places:
-            yield from groups_of(place)
-    elif isinstance(node, (Together, OneOf)):
-        for part in node.parts:
-            yield from groups_of(part)
+def items_in(tree: Node) -> Iterator[Absent | Group]:
+    """All negations and groups of a tree."""
+    for node in nodes_in(tree):
+        yield from chain(*node.gaps) if isinstance(node, InSequence) else edges_of(node)
 
 
 def is_open_ended(node: Node) -> bool:
     """Does a negation or a group follow the last single event, in some way through the tree?"""
     if isinstance(node, InSequence):
         return bool(node.gaps[-1]) or is_open_ended(node.places[-1])
-    if isinstance(node, Together):
-        return bool(node.absent) or any(is_open_ended(part) for part in node.parts)
-    return isinstance(node, OneOf) and any(is_open_ended(part) for part in node.parts)
+    return bool(edges_of(node)) or any(is_open_ended(part) for part in node.parts)
 
 
 # ---- rewriting ----------------------------------------------------------------------------------------
@@ -161,24 +160,20 @@ class Rewriting:
     """A simplified pattern, and what was done to it, for explain."""
 
     pattern: EventPattern
-    steps: list[str] = field(default_factory=list)
+    steps: list[str]
 
 
 def simplify(pattern: EventPattern) -> Rewriting:
     """An equivalent pattern with fewer or cheaper operators: disjunctions cost least, conjunctions most."""
-    done = Rewriting(pattern)
-    done.pattern = _simplify(pattern, done.steps)
-    return done
+    steps: list[str] = []
+    return Rewriting(_simplify(pattern, steps), steps)
 
 
 def _simplify(pattern: EventPattern, steps: list[str]) -> EventPattern:
     if isinstance(pattern, EventClass):
         return pattern
     if isinstance(pattern, (Negation, Closure)):
-        inner = _simplify(pattern.part, steps)
-        if isinstance(pattern, Negation):
-            return Negation(inner, pattern.span)
-        return Closure(inner, pattern.minimum, pattern.count, pattern.groups, pattern.span)
+        return replace(pattern, part=_simplify(pattern.part, steps))
     kind = type(pattern)
     parts: list[EventPattern] = []
     for part in pattern.parts:
@@ -190,8 +185,8 @@ def _simplify(pattern: EventPattern, steps: list[str]) -> EventPattern:
             parts.append(part)
     if isinstance(pattern, Conjunction) and len(parts) > 1:
         negated = [part for part in parts if isinstance(part, Negation)]
-        if len(negated) > 1 and all(_is_choice(part.part) for part in negated):
-            classes = tuple(one for part in negated for one in _choices(part.part))
+        if len(negated) > 1 and all(is_of_classes(part.part) for part in negated):
+            classes = tuple(one for part in negated for one in parts_if(Disjunction, part.part))
             joined = Negation(Disjunction(classes, negated[0].span), negated[0].span)
             shown = " & ".join(f"!{_variables_text(part.part)}" for part in negated)
             steps.append(f"{shown} → !({' | '.join(_variables_text(one) for one in classes)})")
@@ -211,26 +206,16 @@ def _joined_negations(parts: list[EventPattern], steps: list[str]) -> list[Event
         if (
             isinstance(part, Negation)
             and isinstance(before, Negation)
-            and _is_choice(part.part)
-            and _is_choice(before.part)
+            and is_of_classes(part.part)
+            and is_of_classes(before.part)
         ):
-            classes = (*_choices(before.part), *_choices(part.part))
+            classes = (*parts_if(Disjunction, before.part), *parts_if(Disjunction, part.part))
             one, other, both = _variables_text(before.part), _variables_text(part.part), map(_variables_text, classes)
             steps.append(f"!{one}; !{other} → !({' | '.join(both)})")
             out[-1] = Negation(Disjunction(classes, before.span), before.span)
         else:
             out.append(part)
     return out
-
-
-def _is_choice(pattern: EventPattern) -> bool:
-    return isinstance(pattern, EventClass) or (
-        isinstance(pattern, Disjunction) and all(isinstance(part, EventClass) for part in pattern.parts)
-    )
-
-
-def _choices(pattern: EventPattern) -> tuple[EventPattern, ...]:
-    return pattern.parts if isinstance(pattern, Disjunction) else (pattern,)
 
 
 def _variables_text(pattern: EventPattern) -> str:
@@ -329,13 +314,15 @@ class TreeTests:
 def tree_tests(bound: BoundEventQuery, tree: Node, related: list[Conjunct], kept: list[Conjunct]) -> TreeTests:
     """The tests of the conditions; those that Spark has to test on the matches are added to `kept`."""
     tests: list[JoinTest] = []
-    by_absent: dict[str, list[JoinTest]] = {absent.name: [] for absent in absences(tree)}
-    owner = {name: absent for absent in absences(tree) for name in variables_of(absent)}
-    by_group: dict[str, list[JoinTest]] = {name: [] for group in groups_of(tree) for name in group.variables}
+    absent = [item for item in items_in(tree) if isinstance(item, Absent)]
+    by_absent: dict[str, list[JoinTest]] = {one.name: [] for one in absent}
+    owner = {name: one.name for one in absent for name in variables_of(one)}
+    groups = [item for item in items_in(tree) if isinstance(item, Group)]
+    by_group: dict[str, list[JoinTest]] = {name: [] for group in groups for name in group.variables}
     for conjunct in related:
         negated = conjunct.variables & bound.negated
         if negated:
-            _absent_test(bound, conjunct, {owner[name].name: owner[name] for name in negated}, by_absent)
+            _absent_test(bound, conjunct, {owner[name] for name in negated}, by_absent)
         elif conjunct.iterated is not None and not conjunct.whole and is_per_event(conjunct):
             expression = bound.compile_conjunct(conjunct, None)
             if expression is None or conjunct.variables & bound.closures != {conjunct.iterated}:
@@ -357,7 +344,7 @@ def tree_tests(bound: BoundEventQuery, tree: Node, related: list[Conjunct], kept
 
 
 def _absent_test(
-    bound: BoundEventQuery, conjunct: Conjunct, owners: dict[str, Absent], by_absent: dict[str, list[JoinTest]]
+    bound: BoundEventQuery, conjunct: Conjunct, owners: set[str], by_absent: dict[str, list[JoinTest]]
 ) -> None:
     if len(owners) > 1:
         message = "A condition cannot relate the events of two negations."
