@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Union
+from typing import TypeGuard, Union
 
 from episode.lang.functions import UserAggregate
 
@@ -199,15 +199,27 @@ def conjuncts(expression: Expression) -> list[Expression]:
 
 
 COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
+FLIPPED = {"gt": "lt", "ge": "le", "lt": "gt", "le": "ge", "eq": "eq", "ne": "ne"}
+"""Comparisons with their sides exchanged."""
+NEGATED = {"gt": "le", "ge": "lt", "lt": "ge", "le": "gt", "eq": "ne", "ne": "eq"}
+
+
+def is_operation(expression: Expression, *operations: str) -> TypeGuard[Apply]:
+    return isinstance(expression, Apply) and expression.operation in operations
+
+
+def with_operands(expression: Expression, change: Callable[[Expression], Expression]) -> Expression:
+    """The expression with each operand of an operation changed."""
+    if not isinstance(expression, Apply):
+        return expression
+    return replace(expression, operands=tuple(change(operand) for operand in expression.operands))
 
 
 def at_current_row(expression: Expression) -> Expression:
     """The expression with every load at the current row."""
     if isinstance(expression, Load):
         return replace(expression, at=Current(0))
-    if isinstance(expression, Apply):
-        return replace(expression, operands=tuple(at_current_row(operand) for operand in expression.operands))
-    return expression
+    return with_operands(expression, at_current_row)
 
 
 def is_comparison(expression: Expression) -> bool:

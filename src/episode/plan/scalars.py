@@ -6,7 +6,7 @@ machine does not know is computed by Spark as a further column of the input.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -52,9 +52,14 @@ class DerivedColumns:
             return f"{PREFIX}{len(self.by_sql)}"
         return f"{PREFIX}{sha256(sql.encode()).hexdigest()[:DIGITS]}"
 
-    def selections(self) -> list[tuple[str, str]]:
-        """(sql, name) pairs to add to the input."""
-        return [(sql, name) for sql, (name, _) in self.by_sql.items()]
+    def selections(self, needed: Container[str]) -> tuple[tuple[str, str], ...]:
+        """(sql, name) pairs to add to the input, of the columns that are needed."""
+        return tuple((sql, name) for sql, (name, _) in self.by_sql.items() if name in needed)
+
+    @property
+    def types(self) -> dict[str, str]:
+        """The types of the input's columns, and of these."""
+        return {**self.schema.columns, **dict(self.by_sql.values())}
 
 
 MAXIMUM_DEPTH = 150
@@ -62,6 +67,16 @@ ACROSS_ROWS = (
     "Across rows: arithmetic, comparison, AND/OR/NOT, CASE, COALESCE, BETWEEN, IN, ABS, LEAST/GREATEST, "
     "time differences. On the columns of one row: any Spark function."
 )
+
+
+@contextmanager
+def refuse_depth(source: Source, what: str, span: Span, hint: str = "") -> Iterator[None]:
+    """Turn a recursion that is too deep into an error. what: the parts of the query that are nested."""
+    try:
+        yield
+    except RecursionError:
+        hint = hint or "Compute parts of the expressions as columns first."
+        raise source.error(EpisodeUnsupportedError, f"{what} are nested too deeply.", span, hint) from None
 
 
 @dataclass(frozen=True)

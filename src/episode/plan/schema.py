@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
@@ -81,12 +81,17 @@ class InputSchema:
     def _what_there_is(self, name: str, labels: Sequence[str], qualified: bool) -> str:
         if name.upper() in labels and not qualified:
             return f"{name} is a label: count({name}.*) counts its rows, and {name}.x is the column x of its last row."
-        meant = closest(name, [*(labels if qualified else ()), *self.columns])
-        guess = f"Did you mean {meant}? " if meant is not None else ""
+        guess = suggestion(name, [*(labels if qualified else ()), *self.columns])
         columns = [column for column in self.columns if not column.startswith(OWN)]
         known = ", ".join(columns[:20]) + (", …" if len(columns) > 20 else "")
         shown = f"{known_labels(labels)} " if qualified and labels else ""
         return f"{guess}{shown}Columns of the input: {known}."
+
+
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """The beginning of a hint that names the closest of the known names, if any is close."""
+    meant = closest(name, known)
+    return "" if meant is None else f"Did you mean {meant}? "
 
 
 def key_columns(schema: InputSchema, names: Sequence[str]) -> tuple[str, ...]:

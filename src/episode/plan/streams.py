@@ -6,11 +6,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from episode.errors import EpisodeAnalysisError
-from episode.lang.cursor import closest
 from episode.lang.streams import CreateStream, StreamColumn, WrittenName
 from episode.lang.syntax import Duration
 from episode.plan.event_time import in_units_of_time
-from episode.plan.schema import OWN
+from episode.plan.schema import OWN, suggestion
 from episode.plan.types import is_event_time, is_integer, lane_of
 
 SERVERS, TOPIC = "kafka.bootstrap.servers", "topic"
@@ -87,9 +86,7 @@ def _column(created: CreateStream, name: WrittenName, what: str) -> StreamColumn
     if found is not None:
         return found
     names = [column.name for column in created.columns]
-    meant = closest(name.text, names)
-    guess = f"Did you mean {meant}? " if meant is not None else ""
-    hint = f"{guess}Columns of the stream: {', '.join(names)}."
+    hint = f"{suggestion(name.text, names)}Columns of the stream: {', '.join(names)}."
     raise created.source.error(EpisodeAnalysisError, f"There is no column {name.text} for {what}.", name.span, hint)
 
 
@@ -149,8 +146,7 @@ def _check_options(created: CreateStream, store_options: tuple[str, ...]) -> Non
     for name, _ in created.options:
         if name.text in known or (kafka and name.text.startswith("kafka.")):
             continue
-        meant = closest(name.text, [*known, SERVERS] if kafka else known)
-        guess = f"Did you mean {meant}? " if meant is not None else ""
+        guess = suggestion(name.text, [*known, SERVERS] if kafka else known)
         options = [SERVERS, "further kafka.…", *known] if kafka else known
         message = f"There is no option {name.text} of a stream USING {created.using.text}."
         raise created.source.error(EpisodeAnalysisError, message, name.span, f"{guess}Options: {', '.join(options)}.")

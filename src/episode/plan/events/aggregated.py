@@ -50,6 +50,7 @@ from episode.plan.output import ATOM_PREFIX, MeasurePlan, Output, OutputAtom, Pl
 from episode.plan.parameters import bound_duration
 from episode.plan.pattern import OrderColumn, PatternPlan
 from episode.plan.places import substitute
+from episode.plan.scalars import refuse_depth
 from episode.plan.schema import quote
 from episode.plan.types import decimal_of, is_float, is_integer, is_numeric, is_wide, lane_of
 
@@ -189,12 +190,8 @@ def plan_aggregated(
 ) -> AggregatedPlan:
     """Bind a query with AGGREGATE to its input, check it, classify its conditions."""
     _check_pattern(query, times, strategy)
-    try:
+    with refuse_depth(query.source, "The pattern or the expressions of this query", query.source.pattern.beginning):
         return _Planner(query, classes, times, keys, strategy, doubles).plan()
-    except RecursionError:
-        message = "The pattern or the expressions of this query are nested too deeply."
-        hint = "Compute parts of the expressions as columns first."
-        raise query.source.error(EpisodeUnsupportedError, message, query.source.pattern.beginning, hint) from None
 
 
 def _check_pattern(query: EventQuery, times: EventTimes, option: Strategy | None) -> None:
@@ -285,8 +282,8 @@ class _Planner(BoundEventQuery):
             window=None if query.within is None else query.within.span,
             conditions={name: Condition(name, tuple(parts), ()) for name, parts in local.items()},
             input_columns=tuple(dict.fromkeys(needed)),
-            derived=tuple((sql, name) for sql, name in self.derived.selections() if name in set(needed)),
-            types=self.types,
+            derived=self.derived.selections(set(needed)),
+            types=self.derived.types,
             variables=self.variables,
             same=same,
             alternatives=tuple(alternatives),
@@ -307,15 +304,7 @@ class _Planner(BoundEventQuery):
         if every is None:
             return None
         every = bound_duration(every, self.schema.arguments, self.query.source)
-        length = in_units_of_time(
-            every,
-            self.query.source,
-            self.times.end,
-            self.times.type,
-            what="EVERY",
-            plain="Write a plain number, in the unit of the time itself: EVERY 200.",
-            with_unit=f"Write for example EVERY {every.amount} seconds.",
-        )
+        length = in_units_of_time(every, self.query.source, self.times.end, self.times.type, what="EVERY")
         if length == 0:
             raise self._fail(
                 EpisodeAnalysisError, "EVERY needs some time.", every.span, "Write for example EVERY 1 day."

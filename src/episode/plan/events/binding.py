@@ -164,16 +164,9 @@ class BoundEventQuery:
         """Closures as the user calls them."""
         return self.closures | {name.split(MARK)[0] for name in self.closures}
 
-    @property
-    def types(self) -> dict[str, str]:
-        """The types of the input's columns, and of those that Spark derives."""
-        return {**self.schema.columns, **dict(self.derived.by_sql.values())}
-
     def type_of(self, column: str) -> str:
         """The type of a column of the input, or of one that Spark derives."""
-        if column in self.schema.columns:
-            return self.schema.columns[column]
-        return next(type_ for name, type_ in self.derived.by_sql.values() if name == column)
+        return self.derived.types[column]
 
     def plain_column(self, reference: ColumnRef) -> str:
         load = self.rows.load(reference, Current(0))
@@ -193,15 +186,7 @@ class BoundEventQuery:
             hint = "Event time is a timestamp, a date or an integer."
             raise self.query.source.error(EpisodeAnalysisError, message, within.span, hint)
         within = bound_duration(within, self.schema.arguments, self.query.source)
-        return in_units_of_time(
-            within,
-            self.query.source,
-            self.times.end,
-            self.times.type,
-            what="WITHIN",
-            plain="Write a plain number, in the unit of the time itself: WITHIN 200.",
-            with_unit=f"Write for example WITHIN {within.amount} seconds.",
-        )
+        return in_units_of_time(within, self.query.source, self.times.end, self.times.type, what="WITHIN")
 
 
 def _strategy(query: EventQuery, option: Strategy | None) -> Strategy:

@@ -6,12 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from episode.errors import EpisodeAnalysisError
-from episode.lang.cursor import closest
 from episode.lang.events.syntax import EventClass, EventQuery, classes_of
 from episode.lang.syntax import ColumnRef, Span
 from episode.plan.events.alternatives import MARK
 from episode.plan.expressions import Apply, Constant, Current, Expression, Load
-from episode.plan.schema import CLASS_COLUMN, EventTable, InputSchema
+from episode.plan.schema import CLASS_COLUMN, EventTable, InputSchema, suggestion
 from episode.plan.types import is_string, wider
 
 
@@ -61,9 +60,8 @@ class EventClasses:
         name = InputSchema(own, case_sensitive=self.schema.case_sensitive).find(path[0])
         if name is None:
             table = self._class_of(variable).name
-            guess = closest(path[0], own)
             message = f"The events of {table} have no column {path[0]}."
-            hint = (f"Did you mean {guess}? " if guess else "") + f"Columns of {table}: {', '.join(own)}."
+            hint = f"{suggestion(path[0], own)}Columns of {table}: {', '.join(own)}."
             raise self.query.source.error(EpisodeAnalysisError, message, span, hint)
         return ColumnRef(None, (own[name], *path[1:]), span)
 
@@ -89,9 +87,8 @@ class EventClasses:
         named = [(name, one) for one in self.by_variable.values() for name in one.names]
         for name, one in named:
             if self.tables and name not in self.tables:
-                guess = closest(name, self.tables)
                 message = f"There is no table {name} for the class {name}."
-                hint = (f"Did you mean {guess}? " if guess else "") + f"Tables: {', '.join(self.tables)}."
+                hint = f"{suggestion(name, self.tables)}Tables: {', '.join(self.tables)}."
                 raise self.query.source.error(EpisodeAnalysisError, message, one.span, hint)
         if self.type_column is not None:
             column = self.schema.find(self.type_column)
@@ -170,10 +167,9 @@ def _type_in_all(query: EventQuery, tables: Tables, name: str, what: str) -> str
     for table, schema in tables.items():
         column = schema.find(name)
         if column is None:
-            guess = closest(name, schema.columns)
             hint = f"Every table of a class needs it. Columns of {table}: {', '.join(schema.columns)}."
             message = f"The table {table} has no column {name} for {what}."
-            raise _error(query, table, message, f"Did you mean {guess}? {hint}" if guess else hint)
+            raise _error(query, table, message, suggestion(name, schema.columns) + hint)
         found[table] = schema.columns[column]
         widest = found[table] if widest is None else wider(widest, found[table])
         if widest is None:

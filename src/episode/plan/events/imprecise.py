@@ -116,19 +116,10 @@ def _granularity(query: EventQuery, schema: InputSchema, interval: Interval, hi:
     return granularity
 
 
-def _units(
-    query: EventQuery, schema: InputSchema, duration: Duration, column: str, type_: str, what: str
-) -> int:  # fmt: skip
+def _units(query: EventQuery, schema: InputSchema, duration: Duration, column: str, type_: str, what: str) -> int:
     duration = bound_duration(duration, schema.arguments, query.source)
-    return in_units_of_time(
-        duration,
-        query.source,
-        column,
-        type_,
-        what=what,
-        plain=f"Write a plain number, in the unit of the time itself: {what} 5.",
-        with_unit=f"Write for example {what} {duration.amount} seconds.",
-    )
+    plain = f"Write a plain number, in the unit of the time itself: {what} 5."
+    return in_units_of_time(duration, query.source, column, type_, what=what, plain=plain)
 
 
 def _probabilities(query: EventQuery, schema: InputSchema, interval: Interval) -> str | None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import astuple, dataclass
 from typing import TYPE_CHECKING
 
-from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
+from episode.errors import EpisodeAnalysisError
 from episode.lang.events.syntax import Closure, EventPattern, EventQuery, Strategy, children, classes_of
 from episode.plan.event_time import UNBOUNDED, Delays, EventTime, column_at_event, plain_values
 from episode.plan.events.alternatives import MARK, first_places, presences, take_first_alternatives
@@ -37,6 +37,7 @@ from episode.plan.output import (
     expressions_of,
 )
 from episode.plan.pattern import CarriedReport, OrderColumn, PatternPlan
+from episode.plan.scalars import refuse_depth
 
 if TYPE_CHECKING:
     from episode.plan.events.engines import Engines
@@ -208,12 +209,8 @@ def plan_event_pattern(
     """Bind a query to its input, check it, choose how it is evaluated. closure: one of `postponed.ENGINES`.
 
     collapsed: are intermediate matches asked for, and how are they counted? RETURN may ask for them as well."""
-    try:
+    with refuse_depth(query.source, "The pattern or the expressions of this query", query.source.pattern.beginning):
         return _plan(BoundEventQuery(query, classes, times, keys, strategy, closure, collapsed or CollapseOptions()))
-    except RecursionError:
-        message = "The pattern or the expressions of this query are nested too deeply."
-        hint = "Compute parts of the expressions as columns first."
-        raise query.source.error(EpisodeUnsupportedError, message, query.source.pattern.beginning, hint) from None
 
 
 def _plan(bound: BoundEventQuery) -> EventPlan:
@@ -260,8 +257,8 @@ def _plan(bound: BoundEventQuery) -> EventPlan:
         keeps=len(engines.kept),
         imprecise=bound.imprecise,
         input_columns=tuple(needed),
-        derived=tuple((sql, name) for sql, name in bound.derived.selections() if name in needed),
-        types=bound.types,
+        derived=bound.derived.selections(needed),
+        types=bound.derived.types,
         notes=tuple(bound.notes),
         construction=engines.construction,
         why_runs=engines.why_runs,

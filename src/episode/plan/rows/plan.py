@@ -51,7 +51,7 @@ from episode.plan.rows.conditions import plan_conditions
 from episode.plan.rows.inputs import Inputs, check_subqueries, labels_in, pinned_labels
 from episode.plan.rows.measures import check_output_names, plan_measures
 from episode.plan.rows.program import PatternProgram, compile_pattern, length_bounds
-from episode.plan.scalars import DerivedColumns
+from episode.plan.scalars import DerivedColumns, refuse_depth
 from episode.plan.schema import InputSchema, quote
 
 MAXIMUM_LABELS = 64
@@ -124,13 +124,9 @@ class RowPatternPlan(PatternPlan):
 
 def plan_row_pattern(clause: MatchRecognize, schema: InputSchema, table_names: tuple[str, ...] = ()) -> RowPatternPlan:
     """Bind the clause to its input, check it, choose how it is evaluated. `table_names`: names of the input table."""
-    try:
+    hint = "Compute parts of them as columns in a subquery: FROM (SELECT …) MATCH_RECOGNIZE (…)."
+    with refuse_depth(clause.source, "The expressions of this MATCH_RECOGNIZE", clause.source.span, hint):
         return _plan(clause, replace(schema, names=table_names))
-    except RecursionError:
-        span = clause.source.span
-        message = "The expressions of this MATCH_RECOGNIZE are nested too deeply."
-        hint = "Compute parts of them as columns in a subquery: FROM (SELECT …) MATCH_RECOGNIZE (…)."
-        raise clause.source.error(EpisodeUnsupportedError, message, span, hint) from None
 
 
 def _plan(clause: MatchRecognize, schema: InputSchema) -> RowPatternPlan:
@@ -156,7 +152,6 @@ def _plan(clause: MatchRecognize, schema: InputSchema) -> RowPatternPlan:
         raise clause.source.error(EpisodeAnalysisError, message, clause.source.pattern, hint)
     read = columns_read(expressions_of(parts_of_conditions(conditions), measures), measures)
     needed = [*(key.column for key in (*keys, *(key for key, _ in ordered))), *outputs, *read]
-    derived_types = {name: type_ for _, (name, type_) in derived.by_sql.items()}
     lookback, lookahead = reach_of(conditions, measures)
     return RowPatternPlan(
         source=clause.source,
@@ -176,8 +171,8 @@ def _plan(clause: MatchRecognize, schema: InputSchema) -> RowPatternPlan:
         keys=tuple(dict.fromkeys(key.column for key in keys)),
         order=tuple(column for _, column in ordered),
         input_columns=tuple(dict.fromkeys(needed)) or tuple(schema.columns)[:1],
-        derived=tuple((sql, name) for sql, name in derived.selections() if name in set(needed)),
-        types={**schema.columns, **derived_types},
+        derived=derived.selections(set(needed)),
+        types=derived.types,
         within=within,
         window=None if clause.within is None else clause.within.span,
         memory=memory_of(clause, conditions, within),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from episode.errors import EpisodeAnalysisError, EpisodeSyntaxError, EpisodeUnsupportedError, warn
+from episode.errors import EpisodeAnalysisError, EpisodeSyntaxError, warn
 from episode.lang.cursor import Cursor
 from episode.lang.lexer import tokenize
 from episode.lang.situations import allen
@@ -16,7 +16,7 @@ from episode.plan.expressions import Condition, Constant, Current, conjuncts
 from episode.plan.output import Labels, MeasurePlan, Output, columns_read, expressions_of
 from episode.plan.parameters import Arguments, bound_duration
 from episode.plan.pattern import CarriedReport, OrderColumn, PatternPlan
-from episode.plan.scalars import DerivedColumns, RowLocalScalars
+from episode.plan.scalars import DerivedColumns, RowLocalScalars, refuse_depth
 from episode.plan.schema import InputSchema
 from episode.plan.situations.returns import DETECTED_AT, MatchMoment, SituationMoment, SituationReturns, with_columns
 from episode.plan.types import VOID
@@ -160,12 +160,8 @@ def plan_situation_pattern(
     query: SituationQuery, schema: InputSchema, time: str, keys: tuple[str, ...] = (), eager: bool = True
 ) -> SituationPlan:
     """Bind a query to its input and check it. time, keys: columns of the input."""
-    try:
+    with refuse_depth(query.source, "The expressions of this query", query.define_span.beginning):
         return _Planner(with_bound_durations(query, schema.arguments), schema, time, keys, eager).plan()
-    except RecursionError:
-        message = "The expressions of this query are nested too deeply."
-        hint = "Compute parts of the expressions as columns first."
-        raise query.source.error(EpisodeUnsupportedError, message, query.define_span.beginning, hint) from None
 
 
 class _Planner:
@@ -197,7 +193,6 @@ class _Planner:
         parts = [part for condition in conditions.values() for part in condition.row_local]
         read = columns_read(expressions_of(parts, measures), measures)
         needed = dict.fromkeys([*self.keys, self.time, *read])
-        derived_types = dict(self.derived.by_sql.values())
         return SituationPlan(
             source=query.source,
             output=Output(labels, measures),
@@ -216,8 +211,8 @@ class _Planner:
             time_type=self.time_type,
             conditions=conditions,
             input_columns=tuple(needed),
-            derived=tuple((sql, name) for sql, name in self.derived.selections() if name in needed),
-            types={**self.schema.columns, **derived_types},
+            derived=self.derived.selections(needed),
+            types=self.derived.types,
         )
 
     def _condition(self, definition: SituationDefinition) -> Condition:
