@@ -15,6 +15,7 @@ from episode.plan.events.alternatives import MARK
 from episode.plan.events.conditions import Conjunct, EventScalars, all_atoms
 from episode.plan.events.consistency import adjacent_form
 from episode.plan.expressions import (
+    FLIPPED,
     Apply,
     Current,
     Expression,
@@ -26,7 +27,6 @@ from episode.plan.expressions import (
     walk,
 )
 
-MIRRORED = {"eq": "eq", "ne": "ne", "lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
 WHAT_MAY = (
     "Conditions may be about one event, [attribute], neighbours (b[i].x > b[i-1].x) or the first event "
     "(b[i].x > a.x); for others return the matches and aggregate them in SQL."
@@ -216,7 +216,7 @@ class _Conjunct:
         if _at(left) in current and _at(right) == before:
             return LinkTest(operation, at_current_row(left), at_current_row(right), self.conjunct.text)
         if _at(right) in current and _at(left) == before:
-            return LinkTest(MIRRORED[operation], at_current_row(right), at_current_row(left), self.conjunct.text)
+            return LinkTest(FLIPPED[operation], at_current_row(right), at_current_row(left), self.conjunct.text)
         raise self._error("is no comparison of a value of one event with a value of another")
 
     def _add(self, source: int, target: int, tests: list[LinkTest]) -> None:

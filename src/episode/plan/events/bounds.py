@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Union
 from episode.plan.events.conditions import event_variables
 from episode.plan.expressions import (
     COMPARISONS,
+    NEGATED,
     Apply,
     Constant,
     Current,
@@ -27,6 +28,7 @@ from episode.plan.expressions import (
     Navigated,
     Running,
     conjuncts,
+    is_operation,
     walk,
 )
 from episode.plan.types import INTEGER_LIMITS, decimal_of, is_float, is_integer, is_wide, lane_of
@@ -35,7 +37,6 @@ if TYPE_CHECKING:
     from episode.plan.events.automaton import AutomatonPlan, Check
 
 FUNCTIONS = frozenset({"sum", "count", "min", "max", "avg"})
-OPPOSITE = {"eq": "ne", "ne": "eq", "lt": "ge", "ge": "lt", "gt": "le", "le": "gt"}
 DUAL = {"and": "or", "or": "and"}
 MOST_BRANCHES = 16
 NO_LIMIT = float("inf")
@@ -180,9 +181,9 @@ class _Reading:
 
     def branches(self, part: Expression, turned: bool) -> list[BoundBranch] | None:
         """The branches of a condition, or of its negation; None where nothing bounds one of them."""
-        if isinstance(part, Apply) and part.operation == "not":
+        if is_operation(part, "not"):
             return self.branches(part.operands[0], not turned)
-        if isinstance(part, Apply) and part.operation in DUAL:
+        if is_operation(part, *DUAL):
             several = [self.branches(operand, turned) for operand in part.operands]
             if (DUAL[part.operation] if turned else part.operation) == "or":
                 if any(one is None for one in several):
@@ -204,21 +205,21 @@ class _Reading:
         return None if comparison is None else [BoundBranch((comparison,), True)]
 
     def comparison(self, part: Expression, turned: bool) -> SumComparison | None:
-        if not isinstance(part, Apply) or part.operation not in COMPARISONS:
+        if not is_operation(part, *COMPARISONS):
             return None
         left, right = part.operands
-        if isinstance(left, Apply) and left.operation == "order" and right == Constant(0, "int"):
+        if is_operation(left, "order") and right == Constant(0, "int"):
             left, right = left.operands  # decimals in two words
         one, other = self.side(left), self.side(right)
         if one is None or other is None:
             return None
-        return SumComparison(OPPOSITE[part.operation] if turned else part.operation, one, other)
+        return SumComparison(NEGATED[part.operation] if turned else part.operation, one, other)
 
     def side(self, expression: Expression) -> Sum | None:
         parts = self.parts(expression)
         if parts is None:
             return None
-        computing = [node for node in walk(expression) if isinstance(node, Apply) and node.operation in ARITHMETIC]
+        computing = [node for node in walk(expression) if is_operation(node, *ARITHMETIC)]
         runnings = [node for node in walk(expression) if isinstance(node, Running)]
         computed = bool(computing) and any(isinstance(part.of, ClosureValue) for part in parts)
         types = [*(node.type for node in computing), *(node.type for node in runnings)]
@@ -316,7 +317,7 @@ def _times(parts: list[Summand] | None, factor: float) -> list[Summand] | None:
 
 def _number(expression: Expression) -> float | None:
     """The value of a constant, if it is one."""
-    while isinstance(expression, Apply) and expression.operation in ("to_float", "copy"):
+    while is_operation(expression, "to_float", "copy"):
         expression = expression.operands[0]
     if not isinstance(expression, Constant) or not isinstance(expression.value, (int, float)):
         return None

@@ -24,6 +24,7 @@ from episode.plan.expressions import (
     Running,
     conjuncts,
     walk,
+    with_operands,
 )
 from episode.plan.measures import running_aggregate
 from episode.plan.places import is_placeholder, place_of, placeholders_in
@@ -311,9 +312,7 @@ def _reaching(expression: Expression, reach: Reach) -> Expression:
     """The expression with its aggregates over part of the closure."""
     if isinstance(expression, Running):
         return replace(expression, reach=reach.value)
-    if isinstance(expression, Apply):
-        return replace(expression, operands=tuple(_reaching(operand, reach) for operand in expression.operands))
-    return expression
+    return with_operands(expression, lambda operand: _reaching(operand, reach))
 
 
 def _without_stand_ins(expression: Expression) -> Expression:
@@ -321,9 +320,7 @@ def _without_stand_ins(expression: Expression) -> Expression:
     if isinstance(expression, Load):
         single = isinstance(expression.at, Navigated) and not expression.at.first and expression.at.offset == 0
         return replace(expression, missing=None) if single else expression
-    if isinstance(expression, Apply):
-        return replace(expression, operands=tuple(_without_stand_ins(operand) for operand in expression.operands))
-    return expression
+    return with_operands(expression, _without_stand_ins)
 
 
 def same_column(conjunct: Conjunct) -> tuple[EventColumn, EventColumn] | None:

@@ -10,11 +10,14 @@ from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
 from episode.lang.events.syntax import Closure, EventPattern, EventQuery, Negation, Strategy, nodes_of
 from episode.plan.events.automaton import Loop, Take
 from episode.plan.events.conditions import JoinTest, event_variables
-from episode.plan.events.consistency import NEGATED, adjacent_form
+from episode.plan.events.consistency import adjacent_form
 from episode.plan.events.postponed import AUTO, reason_for_runs
 from episode.plan.events.returns import COUNTED
-from episode.plan.events.trends import FLIPPED, without_casts
+from episode.plan.events.trends import without_casts
 from episode.plan.expressions import (
+    COMPARISONS,
+    FLIPPED,
+    NEGATED,
     Apply,
     Constant,
     Current,
@@ -25,8 +28,9 @@ from episode.plan.expressions import (
     Running,
     conjuncts,
     is_comparison,
-    parts_of,
+    is_operation,
     walk,
+    with_operands,
 )
 
 if TYPE_CHECKING:
@@ -240,13 +244,9 @@ def _is_by_order(closure: ClosureCount) -> bool:
     """Is an event compared with the one before it by one value of each?"""
     pair = {closure.variable, closure.variable + BEFORE}
     return len(closure.adjacent) < 2 and all(
-        test.variables == pair and is_comparison(test.expression) and not _is(test.expression, "ne")
+        test.variables == pair and is_comparison(test.expression) and not is_operation(test.expression, "ne")
         for test in closure.adjacent
     )
-
-
-def _is(expression: Expression, operation: str) -> bool:
-    return isinstance(expression, Apply) and expression.operation == operation
 
 
 # ---- conditions ---------------------------------------------------------------------------------------------------
@@ -268,9 +268,9 @@ def _understood(predicate: ClosurePredicate, said: dict[str, _Said]) -> bool:
 def _count_bound(expression: Expression, name: str, said: _Said) -> bool:
     """`count(b[]) op n`"""
     negated = False
-    while isinstance(expression, Apply) and expression.operation == "not":
+    while is_operation(expression, "not"):
         expression, negated = expression.operands[0], not negated
-    if not isinstance(expression, Apply) or expression.operation not in FLIPPED:
+    if not is_operation(expression, *COMPARISONS):
         return False
     operation = NEGATED[expression.operation] if negated else expression.operation
     left, right = (without_casts(operand) for operand in expression.operands)
@@ -301,7 +301,11 @@ def _extreme(predicate: ClosurePredicate, name: str, said: _Said) -> bool:
     if len(runnings) != 1 or one.true == one.false or one.finite or len(said.some) + 2 > MOST_CONDITIONS:
         return False
     (running,) = runnings
-    if running.function not in ("max", "min") or running.argument is None or not _is_comparison(expression):
+    if (
+        running.function not in ("max", "min")
+        or running.argument is None
+        or not is_operation(expression, "gt", "ge", "lt", "le")
+    ):
         return False
     if any(isinstance(node, (Load, Exists)) and _reads(node.at, name) for node in walk(expression)):
         return False
@@ -318,10 +322,6 @@ def _extreme(predicate: ClosurePredicate, name: str, said: _Said) -> bool:
     said.every.append(_test(Apply("or", (null, of_event), "boolean"), predicate.text))
     said.some.append(_test(Apply("not", (null,), "boolean"), predicate.text))
     return True
-
-
-def _is_comparison(expression: Expression) -> bool:
-    return isinstance(expression, Apply) and expression.operation in ("gt", "ge", "lt", "le")
 
 
 def _edge(predicate: ClosurePredicate, name: str, said: _Said) -> bool:
@@ -376,14 +376,8 @@ def _at(expression: Expression, places: Mapping[object, Navigated]) -> Expressio
     """The expression with loads at other rows."""
     if isinstance(expression, Load):
         return replace(expression, at=places.get(expression.at, expression.at), missing=None)
-    if isinstance(expression, Apply):
-        return replace(expression, operands=tuple(_at(operand, places) for operand in expression.operands))
-    return expression
+    return with_operands(expression, lambda operand: _at(operand, places))
 
 
 def _replace_expression(expression: Expression, old: Expression, new: Expression) -> Expression:
-    if expression == old:
-        return new
-    if isinstance(expression, Apply):
-        return replace(expression, operands=tuple(_replace_expression(part, old, new) for part in parts_of(expression)))
-    return expression
+    return new if expression == old else with_operands(expression, lambda part: _replace_expression(part, old, new))
