@@ -244,7 +244,7 @@ class ArrayFunctions:
         """Is the value among the elements? Null if it is not, but may be one that is null."""
         array = _in_any_order(array)
         walk = self._walk(array)
-        equal = self.native.comparison(node, sign, walk.element, value)
+        equal = self.native.comparison(node, operation, walk.element, value)
         if equal == Apply("eq", (walk.element, value), "boolean"):
             return Contains(array, value)
         return self._fold(array, walk, NO, lambda result: Apply("or", (result, equal), "boolean"))
