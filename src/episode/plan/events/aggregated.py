@@ -9,7 +9,7 @@ See decision 95.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
 from typing import cast
 
@@ -24,18 +24,18 @@ from episode.lang.events.syntax import (
     MatchCount,
     Negation,
     Strategy,
+    classes_of,
     nodes_of,
 )
 from episode.lang.syntax import ReturnItem, Span
 from episode.plan.compilable import to_float
 from episode.plan.event_time import Delays, EventTime, in_units_of_time
 from episode.plan.events.aggregated_conditions import (
-    AlternativeTests,
     FirstTest,
     Link,
     LinkTest,
     TrendPlace,
-    related_tests,
+    with_tests,
 )
 from episode.plan.events.automaton import Loop, Step, Take, linear, variables_in
 from episode.plan.events.binding import BoundEventQuery, check_size, members, pull_local
@@ -45,8 +45,8 @@ from episode.plan.events.counting import CollapseOptions
 from episode.plan.events.postponed import RUNS
 from episode.plan.events.returns import EventTimes
 from episode.plan.events.tree import simplify
-from episode.plan.expressions import Condition, Expression, Load, walk
-from episode.plan.output import ATOM_PREFIX, MeasurePlan, Output, OutputAtom, PlannedMeasure, Result
+from episode.plan.expressions import Condition, Expression, Load
+from episode.plan.output import ATOM_PREFIX, MeasurePlan, Output, OutputAtom, PlannedMeasure, Result, columns_read
 from episode.plan.parameters import bound_duration
 from episode.plan.pattern import OrderColumn, PatternPlan
 from episode.plan.places import substitute
@@ -105,6 +105,11 @@ class Alternative:
     ends: tuple[int, ...]
     first_tests: tuple[FirstTest, ...]
 
+    @property
+    def tests(self) -> list[LinkTest]:
+        """All conditions that relate events."""
+        return [*(test for link in self.links for test in link.tests), *self.first_tests]
+
 
 @dataclass(frozen=True, kw_only=True)
 class AggregatedPlan(PatternPlan):
@@ -133,7 +138,7 @@ class AggregatedPlan(PatternPlan):
     @property
     def per_start(self) -> bool:
         """Does dynamic programming begin anew for each start event?"""
-        related = any(alternative.first_tests or _link_tests(alternative) for alternative in self.alternatives)
+        related = any(alternative.tests for alternative in self.alternatives)
         return related or any(group.of is GroupedBy.FIRST for group in self.groups)
 
     @property
@@ -176,10 +181,6 @@ class AggregatedPlan(PatternPlan):
         return {} if self.every is None else {BUCKET_START: self.every, BUCKET_END: 0}
 
 
-def _link_tests(alternative: Alternative) -> tuple[LinkTest, ...]:
-    return tuple(test for link in alternative.links for test in link.tests)
-
-
 def plan_aggregated(
     query: EventQuery,
     classes: EventClasses,
@@ -191,7 +192,8 @@ def plan_aggregated(
     """Bind a query with AGGREGATE to its input, check it, classify its conditions."""
     _check_pattern(query, times, strategy)
     with refuse_depth(query.source, "The pattern or the expressions of this query", query.source.pattern.beginning):
-        return _Planner(query, classes, times, keys, strategy, doubles).plan()
+        assert query.aggregate is not None
+        return _Planner(query, classes, times, keys, strategy, RUNS, CollapseOptions()).plan(query.aggregate, doubles)
 
 
 def _check_pattern(query: EventQuery, times: EventTimes, option: Strategy | None) -> None:
@@ -221,22 +223,12 @@ def _check_pattern(query: EventQuery, times: EventTimes, option: Strategy | None
 
 
 class _Planner(BoundEventQuery):
-    def __init__(
-        self,
-        query: EventQuery,
-        classes: EventClasses,
-        times: EventTimes,
-        keys: tuple[str, ...],
-        strategy: Strategy | None,
-        doubles: bool,
-    ) -> None:
-        super().__init__(query, classes, times, keys, strategy, RUNS, CollapseOptions())
-        assert query.aggregate is not None
-        self.clause: MatchAggregates = query.aggregate
-        self.doubles = doubles
-        self.atoms: dict[OverMatches, str] = {}
+    clause: MatchAggregates
+    doubles: bool
 
-    def plan(self) -> AggregatedPlan:
+    def plan(self, clause: MatchAggregates, doubles: bool) -> AggregatedPlan:
+        self.clause, self.doubles = clause, doubles
+        self.atoms: dict[OverMatches, str] = {}
         query = self.query
         check_size(self)
         self.classes.check()
@@ -252,10 +244,7 @@ class _Planner(BoundEventQuery):
         self.notes += [f"rewritten: {step}" for step in rewriting.steps]
         groups = linear(query, rewriting.pattern, together=False)
         alternatives = [self._alternative(steps) for group in groups for steps in group]
-        tested = related_tests(query, self.scalars, related, [alternative.places for alternative in alternatives])
-        alternatives = [
-            _with_tests(alternative, tests) for alternative, tests in zip(alternatives, tested, strict=True)
-        ]
+        alternatives = [with_tests(query, self.scalars, related, alternative) for alternative in alternatives]
         grouped = tuple(self._group(attribute, (*given, *equal), alternatives) for attribute in self.clause.group_by)
         keyed = tuple(group.column for group in grouped if group.of is GroupedBy.KEY and group.column in equal)
         keys = (*given, *dict.fromkeys(keyed))
@@ -263,15 +252,11 @@ class _Planner(BoundEventQuery):
         measures = MeasurePlan(planned, cast("dict[OutputAtom, str]", self.atoms))
         expressions = [part for parts in local.values() for part in parts]
         for alternative in alternatives:
-            tests = [*_link_tests(alternative), *alternative.first_tests]
-            expressions += [side for test in tests for side in (test.current, test.other)]
+            expressions += [side for test in alternative.tests for side in (test.current, test.other)]
         expressions += [value.argument for value in self.atoms if value.argument is not None]
         same = tuple(name for name in equal if name not in keys)
-        needed = [*keys, *same, self.times.end, *(group.column for group in grouped)]
-        for expression in expressions:
-            for node in walk(expression):
-                if isinstance(node, Load):
-                    needed += [node.column] if node.missing is None else [node.column, node.missing]
+        read = columns_read(expressions, MeasurePlan([]))
+        needed = [*keys, *same, self.times.end, *(group.column for group in grouped), *read]
         plan = AggregatedPlan(
             source=query.source,
             output=Output(self.labels, measures),
@@ -305,37 +290,30 @@ class _Planner(BoundEventQuery):
             return None
         every = bound_duration(every, self.schema.arguments, self.query.source)
         length = in_units_of_time(every, self.query.source, self.times.end, self.times.type, what="EVERY")
+        hint = "Write for example EVERY 1 day."
         if length == 0:
-            raise self._fail(
-                EpisodeAnalysisError, "EVERY needs some time.", every.span, "Write for example EVERY 1 day."
-            )
+            raise self._fail(EpisodeAnalysisError, "EVERY needs some time.", every.span, hint)
         if self.times.type == "date" and length % DAY:
             message = f"The event time {self.times.end} is a date: EVERY takes whole days."
-            raise self._fail(EpisodeAnalysisError, message, every.span, "Write for example EVERY 1 day.")
+            raise self._fail(EpisodeAnalysisError, message, every.span, hint)
         return length
 
     def _check_names(self, plan: AggregatedPlan) -> None:
         """No two columns have the same name."""
         names = [name.lower() for name in plan.before]
-        for group in self.clause.group_by:
-            if names.count(group.name.lower()) > 1:
-                self._fail_name(group.name, group.span)
-        for item in self.clause.items:
-            if item.name.lower() in names:
-                self._fail_name(item.name, item.span)
-
-    def _fail_name(self, name: str, span: Span) -> None:
-        hint = "Keys and groups stand before the aggregates under their names; choose another name with AS."
-        raise self._fail(EpisodeAnalysisError, f"Two columns are called {name}.", span, hint)
+        found = [(one.name, one.span) for one in self.clause.group_by if names.count(one.name.lower()) > 1]
+        found += [(one.name, one.span) for one in self.clause.items if one.name.lower() in names]
+        for name, span in found:
+            hint = "Keys and groups stand before the aggregates under their names; choose another name with AS."
+            raise self._fail(EpisodeAnalysisError, f"Two columns are called {name}.", span, hint)
 
     def _group(self, attribute: GroupAttribute, equal: tuple[str, ...], alternatives: list[Alternative]) -> GroupColumn:
         name = attribute.column.variable
         column = self.plain_column(self.classes.column(name, attribute.column.path, attribute.column.span))
         if lane_of(self.type_of(column)) is None:
             message = f"{attribute.name} is of type {self.type_of(column)}: matches are not grouped by it."
-            raise self._fail(
-                EpisodeUnsupportedError, message, attribute.span, "Group by an attribute of an atomic type."
-            )
+            hint = "Group by an attribute of an atomic type."
+            raise self._fail(EpisodeUnsupportedError, message, attribute.span, hint)
         if column in equal:
             return GroupColumn(column, attribute.name, GroupedBy.KEY)
         if len(alternatives) > 1:
@@ -440,17 +418,9 @@ class _Planner(BoundEventQuery):
 
     def _closure_span(self, step: Step) -> Span:
         names = set(variables_in((step,)))
-        for node in nodes_of(self.query.pattern):
-            if isinstance(node, Closure) and names & {
-                one.variable for one in nodes_of(node) if hasattr(one, "variable")
-            }:
-                return node.span
-        return self.query.source.pattern
-
-
-def _with_tests(alternative: Alternative, tested: AlternativeTests) -> Alternative:
-    links = tuple(replace(one, tests=tested.links.get((one.source, one.target), ())) for one in alternative.links)
-    return replace(alternative, links=links, first_tests=tested.first)
+        closures = [node for node in nodes_of(self.query.pattern) if isinstance(node, Closure)]
+        spans = (node.span for node in closures if names & {one.variable for one in classes_of(node)})
+        return next(spans, self.query.source.pattern)
 
 
 def _until_certain(places: list[TrendPlace]) -> list[int]:

@@ -416,7 +416,7 @@ def _relating(alternative: Alternative) -> list[Table]:
 def _aggregating_engine(plan: AggregatedPlan) -> str:
     if not plan.per_start:
         return "sliding, one pass; the cost of an event does not depend on the window"
-    related = any(one.first_tests or any(link.tests for link in one.links) for one in plan.alternatives)
+    related = any(one.tests for one in plan.alternatives)
     why = "conditions relate events" if related else "matches are grouped by their first event"
     of_start = any(one.first_tests for one in plan.alternatives)
     of_start |= any(group.of is GroupedBy.FIRST for group in plan.groups)
