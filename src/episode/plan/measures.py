@@ -24,6 +24,7 @@ from episode.plan.output import (
     Labels,
     OutputAtom,
     PlaceExists,
+    PlannedMeasure,
     RowAggregate,
     RowArray,
     RowPlace,
@@ -154,6 +155,10 @@ class Measures:
         if atom not in self.atoms:
             self.atoms[atom] = f"{ATOM_PREFIX}{len(self.atoms)}"
         return quote(self.atoms[atom])
+
+    def named(self, name: str, atom: OutputAtom) -> PlannedMeasure:
+        """A measure that is a value of the match."""
+        return PlannedMeasure(name, self._output(atom), name, self.source.span)
 
     def _final(self, mode: Mode | None) -> bool:
         return self.always_final or mode is Mode.FINAL

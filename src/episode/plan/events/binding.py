@@ -22,7 +22,6 @@ from episode.lang.events.syntax import (
 from episode.lang.syntax import ColumnRef
 from episode.plan.event_time import in_units_of_time
 from episode.plan.events.alternatives import (
-    MARK,
     negated_variables,
     with_first_events,
     with_groups_between_places,
@@ -159,11 +158,6 @@ class BoundEventQuery:
     def labels(self) -> Labels:
         return Labels(self.variables, {name: frozenset(new) for name, new in self.renamed.items()})
 
-    @property
-    def closure_names(self) -> frozenset[str]:
-        """Closures as the user calls them."""
-        return self.closures | {name.split(MARK)[0] for name in self.closures}
-
     def type_of(self, column: str) -> str:
         """The type of a column of the input, or of one that Spark derives."""
         return self.derived.types[column]
@@ -172,9 +166,6 @@ class BoundEventQuery:
         load = self.rows.load(reference, Current(0))
         assert isinstance(load, Load)
         return load.column
-
-    def compile_conjunct(self, conjunct: Conjunct, current: str | None) -> Expression | None:
-        return self.scalars.compile(conjunct.scalar, current)
 
     def within(self) -> int | None:
         """The window in units of event time."""
@@ -232,12 +223,12 @@ def pull_local(
     for conjunct in conditions:
         if len(conjunct.variables) == 1 and not conjunct.whole and conjunct.back == 0:
             (name,) = conjunct.variables
-            expression = bound.compile_conjunct(conjunct, name)
+            expression = bound.scalars.compile(conjunct.scalar, name)
             if expression is not None and not any(_relates_events(node) for node in walk(expression)):
                 local[name] += conjuncts(expression)
                 continue
         if not conjunct.variables:
-            expression = bound.compile_conjunct(conjunct, None)
+            expression = bound.scalars.compile(conjunct.scalar, None)
             if expression is not None:
                 for name in bound.positives:
                     local[name].append(expression)

@@ -38,6 +38,12 @@ def chooses(pattern: EventPattern) -> bool:
     return any(isinstance(node, Closure) and not node.groups for node in nodes_of(pattern))
 
 
+def choosing_variables(pattern: EventPattern) -> frozenset[str]:
+    """Variables of closures in SASE's meaning."""
+    closures = [node for node in nodes_of(pattern) if isinstance(node, Closure) and not node.groups]
+    return frozenset(one.variable for closure in closures for one in classes_of(closure))
+
+
 def groups_in(pattern: EventPattern) -> list[Closure]:
     """Closures in ZStream's meaning, without negated ones."""
     if isinstance(pattern, Negation):
@@ -70,7 +76,13 @@ def with_nested_negations(pattern: EventPattern) -> list[Negation]:
 def check_groups_and_choices(query: EventQuery, pattern: EventPattern) -> None:
     """Under skip-till-any-match: groups are of classes, and the pattern has nothing but groups or choices."""
     groups = groups_in(pattern)
-    _check_groups_apart(query, groups)
+    for negation in with_nested_negations(query.pattern):  # which is evaluated event by event
+        inside = [node for node in nodes_of(negation) if isinstance(node, Closure) and node.groups]
+        for group in (*inside, *groups):
+            message = (
+                "A closure outside SEQ, which takes all its events, cannot stand beside a negation inside a negation."
+            )
+            raise query.source.error(EpisodeUnsupportedError, message, group.span, CHOICES)
     for group in groups:
         if not is_of_classes(group.part):
             message = "A group is of one class or of alternatives of single classes."
@@ -84,19 +96,6 @@ def check_groups_and_choices(query: EventQuery, pattern: EventPattern) -> None:
             groups[0].span,
             CHOICES,
         )
-
-
-def _check_groups_apart(query: EventQuery, groups: list[Closure]) -> None:
-    """Refuse groups in a pattern with a negation inside a negation, which is evaluated event by event."""
-    for negation in with_nested_negations(query.pattern):
-        inside = [node for node in nodes_of(negation) if isinstance(node, Closure) and node.groups]
-        for group in (*inside, *groups):
-            raise query.source.error(
-                EpisodeUnsupportedError,
-                "A closure outside SEQ, which takes all its events, cannot stand beside a negation inside a negation.",
-                group.span,
-                CHOICES,
-            )
 
 
 def with_negated_closures(query: EventQuery, pattern: EventPattern, conjuncts: list[Conjunct]) -> EventPattern:

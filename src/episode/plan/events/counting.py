@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
 from episode.lang.events.syntax import Closure, EventPattern, EventQuery, Negation, Strategy, nodes_of
-from episode.plan.events.automaton import Loop, Take
+from episode.plan.events.automaton import Loop, Take, variables_in
 from episode.plan.events.conditions import JoinTest, event_variables
 from episode.plan.events.consistency import adjacent_form
 from episode.plan.events.postponed import AUTO, reason_for_runs
@@ -174,21 +174,12 @@ def plan_counts(alternatives: list[tuple[Step, ...]], late: list[ClosurePredicat
     enumerated: list[str] = []
     for steps in alternatives:
         said: dict[str, _Said] = {}
-        names = set(_variables(steps))
+        names = set(variables_in(steps))
         for predicate in late:
             if predicate.variables <= names and not _understood(predicate, said):
                 enumerated.append(predicate.text)
         found.append(_alternative(steps, said))
     return Collapse(() if enumerated else tuple(found), tuple(dict.fromkeys(enumerated)), exact)
-
-
-def _variables(steps: tuple[Step, ...]) -> list[str]:
-    found = []
-    for step in steps:
-        inner = step.only if isinstance(step, Loop) else step
-        if isinstance(inner, Take):
-            found.append(inner.variable)
-    return found
 
 
 def _alternative(steps: tuple[Step, ...], said: Mapping[str, _Said]) -> AlternativeCount:

@@ -10,12 +10,11 @@ See decisions 66 and 70.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
 
 from episode.errors import EpisodeUnsupportedError
 from episode.lang.events.syntax import EventPattern, Strategy
-from episode.plan.events.automaton import AutomatonPlan, is_linear, linear
+from episode.plan.events.automaton import AutomatonPlan, is_linear, linear, sequences_of
 from episode.plan.events.binding import BoundEventQuery, check_tree
 from episode.plan.events.bounds import bounds_of
 from episode.plan.events.closures import chooses, with_nested_negations
@@ -37,9 +36,6 @@ from episode.plan.events.states import plan_automaton
 from episode.plan.events.tree import Node, TreeTests, logical_tree, tree_tests
 from episode.plan.expressions import Apply, Current, Expression, Load, Navigated
 
-if TYPE_CHECKING:
-    pass
-
 
 @dataclass(frozen=True)
 class Engines:
@@ -52,11 +48,6 @@ class Engines:
     why_runs: str | None = None
     collapse: Collapse | None = None
     kept: tuple[Conjunct, ...] = ()
-
-    @property
-    def expressions(self) -> list[Expression]:
-        """All that is evaluated while matching."""
-        return evaluated_expressions(self.tests.all, self.automaton, self.construction, self.collapse)
 
 
 def evaluated_expressions(
@@ -146,28 +137,21 @@ def _automaton(
 ) -> AutomatonPlan:
     inside = []
     for conjunct in related:
-        if bound.compile_conjunct(conjunct, conjunct.iterated) is not None:
+        if bound.scalars.compile(conjunct.scalar, conjunct.iterated) is not None:
             inside.append(conjunct)
         elif bound.strategy is Strategy.NEXT or conjunct.variables & bound.negated:
             raise bound.scalars.not_evaluated(conjunct.scalar)
         else:
             kept.append(conjunct)
 
-    def compile_(conjunct: Conjunct, current: str | None) -> Expression:
-        expression = bound.compile_conjunct(conjunct, current)
-        assert expression is not None
-        return expression
-
-    def equal(variable: str) -> list[Expression]:
-        out: list[Expression] = []
-        for column in same:
-            type_ = bound.type_of(column)
-            start = Load(column, Navigated(None, True, 0, 0), type_)
-            out.append(Apply("eq", (Load(column, Current(0), type_), start), "boolean"))
-        return out
-
+    equal: list[Expression] = []
+    for column in same:
+        here, start = (Load(column, at, bound.type_of(column)) for at in (Current(0), Navigated(None, True, 0, 0)))
+        equal.append(Apply("eq", (here, start), "boolean"))
     forks = bound.strategy is Strategy.NEXT
-    return plan_automaton(bound.query, linear(bound.query, pattern, together=forks), inside, compile_, equal, forks)
+    return plan_automaton(
+        bound.query, linear(bound.query, pattern, together=forks), inside, bound.scalars.compile, equal, forks
+    )
 
 
 def _why_runs(bound: BoundEventQuery, pattern: EventPattern) -> str | None:
@@ -186,27 +170,23 @@ def _why_runs(bound: BoundEventQuery, pattern: EventPattern) -> str | None:
 
 def _construction(bound: BoundEventQuery, parted: PatternSplit, tests: TreeTests) -> Construction:
     automaton = _automaton(bound, parted.constructing, list(parted.late), [], [])
-    places = [places_of(steps) for group in linear(bound.query, parted.constructing, False) for steps in group]
+    places = [places_of(steps) for steps in sequences_of(bound.query, parted.constructing)]
     early = bool(tests.related) or any(tests.group.values())
-    engine = bound.closure
-    if engine == AUTO:
-        engine = ON_THE_FLY if early else POSTPONED
-    made = Construction(
-        engine,
+    left = tests if bound.closure == POSTPONED else TreeTests()
+    return Construction(
+        bound.closure if bound.closure != AUTO else ON_THE_FLY if early else POSTPONED,
         automaton,
         tuple(places),
-        postponed=tuple(dict.fromkeys(conjunct.text for conjunct in parted.late)),
-        bounds=bounds_of(automaton, bound.closures, frozenset(bound.variables) - bound.closures),
+        left.related,
+        left.group,
+        tuple(dict.fromkeys(conjunct.text for conjunct in parted.late)),
+        bounds_of(automaton, bound.closures, frozenset(bound.variables) - bound.closures),
     )
-    if bound.closure != POSTPONED:
-        return made
-    return replace(made, tests=tests.related, group_tests=tests.group)
 
 
 def _collapse(bound: BoundEventQuery, parted: PatternSplit, local: dict[str, list[Expression]]) -> Collapse:
-    sequences = [steps for group in linear(bound.query, parted.constructing, False) for steps in group]
     late = [
-        closure_predicate(conjunct, bound.compile_conjunct(conjunct, conjunct.iterated), bound.closures, local)
+        closure_predicate(conjunct, bound.scalars.compile(conjunct.scalar, conjunct.iterated), bound.closures, local)
         for conjunct in parted.late
     ]
-    return plan_counts(sequences, late, bound.collapsed.exact)
+    return plan_counts(sequences_of(bound.query, parted.constructing), late, bound.collapsed.exact)

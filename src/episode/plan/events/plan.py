@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import astuple, dataclass
-from typing import TYPE_CHECKING
+from itertools import combinations
 
 from episode.errors import EpisodeAnalysisError
-from episode.lang.events.syntax import Closure, EventPattern, EventQuery, Strategy, children, classes_of
+from episode.lang.events.syntax import EventQuery, Strategy, classes_of
 from episode.plan.event_time import UNBOUNDED, Delays, EventTime, column_at_event, plain_values
 from episode.plan.events.alternatives import MARK, first_places, presences, take_first_alternatives
 from episode.plan.events.automaton import AutomatonPlan
 from episode.plan.events.binding import BoundEventQuery, check_closure, check_conjuncts, check_size, members, pull_local
 from episode.plan.events.classes import EventClasses
-from episode.plan.events.closures import check_groups_and_choices, with_negated_closures
+from episode.plan.events.closures import check_groups_and_choices, choosing_variables, with_negated_closures
 from episode.plan.events.conditions import Conjunct, JoinTest, conjunct_of, same_attributes
 from episode.plan.events.consistency import ClosurePredicate, closure_predicate
 from episode.plan.events.cost import Actual, PhysicalPlan, Statistics
 from episode.plan.events.counting import Collapse, CollapseOptions
-from episode.plan.events.engines import choose_engines
+from episode.plan.events.engines import Engines, choose_engines, evaluated_expressions
 from episode.plan.events.imprecise import WIDER, ImprecisePlan
 from episode.plan.events.postponed import AUTO, Construction
-from episode.plan.events.returns import KEEP, EventTimes, Returns
+from episode.plan.events.returns import CONFIDENCE, COUNTED, KEEP, EventTimes, Returns
 from episode.plan.events.tree import Group, InSequence, Leaf, Node, OneOf, is_open_ended, simplify
 from episode.plan.expressions import Expression
 from episode.plan.output import (
@@ -38,10 +38,6 @@ from episode.plan.output import (
 )
 from episode.plan.pattern import CarriedReport, OrderColumn, PatternPlan
 from episode.plan.scalars import refuse_depth
-
-if TYPE_CHECKING:
-    from episode.plan.events.engines import Engines
-
 
 # Reports of matchers of event patterns.
 
@@ -235,7 +231,9 @@ def _plan(bound: BoundEventQuery) -> EventPlan:
     bound.notes += [f"rewritten: {step}" for step in rewriting.steps]
     engines = choose_engines(bound, rewriting.pattern, related, same, local)
     measures = _measures(bound, engines)
-    needed = _columns(bound, [part for parts in local.values() for part in parts] + engines.expressions, measures)
+    evaluated = [part for parts in local.values() for part in parts]
+    evaluated += evaluated_expressions(engines.tests.all, engines.automaton, engines.construction, engines.collapse)
+    needed = _columns(bound, evaluated, measures)
     return EventPlan(
         source=query.source,
         output=Output(bound.labels, measures),
@@ -271,28 +269,20 @@ def _predicates(
     bound: BoundEventQuery, conjuncts: list[Conjunct], local: dict[str, list[Expression]]
 ) -> tuple[ClosurePredicate, ...]:
     """Return the conditions on closures that choose their events, each with its class."""
-    choosing = frozenset(_choosing(bound.query.pattern))
+    choosing = choosing_variables(bound.query.pattern)
     return tuple(
-        closure_predicate(conjunct, bound.compile_conjunct(conjunct, conjunct.iterated), choosing, local)
+        closure_predicate(conjunct, bound.scalars.compile(conjunct.scalar, conjunct.iterated), choosing, local)
         for conjunct in conjuncts
         if conjunct.variables & choosing
     )
-
-
-def _choosing(pattern: EventPattern) -> list[str]:
-    """Variables of closures in SASE's meaning."""
-    if isinstance(pattern, Closure) and not pattern.groups:
-        return [one.variable for one in classes_of(pattern)]
-    return [name for part in children(pattern) for name in _choosing(part)]
 
 
 def _measures(bound: BoundEventQuery, engines: Engines) -> MeasurePlan:
     """Plan the output: RETURN, the times of a match, its count or confidence, and the conditions that Spark tests."""
     query = bound.query
     there = presences(query.pattern)
-    returns = Returns(
-        query.source, bound.schema, bound.labels, bound.derived, bound.classes, bound.closure_names, there
-    )
+    closures = bound.closures | {name.split(MARK)[0] for name in bound.closures}
+    returns = Returns(query.source, bound.schema, bound.labels, bound.derived, bound.classes, closures, there)
     if query.returns is None:
         written = dict.fromkeys(name.split(MARK)[0] for name in bound.positives)
         planned = [returns.whole(name) for name in written]
@@ -300,9 +290,9 @@ def _measures(bound: BoundEventQuery, engines: Engines) -> MeasurePlan:
         planned = [returns.item(item) for item in query.returns]
     planned += returns.times(bound.times)
     if engines.collapse is not None:
-        planned.append(returns.match_count(engines.collapse.exact))
+        planned.append(returns.named(COUNTED, FinalMatches(engines.collapse.exact)))
     if bound.imprecise is not None:
-        planned.append(returns.confidence())
+        planned.append(returns.named(CONFIDENCE, MatchConfidence()))
     planned += [returns.condition(conjunct, number) for number, conjunct in enumerate(engines.kept)]
     return MeasurePlan(planned, returns.atoms)
 
@@ -319,13 +309,8 @@ def _columns(bound: BoundEventQuery, evaluated: list[Expression], measures: Meas
 
 def _overlapping(bound: BoundEventQuery) -> bool:
     """May an event be of two variables of the match, or of two of negations?"""
-    return any(
-        not bound.classes.exclusive(one, other)
-        for names in (bound.positives, bound.negated)
-        for one in names
-        for other in names
-        if one < other
-    )
+    pairs = (*combinations(bound.positives, 2), *combinations(bound.negated, 2))
+    return any(not bound.classes.exclusive(one, other) for one, other in pairs)
 
 
 __all__ = ["EventPlan", "Strategy", "plan_event_pattern"]

@@ -27,9 +27,7 @@ from episode.plan.expressions import Current, Load
 from episode.plan.measures import Measures
 from episode.plan.output import (
     Extreme,
-    FinalMatches,
     Labels,
-    MatchConfidence,
     PlaceExists,
     PlannedMeasure,
     RowAggregate,
@@ -46,7 +44,9 @@ if TYPE_CHECKING:
 
 MATCH_START, MATCH_END = "match_start", "match_end"
 COUNTED = "matches"
+"""The column of collapsed results with the number of matches."""
 CONFIDENCE = "confidence"
+"""The column with the probability of a match, if time is imprecise."""
 KEEP = "__keep_"
 """Conditions that Spark evaluates on a finished match."""
 
@@ -111,19 +111,10 @@ class Returns(Measures):
         """match_start and match_end."""
         end = Load(times.end, Current(0), times.type)
         start = end if times.start is None else Load(times.start, Current(0), times.type)
-        span = self.source.span
         return [
-            PlannedMeasure(MATCH_START, self._output(Extreme("min", None, True, start, start)), MATCH_START, span),
-            PlannedMeasure(MATCH_END, self._output(Extreme("max", None, True, end, end)), MATCH_END, span),
+            self.named(MATCH_START, Extreme("min", None, True, start, start)),
+            self.named(MATCH_END, Extreme("max", None, True, end, end)),
         ]
-
-    def match_count(self, exact: bool) -> PlannedMeasure:
-        """Return the column `matches` of collapsed results."""
-        return PlannedMeasure(COUNTED, self._output(FinalMatches(exact)), COUNTED, self.source.span)
-
-    def confidence(self) -> PlannedMeasure:
-        """Return the column with the probability of a match, if time is imprecise."""
-        return PlannedMeasure(CONFIDENCE, self._output(MatchConfidence()), CONFIDENCE, self.source.span)
 
     def condition(self, conjunct: Conjunct, number: int) -> PlannedMeasure:
         """Return a conjunct that Spark tests on a finished match; if about each event of a closure, for all of them."""

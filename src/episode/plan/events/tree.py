@@ -324,14 +324,14 @@ def tree_tests(bound: BoundEventQuery, tree: Node, related: list[Conjunct], kept
         if negated:
             _absent_test(bound, conjunct, {owner[name] for name in negated}, by_absent)
         elif conjunct.iterated is not None and not conjunct.whole and is_per_event(conjunct):
-            expression = bound.compile_conjunct(conjunct, None)
+            expression = bound.scalars.compile(conjunct.scalar, None)
             if expression is None or conjunct.variables & bound.closures != {conjunct.iterated}:
                 raise bound.scalars.not_evaluated(conjunct.scalar)
             by_group[conjunct.iterated] += split_tests(expression, conjunct.text)
         elif conjunct.variables & (bound.closures | bound.alone):
             kept.append(conjunct)
         else:
-            expression = bound.compile_conjunct(conjunct, None)
+            expression = bound.scalars.compile(conjunct.scalar, None)
             if expression is None:
                 kept.append(conjunct)
             else:
@@ -354,7 +354,7 @@ def _absent_test(
         message = "A condition cannot relate a negated event to a group."
         hint = "Compare it with single events."
         raise bound.query.source.error(EpisodeUnsupportedError, message, conjunct.scalar.span, hint)
-    expression = bound.compile_conjunct(conjunct, None)
+    expression = bound.scalars.compile(conjunct.scalar, None)
     if expression is None:
         raise bound.scalars.not_evaluated(conjunct.scalar)
     by_absent[next(iter(owners))] += split_tests(expression, conjunct.text)
