@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from episode.matchers.columns import one_chunk, take_array
 from episode.matchers.correlation.matches import SideMatches
-from episode.plan.correlation.conditions import PairTest, Value
+from episode.plan.correlation.pairs import PairTest, Value
 from episode.plan.correlation.plan import ARCHIVE_PREFIX, LIVE_PREFIX
 
 FAILS: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {

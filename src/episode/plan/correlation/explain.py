@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from episode.plan.correlation.inputs import JointInput
-from episode.plan.correlation.plan import CorrelationPlan, CorrelationStrategy, Factors
-from episode.plan.correlation.report import CorrelationReport
+from episode.plan.correlation.plan import CorrelationPlan, CorrelationReport, CorrelationStrategy, Factors
 from episode.plan.sections import (
     BAR,
     NUMBER,

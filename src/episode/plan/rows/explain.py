@@ -20,9 +20,8 @@ from episode.lang.rows.syntax import (
 )
 from episode.lang.syntax import Span
 from episode.plan.expressions import render
-from episode.plan.rows.plan import ATTEMPT_MEMORY, PARTITION_MEMORY, RowPatternPlan
+from episode.plan.rows.plan import ATTEMPT_MEMORY, PARTITION_MEMORY, RowPatternPlan, RowReport, sum_of
 from episode.plan.rows.program import MATCH
-from episode.plan.rows.report import RowReport, sum_of
 from episode.plan.rows.windows import WindowPlan
 from episode.plan.sections import (
     BAR,
