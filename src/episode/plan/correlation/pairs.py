@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Union
 
 from episode.errors import EpisodeAnalysisError
-from episode.lang.correlation.syntax import ColumnComparison, Correlation, Equality, Operand
+from episode.lang.correlation.syntax import Correlation, Equality, Operand
 from episode.lang.syntax import Duration, Source
 from episode.plan.correlation.inputs import JointInput
 from episode.plan.correlation.plan import ARCHIVE_PREFIX, LIVE_PREFIX, CorrelationPlan
@@ -15,6 +15,7 @@ from episode.plan.event_time import UNBOUNDED, Delays, EventTime, plain_values, 
 from episode.plan.output import MATCH_END, MATCH_START, ColumnAtPlace
 from episode.plan.pattern import PatternPlan
 from episode.plan.schema import OWN, quote
+from episode.plan.types import INTEGERS
 
 SIDE_COLUMN = f"{OWN}side"
 """The input column with the number of a row's side."""
@@ -26,7 +27,6 @@ SIDE_COLUMN = f"{OWN}side"
 Value = Union[str, int, float]
 """A column of a pair, with the prefix of its side, or a number."""
 
-INTEGERS = frozenset({"tinyint", "smallint", "int", "bigint"})
 DOUBLE = "double"
 TIMES = frozenset({"timestamp", "timestamp_ntz", "date"})
 _MOST_EXACT = 1 << 53
@@ -62,18 +62,12 @@ def pair_tests(
     for one in query.comparisons:
         if one.sign == "=" and (one.left, one.right) in equal:
             continue
-        test = _test(one, query, sides)
-        found.append(one.text if test is None else test)
+        left, right = (None if one.sign is None else _value(side, query, sides) for side in (one.left, one.right))
+        if one.sign is None or left is None or right is None or not _comparable(left, right):
+            found.append(one.text)
+        else:
+            found.append(PairTest(left[0], one.sign, right[0], one.text))
     return found
-
-
-def _test(comparison: ColumnComparison, query: Correlation, sides: tuple[PairColumns, PairColumns]) -> PairTest | None:
-    if comparison.sign is None:
-        return None
-    known = [_value(one, query, sides) for one in (comparison.left, comparison.right)]
-    if known[0] is None or known[1] is None or not _comparable(known[0], known[1]):
-        return None
-    return PairTest(known[0][0], comparison.sign, known[1][0], comparison.text)
 
 
 def _comparable(left: tuple[Value, str], right: tuple[Value, str]) -> bool:
@@ -85,7 +79,7 @@ def _comparable(left: tuple[Value, str], right: tuple[Value, str]) -> bool:
     if numbers and isinstance(numbers[0], float):
         return columns[0] == DOUBLE
     kinds = {*columns}
-    return kinds <= INTEGERS | {DOUBLE} or (len(kinds) == 1 and kinds <= TIMES)
+    return kinds <= {*INTEGERS, DOUBLE} or (len(kinds) == 1 and kinds <= TIMES)
 
 
 def _value(operand: Operand, query: Correlation, sides: tuple[PairColumns, PairColumns]) -> tuple[Value, str] | None:

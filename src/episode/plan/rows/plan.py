@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields, replace
 from functools import reduce
+from operator import add
+from typing import Any
 
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
 from episode.lang.rows.syntax import (
@@ -15,7 +17,7 @@ from episode.lang.rows.syntax import (
     RowsPerMatch,
     SkipTo,
 )
-from episode.lang.syntax import NOWHERE, Aggregate, Span
+from episode.lang.syntax import NOWHERE, Aggregate, Atom, Scalar, Span
 from episode.plan.arrays import Collected
 from episode.plan.event_time import Delays, EventTime
 from episode.plan.expressions import (
@@ -48,9 +50,9 @@ from episode.plan.output import (
     columns_read,
     expressions_of,
 )
-from episode.plan.pattern import CarriedReport, PatternPlan
+from episode.plan.pattern import CarriedReport, OrderColumn, PatternPlan
 from episode.plan.rows.conditions import plan_conditions
-from episode.plan.rows.inputs import Inputs, check_subqueries, labels_in, pinned_labels
+from episode.plan.rows.inputs import Inputs, KeyColumn, check_subqueries, labels_in, pinned_labels
 from episode.plan.rows.measures import check_output_names, plan_measures
 from episode.plan.rows.program import MATCH, PatternProgram, compile_pattern, length_bounds
 from episode.plan.scalars import DerivedColumns, refuse_depth
@@ -152,22 +154,8 @@ class RowReport(CarriedReport):
     seconds: dict[str, float]
 
     def __add__(self, other: RowReport) -> RowReport:
-        def by_place(one: tuple[int, ...], two: tuple[int, ...]) -> tuple[int, ...]:
-            return tuple(left + right for left, right in zip(one, two, strict=True))
-
-        return RowReport(
-            self.parts + other.parts,
-            self.rows + other.rows,
-            self.matches + other.matches,
-            self.attempts + other.attempts,
-            self.steps + other.steps,
-            by_place(self.taken, other.taken),
-            self.counted + other.counted,
-            by_place(self.offered, other.offered),
-            by_place(self.tried, other.tried),
-            by_place(self.refused, other.refused),
-            {stage: self.seconds[stage] + other.seconds[stage] for stage in self.seconds},
-        )
+        sums = {one.name: _sum(getattr(self, one.name), getattr(other, one.name)) for one in fields(self)}
+        return RowReport(**sums)
 
     def rows_by_label(self, plan: RowPatternPlan) -> dict[str, int]:
         """Return the rows of matches, by label."""
@@ -184,6 +172,13 @@ class RowReport(CarriedReport):
         return {stage: seconds / total if total else 0.0 for stage, seconds in self.seconds.items()}
 
 
+def _sum(one: Any, two: Any) -> Any:
+    """The sum of two numbers, or of the numbers at each place of a tuple or by each name."""
+    if isinstance(one, dict):
+        return {name: one[name] + two[name] for name in one}
+    return tuple(map(add, one, two)) if isinstance(one, tuple) else one + two
+
+
 def sum_of(texts: Sequence[str]) -> RowReport | None:
     """Add up the reports of all matchers of a run; None if there were no events."""
     return reduce(RowReport.__add__, map(RowReport.from_json, texts)) if texts else None
@@ -197,8 +192,7 @@ def plan_row_pattern(clause: MatchRecognize, schema: InputSchema, table_names: t
 
 
 def _plan(clause: MatchRecognize, schema: InputSchema) -> RowPatternPlan:
-    labels = labels_in(clause)
-    check_labels(clause, labels)
+    labels = checked_labels(clause)
     check_subqueries(clause, clause.source, schema)
     derived = DerivedColumns(schema)
     inputs = Inputs(clause, schema, derived)
@@ -217,11 +211,9 @@ def _plan(clause: MatchRecognize, schema: InputSchema) -> RowPatternPlan:
         message = "The output has no column: ONE ROW PER MATCH gives the columns of PARTITION BY and the measures."
         hint = "Add MEASURES, PARTITION BY or ALL ROWS PER MATCH."
         raise clause.source.error(EpisodeAnalysisError, message, clause.source.pattern, hint)
-    read = columns_read(expressions_of(parts_of_conditions(conditions), measures), measures)
-    needed = [*(key.column for key in (*keys, *(key for key, _ in ordered))), *outputs, *read]
-    lookback, lookahead = reach_of(conditions, measures)
+    ordering = [key.column for key in (*keys, *(key for key, _ in ordered))]
     return RowPatternPlan(
-        source=clause.source,
+        **pattern_fields(inputs, keys, ordered, conditions, measures, [*ordering, *outputs]),
         output=Output(
             labels,
             measures,
@@ -231,29 +223,49 @@ def _plan(clause: MatchRecognize, schema: InputSchema) -> RowPatternPlan:
             clause.timed_out is not None,
             leading if any(column != name for column, name in leading) else (),
         ),
-        program=compile_pattern(clause),
-        settings=MatchSettings(clause.match_mode, clause.skip_to, clause.skip_label, clause.skip_span),
-        length=length_bounds(clause.pattern),
-        conditions=conditions,
-        keys=tuple(dict.fromkeys(key.column for key in keys)),
-        order=tuple(column for _, column in ordered),
-        input_columns=tuple(dict.fromkeys(needed)) or tuple(schema.columns)[:1],
-        derived=derived.selections(set(needed)),
-        types=derived.types,
         within=within,
         window=None if clause.within is None else clause.within.span,
         memory=memory_of(clause, conditions, within),
-        lookback=lookback,
-        lookahead=lookahead,
     )
 
 
-def check_labels(clause: MatchRecognize, labels: Labels) -> None:
-    """Not more of them than a row has bits."""
+def pattern_fields(
+    inputs: Inputs,
+    keys: tuple[KeyColumn, ...],
+    ordered: tuple[tuple[KeyColumn, OrderColumn], ...],
+    conditions: dict[str, Condition],
+    measures: MeasurePlan,
+    columns: list[str],
+) -> dict[str, Any]:
+    """Fields of a plan that are the same for windows. columns: of the input, without those that expressions read."""
+    clause = inputs.clause
+    read = columns_read(expressions_of(parts_of_conditions(conditions), measures), measures)
+    needed = [*columns, *read]
+    lookback, lookahead = _reach_of(conditions, measures)
+    return {
+        "source": clause.source,
+        "program": compile_pattern(clause),
+        "settings": MatchSettings(clause.match_mode, clause.skip_to, clause.skip_label, clause.skip_span),
+        "length": length_bounds(clause.pattern),
+        "conditions": conditions,
+        "keys": tuple(dict.fromkeys(key.column for key in keys)),
+        "order": tuple(column for _, column in ordered),
+        "input_columns": tuple(dict.fromkeys(needed)) or tuple(inputs.schema.columns)[:1],
+        "derived": inputs.derived.selections(set(needed)),
+        "types": inputs.derived.types,
+        "lookback": lookback,
+        "lookahead": lookahead,
+    }
+
+
+def checked_labels(clause: MatchRecognize) -> Labels:
+    """The labels of a clause, not more of them than a row has bits."""
+    labels = labels_in(clause)
     if len(labels.names) > MAXIMUM_LABELS:
         message = f"The pattern has {len(labels.names)} labels; at most {MAXIMUM_LABELS} are supported."
         hint = "One label may stand in several places; conditions may be joined with OR."
         raise clause.source.error(EpisodeUnsupportedError, message, clause.source.pattern, hint)
+    return labels
 
 
 def _check_modes(clause: MatchRecognize, conditions: dict[str, Condition]) -> None:
@@ -276,28 +288,24 @@ def _check_modes(clause: MatchRecognize, conditions: dict[str, Condition]) -> No
             clause.mode_span,
             "Use MAXIMAL MATCH or ALL MATCHES.",
         )
-    for condition in conditions.values():
-        if _reads_match_number(condition):
-            raise clause.source.error(
-                EpisodeAnalysisError,
-                f"The condition of {condition.label} uses MATCH_NUMBER(); INCREMENTAL MATCH counts only afterwards.",
-                _match_number_span(clause, condition.label),
-                "Use MAXIMAL MATCH or ALL MATCHES, or keep MATCH_NUMBER() to MEASURES.",
-            )
+    for label in (label for label, condition in conditions.items() if _reads_match_number(condition)):
+        scalar = next(definition.condition for definition in clause.definitions if definition.label == label)
+        spans = (atom.span for atom in atoms_below([scalar]) if isinstance(atom, MatchNumber))
+        message = f"The condition of {label} uses MATCH_NUMBER(); INCREMENTAL MATCH counts only afterwards."
+        hint = "Use MAXIMAL MATCH or ALL MATCHES, or keep MATCH_NUMBER() to MEASURES."
+        raise clause.source.error(EpisodeAnalysisError, message, next(spans, scalar.span), hint)
 
 
-def _match_number_span(clause: MatchRecognize, label: str) -> Span:
-    scalar = next(definition.condition for definition in clause.definitions if definition.label == label)
-    pending = [scalar]
+def atoms_below(scalars: Iterable[Scalar]) -> Iterator[Atom]:
+    """All atoms of scalars, also those inside navigations and aggregates."""
+    pending = [*scalars]
     while pending:
         for _, atom in pending.pop().atoms:
-            if isinstance(atom, MatchNumber):
-                return atom.span
+            yield atom
             if isinstance(atom, Navigation):
                 pending.append(atom.argument)
             elif isinstance(atom, Aggregate):
                 pending += atom.arguments
-    return scalar.span
 
 
 # ---- what is read, and how far --------------------------------------------------------------------------
@@ -308,7 +316,7 @@ def parts_of_conditions(conditions: dict[str, Condition]) -> list[Expression]:
     return [part for condition in conditions.values() for part in (*condition.row_local, *condition.residual)]
 
 
-def reach_of(conditions: dict[str, Condition], measures: MeasurePlan) -> tuple[int, int]:
+def _reach_of(conditions: dict[str, Condition], measures: MeasurePlan) -> tuple[int, int]:
     """Return the numbers of rows before and after a row of the match that are read."""
     shifts = [0]
     for expression in expressions_of(parts_of_conditions(conditions), measures):

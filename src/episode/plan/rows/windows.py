@@ -14,13 +14,12 @@ from episode.lang.rows.syntax import (
     FunctionCall,
     MatchRecognize,
     MeasureCall,
-    Navigation,
     PatternWindow,
     Search,
     WindowCall,
 )
 from episode.lang.rows.windows import refuse_match_number
-from episode.lang.syntax import Aggregate, ColumnRef, Scalar, Span
+from episode.lang.syntax import ColumnRef, Scalar, Span
 from episode.lang.trees import exp
 from episode.plan.compilable import Mistake, NativeCompiler, NotCompilable
 from episode.plan.event_time import EventTime
@@ -32,24 +31,20 @@ from episode.plan.output import (
     PlannedMeasure,
     Result,
     RowMode,
-    columns_read,
-    expressions_of,
 )
 from episode.plan.rows.conditions import plan_conditions
-from episode.plan.rows.inputs import Inputs, KeyColumn, check_subqueries, labels_in
+from episode.plan.rows.inputs import Inputs, KeyColumn, check_subqueries
 from episode.plan.rows.measures import RowMeasures
 from episode.plan.rows.plan import (
     ATTEMPT_MEMORY,
     PARTITION_MEMORY,
-    MatchSettings,
     RowPatternPlan,
-    check_labels,
+    atoms_below,
+    checked_labels,
     memory_of,
-    parts_of_conditions,
-    reach_of,
+    pattern_fields,
     uses_match_number,
 )
-from episode.plan.rows.program import compile_pattern, length_bounds
 from episode.plan.scalars import DerivedColumns
 from episode.plan.schema import InputSchema, quote
 from episode.plan.types import INTEGER_LIMITS
@@ -90,8 +85,7 @@ class WindowPlan(RowPatternPlan):
 def plan_window(window: PatternWindow, schema: InputSchema, table_names: tuple[str, ...] = ()) -> WindowPlan:
     """Bind the window to its input, check it, choose how it is evaluated. `table_names`: names of the input table."""
     clause, schema = window.clause, replace(schema, names=table_names)
-    labels = labels_in(clause)
-    check_labels(clause, labels)
+    labels = checked_labels(clause)
     check_subqueries(window, clause.source, schema)
     derived = DerivedColumns(schema)
     inputs = Inputs(clause, schema, derived)
@@ -102,26 +96,13 @@ def plan_window(window: PatternWindow, schema: InputSchema, table_names: tuple[s
     for measure in clause.measures:  # also those that are not called must be right
         RowMeasures(clause, schema, labels, DerivedColumns(schema)).plan(measure)
     measures = WindowMeasures(clause, schema, labels, derived).of(window.calls)
-    read = columns_read(expressions_of(parts_of_conditions(conditions), measures), measures)
     outputs = tuple(schema.columns)
-    needed = [*outputs, *(key.column for key in (*keys, *(key for key, _ in ordered))), *read]
-    lookback, lookahead = reach_of(conditions, measures)
+    ordering = [key.column for key in (*keys, *(key for key, _ in ordered))]
     plan = WindowPlan(
-        source=clause.source,
+        **pattern_fields(inputs, keys, ordered, conditions, measures, [*outputs, *ordering]),
         output=Output(labels, measures, outputs, len(outputs), RowMode.ALL_WITH_UNMATCHED),
-        program=compile_pattern(clause),
-        settings=MatchSettings(clause.match_mode, clause.skip_to, clause.skip_label, clause.skip_span),
-        length=length_bounds(clause.pattern),
-        conditions=conditions,
-        keys=tuple(dict.fromkeys(key.column for key in keys)),
-        order=tuple(column for _, column in ordered),
-        input_columns=tuple(dict.fromkeys(needed)),
-        derived=derived.selections(set(needed)),
-        types=derived.types,
         within=None,
         memory=_memory(clause, conditions, frame),
-        lookback=lookback,
-        lookahead=lookahead,
         frame=frame,
     )
     if uses_match_number(plan):
@@ -199,15 +180,10 @@ def _fold_constant(expression: Expression) -> int | None:
 
 def _match_number_span(clause: MatchRecognize) -> Span:
     """Return the place of MATCH_NUMBER without parentheses."""
-    pending = [measure.expression for measure in clause.measures] + [one.condition for one in clause.definitions]
-    while pending:
-        for _, atom in pending.pop().atoms:
-            if isinstance(atom, ColumnRef) and atom.path[0].upper() == "MATCH_NUMBER":
-                return atom.span
-            if isinstance(atom, Navigation):
-                pending.append(atom.argument)
-            elif isinstance(atom, Aggregate):
-                pending += atom.arguments
+    scalars = [measure.expression for measure in clause.measures] + [one.condition for one in clause.definitions]
+    for atom in atoms_below(scalars):
+        if isinstance(atom, ColumnRef) and atom.path[0].upper() == "MATCH_NUMBER":
+            return atom.span
     return clause.source.pattern
 
 
