@@ -124,6 +124,7 @@ UNIX_UNITS = {"unixmillis": 1_000, "unixmicros": 1}
 SYNONYMS = {"integer": "int", "long": "bigint", "short": "smallint", "byte": "tinyint", "real": "float"}
 
 
+NO_ARGUMENTS: Arguments = {}
 Resolver = Callable[[str], Expression]
 Fallback = Callable[["exp.Expression"], "Expression | None"]
 
