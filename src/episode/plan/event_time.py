@@ -133,9 +133,8 @@ def end_of_stream(end: datetime | str | int | None, time: EventTime, zone: str |
     if local is None or there is None:
         raise EpisodeAnalysisError(f"Options(end={end!r}) is no time.", hint="Write for example '2026-11-01 00:00:00'.")
     if named is None and zone is None:
-        raise EpisodeAnalysisError(
-            f"Options(end={end!r}): in which time zone?", hint="Write for example '2026-11-01 00:00:00+01:00'."
-        )
+        hint = "Write for example '2026-11-01 00:00:00+01:00'."
+        raise EpisodeAnalysisError(f"Options(end={end!r}): in which time zone?", hint=hint)
     if time.type == "timestamp_ntz":  # what a clock there shows
         shown = local if named is None else local.replace(tzinfo=there).astimezone(zone_of(zone or "UTC"))
         return microseconds(shown.replace(tzinfo=None))

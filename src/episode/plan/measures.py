@@ -156,7 +156,7 @@ class Measures:
             self.atoms[atom] = f"{ATOM_PREFIX}{len(self.atoms)}"
         return quote(self.atoms[atom])
 
-    def named(self, name: str, atom: OutputAtom) -> PlannedMeasure:
+    def measure_of(self, name: str, atom: OutputAtom) -> PlannedMeasure:
         """A measure that is a value of the match."""
         return PlannedMeasure(name, self._output(atom), name, self.source.span)
 

@@ -100,9 +100,8 @@ def key_columns(schema: InputSchema, names: Sequence[str]) -> tuple[str, ...]:
     for name in names:
         column = schema.find(name)
         if column is None:
-            raise EpisodeAnalysisError(
-                f"There is no column {name} for the key.", hint=f"Columns of the input: {', '.join(schema.columns)}."
-            )
+            hint = f"Columns of the input: {', '.join(schema.columns)}."
+            raise EpisodeAnalysisError(f"There is no column {name} for the key.", hint=hint)
         keys.append(column)
     return tuple(keys)
 

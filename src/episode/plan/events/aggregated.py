@@ -217,9 +217,8 @@ def _check_pattern(query: EventQuery, times: EventTimes, option: Strategy | None
             hint = "Write SEQ(A a, B+ b[], C c), where a closure takes every choice of events."
         else:
             continue
-        raise source.error(
-            EpisodeUnsupportedError, f"Aggregates over all matches {what} are not evaluated.", node.span, hint
-        )
+        message = f"Aggregates over all matches {what} are not evaluated."
+        raise source.error(EpisodeUnsupportedError, message, node.span, hint)
 
 
 class _Planner(BoundEventQuery):
@@ -325,12 +324,9 @@ class _Planner(BoundEventQuery):
             return GroupColumn(column, attribute.name, GroupedBy.LAST)
         if places[0].variable == name and alternatives[0].starts == (0,):
             return GroupColumn(column, attribute.name, GroupedBy.FIRST)
-        raise self._fail(
-            EpisodeUnsupportedError,
-            f"{name} is neither the first nor the last event: matches are not grouped by its attributes.",
-            attribute.span,
-            f"Group by the first or the last event or by what is equal in all events ([attribute]), {OR_RETURN}",
-        )
+        message = f"{name} is neither the first nor the last event: matches are not grouped by its attributes."
+        hint = f"Group by the first or the last event or by what is equal in all events ([attribute]), {OR_RETURN}"
+        raise self._fail(EpisodeUnsupportedError, message, attribute.span, hint)
 
     def _fail(self, kind: type[EpisodeError], message: str, span: Span, hint: str) -> EpisodeError:
         return self.query.source.error(kind, message, span, hint)
@@ -404,12 +400,9 @@ class _Planner(BoundEventQuery):
             return [TrendPlace(step.variable)]
         only = step.only if isinstance(step, Loop) else None
         if not isinstance(step, Loop) or only is None:
-            raise self._fail(
-                EpisodeUnsupportedError,
-                "Aggregates over all matches are evaluated for closures of one class.",
-                self._closure_span(step),
-                f"Write B+ b[] with one class, {OR_RETURN}",
-            )
+            message = "Aggregates over all matches are evaluated for closures of one class."
+            hint = f"Write B+ b[] with one class, {OR_RETURN}"
+            raise self._fail(EpisodeUnsupportedError, message, self._closure_span(step), hint)
         name = only.variable
         if step.minimum == 0:
             return [TrendPlace(name, True, True)]

@@ -99,9 +99,8 @@ def too_many_places(query: EventQuery) -> EpisodeUnsupportedError:
 
 
 def _too_many(query: EventQuery, count: int) -> EpisodeUnsupportedError:
-    return query.source.error(
-        EpisodeUnsupportedError, f"The pattern has {count:,} alternatives.", query.source.pattern, "Split it."
-    )
+    message = f"The pattern has {count:,} alternatives."
+    return query.source.error(EpisodeUnsupportedError, message, query.source.pattern, "Split it.")
 
 
 @dataclass(frozen=True)

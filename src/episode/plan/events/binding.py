@@ -58,9 +58,8 @@ def check_size(bound: BoundEventQuery) -> None:
     """A row's qualifications are the bits of one integer."""
     if len(bound.variables) > MOST_VARIABLES:
         message = f"The pattern has {len(bound.variables)} variables; at most {MOST_VARIABLES} are supported."
-        raise bound.query.source.error(
-            EpisodeUnsupportedError, message, bound.query.source.pattern, "Split it into several patterns."
-        )
+        hint = "Split it into several patterns."
+        raise bound.query.source.error(EpisodeUnsupportedError, message, bound.query.source.pattern, hint)
 
 
 def check_closure(bound: BoundEventQuery) -> None:

@@ -89,13 +89,11 @@ def check_groups_and_choices(query: EventQuery, pattern: EventPattern) -> None:
             hint = "Inside SEQ, for every choice of events, closures may be of anything: SEQ((A a | B+ b[])+)."
             raise query.source.error(EpisodeUnsupportedError, message, group.span, hint)
     if groups and chooses(pattern):
-        raise query.source.error(
-            EpisodeUnsupportedError,
+        message = (
             "A closure outside SEQ, which takes all its events, cannot stand beside one that chooses its events, "
-            "or inside it.",
-            groups[0].span,
-            CHOICES,
+            "or inside it."
         )
+        raise query.source.error(EpisodeUnsupportedError, message, groups[0].span, CHOICES)
 
 
 def with_negated_closures(query: EventQuery, pattern: EventPattern, conjuncts: list[Conjunct]) -> EventPattern:

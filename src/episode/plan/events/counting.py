@@ -62,22 +62,19 @@ def check_collapsed(query: EventQuery, pattern: EventPattern, strategy: Strategy
         hint = "Leave COLLAPSED out: each run gives one match."
         raise query.source.error(EpisodeUnsupportedError, message, place, hint)
     if closure != AUTO:
-        raise query.source.error(
-            EpisodeAnalysisError,
+        message = (
             f"Collapsed results are made by pattern matching alone; Options(closure={closure!r}) says how choices are "
-            "made.",
-            place,
-            "Leave one of the two out.",
+            "made."
         )
+        raise query.source.error(EpisodeAnalysisError, message, place, "Leave one of the two out.")
     if not any(isinstance(node, Closure) and not node.groups for node in nodes_of(pattern)):
         message = "There is nothing to collapse: the pattern has no closure that chooses its events."
         hint = "Closures inside SEQ choose: SEQ(A a, B+ b[], C c)."
         raise query.source.error(EpisodeAnalysisError, message, place, hint)
     reason = reason_for_runs(pattern, whole=True)
     if reason is not None:
-        raise query.source.error(
-            EpisodeUnsupportedError, f"The results cannot be collapsed: {reason}.", query.source.pattern, PLAIN
-        )
+        message = f"The results cannot be collapsed: {reason}."
+        raise query.source.error(EpisodeUnsupportedError, message, query.source.pattern, PLAIN)
 
 
 def check_parted(query: EventQuery, parted: PatternSplit, kept: list[Conjunct], closures: frozenset[str]) -> None:

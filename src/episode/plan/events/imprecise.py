@@ -149,9 +149,8 @@ def duration_of(name: str, value: object) -> Duration:
         found = parse_duration(cursor)
         if cursor.at_end or cursor.token.text == "":
             return Duration(found.amount, found.unit, NOWHERE)
-    raise EpisodeAnalysisError(
-        f"{name}={value!r} is no duration.", hint="Write for example '1 second', or 5 where event time is a number."
-    )
+    hint = "Write for example '1 second', or 5 where event time is a number."
+    raise EpisodeAnalysisError(f"{name}={value!r} is no duration.", hint=hint)
 
 
 # ---- what is not evaluated over imprecise time ---------------------------------------------------------

@@ -290,9 +290,9 @@ def _measures(bound: BoundEventQuery, engines: Engines) -> MeasurePlan:
         planned = [returns.item(item) for item in query.returns]
     planned += returns.times(bound.times)
     if engines.collapse is not None:
-        planned.append(returns.named(COUNTED, FinalMatches(engines.collapse.exact)))
+        planned.append(returns.measure_of(COUNTED, FinalMatches(engines.collapse.exact)))
     if bound.imprecise is not None:
-        planned.append(returns.named(CONFIDENCE, MatchConfidence()))
+        planned.append(returns.measure_of(CONFIDENCE, MatchConfidence()))
     planned += [returns.condition(conjunct, number) for number, conjunct in enumerate(engines.kept)]
     return MeasurePlan(planned, returns.atoms)
 

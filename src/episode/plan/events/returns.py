@@ -112,8 +112,8 @@ class Returns(Measures):
         end = Load(times.end, Current(0), times.type)
         start = end if times.start is None else Load(times.start, Current(0), times.type)
         return [
-            self.named(MATCH_START, Extreme("min", None, True, start, start)),
-            self.named(MATCH_END, Extreme("max", None, True, end, end)),
+            self.measure_of(MATCH_START, Extreme("min", None, True, start, start)),
+            self.measure_of(MATCH_END, Extreme("max", None, True, end, end)),
         ]
 
     def condition(self, conjunct: Conjunct, number: int) -> PlannedMeasure:

@@ -271,9 +271,8 @@ class _Builder:
         if not places:
             span = Span(parts[0].span.start, parts[-1].span.end)
             hint = "Put them into a sequence with single events: A; B*; C."
-            raise self.query.source.error(
-                EpisodeUnsupportedError, "Closures and negations need a single event beside them.", span, hint
-            )
+            message = "Closures and negations need a single event beside them."
+            raise self.query.source.error(EpisodeUnsupportedError, message, span, hint)
         return InSequence(tuple(places), tuple(tuple(gap) for gap in gaps))
 
     def _absent(self, negation: Negation) -> Absent:

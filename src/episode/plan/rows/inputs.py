@@ -187,10 +187,8 @@ def check_subqueries(query: object, source: Source, schema: InputSchema) -> None
     """Raise an error at the first subquery that has no value."""
     for subquery in subqueries_of(query):
         if subquery.name not in schema.arguments:
-            raise source.error(
-                EpisodeUnsupportedError,
-                "A subquery is not evaluated here.",
-                subquery.span,
+            hint = (
                 "episode.sql evaluates subqueries in MEASURES and DEFINE, on Spark. Elsewhere, join what it computes "
-                "to the input, or give it as a parameter.",
+                "to the input, or give it as a parameter."
             )
+            raise source.error(EpisodeUnsupportedError, "A subquery is not evaluated here.", subquery.span, hint)

@@ -45,9 +45,8 @@ def event_time_of(plan: RowPatternPlan) -> EventTime:
     type_ = plan.types[first.column]
     if not is_event_time(type_):
         message = f"{first.column} is of type {type_} and cannot be the event time of a stream."
-        raise plan.source.error(
-            EpisodeAnalysisError, message, first.span, "Order by a timestamp, a date or an integer first."
-        )
+        hint = "Order by a timestamp, a date or an integer first."
+        raise plan.source.error(EpisodeAnalysisError, message, first.span, hint)
     return EventTime(first.column, type_)
 
 
@@ -112,9 +111,8 @@ def _check_match_times(clause: MatchRecognize, columns: Iterable[str]) -> None:
     for measure in clause.measures:
         if measure.name.lower() in (MATCH_START, MATCH_END):
             message = f"A measure cannot be called {measure.name} where Options(match_times=True) adds such a column."
-            raise clause.source.error(
-                EpisodeAnalysisError, message, measure.span, "Give the measure another name, or leave the option."
-            )
+            hint = "Give the measure another name, or leave the option."
+            raise clause.source.error(EpisodeAnalysisError, message, measure.span, hint)
     whole = clause.rows_per_match is not RowsPerMatch.ONE_ROW
     keys = [key.name or (key.column.path[-1] if key.column else "") for key in clause.partition_by]
     for name in [*keys, *(columns if whole else ())]:

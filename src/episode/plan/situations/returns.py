@@ -76,7 +76,7 @@ class SituationReturns(Measures):
     def key(self, symbol: str, column: str) -> PlannedMeasure:
         """A partition column, as any event of the match has it."""
         place = RowPlace(frozenset((symbol,)), True, 0, 0, True)
-        return self.named(column, ColumnAtPlace(column, place))
+        return self.measure_of(column, ColumnAtPlace(column, place))
 
     def times(self) -> list[PlannedMeasure]:
         return [
