@@ -19,7 +19,7 @@ from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
 from episode.lang.cursor import Cursor, closest
 from episode.lang.duration import parse_duration
 from episode.lang.lexer import SURROGATES, Token, lone_surrogate, parameters_in, tokenize
-from episode.lang.syntax import Duration, Source
+from episode.lang.syntax import NOWHERE, Duration, Source
 from episode.plan.expressions import Constant
 from episode.plan.types import DAY_TIME, VOID, WIDEST_DECIMAL
 
@@ -186,22 +186,27 @@ def bound_duration(duration: Duration, arguments: Arguments, source: Source) -> 
     if duration.parameter is None:
         return duration
     value = arguments.get(duration.parameter)
-    amount: int | None = None
-    unit: str | None = None
-    if isinstance(value, timedelta):
-        amount, unit = value // timedelta(microseconds=1), "microseconds"
-    elif isinstance(value, int) and not isinstance(value, bool):
-        amount = value
-    elif isinstance(value, str):
-        cursor = Cursor(value, tokenize(value))
-        read = parse_duration(cursor)
-        if cursor.at_end and read.parameter is None:
-            amount, unit = read.amount, read.unit
-    if amount is None or not 0 <= amount < 2**63:
+    found = duration_in(value)
+    if found is None or found.amount >= 2**63:
         message = f"The value of :{duration.parameter} is no duration: {value!r}."
         hint = "Give a timedelta, a text such as '10 minutes', or a number where event time is one."
         raise source.error(EpisodeAnalysisError, message, duration.span, hint)
-    return replace(duration, amount=amount, unit=unit)
+    return replace(duration, amount=found.amount, unit=found.unit)
+
+
+def duration_in(value: object) -> Duration | None:
+    """A value that is a duration: a timedelta, a number where event time is one, or a text as in a query."""
+    found = None
+    if isinstance(value, timedelta):
+        found = Duration(value // timedelta(microseconds=1), "microseconds", NOWHERE)
+    elif isinstance(value, int) and not isinstance(value, bool):
+        found = Duration(value, None, NOWHERE)
+    elif isinstance(value, str):
+        cursor = Cursor(value, tokenize(value))
+        found = parse_duration(cursor)
+        if not cursor.at_end or found.parameter is not None:
+            return None
+    return found if found is not None and found.amount >= 0 else None
 
 
 def arguments_text(arguments: Arguments) -> str:

@@ -217,17 +217,13 @@ class RowLocalScalars:
     def _refuse_changing(self, node: exp.Expression, scalar: Scalar) -> None:
         changing = changing_call(node)
         if changing is not None:
-            raise self.source.error(
-                EpisodeAnalysisError,
-                f"{changing}() may give another value each time it is called, so that matches would not be repeatable.",
-                self._call(changing, scalar.span) or place_of(node, scalar, self.source),
-                "Compute it as a column of the input, and store that; or use it in MEASURES or around the pattern.",
+            at = self.source.text.find(changing, scalar.span.start, scalar.span.end)
+            place = place_of(node, scalar, self.source) if at < 0 else Span(at, at + len(changing))
+            message = (
+                f"{changing}() may give another value each time it is called, so that matches would not be repeatable."
             )
-
-    def _call(self, name: str, within: Span) -> Span | None:
-        """Return the place of a call of a function."""
-        at = self.source.text.find(name, within.start, within.end)
-        return None if at < 0 else Span(at, at + len(name))
+            hint = "Compute it as a column of the input, and store that; or use it in MEASURES or around the pattern."
+            raise self.source.error(EpisodeAnalysisError, message, place, hint)
 
     def _text(self, node: exp.Expression, operands: Mapping[str, Operand], span: Span, absent: bool) -> str:
         """Return a subtree as Spark's text over the columns of a row, or (absent) with nulls for a missing row."""

@@ -54,7 +54,9 @@ class InputSchema:
         column = self.find(reference.path[0])
         if column is not None:
             if len(reference.path) > 1 and lane_of(self.columns[column]) is not None:
-                raise self._no_field(reference, column, source, labels)
+                message = f"{column} is of type {self.columns[column]} and has no field {reference.path[1]}."
+                hint = known_labels(labels) if labels and reference.label is None else None
+                raise source.error(EpisodeAnalysisError, message, reference.span, hint)
             return column, reference.path[1:]
         written = ".".join(([reference.label] if reference.label else []) + list(reference.path))
         name = reference.path[0]
@@ -70,13 +72,6 @@ class InputSchema:
             return reference
         is_struct = self.find(first) is not None and self.find(rest[0]) is None
         return reference if is_struct else replace(reference, path=tuple(rest))
-
-    def _no_field(
-        self, reference: ColumnRef, column: str, source: Source, labels: Sequence[str]
-    ) -> EpisodeAnalysisError:
-        message = f"{column} is of type {self.columns[column]} and has no field {reference.path[1]}."
-        hint = known_labels(labels) if labels and reference.label is None else None
-        return source.error(EpisodeAnalysisError, message, reference.span, hint)
 
     def _what_there_is(self, name: str, labels: Sequence[str], qualified: bool) -> str:
         if name.upper() in labels and not qualified:

@@ -8,7 +8,7 @@ another block shows the same fact to the readers of the other renderings, and a 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, Union
 
@@ -96,6 +96,26 @@ class Table(SectionBlock):
 
     def _words(self, row: tuple[Cell, ...]) -> list[str]:
         return [one.words.format(str(cell)) for one, cell in zip(self.columns, row, strict=True) if str(cell)]
+
+
+def cut_table(
+    caption: str,
+    columns: tuple[Column, ...],
+    rows: list[tuple[Cell, ...]],
+    most: int,
+    *,
+    headed: bool = True,
+    level: int = 1,
+) -> list[Table]:
+    """Return a table of the first rows, which counts the others; none for no rows."""
+    left_out = max(0, len(rows) - most)
+    return [Table(caption, columns, tuple(rows[:most]), left_out=left_out, headed=headed, level=level)] if rows else []
+
+
+def moved_columns(columns: Sequence[str], derived: Iterable[tuple[str, str]]) -> list[FactLine]:
+    """Return facts of the columns that matching reads, and of those that Spark computes: (SQL, name)."""
+    computed = [fact("computed by Spark before matching", f"{name} = {sql}") for sql, name in derived]
+    return [fact("columns moved", ", ".join(columns) or "none"), *computed]
 
 
 class DiagramData(Protocol):

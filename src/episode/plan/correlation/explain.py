@@ -12,12 +12,14 @@ from episode.plan.sections import (
     NUMBER,
     PICTURE,
     Bar,
+    Cell,
     Column,
     Diagram,
     FactLine,
     Section,
     SectionBlock,
     Table,
+    cut_table,
     fact,
 )
 
@@ -157,9 +159,6 @@ def _factors(factors: Factors) -> list[FactLine]:
 
 
 def _changes(reports: list[CorrelationReport]) -> list[Table]:
-    changes = [change for one in reports for change in one.changes]
-    if not changes:
-        return []
     columns = (
         Column("after round", NUMBER, "after round {}"),
         Column("strategy", words=": {}"),
@@ -167,9 +166,9 @@ def _changes(reports: list[CorrelationReport]) -> list[Table]:
         Column("its cost", NUMBER, " (estimated {}"),
         Column("cost of the one before", NUMBER, " against {})"),
     )
-    rows = tuple(
+    rows: list[tuple[Cell, ...]] = [
         (str(one.round), one.new.value, one.old.value, _ms(one.after), _ms(one.before))
-        for one in changes[:MOST_CHANGES]
-    )
-    left_out = max(0, len(changes) - MOST_CHANGES)
-    return [Table("strategies taken", columns, rows, left_out=left_out, headed=False, level=2)]
+        for report in reports
+        for one in report.changes
+    ]
+    return cut_table("strategies taken", columns, rows, MOST_CHANGES, headed=False, level=2)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import product
@@ -135,29 +135,26 @@ def with_unique_variables(
     several = {name for name, count in counts.items() if count > 1}
     if not several:
         return query, {}
-    seen: Counter[str] = Counter()
-    names: dict[str, list[str]] = {}
+    names: dict[str, list[str]] = defaultdict(list)
 
     def rename(pattern: EventPattern) -> EventPattern:
         if isinstance(pattern, EventClass):
             if pattern.variable not in several:
                 return pattern
-            seen[pattern.variable] += 1
-            new = f"{pattern.variable}{MARK}{seen[pattern.variable]}"
-            names.setdefault(pattern.variable, []).append(new)
-            return replace(pattern, variable=new)
+            taken = names[pattern.variable]
+            taken.append(f"{pattern.variable}{MARK}{len(taken) + 1}")
+            return replace(pattern, variable=taken[-1])
         return with_parts(pattern, rename)
 
     pattern = rename(query.pattern)
     mapping = {name: tuple(new) for name, new in names.items()}
-    conditions = tuple(
-        condition
-        for scalar in query.conditions
-        for condition in _each_way(
-            scalar, {name: new for name, new in mapping.items() if name not in lists or _is_of_each(scalar, name)}
-        )
-    )
-    return replace(query, pattern=pattern, conditions=conditions), mapping
+    conditions: list[Scalar] = []
+    for scalar in query.conditions:  # for every choice of new names
+        apart = {name for name in mapping if name not in lists or _is_of_each(scalar, name)}
+        mentioned = sorted({atom.variable for atom in event_atoms(scalar)} & apart)
+        for choice in product(*(mapping[name] for name in mentioned)):
+            conditions.append(rename_variables(scalar, dict(zip(mentioned, choice, strict=True))))
+    return replace(query, pattern=pattern, conditions=tuple(conditions)), mapping
 
 
 def _is_of_each(scalar: Scalar, name: str) -> bool:
@@ -169,15 +166,6 @@ def _is_of_each(scalar: Scalar, name: str) -> bool:
     )
 
 
-def _each_way(scalar: Scalar, mapping: dict[str, tuple[str, ...]]) -> list[Scalar]:
-    """The condition for every choice of new names."""
-    mentioned = sorted({atom.variable for atom in event_atoms(scalar)} & mapping.keys())
-    return [
-        rename_variables(scalar, dict(zip(mentioned, choice, strict=True)))
-        for choice in product(*(mapping[name] for name in mentioned))
-    ]
-
-
 def rename_variables(scalar: Scalar, names: dict[str, str]) -> Scalar:
     """The scalar about other variables."""
     if not names:
@@ -186,7 +174,7 @@ def rename_variables(scalar: Scalar, names: dict[str, str]) -> Scalar:
     def atom(one: EventAtom) -> EventAtom:
         if isinstance(one, EventAggregate):
             arguments = tuple(rename_variables(argument, names) for argument in one.arguments)
-            return replace(one, variable=names.get(one.variable, one.variable), arguments=arguments)
+            one = replace(one, arguments=arguments)
         return replace(one, variable=names.get(one.variable, one.variable))
 
     return replace(scalar, atoms=tuple((name, atom(one)) for name, one in scalar.atoms))  # type: ignore[arg-type]

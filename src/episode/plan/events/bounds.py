@@ -140,7 +140,8 @@ def bounds_of(automaton: AutomatonPlan, closures: frozenset[str], singles: froze
     """Return the bounds that decide conditions of an automaton, all of which must hold."""
     numbers: dict[ClosureBound, int] = {}
     by_check: list[tuple[int, ...]] = []
-    tested = _of_matches(automaton)
+    tested = {check for transition in automaton.transitions for check in transition.checks}  # not those of negations
+    tested |= {check for checks in automaton.end_checks for check in checks}
     for number, check in enumerate(automaton.checks):
         found = _bounds_of_check(check, closures, singles) if number in tested else [None]
         mine = [numbers.setdefault(bound, len(numbers)) for bound in found if bound is not None]
@@ -148,26 +149,19 @@ def bounds_of(automaton: AutomatonPlan, closures: frozenset[str], singles: froze
     return ClosureBounds(tuple(numbers), tuple(by_check))
 
 
-def _of_matches(automaton: AutomatonPlan) -> set[int]:
-    """Numbers of the checks of the events of a match, not of negating ones."""
-    tested = {check for transition in automaton.transitions for check in transition.checks}
-    return tested | {check for checks in automaton.end_checks for check in checks}
-
-
 def _bounds_of_check(check: Check, closures: frozenset[str], singles: frozenset[str]) -> list[ClosureBound | None]:
     """Return a bound for each part of a check that must hold, or None for parts without one."""
     reading = _Reading(closures, singles, check.loop)
-    needs = event_variables(check.expression) & singles
+    needs, each = event_variables(check.expression) & singles, check.loop is not None
     found: list[ClosureBound | None] = []
     for part in conjuncts(check.expression):
-        branches = reading.branches(part, False)
-        comparisons = [comparison for branch in branches or () for comparison in branch.comparisons]
-        variables = {term.variable for comparison in comparisons for term in comparison.terms}
-        if branches is None or len(variables) != 1:
+        branches = reading.branches(part, False) or []
+        comparisons = [comparison for branch in branches for comparison in branch.comparisons]
+        names = {term.variable for comparison in comparisons for term in comparison.terms}
+        if len(names) == 1:
+            found.append(ClosureBound(names.pop(), tuple(branches), needs, check.expression, each, check.back))
+        else:
             found.append(None)
-            continue
-        each = check.loop is not None
-        found.append(ClosureBound(variables.pop(), tuple(branches), needs, check.expression, each, check.back))
     return found
 
 
@@ -275,14 +269,15 @@ class _Reading:
     def term(self, expression: Expression) -> ClosureValue | None:
         if isinstance(expression, Running):
             reaches = ("all",) if self.loop is None else ("before", "current")
-            if expression.function not in FUNCTIONS or expression.reach not in reaches or expression.labels is None:
+            labels = expression.labels or frozenset()
+            if expression.function not in FUNCTIONS or expression.reach not in reaches:
                 return None
-            if not expression.labels <= self.closures or len(expression.labels) != 1:
+            if not labels <= self.closures or len(labels) != 1:
                 return None
             argument = expression.argument
             if argument is not None and expression.function != "count" and not _is_number(argument.type):
                 return None
-            return self._of(next(iter(expression.labels)), expression)
+            return self._of(next(iter(labels)), expression)
         if not isinstance(expression, Load) or expression.missing is not None or not _is_number(expression.type):
             return None
         at = expression.at

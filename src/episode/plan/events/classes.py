@@ -32,16 +32,16 @@ class EventClasses:
         """The condition under which a row is an event of the variable's class; None: always."""
         if not self.exclude_each_other:
             return None
-        members = [self._of_class(name) for name in self.by_variable[variable].names]
-        return members[0] if len(members) == 1 else Apply("or", tuple(members), "boolean")
-
-    def _of_class(self, name: str) -> Expression:
+        names = self.by_variable[variable].names
         if self.tables:
             column = Load(CLASS_COLUMN, Current(0), "int")
-            return Apply("eq", (column, Constant(self.tables[name].number, "int")), "boolean")
-        assert self.type_column is not None
-        type_ = self.schema.columns[self.type_column]
-        return Apply("eq", (Load(self.type_column, Current(0), type_), Constant(name, "string")), "boolean")
+            values = [Constant(self.tables[name].number, "int") for name in names]
+        else:
+            assert self.type_column is not None
+            column = Load(self.type_column, Current(0), self.schema.columns[self.type_column])
+            values = [Constant(name, "string") for name in names]
+        members = tuple(Apply("eq", (column, value), "boolean") for value in values)
+        return members[0] if len(members) == 1 else Apply("or", members, "boolean")
 
     @property
     def exclude_each_other(self) -> bool:
@@ -182,12 +182,8 @@ def _type_in_all(query: EventQuery, tables: Tables, name: str, what: str) -> str
 
 def _only_timestamp(tables: Tables) -> str | None:
     """Return the name that the timestamps of all tables share, if there is exactly one."""
-    names = [
-        column
-        for schema in tables.values()
-        for column, type_ in schema.columns.items()
-        if type_.startswith("timestamp")
-    ]
+    columns = [column for schema in tables.values() for column in schema.columns.items()]
+    names = [name for name, type_ in columns if type_.startswith("timestamp")]
     return names[0] if len({name.lower() for name in names}) == 1 else None
 
 

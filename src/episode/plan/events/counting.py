@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
-from episode.lang.events.syntax import Closure, EventPattern, EventQuery, Negation, Strategy, nodes_of
+from episode.lang.events.syntax import EventPattern, EventQuery, Negation, Strategy, nodes_of
 from episode.plan.events.automaton import Loop, Take, variables_in
+from episode.plan.events.closures import chooses
 from episode.plan.events.conditions import JoinTest, event_variables
 from episode.plan.events.consistency import adjacent_form
 from episode.plan.events.postponed import AUTO, reason_for_runs
@@ -67,7 +69,7 @@ def check_collapsed(query: EventQuery, pattern: EventPattern, strategy: Strategy
             "made."
         )
         raise query.source.error(EpisodeAnalysisError, message, place, "Leave one of the two out.")
-    if not any(isinstance(node, Closure) and not node.groups for node in nodes_of(pattern)):
+    if not chooses(pattern):
         message = "There is nothing to collapse: the pattern has no closure that chooses its events."
         hint = "Closures inside SEQ choose: SEQ(A a, B+ b[], C c)."
         raise query.source.error(EpisodeAnalysisError, message, place, hint)
@@ -87,12 +89,11 @@ def check_parted(query: EventQuery, parted: PatternSplit, kept: list[Conjunct], 
         if conjunct.variables & closures:
             message = "The results cannot be collapsed: Spark evaluates this condition on finished matches."
             raise query.source.error(EpisodeUnsupportedError, message, conjunct.scalar.span, PLAIN)
-    names = [item.name for item in query.returns or ()]
-    if COUNTED in (name.lower() for name in names):
-        item = next(one for one in query.returns or () if one.name.lower() == COUNTED)
-        message = f"A column of collapsed results cannot be called {item.name}."
-        hint = "matches is added to them; choose another name with AS."
-        raise query.source.error(EpisodeAnalysisError, message, item.span, hint)
+    for item in query.returns or ():
+        if item.name.lower() == COUNTED:
+            message = f"A column of collapsed results cannot be called {item.name}."
+            hint = "matches is added to them; choose another name with AS."
+            raise query.source.error(EpisodeAnalysisError, message, item.span, hint)
 
 
 # Collapsed results: how the final matches of an intermediate match are counted.
@@ -195,30 +196,18 @@ def _alternative(steps: tuple[Step, ...], said: Mapping[str, _Said]) -> Alternat
 
 @dataclass
 class _Said:
-    """Conditions on one closure. present: does one of them require an event?"""
+    """Conditions on one closure. tests: by fields of ClosureCount. present: does a condition require an event?"""
 
     least: int = 0
-    most: int | None = None
-    every: list[JoinTest] = field(default_factory=list)
-    some: list[JoinTest] = field(default_factory=list)
-    first: list[JoinTest] = field(default_factory=list)
-    last: list[JoinTest] = field(default_factory=list)
-    adjacent: list[JoinTest] = field(default_factory=list)
+    most: list[int] = field(default_factory=list)
+    tests: dict[str, list[JoinTest]] = field(default_factory=lambda: defaultdict(list))
     present: bool = False
 
-    def limit(self, least: int, most: int | None) -> None:
-        self.least = max(self.least, least)
-        if most is not None:
-            self.most = most if self.most is None else min(self.most, most)
-
     def count(self, variable: str, loop: Loop) -> ClosureCount:
-        least = max(self.least, loop.minimum)
-        most = self.most
-        if loop.maximum is not None:
-            most = loop.maximum if most is None else min(most, loop.maximum)
+        most = min((*self.most, *(() if loop.maximum is None else (loop.maximum,))), default=None)
         empty = loop.minimum == 0 and self.least == 0 and not self.present and (most is None or most >= 0)
-        parts = (self.every, self.some, self.first, self.last, self.adjacent)
-        return ClosureCount(variable, empty, least, most, *(tuple(part) for part in parts))
+        tests = {kind: tuple(tests) for kind, tests in self.tests.items()}
+        return ClosureCount(variable, empty, max(self.least, loop.minimum), most, **tests)
 
 
 def counting_cost(gap: tuple[ClosureCount, ...]) -> str:
@@ -268,16 +257,12 @@ def _count_bound(expression: Expression, name: str, said: _Said) -> bool:
     if not counts or not isinstance(right, Constant) or type(right.value) is not int or operation == "ne":
         return False
     number = right.value
-    least, most = {
-        "ge": (number, None),
-        "gt": (number + 1, None),
-        "le": (0, number),
-        "lt": (0, number - 1),
-        "eq": (number, number),
-    }[operation]
+    least = {"ge": number, "gt": number + 1, "eq": number}.get(operation, 0)
+    most = {"le": number, "lt": number - 1, "eq": number}.get(operation)
     if most is not None and most < 0:  # never
         least, most, said.present = 1, 0, True
-    said.limit(least, most)
+    said.least = max(said.least, least)
+    said.most += [] if most is None else [most]
     return True
 
 
@@ -286,7 +271,7 @@ def _extreme(predicate: ClosurePredicate, name: str, said: _Said) -> bool:
     expression, one = predicate.expression, predicate.consistency
     assert expression is not None
     runnings = {node for node in walk(expression) if isinstance(node, Running)}
-    if len(runnings) != 1 or one.true == one.false or one.finite or len(said.some) + 2 > MOST_CONDITIONS:
+    if len(runnings) != 1 or one.true == one.false or one.finite or len(said.tests["some"]) + 2 > MOST_CONDITIONS:
         return False
     (running,) = runnings
     if (
@@ -300,15 +285,12 @@ def _extreme(predicate: ClosurePredicate, name: str, said: _Said) -> bool:
     argument = _at(running.argument, {Current(0): Navigated(frozenset((name,)), False, 0, 0)})
     of_event = _replace_expression(expression, running, argument)
     said.present = True
-    if one.false:
-        said.some.append(_test(of_event, predicate.text))
-        return True
-    if not one.known:
-        said.every.append(_test(of_event, predicate.text))
+    if one.false or not one.known:
+        said.tests["some" if one.false else "every"].append(_test(of_event, predicate.text))
         return True
     null = Apply("is_null", (argument,), "boolean")  # nulls do not count, but one value there must be
-    said.every.append(_test(Apply("or", (null, of_event), "boolean"), predicate.text))
-    said.some.append(_test(Apply("not", (null,), "boolean"), predicate.text))
+    said.tests["every"].append(_test(Apply("or", (null, of_event), "boolean"), predicate.text))
+    said.tests["some"].append(_test(Apply("not", (null,), "boolean"), predicate.text))
     return True
 
 
@@ -325,7 +307,7 @@ def _edge(predicate: ClosurePredicate, name: str, said: _Said) -> bool:
     if not isinstance(at, Navigated) or at.offset != 0:
         return False
     moved = _at(expression, {at: Navigated(frozenset((name,)), False, 0, 0)})
-    (said.first if at.first else said.last).append(_test(moved, predicate.text))
+    said.tests["first" if at.first else "last"].append(_test(moved, predicate.text))
     said.present = True
     return True
 
@@ -335,6 +317,10 @@ def _adjacent(expression: Expression, predicate: ClosurePredicate, said: _Said) 
     name = predicate.iterated
     assert name is not None
     before = Navigated(frozenset((name,)), False, 1, 0)
+    places = {
+        Current(0): Navigated(frozenset((name,)), False, 0, 0),
+        before: Navigated(frozenset((name + BEFORE,)), False, 0, 0),
+    }
     tests = []
     for part in conjuncts(expression):
         form = adjacent_form(part) or part
@@ -343,12 +329,8 @@ def _adjacent(expression: Expression, predicate: ClosurePredicate, said: _Said) 
                 return False
             if isinstance(node, Load) and _reads(node.at, name) and node.at != before:
                 return False
-        places = {
-            Current(0): Navigated(frozenset((name,)), False, 0, 0),
-            before: Navigated(frozenset((name + BEFORE,)), False, 0, 0),
-        }
         tests.append(_test(_at(form, places), predicate.text))
-    said.adjacent += tests
+    said.tests["adjacent"] += tests
     return True
 
 

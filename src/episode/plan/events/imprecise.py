@@ -9,11 +9,8 @@ See decisions 92 and 94.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import timedelta
 
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
-from episode.lang.cursor import Cursor
-from episode.lang.duration import parse_duration
 from episode.lang.events.syntax import (
     Closure,
     Conjunction,
@@ -33,11 +30,10 @@ from episode.lang.events.syntax import (
     nodes_of,
 )
 from episode.lang.functions import AGGREGATES
-from episode.lang.lexer import tokenize
-from episode.lang.syntax import NOWHERE, Duration
+from episode.lang.syntax import Duration
 from episode.plan.event_time import in_units_of_time, time_column
 from episode.plan.events.returns import EventTimes, Imprecision
-from episode.plan.parameters import bound_duration
+from episode.plan.parameters import bound_duration, duration_in
 from episode.plan.schema import InputSchema
 from episode.plan.types import is_integer
 
@@ -139,18 +135,12 @@ def _probabilities(query: EventQuery, schema: InputSchema, interval: Interval) -
 
 
 def duration_of(name: str, value: object) -> Duration:
-    """An argument of `match` that is a duration: a text, a timedelta, or a number where event time is one."""
-    if isinstance(value, timedelta) and value >= timedelta(0):
-        return Duration(value // timedelta(microseconds=1), "microseconds", NOWHERE)
-    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
-        return Duration(value, None, NOWHERE)
-    if isinstance(value, str):
-        cursor = Cursor(value, tokenize(value))
-        found = parse_duration(cursor)
-        if cursor.at_end or cursor.token.text == "":
-            return Duration(found.amount, found.unit, NOWHERE)
-    hint = "Write for example '1 second', or 5 where event time is a number."
-    raise EpisodeAnalysisError(f"{name}={value!r} is no duration.", hint=hint)
+    """An argument of `match` that is a duration."""
+    found = duration_in(value)
+    if found is None:
+        hint = "Write for example '1 second', or 5 where event time is a number."
+        raise EpisodeAnalysisError(f"{name}={value!r} is no duration.", hint=hint)
+    return found
 
 
 # ---- what is not evaluated over imprecise time ---------------------------------------------------------

@@ -293,13 +293,13 @@ class LabelCondition:
         return LabelAt(at)
 
     def _navigation(self, atom: Navigation) -> Expression:
-        label = common_label(self.source, (atom.argument,), "navigation", atom.span)
+        at = self._place(atom)
         require_column(self.source, atom.argument, atom.span, "navigation")
-        at = self._row(self.labels.members(label), atom.logical == "FIRST", atom.logical_offset, atom.physical_offset)
         return self._at(atom.argument, at)
 
-    def _at(self, scalar: Scalar, at: RowRef) -> Expression:
+    def _at(self, scalar: Scalar, at: RowRef | None) -> Expression:
         """Compile a scalar at a row; null if the row does not exist."""
+        assert at is not None
         value = self._argument(scalar, at, self._label_at(at))
         if at == Current(0) or (isinstance(value, (Load, LabelAt)) and getattr(value, "missing", None) is None):
             return value
@@ -308,16 +308,12 @@ class LabelCondition:
     def _aggregate(self, atom: Aggregate) -> Expression:
         if atom.star:
             return Running("count", self.labels.members(atom.star_label), None, "bigint")
-        label = common_label(self.source, atom.arguments, "aggregate", atom.span)
-        members = self.labels.members(label)
+        members = self.labels.members(common_label(self.source, atom.arguments, "aggregate", atom.span))
         if atom.function in ("first_value", "last_value"):
-            first = atom.function == "first_value"
             require_column(self.source, atom.arguments[0], atom.span, "aggregate")
-            return self._at(atom.arguments[0], self._row(members, first, 0, 0))
+        if atom.function in ("first_value", "last_value", "max_by", "min_by"):
+            return self._at(atom.arguments[0], self._place(atom))
         argument = self._argument(atom.arguments[-1], Current(0), LabelAt(Current(0)))
-        if atom.function in ("max_by", "min_by"):
-            require(self.source, lane_of(argument.type) is not None, atom.function, argument.type, atom.span)
-            return self._at(atom.arguments[0], ExtremeRow(Running(atom.function, members, argument, argument.type)))
         if atom.function in COLLECTING:
             array = self._array(atom, members, argument)
             return array if atom.function == "collect_list" else self.arrays.distinct(array)
