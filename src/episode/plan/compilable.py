@@ -81,7 +81,7 @@ class NeedsSpark(EpisodeUnsupportedError):
     EXPRESSION, ZONE = "expression", "zone"
     HINTS: ClassVar[Mapping[str, str]] = {
         EXPRESSION: "In process, expressions are those of the expression machine. Use episode.sql, where Spark "
-        "evaluates all.",
+        "evaluates all."
     }
 
     def __init__(self, what: str, why: str = EXPRESSION) -> None:
@@ -304,10 +304,7 @@ class NativeCompiler:
         return Apply(operation, (one, other), type_)
 
     def _quotient(
-        self,
-        node: exp.Expression,
-        left: tuple[Expression, tuple[int, int]],
-        right: tuple[Expression, tuple[int, int]],
+        self, node: exp.Expression, left: tuple[Expression, tuple[int, int]], right: tuple[Expression, tuple[int, int]]
     ) -> Expression:
         """The quotient of two numbers with their decimal types, in two words. Null for a divisor of 0."""
         (one, (p1, s1)), (other, (p2, s2)) = left, right

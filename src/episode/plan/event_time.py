@@ -150,7 +150,6 @@ def _examples(time: EventTime) -> str:
 # Every output column with a time of the match has a delay: the least d such that, when the watermark has reached W,
 # every match that is still to be reported has a time later than W - d in that column.
 
-
 UNBOUNDED = None
 """The delay of a time that has no bound."""
 

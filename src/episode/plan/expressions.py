@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import TypeGuard, Union
+from typing import ClassVar, TypeGuard, Union
 
 from episode.lang.functions import UserAggregate
 
@@ -122,13 +122,16 @@ class LambdaVariable:
 
 
 class ArrayExpression:
-    """Arrays of values of a match, and what is made of them: see `plan.arrays`. `parts` are the expressions inside."""
+    """Arrays of values of a match, and what is made of them: see `plan.arrays`. inside: fields with expressions."""
 
     type: str
+    inside: ClassVar[tuple[str, ...]] = ("source",)
 
     @property
     def parts(self) -> tuple[Expression, ...]:
-        raise NotImplementedError  # every kind has its own
+        """The expressions inside."""
+        found = [getattr(self, name) for name in self.inside]
+        return tuple(part for one in found for part in (one if isinstance(one, tuple) else (one,)) if part is not None)
 
     @property
     def title(self) -> str:

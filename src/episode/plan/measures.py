@@ -9,6 +9,7 @@ See decision 14.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
 from episode.lang.functions import UserAggregate, user_aggregate
@@ -128,6 +129,7 @@ def running_aggregate(
     raise source.error(EpisodeUnsupportedError, message, span, "Cast it to double.")
 
 
+@dataclass
 class Measures:
     """Plans measures. atoms: the values that the matcher delivers, with the names of its columns; equal atoms are
     computed once.
@@ -135,21 +137,16 @@ class Measures:
     names: names that may qualify a column, for messages. always_final: does a match have one output row?
     """
 
-    def __init__(
-        self,
-        source: Source,
-        schema: InputSchema,
-        labels: Labels,
-        derived: DerivedColumns,
-        names: tuple[str, ...] = (),
-        always_final: bool = True,
-    ) -> None:
-        self.source = source
-        self.schema = schema
-        self.labels = labels
-        self.rows = RowLocalScalars(source, schema, derived, names)
+    source: Source
+    schema: InputSchema
+    labels: Labels
+    derived: DerivedColumns
+    names: tuple[str, ...] = ()
+    always_final: bool = True
+
+    def __post_init__(self) -> None:
+        self.rows = RowLocalScalars(self.source, self.schema, self.derived, self.names)
         self.atoms: dict[OutputAtom, str] = {}
-        self.always_final = always_final
 
     def _output(self, atom: OutputAtom) -> str:
         if atom not in self.atoms:

@@ -54,7 +54,6 @@ def one_label(source: Source, found: Iterable[str | None], call: str, span: Span
 
 # The output of a pattern: the values that a matcher delivers for a match, and Spark's expressions around them.
 
-
 ATOM_PREFIX = "__atom_"
 MATCHED_COLUMN = "__episode_matched"
 TIMED_OUT_COLUMN = "timed_out"
@@ -310,7 +309,6 @@ class Result:
 
 
 # Extents of matches, for every language: the key, the start and the end of a match, next to its own output.
-
 
 Plan = TypeVar("Plan", bound=PatternPlan)
 FIRST, LAST = RowPlace(None, True, 0, 0, True), RowPlace(None, False, 0, 0, True)

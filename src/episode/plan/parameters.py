@@ -87,7 +87,6 @@ def zone_of(name: str) -> tzinfo | None:
 
 # Values of named parameters: constants of the types that Spark gives to Python's values.
 
-
 Arguments = Mapping[str, object]
 EXAMPLE = "Write for example args={'x': 5}."
 TYPES = "Values are int, float, Decimal, str, bool, datetime, date, timedelta or None."

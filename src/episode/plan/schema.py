@@ -108,7 +108,6 @@ def quote(name: str) -> str:
 
 # Several tables as one stream of events.
 
-
 CLASS_COLUMN = "__episode_class"
 """The number of a row's table, if several tables are one stream."""
 

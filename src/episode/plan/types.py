@@ -107,7 +107,6 @@ def wider(left: str, right: str) -> str | None:
 # Sums and averages of decimals are such values, and expressions of them. A column of such decimals has two forms: the
 # ranks of its values, which suffice to compare it with values of the same type, and words.
 
-
 NOTHING = Constant(0, "int")
 CHOICES = ("if", "coalesce", "least", "greatest")
 """Operations whose result is one of their operands: they keep ranks comparable."""

@@ -23,7 +23,6 @@ SIDE_COLUMN = f"{OWN}side"
 
 # Conditions over pairs that the join tests itself, so that pairs that fail are never built.
 
-
 Value = Union[str, int, float]
 """A column of a pair, with the prefix of its side, or a number."""
 

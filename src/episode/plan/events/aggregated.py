@@ -30,13 +30,7 @@ from episode.lang.events.syntax import (
 from episode.lang.syntax import ReturnItem, Span
 from episode.plan.compilable import to_float
 from episode.plan.event_time import Delays, EventTime, in_units_of_time
-from episode.plan.events.aggregated_conditions import (
-    FirstTest,
-    Link,
-    LinkTest,
-    TrendPlace,
-    with_tests,
-)
+from episode.plan.events.aggregated_conditions import FirstTest, Link, LinkTest, TrendPlace, with_tests
 from episode.plan.events.automaton import Loop, Step, Take, linear, variables_in
 from episode.plan.events.binding import BoundEventQuery, check_size, members, pull_local
 from episode.plan.events.classes import EventClasses

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 # One name per place: a variable of several alternatives becomes several variables, and its conditions apply to each of
 # them (a condition on an absent event does not apply).
 
-
 MARK = "@"
 
 

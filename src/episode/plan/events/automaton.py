@@ -9,15 +9,7 @@ from math import prod
 from typing import Union
 
 from episode.errors import EpisodeUnsupportedError
-from episode.lang.events.syntax import (
-    Closure,
-    Disjunction,
-    EventClass,
-    EventPattern,
-    EventQuery,
-    Negation,
-    Sequence,
-)
+from episode.lang.events.syntax import Closure, Disjunction, EventClass, EventPattern, EventQuery, Negation, Sequence
 from episode.lang.syntax import Scalar
 from episode.plan.events.conditions import Conjunct
 from episode.plan.expressions import Apply, Exists, Expression, Navigated
@@ -206,7 +198,6 @@ def is_linear(pattern: EventPattern) -> bool:
 #
 # States and transitions, the conditions that they test, and the negations; `states` builds them from a pattern. A
 # negated pattern of more than one event has its own states, which no run of the pattern reaches.
-
 
 MIDDLE, FIRST, LAST = "between", "first", "last"
 

@@ -10,15 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
-from episode.lang.events.syntax import (
-    Closure,
-    EventClass,
-    EventPattern,
-    EventQuery,
-    Negation,
-    Strategy,
-    classes_of,
-)
+from episode.lang.events.syntax import Closure, EventClass, EventPattern, EventQuery, Negation, Strategy, classes_of
 from episode.lang.syntax import ColumnRef
 from episode.plan.event_time import in_units_of_time
 from episode.plan.events.alternatives import (
@@ -49,7 +41,6 @@ if TYPE_CHECKING:
 
 
 # Checks of a whole pattern.
-
 
 MOST_VARIABLES = 63
 

@@ -104,7 +104,6 @@ class EventClasses:
 
 # A table per class as one stream of events: the common columns of the tables and their types.
 
-
 Tables = Mapping[str, InputSchema]
 TIME, START, KEY = "the event time", "the start of an event", "the key"
 

@@ -163,7 +163,6 @@ def _choosing(pattern: EventPattern) -> EventPattern:
 # end in a match or not. Pattern matching has one record for all of them, and reads each closure event once for it; the
 # result construction then makes the choices of those few that are between its single events.
 
-
 OTHER_SELECTIVITY = 0.5
 """Selectivity of a test, not an equality, before anything is known of the data."""
 SCAN_WEIGHT, RUN_WEIGHT = 2.0, 100.0

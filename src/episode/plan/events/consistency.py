@@ -27,15 +27,7 @@ from typing import TYPE_CHECKING
 
 from episode.lang.events.syntax import EventColumn, Index, Reach
 from episode.plan.events.conditions import all_atoms
-from episode.plan.events.trends import (
-    CONSTANT,
-    ColumnFacts,
-    Trend,
-    facts_of,
-    together,
-    trend_of,
-    without_casts,
-)
+from episode.plan.events.trends import CONSTANT, ColumnFacts, Trend, facts_of, together, trend_of, without_casts
 from episode.plan.expressions import (
     COMPARISONS,
     FLIPPED,
@@ -238,7 +230,6 @@ def _class_of_own_extreme(operation: str, operands: tuple[Expression, ...]) -> C
 
 
 # ---- forms that help -------------------------------------------------------------------------------------------
-
 
 RECORDS = {("gt", "max"), ("ge", "max"), ("lt", "min"), ("le", "min")}
 

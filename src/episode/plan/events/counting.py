@@ -44,7 +44,6 @@ if TYPE_CHECKING:
 
 # Collapsed results: options, and the patterns that do not have them.
 
-
 PLAIN = "Ask for the matches themselves: leave COLLAPSED, or results='collapsed', out."
 
 
@@ -108,7 +107,6 @@ def check_parted(query: EventQuery, parted: PatternSplit, kept: list[Conjunct], 
 # * conditions on b[i] and b[i-1] and single events, and `b[i].x > max(b[..i-1].x)`, which is equivalent to such a one.
 #
 # With any other condition the choices are counted by enumerating them.
-
 
 BEFORE = "@before"
 """Suffix of the name of a closure, for the event that is chosen right before another."""

@@ -72,12 +72,12 @@ def plan_tree(
     return _Nodes(plan, physical, costs, actual).of(plan.tree)
 
 
+@dataclass
 class _Nodes:
-    def __init__(self, plan: EventPlan, physical: PhysicalPlan, costs: TreeCosts, actual: Actual | None) -> None:
-        self.plan = plan
-        self.physical = physical
-        self.costs = costs
-        self.actual = actual
+    plan: EventPlan
+    physical: PhysicalPlan
+    costs: TreeCosts
+    actual: Actual | None
 
     def of(self, node: Node) -> PlanNode:
         found = None if self.actual is None else self.actual.of(self.costs, node)
@@ -178,7 +178,6 @@ def _in_brackets(sign: str, parts: list[str]) -> str:
 
 # The plans that were not chosen, with their costs by the same statistics: other trees of the same pattern, the
 # automaton, other engines of closures.
-
 
 MOST_PLACES = 6
 """All trees of sequences up to this length (42 trees) are compared; of longer ones, those that lean to a side."""

@@ -280,9 +280,9 @@ def _predicates(
 def _measures(bound: BoundEventQuery, engines: Engines) -> MeasurePlan:
     """Plan the output: RETURN, the times of a match, its count or confidence, and the conditions that Spark tests."""
     query = bound.query
-    there = presences(query.pattern)
+    inputs = (query.source, bound.schema, bound.labels, bound.derived)
     closures = bound.closures | {name.split(MARK)[0] for name in bound.closures}
-    returns = Returns(query.source, bound.schema, bound.labels, bound.derived, bound.classes, closures, there)
+    returns = Returns(*inputs, classes=bound.classes, closures=closures, presences=presences(query.pattern))
     if query.returns is None:
         written = dict.fromkeys(name.split(MARK)[0] for name in bound.positives)
         planned = [returns.whole(name) for name in written]

@@ -11,15 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from episode.lang.events.syntax import (
-    Closure,
-    Disjunction,
-    EventClass,
-    EventPattern,
-    Negation,
-    Sequence,
-    classes_of,
-)
+from episode.lang.events.syntax import Closure, Disjunction, EventClass, EventPattern, Negation, Sequence, classes_of
 from episode.plan.events.alternatives import is_of_classes, negated_variables, parts_if
 from episode.plan.events.automaton import Loop, Take
 from episode.plan.events.bounds import ClosureBounds

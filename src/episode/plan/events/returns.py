@@ -9,34 +9,17 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from episode.errors import EpisodeUnsupportedError
-from episode.lang.events.syntax import (
-    EventAggregate,
-    EventAtom,
-    EventColumn,
-    Index,
-    Reach,
-    WholeEvent,
-    event_atoms,
-)
+from episode.lang.events.syntax import EventAggregate, EventAtom, EventColumn, Index, Reach, WholeEvent, event_atoms
 from episode.lang.spark_expression import with_null_for_zero, write_expression
-from episode.lang.syntax import Aggregate, ColumnRef, ReturnItem, Scalar, Source
+from episode.lang.syntax import Aggregate, ColumnRef, ReturnItem, Scalar
 from episode.lang.trees import exp
 from episode.plan.events.alternatives import MARK, Presence
 from episode.plan.events.classes import EventClasses
 from episode.plan.expressions import Current, Load
 from episode.plan.measures import Measures
-from episode.plan.output import (
-    Extreme,
-    Labels,
-    PlaceExists,
-    PlannedMeasure,
-    RowAggregate,
-    RowArray,
-    RowPlace,
-)
+from episode.plan.output import Extreme, PlaceExists, PlannedMeasure, RowAggregate, RowArray, RowPlace
 from episode.plan.places import substitute
-from episode.plan.scalars import DerivedColumns
-from episode.plan.schema import InputSchema, quote
+from episode.plan.schema import quote
 from episode.plan.types import decimal_of, is_float
 
 if TYPE_CHECKING:
@@ -77,25 +60,15 @@ class EventTimes:
     imprecise: Imprecision | None = None
 
 
+@dataclass(kw_only=True)
 class Returns(Measures):
     """Plans RETURN. Atoms of events are answered by atoms of MEASURES over the match's rows.
 
     presences: of closures that not every match has."""
 
-    def __init__(
-        self,
-        source: Source,
-        schema: InputSchema,
-        labels: Labels,
-        derived: DerivedColumns,
-        classes: EventClasses,
-        closures: frozenset[str],
-        presences: dict[str, Presence],
-    ) -> None:
-        super().__init__(source, schema, labels, derived)
-        self.classes = classes
-        self.closures = closures
-        self.presences = presences
+    classes: EventClasses
+    closures: frozenset[str]
+    presences: dict[str, Presence]
 
     def item(self, item: ReturnItem) -> PlannedMeasure:
         scalar = item.expression

@@ -60,10 +60,7 @@ def facts_of(local: Iterable[Expression]) -> ColumnFacts:
         for operand in condition.operands:
             known |= _columns_inside(operand)
         left, right = (without_casts(operand) for operand in condition.operands)
-        for one, other, operation in (
-            (left, right, condition.operation),
-            (right, left, FLIPPED[condition.operation]),
-        ):
+        for one, other, operation in ((left, right, condition.operation), (right, left, FLIPPED[condition.operation])):
             if isinstance(one, Load) and one.at == Current(0) and isinstance(other, Constant):
                 if operation in ("gt", "ge", "eq") and _sign(other, ColumnFacts()) in (0, 1):
                     least.add(one.column)

@@ -52,7 +52,6 @@ if TYPE_CHECKING:
 # matching. But it can hold only if it holds with the rows that they name, or with some of them missing: that can be
 # tested once for each row, and most rows fail there.
 
-
 MOST_VARIANTS = 4
 STRICT = frozenset((*COMPARISONS, "add", "subtract", "multiply", "divide", "negate", "abs", "copy", "to_float"))
 """Operations that are null where an operand is."""

@@ -55,7 +55,6 @@ def pinned_labels(pattern: Pattern) -> frozenset[str]:
 
 # The input of a clause: the columns of PARTITION BY and ORDER BY, and the time that WITHIN measures.
 
-
 NOT_IN_KEYS = ("array<", "map<", "variant", "collate")
 
 
@@ -178,7 +177,6 @@ class Inputs:
 
 
 # Subqueries of row patterns: as values of parameters, which only statements on Spark have.
-
 
 __all__ = ["check_subqueries", "with_subqueries"]
 

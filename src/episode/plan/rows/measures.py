@@ -197,7 +197,6 @@ def best(function: str, pairs: str) -> str:
 
 # Functions of the values of one row and its label: labels are few, so Spark computes the function for each of them.
 
-
 MOST_LABELS = 16
 """Most labels for which such columns are computed: each takes one column."""
 

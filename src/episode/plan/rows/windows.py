@@ -10,28 +10,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
-from episode.lang.rows.syntax import (
-    FunctionCall,
-    MatchRecognize,
-    MeasureCall,
-    PatternWindow,
-    Search,
-    WindowCall,
-)
+from episode.lang.rows.syntax import FunctionCall, MatchRecognize, MeasureCall, PatternWindow, Search, WindowCall
 from episode.lang.rows.windows import refuse_match_number
 from episode.lang.syntax import ColumnRef, Scalar, Span
 from episode.lang.trees import exp
 from episode.plan.compilable import Mistake, NativeCompiler, NotCompilable
 from episode.plan.event_time import EventTime
 from episode.plan.expressions import Apply, Condition, Constant, Expression
-from episode.plan.output import (
-    MATCHED_COLUMN,
-    MeasurePlan,
-    Output,
-    PlannedMeasure,
-    Result,
-    RowMode,
-)
+from episode.plan.output import MATCHED_COLUMN, MeasurePlan, Output, PlannedMeasure, Result, RowMode
 from episode.plan.rows.conditions import plan_conditions
 from episode.plan.rows.inputs import Inputs, KeyColumn, check_subqueries
 from episode.plan.rows.measures import RowMeasures

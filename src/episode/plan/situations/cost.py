@@ -112,10 +112,7 @@ def _greedy(masks: tuple[tuple[int, ...], ...], costs: SearchCosts, first: int, 
 
 
 def triggers(
-    masks: tuple[tuple[int, ...], ...],
-    at_least: tuple[int | None, ...],
-    at_most: tuple[int | None, ...],
-    eager: bool,
+    masks: tuple[tuple[int, ...], ...], at_least: tuple[int | None, ...], at_most: tuple[int | None, ...], eager: bool
 ) -> list[tuple[bool, bool]]:
     """For each symbol: can the start of its situation make a match certain, and can its end?
 
@@ -150,7 +147,6 @@ def triggers(
 
 
 # The orders of search that were not chosen, and what each would cost by the same statistics.
-
 
 MOST_RIVALS = 4
 

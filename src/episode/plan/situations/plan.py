@@ -59,7 +59,6 @@ def with_bound_durations(query: SituationQuery, arguments: Arguments) -> Situati
 
 # Reports of matchers of situation patterns.
 
-
 Orders = tuple[tuple[int, ...], ...]
 """Symbols in the order of their search, for each symbol whose situations begin one: that symbol first."""
 
@@ -164,18 +163,18 @@ def plan_situation_pattern(
         return _Planner(with_bound_durations(query, schema.arguments), schema, time, keys, eager).plan()
 
 
+@dataclass
 class _Planner:
-    def __init__(
-        self, query: SituationQuery, schema: InputSchema, time: str, keys: tuple[str, ...], eager: bool
-    ) -> None:
-        self.query = query
-        self.schema = schema
-        self.time = time
-        self.time_type = schema.columns[time]
-        self.keys = keys
-        self.eager = eager
-        self.derived = DerivedColumns(schema)
-        self.rows = RowLocalScalars(query.source, schema, self.derived)
+    query: SituationQuery
+    schema: InputSchema
+    time: str
+    keys: tuple[str, ...]
+    eager: bool
+
+    def __post_init__(self) -> None:
+        self.time_type = self.schema.columns[self.time]
+        self.derived = DerivedColumns(self.schema)
+        self.rows = RowLocalScalars(self.query.source, self.schema, self.derived)
 
     def plan(self) -> SituationPlan:
         query = self.query

@@ -18,13 +18,7 @@ from episode.lang.situations.syntax import (
 )
 from episode.lang.syntax import Aggregate, ColumnRef, ReturnItem, Scalar
 from episode.plan.measures import Measures
-from episode.plan.output import (
-    ATOM_PREFIX,
-    ColumnAtPlace,
-    OutputAtom,
-    PlannedMeasure,
-    RowPlace,
-)
+from episode.plan.output import ATOM_PREFIX, ColumnAtPlace, OutputAtom, PlannedMeasure, RowPlace
 from episode.plan.places import substitute
 from episode.plan.schema import quote
 
