@@ -244,7 +244,8 @@ def is_comparison(expression: Expression) -> bool:
 def render(expression: Expression) -> str:
     """A readable form, for `explain`."""
     if isinstance(expression, Load):
-        return _render_load(expression)
+        place = render_row(expression.at)
+        return expression.column if place == "row" else f"{expression.column}@{place}"
     if isinstance(expression, Constant):
         return "null" if expression.value is None else repr(expression.value)
     if isinstance(expression, LabelAt):
@@ -272,11 +273,6 @@ SYMBOLS = {
     "and": "AND", "or": "OR", "add": "+", "subtract": "-", "multiply": "*", "divide": "/", "eq": "=", "ne": "<>",
     "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "same": "<=>", "modulo": "%",
 }  # fmt: skip
-
-
-def _render_load(load: Load) -> str:
-    place = render_row(load.at)
-    return load.column if place == "row" else f"{load.column}@{place}"
 
 
 def render_row(at: RowRef) -> str:

@@ -108,13 +108,10 @@ def running_aggregate(
         require(source, lane_of(type_) is not None, function, type_, span)
         return Running(function, members, argument, type_)
     decimal = decimal_of(type_)
-    if function == "sum":
-        if is_integer(type_):
-            return Running("sum", members, argument, "bigint")
-        if is_float(type_):
-            return Running("sum", members, argument, "double")
-        if type_.startswith("interval") and lane_of(type_) == "int":
-            return Running("sum", members, argument, type_)
+    interval = type_.startswith("interval") and lane_of(type_) == "int"
+    if function == "sum" and (is_integer(type_) or is_float(type_) or interval):
+        total = "bigint" if is_integer(type_) else "double" if is_float(type_) else type_
+        return Running("sum", members, argument, total)
     require(source, is_numeric(type_), function, type_, span)
     values = in_words(argument) if is_ranked(argument) else argument
     if decimal is not None and values is not None and function in ("sum", "avg"):
@@ -166,10 +163,7 @@ class Measures:
 
     def _at_place(self, scalar: Scalar, place: RowPlace) -> str:
         """A row-local expression at a place: Spark applies it to the navigated columns, if the row exists."""
-        parts: dict[str, str] = {}
-        for name, inner in scalar.atoms:
-            parts[name] = self._atom_at_place(inner, place)
-        sql = substitute(scalar.text, parts)
+        sql = substitute(scalar.text, {name: self._atom_at_place(inner, place) for name, inner in scalar.atoms})
         plain = scalar.text.strip() == scalar.atoms[0][0] and self._is_null_without_row(scalar.atoms[0][1])
         return sql if plain else f"(CASE WHEN {self._output(PlaceExists(place))} THEN {sql} END)"
 
@@ -216,14 +210,14 @@ class Measures:
         if function == "count_if":
             require(self.source, type_ == "boolean", function, type_, atom.span)
             return self._output(RowAggregate("count_if", members, final, argument, "bigint"))
-        if function in ("collect_list", "collect_set"):
+        if function in COLLECTING:
             gathered = self._output(RowArray(members, final, argument, True))
             if is_year_month_interval(type_):
                 gathered = f"transform({gathered}, x -> make_ym_interval(0, x))"
             return gathered if function == "collect_list" else f"array_distinct({gathered})"
-        if function in ("bool_and", "bool_or"):
+        if function in BOOLEAN_AGGREGATES:
             require(self.source, type_ == "boolean", function, type_, atom.span)
-            return self._output(Extreme("min" if function == "bool_and" else "max", members, final, argument, argument))
+            return self._output(Extreme(BOOLEAN_AGGREGATES[function], members, final, argument, argument))
         if function in ("min", "max"):
             require(self.source, lane_of(type_) is not None, function, type_, atom.span)
             return self._output(Extreme(function, members, final, argument, argument))
@@ -233,7 +227,10 @@ class Measures:
         if function in ("sum", "avg"):
             return self._sum_or_average(atom, members, final, argument)
         require(self.source, is_numeric(type_), function, type_, atom.span)
-        return self._output(RowAggregate(function, members, final, self._float_argument(argument, atom.span), "double"))
+        if lane_of(type_) == "code":
+            message = f"Statistics of {type_} are not evaluated."
+            raise self.source.error(EpisodeUnsupportedError, message, atom.span, "Cast it to double.")
+        return self._output(RowAggregate(function, members, final, to_float(argument), "double"))
 
     def _sum_or_average(
         self, atom: Aggregate, members: frozenset[str] | None, final: bool, argument: Expression
@@ -241,8 +238,10 @@ class Measures:
         function, type_ = atom.function, argument.type
         decimal = decimal_of(type_)
         if decimal is not None:
-            column = self._decimal_column(atom.arguments[0], argument)
-            precision, scale = decimal
+            scalar, (precision, scale) = atom.arguments[0], decimal
+            loaded = argument if isinstance(argument, Load) else self.rows.by_spark(scalar.tree, scalar, Current(0))
+            assert isinstance(loaded, Load)
+            column = loaded.column
             if function == "sum":
                 total = self._output(DecimalSum(column, members, final, scale))
                 return f"CAST({total} AS DECIMAL({min(38, precision + 10)}, {scale}))"
@@ -259,15 +258,3 @@ class Measures:
         if function == "avg":
             return self._output(RowAggregate("avg", members, final, argument, "double"))
         return self._output(RowAggregate("sum", members, final, argument, "bigint" if is_integer(type_) else "double"))
-
-    def _decimal_column(self, scalar: Scalar, argument: Expression) -> str:
-        """Return the column of decimals to add up; Spark computes it unless it is one of the input."""
-        loaded = argument if isinstance(argument, Load) else self.rows.by_spark(scalar.tree, scalar, Current(0))
-        assert isinstance(loaded, Load)
-        return loaded.column
-
-    def _float_argument(self, argument: Expression, span: Span) -> Expression:
-        if lane_of(argument.type) == "code":
-            message = f"Statistics of {argument.type} are not evaluated."
-            raise self.source.error(EpisodeUnsupportedError, message, span, "Cast it to double.")
-        return to_float(argument)

@@ -241,11 +241,6 @@ class Output:
 # The columns of a result: those of the matcher, and those computed from its values.
 
 
-def tree_of(sql: str) -> exp.Expression:
-    """An expression that a plan has written, parsed."""
-    return read_expression(sql, tokenize(sql)[:-1])
-
-
 @dataclass(frozen=True)
 class ScalarColumn:
     """A scalar expression over the columns of a table. tree: None if only Spark can read it.
@@ -262,7 +257,7 @@ class ScalarColumn:
     def of(sql: str, original: str = "", source: Source | None = None, span: Span | None = None) -> ScalarColumn:
         """An expression that a plan has written as SQL."""
         try:
-            return ScalarColumn(tree_of(sql), original or sql, source, span)
+            return ScalarColumn(read_expression(sql, tokenize(sql)[:-1]), original or sql, source, span)
         except Unreadable:
             return ScalarColumn(None, original or sql, source, span)
 

@@ -155,19 +155,14 @@ def constant_of(value: object) -> Constant | None:
     if isinstance(value, str):
         return Constant(value, "string")
     if isinstance(value, datetime):
-        return Constant(microseconds_of(value), "timestamp")
+        aware = value.tzinfo is not None  # without a zone, a moment is in that of this process, as in Spark
+        seconds = timegm(value.utctimetuple()) if aware else int(time.mktime(value.timetuple()))
+        return Constant(seconds * 1_000_000 + value.microsecond, "timestamp")
     if isinstance(value, date):
         return Constant((value - _EPOCH).days, "date")
     if isinstance(value, timedelta):
         return Constant(value // timedelta(microseconds=1), DAY_TIME)
     return _decimal(value) if isinstance(value, Decimal) else None
-
-
-def microseconds_of(moment: datetime) -> int:
-    """Return a moment in microseconds as Spark does: without a zone, it is in the zone of this process."""
-    aware = moment.tzinfo is not None
-    seconds = timegm(moment.utctimetuple()) if aware else int(time.mktime(moment.timetuple()))
-    return seconds * 1_000_000 + moment.microsecond
 
 
 def _decimal(value: Decimal) -> Constant | None:

@@ -113,7 +113,11 @@ def closure_predicate(
 
     local: what every event of a variable satisfies."""
     if expression is None:
-        consistency = _of_atoms(conjunct, closures)
+        alone = all(  # no other event of a closure is in it
+            atom.variable not in closures or (isinstance(atom, EventColumn) and atom.index in (Index.PLAIN, Index.EACH))
+            for atom in all_atoms(conjunct.scalar)
+        )
+        consistency = Consistency(alone, alone)
     else:
         facts = {name: facts_of(local.get(name, ())) for name in closures}
         consistency = classify(expression, closures, facts)
@@ -122,15 +126,6 @@ def closure_predicate(
     return ClosurePredicate(
         conjunct.text, conjunct.variables, conjunct.iterated, conjunct.whole & closures, expression, consistency
     )
-
-
-def _of_atoms(conjunct: Conjunct, closures: frozenset[str]) -> Consistency:
-    """The class of what only Spark can evaluate: both, where no other event of a closure is in it."""
-    alone = all(
-        atom.variable not in closures or (isinstance(atom, EventColumn) and atom.index in (Index.PLAIN, Index.EACH))
-        for atom in all_atoms(conjunct.scalar)
-    )
-    return Consistency(alone, alone)
 
 
 # ---- classes ----------------------------------------------------------------------------------------------------

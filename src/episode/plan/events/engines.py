@@ -104,7 +104,11 @@ def _intermediate(
     check_parted(bound.query, parted, kept, bound.closures)
     tree = logical_tree(bound.query, parted.matching)
     tests = tree_tests(bound, tree, list(parted.early), kept)
-    collapse = _collapse(bound, parted, local)
+    late = [
+        closure_predicate(conjunct, bound.scalars.compile(conjunct.scalar, conjunct.iterated), bound.closures, local)
+        for conjunct in parted.late
+    ]
+    collapse = plan_counts(sequences_of(bound.query, parted.constructing), late, bound.collapsed.exact)
     construction = _construction(bound, parted, tests) if collapse.enumerated else None
     return Engines(tree, tests, construction=construction, collapse=collapse, kept=tuple(kept))
 
@@ -182,11 +186,3 @@ def _construction(bound: BoundEventQuery, parted: PatternSplit, tests: TreeTests
         tuple(dict.fromkeys(conjunct.text for conjunct in parted.late)),
         bounds_of(automaton, bound.closures, frozenset(bound.variables) - bound.closures),
     )
-
-
-def _collapse(bound: BoundEventQuery, parted: PatternSplit, local: dict[str, list[Expression]]) -> Collapse:
-    late = [
-        closure_predicate(conjunct, bound.scalars.compile(conjunct.scalar, conjunct.iterated), bound.closures, local)
-        for conjunct in parted.late
-    ]
-    return plan_counts(sequences_of(bound.query, parted.constructing), late, bound.collapsed.exact)

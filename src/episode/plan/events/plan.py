@@ -14,7 +14,7 @@ from episode.plan.events.automaton import AutomatonPlan
 from episode.plan.events.binding import BoundEventQuery, check_closure, check_conjuncts, check_size, members, pull_local
 from episode.plan.events.classes import EventClasses
 from episode.plan.events.closures import check_groups_and_choices, choosing_variables, with_negated_closures
-from episode.plan.events.conditions import Conjunct, JoinTest, conjunct_of, same_attributes
+from episode.plan.events.conditions import JoinTest, conjunct_of, same_attributes
 from episode.plan.events.consistency import ClosurePredicate, closure_predicate
 from episode.plan.events.cost import Actual, PhysicalPlan, Statistics
 from episode.plan.events.counting import Collapse, CollapseOptions
@@ -108,7 +108,8 @@ class EventPlan(PatternPlan):
     matches from those of the tree, if these have all events that closures choose from; why_runs: the reason if there is
     no construction. keeps: the number of conditions that Spark tests on the matches, the last measures. predicates: the
     conjuncts about closures that choose their events, with their classes. collapse: the count of final matches, if
-    intermediate ones are asked for. imprecise: set if time is imprecise.
+    intermediate ones are asked for. imprecise: set if time is imprecise. overlapping: may an event be of two variables of
+    the match, or of two of negations?
     """
 
     strategy: Strategy
@@ -221,7 +222,12 @@ def _plan(bound: BoundEventQuery) -> EventPlan:
     same = same_attributes(bound, conjuncts, local)
     related = pull_local(bound, conjuncts, local)
     take_first_alternatives(first_places(query.pattern, bound.alone), local, bound.classes)
-    predicates = _predicates(bound, conjuncts, local) if bound.imprecise is None else ()
+    choosing = choosing_variables(query.pattern) if bound.imprecise is None else frozenset()
+    predicates = tuple(
+        closure_predicate(conjunct, bound.scalars.compile(conjunct.scalar, conjunct.iterated), choosing, local)
+        for conjunct in conjuncts
+        if conjunct.variables & choosing
+    )
     pattern = with_negated_closures(query, query.pattern, conjuncts)
     gone = set(bound.variables) - {one.variable for one in classes_of(pattern)}
     related = [conjunct for conjunct in related if not conjunct.variables & gone]
@@ -234,6 +240,7 @@ def _plan(bound: BoundEventQuery) -> EventPlan:
     evaluated = [part for parts in local.values() for part in parts]
     evaluated += evaluated_expressions(engines.tests.all, engines.automaton, engines.construction, engines.collapse)
     needed = _columns(bound, evaluated, measures)
+    pairs = (*combinations(bound.positives, 2), *combinations(bound.negated, 2))
     return EventPlan(
         source=query.source,
         output=Output(bound.labels, measures),
@@ -246,7 +253,7 @@ def _plan(bound: BoundEventQuery) -> EventPlan:
         within=within,
         window=None if query.within is None else query.within.span,
         local={name: tuple(parts) for name, parts in local.items()},
-        overlapping=_overlapping(bound),
+        overlapping=any(not bound.classes.exclusive(one, other) for one, other in pairs),
         tree=engines.tree,
         tests=engines.tests.related,
         absent_tests=engines.tests.absent,
@@ -262,18 +269,6 @@ def _plan(bound: BoundEventQuery) -> EventPlan:
         why_runs=engines.why_runs,
         predicates=predicates,
         collapse=engines.collapse,
-    )
-
-
-def _predicates(
-    bound: BoundEventQuery, conjuncts: list[Conjunct], local: dict[str, list[Expression]]
-) -> tuple[ClosurePredicate, ...]:
-    """Return the conditions on closures that choose their events, each with its class."""
-    choosing = choosing_variables(bound.query.pattern)
-    return tuple(
-        closure_predicate(conjunct, bound.scalars.compile(conjunct.scalar, conjunct.iterated), choosing, local)
-        for conjunct in conjuncts
-        if conjunct.variables & choosing
     )
 
 
@@ -305,12 +300,6 @@ def _columns(bound: BoundEventQuery, evaluated: list[Expression], measures: Meas
     if times.imprecise is not None and times.imprecise.probabilities is not None:
         needed.append(times.imprecise.probabilities)
     return dict.fromkeys(needed)
-
-
-def _overlapping(bound: BoundEventQuery) -> bool:
-    """May an event be of two variables of the match, or of two of negations?"""
-    pairs = (*combinations(bound.positives, 2), *combinations(bound.negated, 2))
-    return any(not bound.classes.exclusive(one, other) for one, other in pairs)
 
 
 __all__ = ["EventPlan", "Strategy", "plan_event_pattern"]

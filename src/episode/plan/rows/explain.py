@@ -70,17 +70,13 @@ def row_section(plan: RowPatternPlan, pattern: Pattern | None = None, reports: S
     settings = plan.settings
     skip = f"SKIP {settings.skip_to.value}{' ' + settings.skip_label if settings.skip_label else ''}"
     if isinstance(plan, WindowPlan):
-        return Section(f"{_window_title(plan)}, {skip}", (*blocks, *_window(plan)), run)
+        reach = "UNBOUNDED" if plan.frame.following is None else str(plan.frame.following)
+        start = "SEEK" if plan.frame.seek else "INITIAL"
+        title = f"WINDOW with a row pattern: {start}, ROWS BETWEEN CURRENT ROW AND {reach} FOLLOWING, {skip}"
+        return Section(title, (*blocks, *_window(plan)), run)
     mode = "" if settings.mode is MatchMode.PREFERRED else f", {settings.mode.value}"
     title = f"MATCH_RECOGNIZE: {plan.output.rows.value}, {skip}{mode}"
     return Section(title, (*blocks, fact("state", state_bound(plan))), run)
-
-
-def _window_title(plan: WindowPlan) -> str:
-    frame = plan.frame
-    reach = "UNBOUNDED" if frame.following is None else str(frame.following)
-    start = "SEEK" if frame.seek else "INITIAL"
-    return f"WINDOW with a row pattern: {start}, ROWS BETWEEN CURRENT ROW AND {reach} FOLLOWING"
 
 
 def _window(plan: WindowPlan) -> list[SectionBlock]:

@@ -94,24 +94,22 @@ def aggregate_sql(function: str, values: str, type_: str) -> str:
     """
     if function == "sum":
         return _sum(values, type_)
-    if function == "avg":
-        return _average(values, type_)
-    return _moment(function, values)
+    if function != "avg":
+        return _moment(function, values)
+    decimal = decimal_of(type_)
+    running = _running_type(type_ if type_.startswith(("interval", "decimal")) else "double")
+    return _total(values, running, "x", "try_divide(s.t, s.n)" if decimal is None else _decimal_quotient(*decimal))
 
 
 def _sum(values: str, type_: str) -> str:
     decimal = decimal_of(type_)
     if decimal is not None and decimal[0] + 10 > MOST_DIGITS:
-        return _total(values, "DECIMAL(38, 0)", _digits("x", decimal[1]), _with_point("s.t", decimal[1]))
+        # A decimal without its point, as text: whole numbers of 38 digits are added without the loss of one.
+        digits = f"translate(format_number(x, {decimal[1]}), ',.', '')"
+        return _total(values, "DECIMAL(38, 0)", digits, _with_point("s.t", decimal[1]))
     if is_integer(type_):
         return _total(values, f"DECIMAL({MOST_DIGITS}, 0)", "x", "try_cast(s.t AS BIGINT)")
     return _total(values, _running_type(type_), "x", f"CAST(s.t AS {total_type(type_)})")
-
-
-def _average(values: str, type_: str) -> str:
-    decimal = decimal_of(type_)
-    running = _running_type(type_ if type_.startswith(("interval", "decimal")) else "double")
-    return _total(values, running, "x", "try_divide(s.t, s.n)" if decimal is None else _decimal_quotient(*decimal))
 
 
 def _total(values: str, running: str, value: str, result: str) -> str:
@@ -126,11 +124,6 @@ def _total(values: str, running: str, value: str, result: str) -> str:
         f"(s, x) -> CASE WHEN x IS NULL THEN s ELSE named_struct('t', {added}, 'n', s.n + 1) END, "
         f"s -> CASE WHEN s.n > 0 THEN {result} END)"
     )
-
-
-def _digits(value: str, scale: int) -> str:
-    """A decimal without its point, as text: whole numbers of 38 digits are added without the loss of one."""
-    return f"translate(format_number({value}, {scale}), ',.', '')"
 
 
 def _with_point(whole: str, scale: int) -> str:

@@ -16,10 +16,10 @@ from episode.lang.syntax import ColumnRef, Scalar, Span
 from episode.lang.trees import exp
 from episode.plan.compilable import Mistake, NativeCompiler, NotCompilable
 from episode.plan.event_time import EventTime
-from episode.plan.expressions import Apply, Condition, Constant, Expression
+from episode.plan.expressions import Apply, Constant, Expression
 from episode.plan.output import MATCHED_COLUMN, MeasurePlan, Output, PlannedMeasure, Result, RowMode
 from episode.plan.rows.conditions import plan_conditions
-from episode.plan.rows.inputs import Inputs, KeyColumn, check_subqueries
+from episode.plan.rows.inputs import Inputs, check_subqueries
 from episode.plan.rows.measures import RowMeasures
 from episode.plan.rows.plan import (
     ATTEMPT_MEMORY,
@@ -76,37 +76,29 @@ def plan_window(window: PatternWindow, schema: InputSchema, table_names: tuple[s
     derived = DerivedColumns(schema)
     inputs = Inputs(clause, schema, derived)
     keys, ordered = inputs.keys(), inputs.order()
-    _refuse_aliases(clause, [*keys, *(key for key, _ in ordered)])
+    for aliased in (one for one in (*keys, *(key for key, _ in ordered)) if one.aliased):
+        message = f"AS {aliased.name}: a window gives no column for PARTITION BY and ORDER BY."
+        raise clause.source.error(EpisodeAnalysisError, message, aliased.span, "Leave AS and the name out.")
     frame = WindowFrame(_following(window, schema), window.search is Search.SEEK)
     conditions = plan_conditions(clause, schema, labels, derived, framed=(True, frame.following is not None))
     for measure in clause.measures:  # also those that are not called must be right
         RowMeasures(clause, schema, labels, DerivedColumns(schema)).plan(measure)
     measures = WindowMeasures(clause, schema, labels, derived).of(window.calls)
     outputs = tuple(schema.columns)
+    memory = memory_of(clause, conditions, None)
+    if memory == PARTITION_MEMORY and frame.following is not None:
+        memory = ATTEMPT_MEMORY  # an attempt that fails in one frame may match in a later one
     ordering = [key.column for key in (*keys, *(key for key, _ in ordered))]
     plan = WindowPlan(
         **pattern_fields(inputs, keys, ordered, conditions, measures, [*outputs, *ordering]),
         output=Output(labels, measures, outputs, len(outputs), RowMode.ALL_WITH_UNMATCHED),
         within=None,
-        memory=_memory(clause, conditions, frame),
+        memory=memory,
         frame=frame,
     )
     if uses_match_number(plan):
         refuse_match_number(clause, _match_number_span(clause))
     return plan
-
-
-def _refuse_aliases(clause: MatchRecognize, columns: list[KeyColumn]) -> None:
-    aliased = next((one for one in columns if one.aliased), None)
-    if aliased is not None:
-        message = f"AS {aliased.name}: a window gives no column for PARTITION BY and ORDER BY."
-        raise clause.source.error(EpisodeAnalysisError, message, aliased.span, "Leave AS and the name out.")
-
-
-def _memory(clause: MatchRecognize, conditions: dict[str, Condition], frame: WindowFrame) -> str:
-    """Return how far failures may be remembered: an attempt that fails in one frame may match in a later one."""
-    memory = memory_of(clause, conditions, None)
-    return ATTEMPT_MEMORY if memory == PARTITION_MEMORY and frame.following is not None else memory
 
 
 def _following(window: PatternWindow, schema: InputSchema) -> int | None:
