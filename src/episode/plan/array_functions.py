@@ -224,7 +224,6 @@ class ArrayFunctions:
         return self._keep_origin(Mapped(array, walk, keep, walk.element, array.type), array)
 
     def _alike(self, node: exp.Expression, arrays: list[Expression]) -> list[Expression]:
-        """Arrays with elements of one type."""
         walks = [self._walk(array) for array in arrays]
         values = self.native.unify(node, [walk.element for walk in walks])
         return [
@@ -446,7 +445,6 @@ NARROWER = "Cast it to double: CAST(sum(A.x) AS double)."
 
 
 def _call(node: exp.Expression) -> tuple[str, list[exp.Expression]]:
-    """Name and arguments of a call."""
     if isinstance(node, exp.Anonymous):
         return node.name.lower(), list(node.expressions)
     if isinstance(node, exp.Transform):

@@ -144,5 +144,4 @@ def is_array(type_: str) -> bool:
 
 
 def element_type(type_: str) -> str:
-    """T of array<T>."""
     return type_[len("array<") : -1]

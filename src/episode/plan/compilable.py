@@ -707,7 +707,6 @@ def to_float(value: Expression) -> Expression:
 
 
 def widen_integer(value: Expression, type_: str) -> Expression:
-    """An integer as a wider one."""
     if value.type == type_:
         return value
     return Constant(value.value, type_) if isinstance(value, Constant) else Apply("copy", (value,), type_)

@@ -129,7 +129,6 @@ class ArrayExpression:
 
     @property
     def parts(self) -> tuple[Expression, ...]:
-        """The expressions inside."""
         found = [getattr(self, name) for name in self.inside]
         return tuple(part for one in found for part in (one if isinstance(one, tuple) else (one,)) if part is not None)
 

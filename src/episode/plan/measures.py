@@ -151,7 +151,6 @@ class Measures:
         return quote(self.atoms[atom])
 
     def measure_of(self, name: str, atom: OutputAtom) -> PlannedMeasure:
-        """A measure that is a value of the match."""
         return PlannedMeasure(name, self._output(atom), name, self.source.span)
 
     def _final(self, mode: Mode | None) -> bool:

@@ -292,7 +292,6 @@ class Result:
         return [*before, *self.columns, *after]
 
     def scalar_column(self, measure: PlannedMeasure) -> ScalarColumn:
-        """A measure, or a condition, over the matcher's columns."""
         return ScalarColumn.of(measure.sql, measure.original, self.source, measure.span)
 
     def values(self, wanted: Collection[str]) -> frozenset[str]:
@@ -337,7 +336,6 @@ def with_atoms(plan: Plan, atoms: Mapping[str, OutputAtom]) -> tuple[Plan, dict[
 
 
 def measure_named(plan: PatternPlan, name: str) -> str:
-    """The expression of a measure of the plan."""
     return next(one.sql for one in plan.measures.measures if one.name == name)
 
 
@@ -350,7 +348,6 @@ def key_at(plan: PatternPlan, place: RowPlace) -> dict[str, OutputAtom]:
 
 
 def expressions_of(conditions: list[Expression], measures: MeasurePlan) -> list[Expression]:
-    """All machine expressions of a plan, aggregates' arguments included."""
     found = list(conditions)
     for atom in measures.atoms:
         if isinstance(atom, RowAggregate) and atom.argument is not None:
@@ -365,7 +362,6 @@ def expressions_of(conditions: list[Expression], measures: MeasurePlan) -> list[
 
 
 def columns_read(expressions: list[Expression], measures: MeasurePlan) -> list[str]:
-    """Input columns that expressions and measures read."""
     columns: list[str] = []
     for expression in expressions:
         for node in walk(expression):

@@ -66,7 +66,6 @@ def _from_plain(kind: Any, value: Any) -> Any:
 
 
 def _has_fields(value: object) -> bool:
-    """Is it a dataclass, or an object of one?"""
     return is_dataclass(value)
 
 

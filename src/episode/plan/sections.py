@@ -42,7 +42,6 @@ class FactLine(SectionBlock):
 
 
 def fact(name: str, value: str, line: str = "", *, level: int = 1, only: str = "") -> FactLine:
-    """Return a line of one fact."""
     return FactLine(((name, value),), line, level=level, only=only)
 
 
@@ -149,7 +148,6 @@ class Section:
 
 
 def lines_of(section: Section) -> list[str]:
-    """Render a section as text."""
     lines = [section.title]
     for block in (*section.blocks, *section.run):
         if block.only != PICTURE:

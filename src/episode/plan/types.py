@@ -31,7 +31,6 @@ def is_float(type_: str) -> bool:
 
 
 def decimal_of(type_: str) -> tuple[int, int] | None:
-    """(precision, scale) of a decimal type."""
     parsed = re.fullmatch(r"decimal\((\d+),\s*(\d+)\)", type_)
     return (int(parsed.group(1)), int(parsed.group(2))) if parsed else None
 

@@ -122,7 +122,6 @@ class PairSide:
 
     @property
     def names(self) -> list[str]:
-        """The columns of its output."""
         return [one.name for one in self.plan.result.outputs]
 
     @property
@@ -214,7 +213,6 @@ class PairPlan:
         return tuple((sql, name) for sql, name in self.inputs.selections if sql != quote(name))
 
     def event_time(self, limited: bool) -> EventTime:
-        """See `PatternPlan.event_time`."""
         for plan in (self.live, self.archive):
             plan.event_time(limited)
         return EventTime(self.inputs.time, self.live.types[self.live.order[0].column])

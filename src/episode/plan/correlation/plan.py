@@ -65,7 +65,6 @@ def cost(strategy: CorrelationStrategy, factors: Factors, cached: bool) -> float
 
 
 def costs(strategies: list[CorrelationStrategy], factors: Factors, cached: bool) -> dict[CorrelationStrategy, float]:
-    """Estimate the cost of every strategy that can be used."""
     return {one: cost(one, factors, cached) for one in strategies}
 
 

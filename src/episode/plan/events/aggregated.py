@@ -101,7 +101,6 @@ class Alternative:
 
     @property
     def tests(self) -> list[LinkTest]:
-        """All conditions that relate events."""
         return [*(test for link in self.links for test in link.tests), *self.first_tests]
 
 
@@ -292,7 +291,6 @@ class _Planner(BoundEventQuery):
         return length
 
     def _check_names(self, plan: AggregatedPlan) -> None:
-        """No two columns have the same name."""
         names = [name.lower() for name in plan.before]
         found = [(one.name, one.span) for one in self.clause.group_by if names.count(one.name.lower()) > 1]
         found += [(one.name, one.span) for one in self.clause.items if one.name.lower() in names]

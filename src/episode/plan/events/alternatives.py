@@ -101,14 +101,12 @@ def parts_if(kind: type[Sequence | Disjunction], pattern: EventPattern) -> tuple
 
 
 def is_of_classes(pattern: EventPattern) -> bool:
-    """A class, or a choice of classes."""
     if isinstance(pattern, Disjunction):
         return all(is_of_classes(part) for part in pattern.parts)
     return isinstance(pattern, EventClass)
 
 
 def negated_variables(pattern: EventPattern) -> list[str]:
-    """Variables inside negations."""
     if isinstance(pattern, Negation):
         return [one.variable for one in classes_of(pattern)]
     return [name for part in children(pattern) for name in negated_variables(part)]
@@ -166,7 +164,6 @@ def _is_of_each(scalar: Scalar, name: str) -> bool:
 
 
 def rename_variables(scalar: Scalar, names: dict[str, str]) -> Scalar:
-    """The scalar about other variables."""
     if not names:
         return scalar
 

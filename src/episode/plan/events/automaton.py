@@ -166,12 +166,10 @@ def steps_in(steps: tuple[Step, ...]) -> Iterator[Step]:
 
 
 def variables_in(steps: tuple[Step, ...]) -> list[str]:
-    """Variables of the events that steps take."""
     return [step.variable for step in steps_in(steps) if isinstance(step, Take)]
 
 
 def nots_in(steps: tuple[Step, ...]) -> list[Not]:
-    """The negations of steps, also inside loops."""
     return [step for step in steps_in(steps) if isinstance(step, Not)]
 
 

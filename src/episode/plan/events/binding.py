@@ -158,7 +158,6 @@ class BoundEventQuery:
         return load.column
 
     def within(self) -> int | None:
-        """The window in units of event time."""
         within = self.query.within
         if within is None:
             return None

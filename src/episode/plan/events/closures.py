@@ -223,5 +223,4 @@ def without_early_tests(plan: EventPlan) -> EventPlan:
 
 
 def cost_text(cost: float) -> str:
-    """A cost in words."""
     return f"{cost:,.0f}" if cost < 1e15 else f"about 10^{math.log10(cost):.0f}"

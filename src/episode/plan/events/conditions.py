@@ -203,7 +203,6 @@ def split_tests(expression: Expression, text: str) -> list[JoinTest]:
 
 
 def event_variables(expression: Expression) -> frozenset[str]:
-    """Variables whose events an expression reads."""
     found: set[str] = set()
     for node in walk(expression):
         if isinstance(node, Load) and isinstance(node.at, Navigated) and node.at.labels is not None:

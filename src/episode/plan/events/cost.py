@@ -85,7 +85,6 @@ def is_equality(test: JoinTest) -> bool:
 
 
 def weight_of(test: JoinTest) -> float:
-    """Return the cost of a test on one pair."""
     return PREDICATE_WEIGHT if is_comparison(test.expression) else PROGRAM_WEIGHT
 
 
@@ -109,7 +108,6 @@ def tests_between(plan: EventPlan) -> dict[str, tuple[JoinTest, ...]]:
 
 
 def search(plan: EventPlan, statistics: Statistics) -> PhysicalPlan:
-    """The cheapest plan."""
     assert plan.tree is not None
     best = TreeCosts(plan, statistics).cheapest(plan.tree)
     tree = PhysicalPlan(False, best.shapes, _with_construction(plan, statistics, best))

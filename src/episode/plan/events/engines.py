@@ -56,7 +56,6 @@ def evaluated_expressions(
     construction: Construction | None,
     collapse: Collapse | None,
 ) -> list[Expression]:
-    """All that is evaluated while matching."""
     found = [test.expression for test in tests]
     if automaton is not None:
         found += [check.expression for check in automaton.checks]

@@ -345,7 +345,6 @@ def _changes(plan: EventPlan, changes: list[PlanChange]) -> list[Table]:
 
 
 def reason_of(plan: EventPlan, change: PlanChange) -> str:
-    """Return why a plan was taken."""
     moved = change.moved
     if moved is None:
         return "first events seen"

@@ -55,7 +55,6 @@ class PlanNode:
         return f"in fact {records:,.1f}" + ("" if self.is_leaf else f", cost {cost:,.0f}")
 
     def lines(self) -> list[str]:
-        """Render the tree as text."""
         between = "".join(f"; {item}" for item in self.between)
         on = f" on {' AND '.join(self.on)}" if self.on else ""
         numbers = f"  ({self.about}{'; ' if self.in_fact else ''}{self.in_fact})" if self.last or self.in_fact else ""
@@ -130,7 +129,6 @@ class _Nodes:
 
 
 def item_words(item: Absent | Group) -> str:
-    """Describe an item of a gap."""
     if isinstance(item, Group) and item.follows:
         return f"{item_sign(item)} after the first event (KSEQ)"
     return f"{item_sign(item)} between ({'NSEQ' if isinstance(item, Absent) else 'KSEQ'})"

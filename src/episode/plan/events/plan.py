@@ -108,8 +108,8 @@ class EventPlan(PatternPlan):
     matches from those of the tree, if these have all events that closures choose from; why_runs: the reason if there is
     no construction. keeps: the number of conditions that Spark tests on the matches, the last measures. predicates: the
     conjuncts about closures that choose their events, with their classes. collapse: the count of final matches, if
-    intermediate ones are asked for. imprecise: set if time is imprecise. overlapping: may an event be of two variables of
-    the match, or of two of negations?
+    intermediate ones are asked for. imprecise: set if time is imprecise. overlapping: may an event be of two variables
+    of the match, or of two of negations?
     """
 
     strategy: Strategy

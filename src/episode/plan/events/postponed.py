@@ -48,7 +48,6 @@ class Construction:
 
     @property
     def expressions(self) -> list[Expression]:
-        """All conditions that it evaluates."""
         found = [test.expression for test in self.every_test]
         found += [check.expression for check in self.automaton.checks]
         return found + [part.expression for part in self.bounds.fixed]

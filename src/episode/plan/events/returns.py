@@ -81,7 +81,6 @@ class Returns(Measures):
         return PlannedMeasure(name, self.event_sql(WholeEvent(name, Index.PLAIN, 0, span)), name, span)
 
     def times(self, times: EventTimes) -> list[PlannedMeasure]:
-        """match_start and match_end."""
         end = Load(times.end, Current(0), times.type)
         start = end if times.start is None else Load(times.start, Current(0), times.type)
         return [

@@ -112,7 +112,6 @@ def variables_of(node: Node | Absent | Group) -> tuple[str, ...]:
 
 
 def edges_of(node: Node) -> Gap:
-    """Items before or after all events of a node."""
     if isinstance(node, InSequence):
         return node.gaps[0] + node.gaps[-1]
     return node.absent if isinstance(node, Together) else ()

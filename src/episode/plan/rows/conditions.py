@@ -261,7 +261,6 @@ class LabelCondition:
         return self.rows.compile(scalar, at, of_the_row(self.source, label), by_spark)
 
     def value_of(self, name: str) -> Expression:
-        """Return the meaning of a placeholder."""
         atom = self.atoms[name]
         if isinstance(atom, ColumnRef):
             if self._is_match_number(atom):

@@ -78,7 +78,6 @@ class Inputs:
     derived: DerivedColumns
 
     def keys(self) -> tuple[KeyColumn, ...]:
-        """Columns of PARTITION BY, each once."""
         columns = tuple(dict.fromkeys(self._column(key) for key in self.clause.partition_by))
         for one in columns:
             struct = one.type.startswith("struct<") and not any(part in one.type for part in NOT_IN_KEYS)

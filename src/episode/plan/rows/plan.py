@@ -151,7 +151,6 @@ class RowReport(CarriedReport):
         return RowReport(**sums)
 
     def rows_by_label(self, plan: RowPatternPlan) -> dict[str, int]:
-        """Return the rows of matches, by label."""
         found = dict.fromkeys(plan.labels.names, 0)
         for instruction, rows in zip(plan.program.instructions, self.taken, strict=True):
             if instruction.operation == MATCH:
@@ -160,7 +159,6 @@ class RowReport(CarriedReport):
 
     @property
     def shares(self) -> dict[str, float]:
-        """Return the share of each stage in the time of all."""
         total = sum(self.seconds.values())
         return {stage: seconds / total if total else 0.0 for stage, seconds in self.seconds.items()}
 
@@ -305,7 +303,6 @@ def atoms_below(scalars: Iterable[Scalar]) -> Iterator[Atom]:
 
 
 def parts_of_conditions(conditions: dict[str, Condition]) -> list[Expression]:
-    """All parts of all conditions."""
     return [part for condition in conditions.values() for part in (*condition.row_local, *condition.residual)]
 
 

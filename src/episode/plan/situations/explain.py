@@ -128,7 +128,6 @@ class PlannedSearch:
         return f"cost {self.cost:.3g}" if self.actual is None else f"{self.searches:,} searches"
 
     def lines(self) -> list[str]:
-        """Render the search as text."""
         if self.actual is None:
             sizes = ", ".join(f"{size:.3g}" for size in self.records)
             return [f"{self.order[0]} ({self.when}): {self.path}; {self.note}, records {sizes}"]
