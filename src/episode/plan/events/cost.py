@@ -10,11 +10,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from functools import cache
-from typing import TYPE_CHECKING, Union
+from typing import TYPE_CHECKING, NamedTuple, Union
 
 from episode.plan.events.closures import OTHER_SELECTIVITY, construction_cost, runs_cost
 from episode.plan.events.conditions import JoinTest
-from episode.plan.events.tree import Absent, Gap, Group, Leaf, Node, OneOf, edges_of, gap_before, variables_of
+from episode.plan.events.tree import Absent, Group, Leaf, Node, OneOf, edges_of, gap_before, variables_of
 from episode.plan.expressions import Apply, Load, is_comparison
 
 if TYPE_CHECKING:
@@ -151,6 +151,15 @@ def automaton_cost(plan: EventPlan, statistics: Statistics) -> float:
     return runs_cost(plan, statistics, [tuple((name, True) for name in variables_of(plan.tree))])
 
 
+class TreePart(NamedTuple):
+    """Some parts of a node joined: records per window, their cost, the tree of the join, a mask of the variables."""
+
+    card: float
+    cost: float
+    shape: Shape
+    mask: int
+
+
 class TreeCosts:
     """Costs of the nodes of one plan's tree under some statistics; `fixed` shapes are taken as they are."""
 
@@ -175,78 +184,55 @@ class TreeCosts:
             parts = [self.cheapest(part) for part in node.parts]
             card = sum(part.card for part in parts)
             return Estimate(card, card + sum(part.cost for part in parts), _shapes(parts))
-        leaves, masks = self._leaves(node)
-        if node in self.fixed:
-            shape = self.fixed[node]
-            card, cost, _ = self._cost_of_shape(node, shape, leaves, masks)
-        else:
-            card, cost, shape = self._search(node, leaves, masks)
+        leaves = [self.cheapest(part) for part in node.parts]
+        found = self._of_shape(node, self.fixed[node], leaves) if node in self.fixed else self._search(node, leaves)
+        card, cost = found.card, found.cost
         for item in edges_of(node):
             cost += card * ACCESS_WEIGHT
             card *= self._survives(item)
-        return Estimate(card, cost, (*_shapes(leaves), (node, shape)))
-
-    def _leaves(self, node: Node) -> tuple[list[Estimate], list[int]]:
-        return [self.cheapest(part) for part in node.parts], [self._mask(variables_of(part)) for part in node.parts]
+        return Estimate(card, cost, (*_shapes(leaves), (node, found.shape)))
 
     def of_shape(self, node: Node, shape: Shape) -> tuple[float, float]:
         """(records, cost) of a part of a node's tree."""
-        card, cost, _ = self._cost_of_shape(node, shape, *self._leaves(node))
-        return card, cost
+        found = self._of_shape(node, shape, [self.cheapest(part) for part in node.parts])
+        return found.card, found.cost
 
-    def _search(self, node: Node, leaves: list[Estimate], masks: list[int]) -> tuple[float, float, Shape]:
+    def _of_shape(self, node: Node, shape: Shape, leaves: list[Estimate]) -> TreePart:
+        if isinstance(shape, int):
+            mask = self._mask(variables_of(node.parts[shape]))
+            return TreePart(leaves[shape].card, leaves[shape].cost, shape, mask)
+        return self._join(node, *(self._of_shape(node, side, leaves) for side in shape))
+
+    def _search(self, node: Node, leaves: list[Estimate]) -> TreePart:
         """Algorithm 5: the best tree of every range, from short ones to long ones."""
         n = len(leaves)
-        best: dict[tuple[int, int], tuple[float, float, Shape, int]] = {
-            (i, i): (leaves[i].card, leaves[i].cost, i, masks[i]) for i in range(n)
-        }
+        best = {(i, i): self._of_shape(node, i, leaves) for i in range(n)}
         for size in range(2, n + 1):
             for i in range(n - size + 1):
                 j = i + size - 1
-                found: tuple[float, float, Shape, int] | None = None
-                for split in range(i, j):
-                    left, right = best[i, split], best[split + 1, j]
-                    card, cost = self._join(left, right, gap_before(node, split + 1))
-                    cost += left[1] + right[1]
-                    if found is None or cost < found[1]:
-                        found = (card, cost, (left[2], right[2]), left[3] | right[3])
-                assert found is not None
-                best[i, j] = found
-        card, cost, shape, _ = best[0, n - 1]
-        return card, cost, shape
+                found = [self._join(node, best[i, split], best[split + 1, j]) for split in range(i, j)]
+                best[i, j] = min(found, key=lambda part: part.cost)
+        return best[0, n - 1]
 
-    def _cost_of_shape(
-        self, node: Node, shape: Shape, leaves: list[Estimate], masks: list[int]
-    ) -> tuple[float, float, int]:
-        if isinstance(shape, int):
-            return leaves[shape].card, leaves[shape].cost, masks[shape]
-        left, right = (self._cost_of_shape(node, side, leaves, masks) for side in shape)
-        gap = gap_before(node, first_place(shape[1]))
-        card, cost = self._join((left[0], left[1], 0, left[2]), (right[0], right[1], 0, right[2]), gap)
-        return card, cost + left[1] + right[1], left[2] | right[2]
-
-    def _join(
-        self, left: tuple[float, float, Shape, int], right: tuple[float, float, Shape, int], gap: Gap | None
-    ) -> tuple[float, float]:
-        """(records, cost) of one join; gap None: a conjunction."""
-        both, passing, tests, hashed = left[3] | right[3], 1.0, 0.0, 1.0
+    def _join(self, node: Node, left: TreePart, right: TreePart) -> TreePart:
+        """Join parts that are next to each other in a sequence, or any parts of a conjunction."""
+        gap = gap_before(node, first_place(right.shape))
+        both, passing, tests, hashed = left.mask | right.mask, 1.0, 0.0, 1.0
         for mask, selectivity, equality, weight in self.tests:
-            if mask & ~both == 0 and mask & left[3] and mask & right[3]:
+            if mask & ~both == 0 and mask & left.mask and mask & right.mask:
                 passing *= selectivity
                 tests += weight
                 if equality and hashed == 1.0 and gap is not None:
                     hashed = selectivity
-        if gap is None:
-            in_time = 2.0, 2.0  # either side may be the later one
-        else:
-            in_time = time_selectivity(left[3].bit_count(), right[3].bit_count())
-        pairs = left[0] * right[0]
+        size = right.mask.bit_count()
+        # Either side of a conjunction may be the later one.
+        in_time = (2.0, 2.0) if gap is None else time_selectivity(left.mask.bit_count(), size)
+        pairs = left.card * right.card
         for item in gap or ():
             pairs *= self._survives(item)
-        tried = pairs * in_time[0] * hashed
-        out = pairs * in_time[1] * passing
-        size = right[3].bit_count()
-        return out, self.charge(left[0], right[0], size, len(gap or ()), hashed < 1.0, tests, tried, out)
+        tried, out = pairs * in_time[0] * hashed, pairs * in_time[1] * passing
+        cost = self.charge(left.card, right.card, size, len(gap or ()), hashed < 1.0, tests, tried, out)
+        return TreePart(out, cost + (left.cost + right.cost), (left.shape, right.shape), both)
 
     @staticmethod
     def charge(
