@@ -16,10 +16,10 @@ from episode.lang.spark_expression import Unreadable, changing_call, with_null_f
 from episode.lang.syntax import Atom, ColumnRef, Scalar, Source, Span
 from episode.lang.trees import exp
 from episode.plan.compilable import Mistake, NativeCompiler, NotCompilable
-from episode.plan.expressions import Current, ElementRow, Expression, Load, RowRef, depth
+from episode.plan.expressions import Constant, Current, ElementRow, Expression, Load, RowRef, depth
 from episode.plan.places import is_placeholder, place_of, placeholders_in, substitute
 from episode.plan.schema import InputSchema, quote
-from episode.plan.types import is_wide
+from episode.plan.types import VOID, is_wide
 
 # Columns that Spark computes before matching, because the machine does not know a function in them.
 
@@ -149,6 +149,16 @@ class RowLocalScalars:
             hint = "Compute parts of it as columns in a subquery: FROM (SELECT …) MATCH_RECOGNIZE (…)."
             message = "This expression is nested too deeply."
             raise self.source.error(EpisodeUnsupportedError, message, scalar.span, hint)
+        return expression
+
+    def as_condition(self, expression: Expression, span: Span, label: str = "", hint: str = "") -> Expression:
+        """The expression as a condition of a label, or an error if it is not one. hint: what to write."""
+        if expression.type == VOID:
+            return Constant(None, "boolean")
+        if expression.type != "boolean":
+            what = f"The condition of {label} must be true or false, but it" if label else ""
+            message = f"{what or 'A condition must be true or false, but this'} is of type {expression.type}."
+            raise self.source.error(EpisodeAnalysisError, message, span, hint or "Compare it with something: x > 0.")
         return expression
 
     def mistaken(self, error: Mistake, scalar: Scalar) -> EpisodeAnalysisError:

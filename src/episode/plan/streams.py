@@ -31,12 +31,11 @@ def implied_time(columns: Sequence[tuple[str, str]]) -> str:
     found = clocks or times
     if len(found) == 1:
         return found[0]
-    raise EpisodeAnalysisError(
-        f"Which column is the event time: {', '.join(found)}?" if found else "No column can be the event time.",
-        hint=f"Add for example TIME {found[0]}."
-        if found
-        else "Event time is a TIMESTAMP, a TIMESTAMP_NTZ, a DATE or an integer: add such a column.",
-    )
+    if found:
+        message = f"Which column is the event time: {', '.join(found)}?"
+        raise EpisodeAnalysisError(message, hint=f"Add for example TIME {found[0]}.")
+    hint = "Event time is a TIMESTAMP, a TIMESTAMP_NTZ, a DATE or an integer: add such a column."
+    raise EpisodeAnalysisError("No column can be the event time.", hint=hint)
 
 
 def check_stream_store(created: CreateStream, store_options: Iterable[str]) -> CreateStream:
@@ -129,15 +128,10 @@ def _check_length(
 ) -> None:
     """Does a duration fit the event time?"""
     if duration is not None:
-        in_units_of_time(
-            duration,
-            created.source,
-            time.name,
-            time.type,
-            what=what,
-            plain=f"Write for example {what} {example}, in the unit of that column.",
-            with_unit=f"Write for example {what} {duration.amount or example} seconds.",
-        )
+        plain = f"Write for example {what} {example}, in the unit of that column."
+        with_unit = f"Write for example {what} {duration.amount or example} seconds."
+        place = (duration, created.source, time.name, time.type)
+        in_units_of_time(*place, what=what, plain=plain, with_unit=with_unit)
 
 
 def _check_options(created: CreateStream, store_options: tuple[str, ...]) -> None:

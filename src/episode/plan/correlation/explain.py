@@ -91,13 +91,14 @@ def correlation_run(texts: Sequence[str]) -> tuple[SectionBlock, ...]:
     estimates = largest.estimates.items()
     spent, rows = largest.actual
     buffered, cached = max(one.buffered for one in reports), max(one.cached for one in reports)
+    held = f"{buffered:,} rows in the recent buffer, {cached:,} matches"
+    columns = (Column("strategy"), Column("rounds", NUMBER, ": {} rounds"), Column("time", NUMBER, ", {}"))
+    used = [one for one in CorrelationStrategy if rounds[one]]
     return (
         Table(
             "what the matchers did",
-            (Column("strategy"), Column("rounds", NUMBER, ": {} rounds"), Column("time", NUMBER, ", {}")),
-            tuple(
-                (one.value, f"{rounds[one]:,}", f"{seconds[one]:.3f} s") for one in CorrelationStrategy if rounds[one]
-            ),
+            columns,
+            tuple((one.value, f"{rounds[one]:,}", f"{seconds[one]:.3f} s") for one in used),
         ),
         *_factors(largest.factors),
         Table(
@@ -115,13 +116,7 @@ def correlation_run(texts: Sequence[str]) -> tuple[SectionBlock, ...]:
             level=2,
         ),
         fact("actual, last round", f"{_ms(spent)} for {rows:,} rows", level=2),
-        FactLine(
-            (
-                ("held at most", f"{buffered:,} rows in the recent buffer, {cached:,} matches"),
-                ("read", f"{sum(one.read for one in reports):,} rows"),
-            ),
-            level=2,
-        ),
+        FactLine((("held at most", held), ("read", f"{sum(one.read for one in reports):,} rows")), level=2),
         *_changes(reports),
     )
 
@@ -134,27 +129,19 @@ def _factors(factors: Factors) -> list[FactLine]:
     def per_row(seconds: float) -> str:
         return f"{seconds * 1e9:,.1f} ns" if seconds else "not measured"
 
+    matches = f"M_l = {factors.live_matches:,.0f}, M_a = {factors.archive_matches:,.0f}, M_j = {factors.pairs:,.0f}"
+    times = (
+        f"c_l = {per_row(factors.live_row)}, c_a = {per_row(factors.archive_row)}, "
+        f"c'_l = {per_row(factors.live_asked)}, c'_a = {per_row(factors.archive_asked)}, c_j = {per_row(factors.pair)}"
+    )
+    regions = (
+        f"P_l = {factors.live_region:,.1f} rows, min(P_l, Δ_l) = {factors.live_step:,.1f}; "
+        f"P_a = {factors.archive_region:,.1f}, min(P_a, Δ_a) = {factors.archive_step:,.1f}"
+    )
     return [
-        fact(
-            f"factors over {factors.rows:,.0f} rows",
-            f"M_l = {factors.live_matches:,.0f}, M_a = {factors.archive_matches:,.0f}, M_j = {factors.pairs:,.0f}",
-            level=2,
-        ),
-        fact(
-            "time for a row",
-            f"c_l = {per_row(factors.live_row)}, c_a = {per_row(factors.archive_row)}, "
-            f"c'_l = {per_row(factors.live_asked)}, c'_a = {per_row(factors.archive_asked)}, "
-            f"c_j = {per_row(factors.pair)}",
-            "{}",
-            level=2,
-        ),
-        fact(
-            "rows of a region",
-            f"P_l = {factors.live_region:,.1f} rows, min(P_l, Δ_l) = {factors.live_step:,.1f}; "
-            f"P_a = {factors.archive_region:,.1f}, min(P_a, Δ_a) = {factors.archive_step:,.1f}",
-            "{}",
-            level=2,
-        ),
+        fact(f"factors over {factors.rows:,.0f} rows", matches, level=2),
+        fact("time for a row", times, "{}", level=2),
+        fact("rows of a region", regions, "{}", level=2),
     ]
 
 

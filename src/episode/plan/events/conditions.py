@@ -29,7 +29,7 @@ from episode.plan.expressions import (
 from episode.plan.measures import running_aggregate
 from episode.plan.places import is_placeholder, place_of, placeholders_in
 from episode.plan.scalars import ACROSS_ROWS, RowLocalScalars
-from episode.plan.types import VOID, lane_of
+from episode.plan.types import lane_of
 
 if TYPE_CHECKING:
     from episode.plan.events.binding import BoundEventQuery
@@ -263,12 +263,7 @@ class EventScalars:
             raise self.rows.mistaken(error, scalar) from None
         except NotCompilable:
             return None
-        if expression.type == VOID:
-            expression = Constant(None, "boolean")
-        if expression.type != "boolean":
-            message = f"A condition must be true or false, but this is of type {expression.type}."
-            hint = "Compare it with something: a.x > 0."
-            raise self.rows.source.error(EpisodeAnalysisError, message, scalar.span, hint)
+        expression = self.rows.as_condition(expression, scalar.span, hint="Compare it with something: a.x > 0.")
         if any(not isinstance(node, (Load, Constant, Apply, Running, Exists)) for node in walk(expression)):
             return None
         return _without_stand_ins(expression)

@@ -40,7 +40,7 @@ from episode.plan.rows.inputs import common_label, known_names
 from episode.plan.rows.measures import label_table, operand_of
 from episode.plan.scalars import ACROSS_ROWS, DerivedColumns, Operand, RowLocalScalars
 from episode.plan.schema import InputSchema
-from episode.plan.types import VOID, is_wide, is_words, lane_of
+from episode.plan.types import is_wide, is_words, lane_of
 
 if TYPE_CHECKING:
     from episode.plan.rows.plan import RowPatternPlan
@@ -168,13 +168,7 @@ class LabelCondition:
             raise self.rows.mistaken(error, self.condition) from None
         except NotCompilable as error:
             raise self._not_evaluated(error) from None
-        if expression.type == VOID:
-            expression = Constant(None, "boolean")
-        if expression.type != "boolean":
-            message = f"The condition of {self.label} must be true or false, but it is of type {expression.type}."
-            hint = "Compare it with something: x > 0."
-            raise self.source.error(EpisodeAnalysisError, message, self.condition.span, hint)
-        return expression
+        return self.rows.as_condition(expression, self.condition.span, self.label)
 
     def plan(self) -> Condition:
         parts = conjuncts(self.expression())

@@ -240,9 +240,6 @@ def label_table(
     return value
 
 
-ROW_FUNCTION_NAMES = ("MATCH_NUMBER", "CLASSIFIER")
-
-
 def plan_measures(clause: MatchRecognize, schema: InputSchema, labels: Labels, derived: DerivedColumns) -> MeasurePlan:
     """Plan all measures; equal atoms are computed once."""
     planner = RowMeasures(clause, schema, labels, derived)
@@ -271,38 +268,23 @@ class RowMeasures(Measures):
         return substitute(scalar.text, {name: self._sql(atom) for name, atom in row_atoms(scalar).items()})
 
     def _sql(self, atom: RowAtom) -> str:
-        if isinstance(atom, ColumnRef):
-            if self._row_function(atom) == "MATCH_NUMBER":
-                return self._output(NumberOfMatch())
-            if self._row_function(atom) == "CLASSIFIER":
-                return self._output(LabelAtPlace(RowPlace(None, False, 0, 0, self.always_final)))
-            return self._column(atom, RowPlace(self.labels.members(atom.label), False, 0, 0, self.always_final))
+        if isinstance(atom, ColumnRef) and len(atom.path) == 1:
+            # Without parentheses, as the papers write them, if no column has that name.
+            functions: dict[str, RowAtom] = {"MATCH_NUMBER": MatchNumber(), "CLASSIFIER": Classifier(None)}
+            name = atom.path[0].upper()
+            atom = functions[name] if name in functions and self.schema.find(name) is None else atom
+        if isinstance(atom, (ColumnRef, Classifier)):
+            place = RowPlace(self.labels.members(atom.label), False, 0, 0, self.always_final)
+            return self._atom_at_place(atom, place)
         if isinstance(atom, MatchNumber):
             return self._output(NumberOfMatch())
-        if isinstance(atom, Classifier):
-            return self._output(LabelAtPlace(RowPlace(self.labels.members(atom.label), False, 0, 0, self.always_final)))
-        if isinstance(atom, Navigation):
-            return self._navigation(atom)
-        return f"({self._aggregate(atom)})"
-
-    def _row_function(self, reference: ColumnRef) -> str | None:
-        """MATCH_NUMBER or CLASSIFIER without parentheses, as the papers write it, where no column has that name."""
-        name = reference.path[0].upper()
-        if len(reference.path) == 1 and name in ROW_FUNCTION_NAMES and self.schema.find(name) is None:
-            return name
-        return None
+        return self._navigation(atom) if isinstance(atom, Navigation) else f"({self._aggregate(atom)})"
 
     def _navigation(self, atom: Navigation) -> str:
-        label = self._common_label((atom.argument,), "navigation", atom.span)
+        members = self.labels.members(self._common_label((atom.argument,), "navigation", atom.span))
         require_column(self.source, atom.argument, atom.span, "navigation")
-        place = RowPlace(
-            self.labels.members(label),
-            atom.logical == "FIRST",
-            atom.logical_offset,
-            atom.physical_offset,
-            self._final(atom.mode),
-        )
-        return self._at_place(atom.argument, place)
+        first, final = atom.logical == "FIRST", self._final(atom.mode)
+        return self._at_place(atom.argument, RowPlace(members, first, atom.logical_offset, atom.physical_offset, final))
 
     def _atom_at_place(self, atom: Atom, place: RowPlace) -> str:
         if isinstance(atom, Classifier):

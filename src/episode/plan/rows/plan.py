@@ -202,18 +202,11 @@ def _plan(clause: MatchRecognize, schema: InputSchema) -> RowPatternPlan:
         message = "The output has no column: ONE ROW PER MATCH gives the columns of PARTITION BY and the measures."
         hint = "Add MEASURES, PARTITION BY or ALL ROWS PER MATCH."
         raise clause.source.error(EpisodeAnalysisError, message, clause.source.pattern, hint)
+    rows, renamed = RowMode[clause.rows_per_match.name], leading if any(one != new for one, new in leading) else ()
     ordering = [key.column for key in (*keys, *(key for key, _ in ordered))]
     return RowPatternPlan(
         **pattern_fields(inputs, keys, ordered, conditions, measures, [*ordering, *outputs]),
-        output=Output(
-            labels,
-            measures,
-            outputs,
-            len(before),
-            RowMode[clause.rows_per_match.name],
-            clause.timed_out is not None,
-            leading if any(column != name for column, name in leading) else (),
-        ),
+        output=Output(labels, measures, outputs, len(before), rows, clause.timed_out is not None, renamed),
         within=within,
         window=None if clause.within is None else clause.within.span,
         memory=memory_of(clause, conditions, within),
@@ -358,22 +351,9 @@ def condition_with_match_number(plan: RowPatternPlan) -> str | None:
 
 def _reads_match_number(condition: Condition) -> bool:
     nodes = [node for part in condition.residual for node in walk(part)]
-    nodes += [
-        inner
-        for node in nodes
-        if isinstance(node, Running) and node.argument is not None
-        for inner in walk(node.argument)
-    ]
+    arguments = [node.argument for node in nodes if isinstance(node, Running) and node.argument is not None]
+    nodes += [node for argument in arguments for node in walk(argument)]
     return any(isinstance(node, Number) for node in nodes)
 
 
-__all__ = [
-    "MatchMode",
-    "MatchRecognize",
-    "MatchSettings",
-    "RowPatternPlan",
-    "SkipTo",
-    "condition_with_match_number",
-    "plan_row_pattern",
-    "uses_match_number",
-]
+__all__ = ["MatchMode", "MatchRecognize", "SkipTo"]

@@ -18,7 +18,7 @@ from episode.lang.rows.syntax import (
     RowsPerMatch,
     SkipTo,
 )
-from episode.lang.syntax import ColumnRef, Mode, Scalar
+from episode.lang.syntax import ColumnRef, Mode
 from episode.plan.event_time import UNBOUNDED, Delays, EventTime, plain_values
 from episode.plan.expressions import Load
 from episode.plan.output import HIDDEN_END, HIDDEN_START, MATCH_END, MATCH_START, ColumnAtPlace, Extreme, RowMode
@@ -78,11 +78,7 @@ def with_match_times(clause: MatchRecognize, columns: Iterable[str]) -> MatchRec
         message = "Options(match_times=True) needs an ORDER BY: its first column is the event time."
         raise clause.source.error(EpisodeAnalysisError, message, clause.source.span.beginning)
     _check_match_times(clause, columns)
-    first = clause.order_by[0]
-    earliest, latest = _time_of("FIRST", first.key, None), _time_of("LAST", first.key, Mode.FINAL)
-    if not first.ascending:
-        earliest, latest = latest, earliest
-    return replace(clause, measures=(*clause.measures, Measure(earliest, MATCH_START), Measure(latest, MATCH_END)))
+    return _with_times(clause, MATCH_START, MATCH_END)
 
 
 def with_hidden_times(clause: MatchRecognize) -> MatchRecognize:
@@ -95,15 +91,17 @@ def with_hidden_times(clause: MatchRecognize) -> MatchRecognize:
     if not first.ascending:
         message = "A pattern that RECENCY correlates is ordered by event time, ascending."
         raise clause.source.error(EpisodeAnalysisError, message, first.key.span, "Leave DESC out.")
-    earliest, latest = _time_of("FIRST", first.key, None), _time_of("LAST", first.key, Mode.FINAL)
-    times = (Measure(earliest, HIDDEN_START), Measure(latest, HIDDEN_END))
-    return replace(clause, measures=(*clause.measures, *times))
+    return _with_times(clause, HIDDEN_START, HIDDEN_END)
 
 
-def _time_of(logical: str, time: RowKey, mode: Mode | None) -> Scalar:
-    """`FIRST(time)` or `FINAL LAST(time)` as a measure."""
-    original = f"{logical}({time.expression.original})"
-    return scalar_of(Navigation(time.expression, logical, 0, 0, mode, time.span), original)
+def _with_times(clause: MatchRecognize, start: str, end: str) -> MatchRecognize:
+    """Add the least and the greatest of `FIRST(time)` and `FINAL LAST(time)` as measures with these names."""
+    time, times = clause.order_by[0].key, []
+    for logical, mode in (("FIRST", None), ("LAST", Mode.FINAL)):
+        place = Navigation(time.expression, logical, 0, 0, mode, time.span)
+        times.append(scalar_of(place, f"{logical}({time.expression.original})"))
+    earliest, latest = times if clause.order_by[0].ascending else reversed(times)
+    return replace(clause, measures=(*clause.measures, Measure(earliest, start), Measure(latest, end)))
 
 
 def _check_match_times(clause: MatchRecognize, columns: Iterable[str]) -> None:

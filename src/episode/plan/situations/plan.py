@@ -12,14 +12,13 @@ from episode.lang.situations.define import check_limits, check_pairs, check_wind
 from episode.lang.situations.syntax import SituationDefinition, SituationQuery
 from episode.lang.syntax import Duration, Span
 from episode.plan.event_time import Delays, EventTime, column_at_event, in_units_of_time, plain_values
-from episode.plan.expressions import Condition, Constant, Current, conjuncts
+from episode.plan.expressions import Condition, Current, conjuncts
 from episode.plan.output import Labels, MeasurePlan, Output, columns_read, expressions_of
 from episode.plan.parameters import Arguments, bound_duration
 from episode.plan.pattern import CarriedReport, OrderColumn, PatternPlan
 from episode.plan.scalars import DerivedColumns, RowLocalScalars, refuse_depth
 from episode.plan.schema import InputSchema
 from episode.plan.situations.returns import DETECTED_AT, MatchMoment, SituationMoment, SituationReturns, with_columns
-from episode.plan.types import VOID
 
 # Durations of a situation pattern that are parameters: their values, and a check that a match can satisfy them.
 
@@ -217,17 +216,10 @@ class _Planner:
     def _condition(self, definition: SituationDefinition) -> Condition:
         scalar = with_columns(definition.condition, None)
         expression = self.rows.compile(scalar, Current(0))
-        if expression.type == VOID:
-            expression = Constant(None, "boolean")
-        if expression.type != "boolean":
-            raise self.query.source.error(
-                EpisodeAnalysisError,
-                f"The condition of {definition.symbol} must be true or false, but it is of type {expression.type}.",
-                scalar.span,
-                "Compare it with something: x > 0."
-                if definition.at_most is None
-                else "What follows it was read as a limit of the duration; SQL's BETWEEN needs brackets around it.",
-            )
+        hint = "What follows it was read as a limit of the duration; SQL's BETWEEN needs brackets around it."
+        expression = self.rows.as_condition(
+            expression, scalar.span, definition.symbol, hint if definition.at_most is not None else ""
+        )
         return Condition(definition.symbol, tuple(conjuncts(expression)), ())
 
     def _masks(self) -> tuple[tuple[int, ...], ...]:
@@ -244,15 +236,10 @@ class _Planner:
         """A duration in units of event time."""
         if duration is None:
             return None
-        return in_units_of_time(
-            duration,
-            self.query.source,
-            self.time,
-            self.time_type,
-            what="a duration",
-            plain="Write a plain number, in the unit of the time itself, for example 300.",
-            with_unit=f"Write for example {duration.amount} seconds.",
-        )
+        plain = "Write a plain number, in the unit of the time itself, for example 300."
+        with_unit = f"Write for example {duration.amount} seconds."
+        place = (duration, self.query.source, self.time, self.time_type)
+        return in_units_of_time(*place, what="a duration", plain=plain, with_unit=with_unit)
 
 
 def _span(duration: Duration | None) -> Span | None:
