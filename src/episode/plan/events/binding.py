@@ -7,7 +7,6 @@ columns that Spark computes, and notes for `explain`. `plan` then plans matches,
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
 from episode.lang.events.syntax import Closure, EventClass, EventPattern, EventQuery, Negation, Strategy, classes_of
@@ -22,23 +21,23 @@ from episode.plan.events.alternatives import (
 )
 from episode.plan.events.classes import EventClasses
 from episode.plan.events.closures import check_repeated_variables, chooses
-from episode.plan.events.conditions import EventScalars
-from episode.plan.events.imprecise import check_confidence_has_meaning, check_imprecise, check_results, plan_imprecise
+from episode.plan.events.conditions import Conjunct, EventScalars
+from episode.plan.events.counting import CollapseOptions
+from episode.plan.events.imprecise import (
+    ImprecisePlan,
+    check_confidence_has_meaning,
+    check_imprecise,
+    check_results,
+    plan_imprecise,
+)
 from episode.plan.events.postponed import AUTO
-from episode.plan.events.tree import Group, InSequence, Together, items_in, nodes_in
+from episode.plan.events.returns import EventTimes
+from episode.plan.events.tree import Group, InSequence, Node, Together, items_in, nodes_in
 from episode.plan.expressions import Current, Expression, Load, Navigated, Running, conjuncts, walk
 from episode.plan.output import Labels
 from episode.plan.parameters import bound_duration
 from episode.plan.scalars import DerivedColumns, RowLocalScalars
 from episode.plan.types import is_event_time
-
-if TYPE_CHECKING:
-    from episode.plan.events.conditions import Conjunct
-    from episode.plan.events.counting import CollapseOptions
-    from episode.plan.events.imprecise import ImprecisePlan
-    from episode.plan.events.returns import EventTimes
-    from episode.plan.events.tree import Node
-
 
 # Checks of a whole pattern.
 

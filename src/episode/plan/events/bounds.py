@@ -14,8 +14,9 @@ See decisions 68 and 69.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Union
+from typing import Union
 
+from episode.plan.events.automaton import AutomatonPlan, Check
 from episode.plan.events.conditions import event_variables
 from episode.plan.expressions import (
     COMPARISONS,
@@ -32,9 +33,6 @@ from episode.plan.expressions import (
     walk,
 )
 from episode.plan.types import INTEGER_LIMITS, decimal_of, is_float, is_integer, is_wide, lane_of
-
-if TYPE_CHECKING:
-    from episode.plan.events.automaton import AutomatonPlan, Check
 
 FUNCTIONS = frozenset({"sum", "count", "min", "max", "avg"})
 DUAL = {"and": "or", "or": "and"}

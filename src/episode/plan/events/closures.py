@@ -22,10 +22,9 @@ from episode.lang.events.syntax import (
     nodes_of,
 )
 from episode.plan.events.alternatives import is_of_classes, with_parts
-from episode.plan.events.conditions import is_per_event
+from episode.plan.events.conditions import Conjunct, JoinTest, is_per_event
 
 if TYPE_CHECKING:
-    from episode.plan.events.conditions import Conjunct, JoinTest
     from episode.plan.events.cost import Statistics
     from episode.plan.events.plan import EventPlan
 

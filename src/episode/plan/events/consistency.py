@@ -23,10 +23,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from episode.lang.events.syntax import EventColumn, Index, Reach
-from episode.plan.events.conditions import all_atoms
+from episode.plan.events.conditions import Conjunct, all_atoms
 from episode.plan.events.trends import CONSTANT, ColumnFacts, Trend, facts_of, together, trend_of, without_casts
 from episode.plan.expressions import (
     COMPARISONS,
@@ -42,9 +41,6 @@ from episode.plan.expressions import (
     is_operation,
     render,
 )
-
-if TYPE_CHECKING:
-    from episode.plan.events.conditions import Conjunct
 
 CLASS_NAMES = {
     (True, True): "true- and false-value consistent",

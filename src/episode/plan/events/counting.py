@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
 from episode.lang.events.syntax import EventPattern, EventQuery, Negation, Strategy, nodes_of
-from episode.plan.events.automaton import Loop, Take, variables_in
+from episode.plan.events.automaton import Loop, Step, Take, variables_in
 from episode.plan.events.closures import chooses
-from episode.plan.events.conditions import JoinTest, event_variables
-from episode.plan.events.consistency import adjacent_form
-from episode.plan.events.postponed import AUTO, reason_for_runs
+from episode.plan.events.conditions import Conjunct, JoinTest, event_variables
+from episode.plan.events.consistency import ClosurePredicate, adjacent_form
+from episode.plan.events.postponed import AUTO, PatternSplit, reason_for_runs
 from episode.plan.events.returns import COUNTED
 from episode.plan.events.trends import without_casts
 from episode.plan.expressions import (
@@ -34,13 +33,6 @@ from episode.plan.expressions import (
     walk,
     with_operands,
 )
-
-if TYPE_CHECKING:
-    from episode.plan.events.automaton import Step
-    from episode.plan.events.conditions import Conjunct
-    from episode.plan.events.consistency import ClosurePredicate
-    from episode.plan.events.postponed import PatternSplit
-
 
 # Collapsed results: options, and the patterns that do not have them.
 

@@ -7,13 +7,24 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from episode.plan.events.closures import cost_text, without_early_tests
-from episode.plan.events.cost import TreeCosts, automaton_cost, cost_of, first_place, left_deep, search, shape_variables
+from episode.plan.events.cost import (
+    Actual,
+    PhysicalPlan,
+    Shape,
+    Statistics,
+    TreeCosts,
+    automaton_cost,
+    cost_of,
+    first_place,
+    left_deep,
+    search,
+    shape_variables,
+)
 from episode.plan.events.postponed import ON_THE_FLY, POSTPONED, RUNS
 from episode.plan.events.tree import Absent, Group, Leaf, Node, OneOf, Together, edges_of, gap_before, variables_of
 from episode.plan.sections import indent
 
 if TYPE_CHECKING:
-    from episode.plan.events.cost import Actual, PhysicalPlan, Shape, Statistics
     from episode.plan.events.plan import EventPlan
 
 SEQ, AND, OR = "SEQ", "AND", "OR"

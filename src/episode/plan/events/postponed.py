@@ -9,18 +9,13 @@ which tests what the first stage could not decide. This module parts a query bet
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 from episode.lang.events.syntax import Closure, Disjunction, EventClass, EventPattern, Negation, Sequence, classes_of
 from episode.plan.events.alternatives import is_of_classes, negated_variables, parts_if
-from episode.plan.events.automaton import Loop, Take
+from episode.plan.events.automaton import AutomatonPlan, Loop, Step, Take
 from episode.plan.events.bounds import ClosureBounds
-from episode.plan.events.conditions import is_per_event
+from episode.plan.events.conditions import Conjunct, JoinTest, is_per_event
 from episode.plan.expressions import Expression
-
-if TYPE_CHECKING:
-    from episode.plan.events.automaton import AutomatonPlan, Step
-    from episode.plan.events.conditions import Conjunct, JoinTest
 
 AUTO, RUNS, POSTPONED, ON_THE_FLY = "auto", "runs", "postponed", "on the fly"
 ENGINES = (AUTO, RUNS, POSTPONED, ON_THE_FLY)

@@ -6,7 +6,6 @@ A match is a few rows with a variable each; to the planner of MEASURES it is a r
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from episode.errors import EpisodeUnsupportedError
 from episode.lang.events.syntax import EventAggregate, EventAtom, EventColumn, Index, Reach, WholeEvent, event_atoms
@@ -15,15 +14,13 @@ from episode.lang.syntax import Aggregate, ColumnRef, ReturnItem, Scalar
 from episode.lang.trees import exp
 from episode.plan.events.alternatives import MARK, Presence
 from episode.plan.events.classes import EventClasses
+from episode.plan.events.conditions import Conjunct
 from episode.plan.expressions import Current, Load
 from episode.plan.measures import Measures
 from episode.plan.output import Extreme, PlaceExists, PlannedMeasure, RowAggregate, RowArray, RowPlace
 from episode.plan.places import substitute
 from episode.plan.schema import quote
 from episode.plan.types import decimal_of, is_float
-
-if TYPE_CHECKING:
-    from episode.plan.events.conditions import Conjunct
 
 MATCH_START, MATCH_END = "match_start", "match_end"
 COUNTED = "matches"

@@ -22,11 +22,10 @@ from episode.lang.events.syntax import (
 )
 from episode.lang.syntax import Span
 from episode.plan.events.alternatives import are_copies, is_of_classes, parts_if
-from episode.plan.events.conditions import is_per_event, split_tests
+from episode.plan.events.conditions import Conjunct, JoinTest, is_per_event, split_tests
 
 if TYPE_CHECKING:
     from episode.plan.events.binding import BoundEventQuery
-    from episode.plan.events.conditions import Conjunct, JoinTest
 
 
 @dataclass(frozen=True)
