@@ -146,12 +146,9 @@ def _common_types(
     query: EventQuery, tables: Tables, time: str | None, start: str | None, keys: tuple[str, ...]
 ) -> dict[str, str]:
     """Types of the columns that all tables must have, by names in lower case."""
-    types = {key.lower(): _type_in_all(query, tables, key, KEY) for key in keys}
     time = _only_timestamp(tables) if time is None else time
-    if time is not None:
-        types[time.lower()] = _type_in_all(query, tables, time, TIME)
-    if start is not None:
-        types[start.lower()] = _type_in_all(query, tables, start, START)
+    named = [*((key, KEY) for key in keys), (time, TIME), (start, START)]
+    types = {name.lower(): _type_in_all(query, tables, name, what) for name, what in named if name is not None}
     if time is not None and start is not None:
         both = wider(types[time.lower()], types[start.lower()])
         if both is not None:
