@@ -3,22 +3,118 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Union
 
 from episode.errors import EpisodeAnalysisError, EpisodeSyntaxError, warn
 from episode.lang.cursor import Cursor
 from episode.lang.lexer import tokenize
 from episode.lang.situations import allen
 from episode.lang.situations.define import check_limits, check_pairs, check_window
-from episode.lang.situations.syntax import SituationDefinition, SituationQuery
-from episode.lang.syntax import Duration, Span
+from episode.lang.situations.syntax import (
+    Moment,
+    SituationAggregate,
+    SituationAtom,
+    SituationColumn,
+    SituationDefinition,
+    SituationQuery,
+    SituationTime,
+    situation_atoms,
+)
+from episode.lang.syntax import Aggregate, ColumnRef, Duration, ReturnItem, Scalar, Span
 from episode.plan.event_time import Delays, EventTime, column_at_event, in_units_of_time, plain_values
 from episode.plan.expressions import Condition, Current, conjuncts
-from episode.plan.output import Labels, MeasurePlan, Output, columns_read, expressions_of
+from episode.plan.measures import Measures
+from episode.plan.output import (
+    ATOM_PREFIX,
+    ColumnAtPlace,
+    Labels,
+    MeasurePlan,
+    Output,
+    OutputAtom,
+    PlannedMeasure,
+    RowPlace,
+    columns_read,
+    expressions_of,
+)
 from episode.plan.parameters import Arguments, bound_duration
 from episode.plan.pattern import CarriedReport, OrderColumn, PatternPlan
+from episode.plan.places import substitute
 from episode.plan.scalars import DerivedColumns, RowLocalScalars, refuse_depth
-from episode.plan.schema import InputSchema
-from episode.plan.situations.returns import DETECTED_AT, MatchMoment, SituationMoment, SituationReturns, with_columns
+from episode.plan.schema import InputSchema, quote
+
+# RETURN: to the planner of MEASURES a symbol is a label, and the events of its situation so far are the label's rows.
+
+MATCH_START, DETECTED_AT = "match_start", "detected_at"
+
+
+@dataclass(frozen=True)
+class SituationMoment:
+    """The start of a symbol's situation, or its end (null while it lasts)."""
+
+    symbol: str
+    end: bool
+
+
+@dataclass(frozen=True)
+class MatchMoment:
+    """match_start: the least start of its situations. detected_at: when the match became certain."""
+
+    name: str
+
+
+SituationOutput = Union[OutputAtom, SituationMoment, MatchMoment]
+
+
+def with_columns(scalar: Scalar, label: str | None) -> Scalar:
+    """The scalar with columns of a row pattern (of a label) in place of columns of a situation's events."""
+    atoms = []
+    for name, atom in scalar.atoms:
+        assert isinstance(atom, SituationColumn)
+        atoms.append((name, ColumnRef(label, atom.path, atom.span)))
+    return replace(scalar, atoms=tuple(atoms))
+
+
+class SituationReturns(Measures):
+    """Plans RETURN."""
+
+    def item(self, item: ReturnItem) -> PlannedMeasure:
+        scalar = item.expression
+        names = [name for name, _ in scalar.atoms]
+        parts = {name: self._situation_sql(atom) for name, atom in zip(names, situation_atoms(scalar))}
+        sql = substitute(scalar.text, parts)
+        return PlannedMeasure(item.name, sql, scalar.original, item.span)
+
+    def whole(self, symbol: str) -> PlannedMeasure:
+        """A symbol without RETURN: its interval."""
+        start, end = self._moment(SituationMoment(symbol, False)), self._moment(SituationMoment(symbol, True))
+        return PlannedMeasure(symbol, f"named_struct('start', {start}, 'end', {end})", symbol, self.source.span)
+
+    def key(self, symbol: str, column: str) -> PlannedMeasure:
+        """A partition column, as any event of the match has it."""
+        place = RowPlace(frozenset((symbol,)), True, 0, 0, True)
+        return self.measure_of(column, ColumnAtPlace(column, place))
+
+    def times(self) -> list[PlannedMeasure]:
+        return [
+            PlannedMeasure(name, self._moment(MatchMoment(name)), name, self.source.span)
+            for name in (MATCH_START, DETECTED_AT)
+        ]
+
+    def _moment(self, atom: SituationMoment | MatchMoment) -> str:
+        atoms: dict[SituationOutput, str] = self.atoms  # type: ignore[assignment]
+        if atom not in atoms:
+            atoms[atom] = f"{ATOM_PREFIX}{len(atoms)}"
+        return quote(atoms[atom])
+
+    def _situation_sql(self, atom: SituationAtom) -> str:
+        if isinstance(atom, SituationTime):
+            start, end = (self._moment(SituationMoment(atom.symbol, end)) for end in (False, True))
+            return {Moment.START: start, Moment.END: end, Moment.DURATION: f"({end} - {start})"}[atom.what]
+        assert isinstance(atom, SituationAggregate)
+        arguments = tuple(with_columns(argument, atom.symbol) for argument in atom.arguments)
+        star = None if arguments else atom.symbol
+        return f"({self._aggregate(Aggregate(atom.function, arguments, not arguments, star, None, atom.span))})"
+
 
 # Durations of a situation pattern that are parameters: their values, and a check that a match can satisfy them.
 

@@ -14,10 +14,11 @@ from episode.plan.schema import key_columns
 from episode.plan.sections import Section
 from episode.plan.situations.explain import situation_section
 from episode.plan.situations.plan import (
+    DETECTED_AT,
+    MATCH_START,
     SituationPlan,
     plan_situation_pattern,
 )
-from episode.plan.situations.returns import DETECTED_AT, MATCH_START
 from episode.queries.language import Given, Input, Language, given_for_input
 
 if TYPE_CHECKING:
