@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import reduce
-from typing import ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar
 
 from episode.errors import EpisodeUnsupportedError
 from episode.lang.trees import exp
@@ -49,6 +49,9 @@ from episode.plan.types import (
     wider_integer,
     with_scale,
 )
+
+if TYPE_CHECKING:
+    from episode.plan.array_functions import ArrayFunctions
 
 
 class NotCompilable(Exception):
@@ -129,16 +132,6 @@ Resolver = Callable[[str], Expression]
 Fallback = Callable[["exp.Expression"], "Expression | None"]
 
 
-class OverArrays(Protocol):
-    """Array functions: see `plan.array_functions`."""
-
-    def compile(self, native: NativeCompiler, node: exp.Expression) -> Expression: ...
-
-    def compare(
-        self, native: NativeCompiler, node: exp.Expression, operation: str, left: Expression, right: Expression
-    ) -> Expression: ...
-
-
 @dataclass
 class NativeCompiler:
     """Compiles one scalar.
@@ -153,7 +146,7 @@ class NativeCompiler:
     resolve: Resolver
     fallback: Fallback
     utc: bool
-    arrays: OverArrays | None = None
+    arrays: ArrayFunctions | None = None
     arguments: Arguments = field(default_factory=dict)
     _purely: bool = False
 
@@ -257,22 +250,17 @@ class NativeCompiler:
         if not (is_numeric(left.type) and is_numeric(right.type)):
             raise NotCompilable(node, f"{operation} of {left.type} and {right.type}", ONE_TYPE)
         if is_float(left.type) or is_float(right.type):
-            return self._float_arithmetic(node, operation, left, right)
+            if operation == "int_divide":
+                raise NotCompilable(node, "div of floating point numbers")
+            single = left.type == "float" and right.type == "float" and operation != "divide"
+            result = Apply(operation, (self._double(node, left), self._double(node, right)), "double")
+            return Apply("round_single", (result,), "float") if single else result
         if decimal_of(left.type) or decimal_of(right.type):
             return self._decimal_arithmetic(node, operation, left, right)
         if operation == "divide":
             return Apply("divide", (to_float(left), to_float(right)), "double")
         type_ = "bigint" if operation == "int_divide" else wider_integer(left.type, right.type)
         return Apply(operation, (left, right), type_)
-
-    def _float_arithmetic(
-        self, node: exp.Expression, operation: str, left: Expression, right: Expression
-    ) -> Expression:
-        if operation == "int_divide":
-            raise NotCompilable(node, "div of floating point numbers")
-        single = left.type == "float" and right.type == "float" and operation != "divide"
-        result = Apply(operation, (self._double(node, left), self._double(node, right)), "double")
-        return Apply("round_single", (result,), "float") if single else result
 
     def _decimal_arithmetic(
         self, node: exp.Expression, operation: str, left: Expression, right: Expression

@@ -45,26 +45,23 @@ def check_stream_store(created: CreateStream, store_options: Iterable[str]) -> C
     """
     _check_columns(created)
     if created.time is None:
-        created = replace(created, time=_implied_time(created))
+        try:
+            time = implied_time([(column.name, column.type) for column in created.columns])
+        except EpisodeAnalysisError as error:
+            raise created.source.error(EpisodeAnalysisError, error.message, created.name.span, error.hint) from None
+        created = replace(created, time=WrittenName(time, created.name.span))
     assert created.time is not None
-    time = _column(created, created.time, "the event time")
-    if not is_event_time(time.type):
-        message = f"{time.name} is of type {time.type} and cannot be the event time."
+    column = _column(created, created.time, "the event time")
+    if not is_event_time(column.type):
+        message = f"{column.name} is of type {column.type} and cannot be the event time."
         hint = "Event time is TIMESTAMP, TIMESTAMP_NTZ, DATE or an integer."
         raise created.source.error(EpisodeAnalysisError, message, created.time.span, hint)
     _check_keys(created)
     _check_names(created)
-    _check_length(created, created.delay, time, "DELAY", 10)
-    _check_length(created, created.retain, time, "RETAIN", 30)
+    _check_length(created, created.delay, column, "DELAY", 10)
+    _check_length(created, created.retain, column, "RETAIN", 30)
     _check_options(created, tuple(store_options))
     return created
-
-
-def _implied_time(created: CreateStream) -> WrittenName:
-    try:
-        return WrittenName(implied_time([(column.name, column.type) for column in created.columns]), created.name.span)
-    except EpisodeAnalysisError as error:
-        raise created.source.error(EpisodeAnalysisError, error.message, created.name.span, error.hint) from None
 
 
 def _check_columns(created: CreateStream) -> None:

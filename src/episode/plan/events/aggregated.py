@@ -394,18 +394,15 @@ class _Planner(BoundEventQuery):
         if not isinstance(step, Loop) or only is None:
             message = "Aggregates over all matches are evaluated for closures of one class."
             hint = f"Write B+ b[] with one class, {OR_RETURN}"
-            raise self._fail(EpisodeUnsupportedError, message, self._closure_span(step), hint)
+            names = set(variables_in((step,)))
+            closures = [node for node in nodes_of(self.query.pattern) if isinstance(node, Closure)]
+            spans = (node.span for node in closures if names & {one.variable for one in classes_of(node)})
+            raise self._fail(EpisodeUnsupportedError, message, next(spans, self.query.source.pattern), hint)
         name = only.variable
         if step.minimum == 0:
             return [TrendPlace(name, True, True)]
         last = TrendPlace(name, step.maximum is None)
         return [*[TrendPlace(name)] * (step.minimum - 1), last]
-
-    def _closure_span(self, step: Step) -> Span:
-        names = set(variables_in((step,)))
-        closures = [node for node in nodes_of(self.query.pattern) if isinstance(node, Closure)]
-        spans = (node.span for node in closures if names & {one.variable for one in classes_of(node)})
-        return next(spans, self.query.source.pattern)
 
 
 def _until_certain(places: list[TrendPlace]) -> list[int]:

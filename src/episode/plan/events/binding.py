@@ -121,7 +121,12 @@ class BoundEventQuery:
         pattern, self.alone = query.pattern, frozenset[str]()
         if self.strategy is Strategy.ANY:
             pattern, self.alone = with_first_events(query.pattern)
-        _check_alone(query, self.alone)
+        for name in sorted(self.alone):
+            places = [one for one in classes_of(query.pattern) if one.variable == name]
+            if len(places) > 1:
+                message = f"{name} is the variable of a closure that stands alone, and of another alternative."
+                hint = "Give each its own variable."
+                raise query.source.error(EpisodeUnsupportedError, message, places[-1].span, hint)
         query, self.renamed = with_unique_variables(replace(query, pattern=pattern), self.alone)
         every = {one.variable: one for one in classes_of(query.pattern)}
         classes = replace(classes, query=query, by_variable=every)
@@ -174,15 +179,6 @@ def _strategy(query: EventQuery, option: Strategy | None) -> Strategy:
         message = f"The query says {written.value}, and strategy= says {option.value}."
         raise query.source.error(EpisodeAnalysisError, message, query.strategy_span, "Leave one of the two out.")
     return written or option or Strategy.ANY
-
-
-def _check_alone(query: EventQuery, alone: frozenset[str]) -> None:
-    """Refuse a closure that is a whole alternative if another part has its variable."""
-    for name in sorted(alone):
-        places = [one for one in classes_of(query.pattern) if one.variable == name]
-        if len(places) > 1:
-            message = f"{name} is the variable of a closure that stands alone, and of another alternative."
-            raise query.source.error(EpisodeUnsupportedError, message, places[-1].span, "Give each its own variable.")
 
 
 def _closure_variables(pattern: EventPattern, inside: bool) -> list[str]:

@@ -121,7 +121,8 @@ def with_negated_closures(query: EventQuery, pattern: EventPattern, conjuncts: l
         if isinstance(part, Sequence):
             needed = tuple(one for one in found if one is not None)
             if not any(_needs_an_event(one) for one in needed):
-                return replace(part, parts=tuple(_choosing(one) for one in part.parts))
+                chosen = [replace(one, groups=False) if isinstance(one, Closure) else one for one in part.parts]
+                return replace(part, parts=tuple(chosen))
             return needed[0] if len(needed) == 1 else replace(part, parts=needed)
         # An alternative, or a part of a conjunction, that may be empty needs one event here.
         parts = tuple(_first_event(one) if new is None else new for one, new in zip(part.parts, found, strict=True))
@@ -150,10 +151,6 @@ def _needs_an_event(pattern: EventPattern) -> bool:
 def _first_event(pattern: EventPattern) -> EventPattern:
     """`B*` as what has an event."""
     return pattern.part if isinstance(pattern, Closure) else pattern
-
-
-def _choosing(pattern: EventPattern) -> EventPattern:
-    return replace(pattern, groups=False) if isinstance(pattern, Closure) else pattern
 
 
 # What closures cost, by runs or postponed: in the units of the cost model, per window and partition.

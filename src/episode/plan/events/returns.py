@@ -125,7 +125,9 @@ class Returns(Measures):
         if isinstance(atom, WholeEvent):
             return self._whole(atom)
         if isinstance(atom, EventAggregate):
-            return f"({self._event_aggregate(atom)})"
+            arguments = tuple(self._with_labels(argument) for argument in atom.arguments)
+            aggregate = Aggregate(atom.function, arguments, False, None, None, atom.span)
+            return f"({self._aggregate(aggregate) if arguments else self._count(atom.variable)})"
         if atom.variable in self.closures and atom.index in (Index.PLAIN, Index.ALL):
             return self._array(atom)
         return self._column(self.classes.column(atom.variable, atom.path, atom.span), self._index(atom))
@@ -167,12 +169,6 @@ class Returns(Measures):
             for name, column in own.items()
         )
         return f"CASE WHEN {self._output(PlaceExists(place))} THEN named_struct({pairs}) END"
-
-    def _event_aggregate(self, atom: EventAggregate) -> str:
-        if not atom.arguments:
-            return self._count(atom.variable)
-        arguments = tuple(self._with_labels(argument) for argument in atom.arguments)
-        return self._aggregate(Aggregate(atom.function, arguments, False, None, None, atom.span))
 
     def _with_labels(self, scalar: Scalar) -> Scalar:
         """The argument with labelled columns of the input in place of attributes."""

@@ -257,9 +257,16 @@ class _Alternative:
             if self.automaton.negations[negation].place == MIDDLE
         )
         if ends in self.automaton.transitions:
-            if self.automaton.transitions[ends].crosses != crosses:
-                raise self._unlike(crosses, place)
-            return crosses
+            if self.automaton.transitions[ends].crosses == crosses:
+                return crosses
+            # A negation is not the same in all alternatives of a run, where they have not parted yet.
+            negated = {name for negation, _ in crosses for name in self.automaton.negations[negation].variables}
+            known = {name for name, at in self.place.items() if at <= place}.union(*self.negated.values())
+            others = (one for one in self.automaton.conjuncts if one.variables & negated and one.variables - known)
+            message = "Under skip-till-next-match, a negated event is not compared with later alternatives."
+            hint = f"Compare it with events before them, or {RUN_EACH}"
+            source = self.automaton.query.source
+            raise source.error(EpisodeUnsupportedError, message, next(others).scalar.span, hint)
         checks = []
         for conjunct in self.conjuncts:
             if self._decided_by(conjunct, variable, before, place):
@@ -343,7 +350,13 @@ class _Alternative:
                 number = numbers[id(one)] = self.automaton.shared[key]
                 self.step_of_negation[number] = id(one)
                 if isinstance(step, Loop) and not self._is_known(number, place):
-                    raise self._not_known(about, place)
+                    # It is looked at in every repetition, with what is known by then.
+                    later = {name for name, at in self.place.items() if at >= place}
+                    conjunct = next(one for one in about if one.variables & later)
+                    message = "A negated event inside a closure is compared with events before the closure only."
+                    hint = "Leave the comparison out, or put the negation beside the closure."
+                    source = self.automaton.query.source
+                    raise source.error(EpisodeUnsupportedError, message, conjunct.scalar.span, hint)
         return numbers
 
     def _negation(self, step: Not, where: str, about: list[Conjunct]) -> NegationPlan:
@@ -363,20 +376,3 @@ class _Alternative:
                 if self.place[name] > place or (self.place[name] == place and waits):
                     return False
         return True
-
-    def _not_known(self, about: list[Conjunct], place: int) -> EpisodeUnsupportedError:
-        """A negation inside a closure is looked at in every repetition, with what is known by then."""
-        later = {name for name, at in self.place.items() if at >= place}
-        conjunct = next(one for one in about if one.variables & later)
-        message = "A negated event inside a closure is compared with events before the closure only."
-        hint = "Leave the comparison out, or put the negation beside the closure."
-        return self.automaton.query.source.error(EpisodeUnsupportedError, message, conjunct.scalar.span, hint)
-
-    def _unlike(self, crosses: tuple[tuple[int, bool], ...], place: int) -> EpisodeUnsupportedError:
-        """A negation that is not the same in all alternatives of a run, where they have not parted yet."""
-        negated = {name for negation, _ in crosses for name in self.automaton.negations[negation].variables}
-        known = {name for name, at in self.place.items() if at <= place}.union(*self.negated.values())
-        conjunct = next(one for one in self.automaton.conjuncts if one.variables & negated and one.variables - known)
-        message = "Under skip-till-next-match, a negated event is not compared with later alternatives."
-        hint = f"Compare it with events before them, or {RUN_EACH}"
-        return self.automaton.query.source.error(EpisodeUnsupportedError, message, conjunct.scalar.span, hint)

@@ -167,7 +167,12 @@ class LabelCondition:
         except Mistake as error:
             raise self.rows.mistaken(error, self.condition) from None
         except NotCompilable as error:
-            raise self._not_evaluated(error) from None
+            for name in self.atoms:
+                self.value_of(name)  # a call that is wrong by itself is the better thing to complain of
+            what = f"The condition of {self.label} relates several rows in a way that is not evaluated"
+            place = place_of(error.node, self.condition, self.source)
+            hint = error.hint or ACROSS_ROWS
+            raise self.source.error(EpisodeUnsupportedError, f"{what}: {error.reason}.", place, hint) from None
         return self.rows.as_condition(expression, self.condition.span, self.label)
 
     def plan(self) -> Condition:
@@ -177,16 +182,6 @@ class LabelCondition:
         if any(self.framed):
             local += [found for found in map(possible, residual) if found is not None]
         return Condition(self.label, tuple(local), residual)
-
-    def _not_evaluated(self, error: NotCompilable) -> EpisodeUnsupportedError:
-        for name in self.atoms:
-            self.value_of(name)  # a call that is wrong by itself is the better thing to complain of
-        return self.source.error(
-            EpisodeUnsupportedError,
-            f"The condition of {self.label} relates several rows in a way that is not evaluated: {error.reason}.",
-            place_of(error.node, self.condition, self.source),
-            error.hint or ACROSS_ROWS,
-        )
 
     def _row(self, labels: frozenset[str] | None, first: bool, offset: int, shift: int) -> RowRef:
         """The row under trial is the last one of every label set that holds its label."""

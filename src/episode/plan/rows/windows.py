@@ -10,9 +10,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
-from episode.lang.rows.syntax import FunctionCall, MatchRecognize, MeasureCall, PatternWindow, Search, WindowCall
+from episode.lang.rows.syntax import FunctionCall, MeasureCall, PatternWindow, Search, WindowCall
 from episode.lang.rows.windows import refuse_match_number
-from episode.lang.syntax import ColumnRef, Scalar, Span
+from episode.lang.syntax import ColumnRef, Scalar
 from episode.lang.trees import exp
 from episode.plan.compilable import Mistake, NativeCompiler, NotCompilable
 from episode.plan.event_time import EventTime
@@ -97,7 +97,10 @@ def plan_window(window: PatternWindow, schema: InputSchema, table_names: tuple[s
         frame=frame,
     )
     if uses_match_number(plan):
-        refuse_match_number(clause, _match_number_span(clause))
+        scalars = [one.expression for one in clause.measures] + [one.condition for one in clause.definitions]
+        columns = [atom for atom in atoms_below(scalars) if isinstance(atom, ColumnRef)]
+        spans = (one.span for one in columns if one.path[0].upper() == "MATCH_NUMBER")  # without parentheses
+        refuse_match_number(clause, next(spans, clause.source.pattern))
     return plan
 
 
@@ -154,15 +157,6 @@ def _fold_constant(expression: Expression) -> int | None:
     else:
         return None
     return result if -limit <= result < limit else None
-
-
-def _match_number_span(clause: MatchRecognize) -> Span:
-    """Return the place of MATCH_NUMBER without parentheses."""
-    scalars = [measure.expression for measure in clause.measures] + [one.condition for one in clause.definitions]
-    for atom in atoms_below(scalars):
-        if isinstance(atom, ColumnRef) and atom.path[0].upper() == "MATCH_NUMBER":
-            return atom.span
-    return clause.source.pattern
 
 
 class WindowMeasures(RowMeasures):
