@@ -29,11 +29,11 @@ from episode.plan.places import is_placeholder
 from episode.plan.types import (
     CHOICES,
     DAY_TIME,
+    INTEGER_DIGITS,
     INTEGERS,
     NARROW_DECIMAL,
     VOID,
     WIDEST_DECIMAL,
-    as_decimal,
     decimal_of,
     in_words,
     is_day_time_interval,
@@ -266,8 +266,6 @@ class NativeCompiler:
         self, node: exp.Expression, operation: str, left: Expression, right: Expression
     ) -> Expression:
         first, second = _decimal_type(left), _decimal_type(right)
-        assert first is not None
-        assert second is not None
         (p1, s1), (p2, s2) = first, second
         if operation in ("add", "subtract"):
             scale = max(s1, s2)
@@ -464,8 +462,6 @@ class NativeCompiler:
         if is_integer(left.type) and is_integer(right.type):
             return left, right
         first, second = _decimal_type(left), _decimal_type(right)
-        assert first is not None
-        assert second is not None
         if left.type == right.type and is_ranked(left) and is_ranked(right):
             return self._codes(node, left, right)
         scale = max(first[1], second[1])
@@ -672,11 +668,13 @@ def chain(node: exp.Expression) -> list[exp.Expression]:
     return parts
 
 
-def _decimal_type(value: Expression) -> tuple[int, int] | None:
-    """Decimal type of an exact number; an integer literal is as wide as it is long, as in Spark."""
+def _decimal_type(value: Expression) -> tuple[int, int]:
+    """The decimal type to which Spark widens an exact number; an integer literal is as wide as it is long."""
     if isinstance(value, Constant) and is_integer(value.type) and isinstance(value.value, int):
         return len(str(abs(value.value))), 0
-    return as_decimal(value.type)
+    found = (INTEGER_DIGITS[value.type], 0) if is_integer(value.type) else decimal_of(value.type)
+    assert found is not None
+    return found
 
 
 def to_float(value: Expression) -> Expression:

@@ -1,9 +1,7 @@
 """Aggregates and columns of a finished match: the values that the matcher must deliver, and Spark's expressions around
 them.
 
-All languages plan their output in these terms: a match is a few rows with a label each.
-
-See decision 14.
+All languages plan their output in these terms: a match is a few rows with a label each. See decision 14.
 """
 
 from __future__ import annotations

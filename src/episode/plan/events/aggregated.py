@@ -2,9 +2,7 @@
 
 A pattern is places in order, with links between those that may follow each other in a match; conditions are about one
 event (bits of rows), or belong to a link or to the first event (`aggregated_conditions`); others are refused. Two
-engines: `sliding` where conditions are about one event only, `by start` otherwise.
-
-See decision 95.
+engines: `sliding` where conditions are about one event only, `by start` otherwise. See decision 95.
 """
 
 from __future__ import annotations

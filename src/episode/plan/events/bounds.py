@@ -7,7 +7,6 @@ greatest value are known from the events to choose from, or a value of single ev
 fixed. Of an OR one branch must hold.
 
 Conditions on b[i] are decided for each event by itself, whatever is chosen of the events before it.
-
 See decisions 68 and 69.
 """
 

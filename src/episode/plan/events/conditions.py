@@ -280,8 +280,11 @@ class EventScalars:
 
     def argument(self, scalar: Scalar) -> Expression:
         """An aggregate's argument: a value of one event."""
+        return self._at(scalar, Current(0))
+
+    def _at(self, scalar: Scalar, at: RowRef) -> Expression:
         atoms = tuple((name, self.column(atom)) for name, atom in scalar.atoms if isinstance(atom, EventColumn))
-        return self.rows.compile(replace(scalar, atoms=atoms), Current(0))
+        return self.rows.compile(replace(scalar, atoms=atoms), at)
 
     def _aggregate(self, atom: EventAggregate, current: str | None) -> Expression:
         members = frozenset((atom.variable,))
@@ -293,9 +296,7 @@ class EventScalars:
             at: RowRef = Navigated(members, first, offset, 0)
             if not first and atom.reach is Reach.CURRENT and atom.variable == current:
                 at = Current(0)  # last(b[..i].x) is b[i].x
-            scalar = atom.arguments[0]
-            atoms = tuple((name, self.column(inner)) for name, inner in scalar.atoms if isinstance(inner, EventColumn))
-            return self.rows.compile(replace(scalar, atoms=atoms), at)
+            return self._at(atom.arguments[0], at)
         if atom.function in ("collect_list", "collect_set", "max_by", "min_by"):
             raise NotCompilable(exp.Null(), f"{atom.function} is evaluated on finished matches only")
         value = running_aggregate(self.rows.source, atom.function, members, self.argument(atom.arguments[0]), atom.span)

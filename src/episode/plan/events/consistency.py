@@ -15,7 +15,6 @@ the condition (`exempt`).
 Null does not hold: `b[i].x > max(b[..i-1].x)` may hold for 3 and null, and does not for null alone. NaN is greater than
 all numbers, and so is `a.x - NaN`. If only such values are in the way, `known` and `finite` list the values that must
 not be null, or must be finite, for the class to be right; local conditions may prove that a value is never null.
-
 See decision 96.
 """
 

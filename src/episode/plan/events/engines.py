@@ -2,9 +2,7 @@
 
 Trees of joins evaluate skip-till-any-match without SASE's closures, the automaton everything else. A plain sequence can
 run on either; the matcher chooses by cost. Closures that choose their events are postponed if possible: the tree has
-intermediate matches, from which final ones are constructed, or only counted.
-
-See decisions 66 and 70.
+intermediate matches, from which final ones are constructed, or only counted. See decisions 66 and 70.
 """
 
 from __future__ import annotations

@@ -2,7 +2,6 @@
 
 A closure is *correlated* where a condition or a returned value depends on the order of its events; then a match has a
 sequence of them, each after the one before. Otherwise a match has a set of them, and nothing is said of their order.
-
 See decisions 92 and 94.
 """
 

@@ -2,7 +2,6 @@
 
 Instructions: MATCH label | SPLIT preferred, other | JUMP | START (`^`) | END (`$`) | ENTER loop | CHECK loop, back |
 ACCEPT. ENTER notes the row where an iteration begins; CHECK ends the loop after an iteration that took no row.
-
 See decisions 6 and 15 and 176.
 """
 

@@ -7,9 +7,7 @@ for each partial match so far, plus the partial matches that it finds:
 
 s(i) is the product of the selectivities of the constraints between the step's buffer and those before it; the
 selectivity of a constraint with several relations is the sum of theirs. |R| of a set of buffers does not depend on
-their order, so dynamic programming over sets finds the best order.
-
-See decisions 81 and 82.
+their order, so dynamic programming over sets finds the best order. See decisions 81 and 82.
 """
 
 from __future__ import annotations
