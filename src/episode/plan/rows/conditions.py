@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -37,8 +37,7 @@ from episode.plan.measures import COLLECTING, require, require_column, running_a
 from episode.plan.output import Labels
 from episode.plan.places import is_placeholder, place_of, placeholders_in
 from episode.plan.rows.inputs import common_label, known_names
-from episode.plan.rows.measures import label_table, operand_of
-from episode.plan.scalars import ACROSS_ROWS, DerivedColumns, Operand, RowLocalScalars
+from episode.plan.scalars import ACROSS_ROWS, DerivedColumns, Operand, RowLocalScalars, Text
 from episode.plan.schema import InputSchema
 from episode.plan.types import is_wide, is_words, lane_of
 
@@ -100,8 +99,24 @@ def _with_missing(node: Expression, missing: frozenset[int]) -> Expression:
     return Constant(None, node.type) if node.missing is None else Load(node.missing, Current(0), node.type)
 
 
+MOST_LABELS = 16
+"""Most labels for which Spark computes a function of a row and its label: each takes one column."""
 EXTREMES = {"min": "min_by", "max": "max_by", "min_by": "min_by", "max_by": "max_by"}
 """Aggregates whose value is a value of one of the rows, and how that row is found."""
+
+
+def operand_of(atom: Atom) -> Atom | Scalar | None:
+    """Return what an atom reads on one row: a column, its label, or an expression of columns; None for other atoms."""
+    if isinstance(atom, (ColumnRef, Classifier)):
+        return atom
+    if isinstance(atom, MatchNumber) or (isinstance(atom, Aggregate) and atom.star):
+        return None
+    assert isinstance(atom, (Navigation, Aggregate))
+    scalar = atom.argument if isinstance(atom, Navigation) else atom.arguments[0]
+    if scalar.atoms and scalar.text.strip() == scalar.atoms[0][0]:
+        inner = scalar.atoms[0][1]
+        return inner if isinstance(inner, (ColumnRef, Classifier)) else None
+    return scalar if scalar.atoms and all(isinstance(inner, ColumnRef) for _, inner in scalar.atoms) else None
 
 
 def plan_conditions(
@@ -215,7 +230,7 @@ class LabelCondition:
         if found is None:
             return None
         operands, at = found
-        return label_table(self.rows, self.labels.names, node, operands, self._label_at(at), at, self.condition)
+        return self._by_label(node, operands, self._label_at(at), at, self.condition)
 
     def _of_one_row(self, node: exp.Expression) -> tuple[dict[str, Operand], RowRef] | None:
         """Return the meaning of the placeholders in the subtree for Spark, and the row that they are read at; None if
@@ -245,9 +260,32 @@ class LabelCondition:
             found = {name: operand for name, operand in operands.items() if operand is not None}
             if is_placeholder(node) or len(found) < len(operands):
                 return None
-            return label_table(self.rows, self.labels.names, node, found, label, at, scalar)
+            return self._by_label(node, found, label, at, scalar)
 
         return self.rows.compile(scalar, at, of_the_row(self.source, label), by_spark)
+
+    def _by_label(
+        self, node: exp.Expression, operands: Mapping[str, Operand], label: Expression, at: RowRef, scalar: Scalar
+    ) -> Expression | None:
+        """Return a subtree of one row as a column of Spark's; if the row's label is in it, as a choice of such columns,
+        as labels are few. label: that of the row. scalar: what the node is a part of."""
+        labels = [name for name, operand in operands.items() if isinstance(operand, Classifier)]
+        if not labels:
+            return self.rows.spark_load(node, operands, at, scalar)
+
+        def of(name: str | None) -> Expression:
+            return self.rows.spark_load(node, {**operands, **dict.fromkeys(labels, Text(name))}, at, scalar)
+
+        if isinstance(label, Constant):
+            assert label.value is None or isinstance(label.value, str)
+            return of(label.value)
+        if len(self.labels.names) > MOST_LABELS:
+            return None
+        value = of(None)
+        for name in reversed(self.labels.names):
+            is_it = Apply("eq", (label, Constant(name, "string")), "boolean")
+            value = Apply("if", (is_it, of(name), value), value.type)
+        return value
 
     def value_of(self, name: str) -> Expression:
         atom = self.atoms[name]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
 from episode.lang.functions import user_aggregate
 from episode.lang.rows.syntax import (
@@ -17,14 +15,12 @@ from episode.lang.rows.syntax import (
     row_atoms,
 )
 from episode.lang.syntax import Aggregate, Atom, ColumnRef, Scalar, Span
-from episode.lang.trees import exp
-from episode.plan.expressions import Apply, Constant, Current, Expression, RowRef
+from episode.plan.expressions import Current
 from episode.plan.measures import Measures, require, require_column
 from episode.plan.output import (
     MATCHED_COLUMN,
     LabelAtPlace,
     Labels,
-    MeasurePlan,
     NumberOfMatch,
     PlannedMeasure,
     RowAggregate,
@@ -33,7 +29,7 @@ from episode.plan.output import (
 )
 from episode.plan.places import substitute
 from episode.plan.rows.inputs import common_label, known_names
-from episode.plan.scalars import DerivedColumns, Operand, RowLocalScalars, Text
+from episode.plan.scalars import DerivedColumns
 from episode.plan.schema import InputSchema, quote
 from episode.plan.types import WIDEST_DECIMAL, decimal_of, is_integer, is_numeric, is_year_month_interval, lane_of
 
@@ -186,65 +182,6 @@ def best(function: str, pairs: str) -> str:
     extreme, sign = ("array_max", "") if function == "max_by" else ("array_min", "-")
     places = f"filter(transform({pairs}, (x, i) -> named_struct('by', x.by, 'at', {sign}i)), x -> x.by IS NOT NULL)"
     return f"try_element_at({pairs}, {sign}{extreme}({places}).at + 1).value"
-
-
-# Functions of the values of one row and its label: labels are few, so Spark computes the function for each of them.
-
-MOST_LABELS = 16
-"""Most labels for which such columns are computed: each takes one column."""
-
-
-def operand_of(atom: Atom) -> Atom | Scalar | None:
-    """Return what an atom reads on one row: a column, its label, or an expression of columns; None for other atoms."""
-    if isinstance(atom, (ColumnRef, Classifier)):
-        return atom
-    if isinstance(atom, MatchNumber) or (isinstance(atom, Aggregate) and atom.star):
-        return None
-    assert isinstance(atom, (Navigation, Aggregate))
-    scalar = atom.argument if isinstance(atom, Navigation) else atom.arguments[0]
-    if scalar.atoms and scalar.text.strip() == scalar.atoms[0][0]:
-        inner = scalar.atoms[0][1]
-        return inner if isinstance(inner, (ColumnRef, Classifier)) else None
-    return scalar if scalar.atoms and all(isinstance(inner, ColumnRef) for _, inner in scalar.atoms) else None
-
-
-def label_table(
-    rows: RowLocalScalars,
-    names: tuple[str, ...],
-    node: exp.Expression,
-    operands: Mapping[str, Operand],
-    label: Expression,
-    at: RowRef,
-    scalar: Scalar,
-) -> Expression | None:
-    """Return a subtree of one row as a column of Spark's; if the row's label is in it, as a choice of such columns.
-
-    names: all labels. label: that of the row. scalar: what the node is a part of.
-    """
-    labels = [name for name, operand in operands.items() if isinstance(operand, Classifier)]
-    if not labels:
-        return rows.spark_load(node, operands, at, scalar)
-
-    def of(name: str | None) -> Expression:
-        return rows.spark_load(node, {**operands, **dict.fromkeys(labels, Text(name))}, at, scalar)
-
-    if isinstance(label, Constant):
-        assert label.value is None or isinstance(label.value, str)
-        return of(label.value)
-    if len(names) > MOST_LABELS:
-        return None
-    value = of(None)
-    for name in reversed(names):
-        is_it = Apply("eq", (label, Constant(name, "string")), "boolean")
-        value = Apply("if", (is_it, of(name), value), value.type)
-    return value
-
-
-def plan_measures(clause: MatchRecognize, schema: InputSchema, labels: Labels, derived: DerivedColumns) -> MeasurePlan:
-    """Plan all measures; equal atoms are computed once."""
-    planner = RowMeasures(clause, schema, labels, derived)
-    measures = [planner.plan(measure) for measure in clause.measures]
-    return MeasurePlan(measures, planner.atoms)
 
 
 class RowMeasures(Measures):

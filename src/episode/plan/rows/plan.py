@@ -46,7 +46,7 @@ from episode.plan.output import (
 from episode.plan.pattern import CarriedReport, OrderColumn, PatternPlan
 from episode.plan.rows.conditions import plan_conditions
 from episode.plan.rows.inputs import Inputs, KeyColumn, check_subqueries, labels_in, pinned_labels
-from episode.plan.rows.measures import check_output_names, plan_measures
+from episode.plan.rows.measures import RowMeasures, check_output_names
 from episode.plan.rows.program import MATCH, PatternProgram, compile_pattern, length_bounds
 from episode.plan.scalars import DerivedColumns, refuse_depth
 from episode.plan.schema import InputSchema, quote
@@ -190,7 +190,8 @@ def _plan(clause: MatchRecognize, schema: InputSchema) -> RowPatternPlan:
     keys, ordered = inputs.keys(), inputs.order()
     within = inputs.within([key for key, _ in ordered])
     conditions = plan_conditions(clause, schema, labels, derived)
-    measures = plan_measures(clause, schema, labels, derived)
+    planner = RowMeasures(clause, schema, labels, derived)
+    measures = MeasurePlan([planner.plan(measure) for measure in clause.measures], planner.atoms)
     _check_modes(clause, conditions)
     leading, rest = inputs.outputs(keys, [key for key, _ in ordered])
     before = tuple(dict.fromkeys(column for column, _ in leading))
