@@ -27,8 +27,6 @@ from episode.plan.output import (
     RowAggregate,
     RowArray,
     RowPlace,
-    labels_of_columns,
-    one_label,
 )
 from episode.plan.places import substitute
 from episode.plan.scalars import DerivedColumns, RowLocalScalars
@@ -171,16 +169,13 @@ class Measures:
     def _is_null_without_row(self, atom: Atom) -> bool:
         return isinstance(atom, ColumnRef)
 
-    def _common_label(self, scalars: tuple[Scalar, ...], call: str, span: Span) -> str | None:
-        return one_label(self.source, labels_of_columns(scalars), call, span)
-
     # ---- aggregates ----------------------------------------------------------------------------------
 
     def _aggregate(self, atom: Aggregate) -> str:
         final = self._final(atom.mode)
         if atom.star:
             return self._output(RowAggregate("count", self.labels.members(atom.star_label), final, None, "bigint"))
-        members = self.labels.members(self._common_label(atom.arguments, "aggregate", atom.span))
+        members = self.labels.common(self.source, atom.arguments, "aggregate", atom.span)
         if any(not isinstance(inner, ColumnRef) for argument in atom.arguments for _, inner in argument.atoms):
             return self._aggregate_of_others(atom, members, final)
         if atom.function in ("first_value", "last_value"):

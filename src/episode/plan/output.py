@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TypeVar, Union
@@ -11,7 +11,7 @@ from episode.errors import EpisodeAnalysisError
 from episode.lang.functions import UserAggregate
 from episode.lang.lexer import Kind, tokenize
 from episode.lang.spark_expression import Unreadable, read_expression
-from episode.lang.syntax import ColumnRef, Scalar, Source, Span
+from episode.lang.syntax import Scalar, Source, Span
 from episode.lang.trees import exp
 from episode.plan.expressions import Expression, Load, Running, walk
 from episode.plan.pattern import PatternPlan
@@ -33,23 +33,16 @@ class Labels:
             return None
         return self.subsets.get(name, frozenset((name,)))
 
-
-def labels_of_columns(scalars: tuple[Scalar, ...]) -> Iterator[str | None]:
-    """The labels that columns carry (None: no label)."""
-    for scalar in scalars:
-        for _, atom in scalar.atoms:
-            if isinstance(atom, ColumnRef):
-                yield atom.label
-
-
-def one_label(source: Source, found: Iterable[str | None], call: str, span: Span) -> str | None:
-    """Return the label that all columns inside a navigation or aggregate have (None: no label)."""
-    labels = list(dict.fromkeys(found))
-    if len(labels) > 1:
-        names = " and ".join("no label" if name is None else name for name in labels)
-        message = f"All columns inside one {call} must carry the same label; here they carry {names}."
-        raise source.error(EpisodeAnalysisError, message, span, "Write one navigation or aggregate per label.")
-    return labels[0] if labels else None
+    def common(self, source: Source, scalars: Iterable[Scalar], call: str, span: Span) -> frozenset[str] | None:
+        """The labels after the one name that all columns, or CLASSIFIER, inside a navigation or aggregate carry."""
+        atoms = [atom for scalar in scalars for _, atom in scalar.atoms]
+        found: list[str | None] = [atom.label for atom in atoms if hasattr(atom, "label")]
+        names = list(dict.fromkeys(found))
+        if len(names) > 1:
+            carried = " and ".join("no label" if name is None else name for name in names)
+            message = f"All columns inside one {call} must carry the same label; here they carry {carried}."
+            raise source.error(EpisodeAnalysisError, message, span, "Write one navigation or aggregate per label.")
+        return self.members(names[0] if names else None)
 
 
 # The output of a pattern: the values that a matcher delivers for a match, and Spark's expressions around them.

@@ -122,7 +122,13 @@ def one_stream_of(
     Columns of one name and type are one. Time, start and keys are in every table and are one column, of the widest type
     that they have. Others of one name and several types are distinguished.
     """
-    shared = _common_types(query, tables, time, start, keys)
+    time = _only_timestamp(tables) if time is None else time
+    named = [*((key, KEY) for key in keys), (time, TIME), (start, START)]
+    shared = {name.lower(): _type_in_all(query, tables, name, what) for name, what in named if name is not None}
+    if time is not None and start is not None:
+        both = wider(shared[time.lower()], shared[start.lower()])
+        if both is not None:
+            shared[time.lower()] = shared[start.lower()] = both
     by_name: dict[str, list[tuple[str, str]]] = {}
     for schema in tables.values():
         for column, type_ in schema.columns.items():
@@ -140,20 +146,6 @@ def one_stream_of(
             columns[column] = same[0][0] if one_type and one_name else _apart(column, number, by_name)
         bound[table] = EventTable(number, columns, widened)
     return bound
-
-
-def _common_types(
-    query: EventQuery, tables: Tables, time: str | None, start: str | None, keys: tuple[str, ...]
-) -> dict[str, str]:
-    """Types of the columns that all tables must have, by names in lower case."""
-    time = _only_timestamp(tables) if time is None else time
-    named = [*((key, KEY) for key in keys), (time, TIME), (start, START)]
-    types = {name.lower(): _type_in_all(query, tables, name, what) for name, what in named if name is not None}
-    if time is not None and start is not None:
-        both = wider(types[time.lower()], types[start.lower()])
-        if both is not None:
-            types[time.lower()] = types[start.lower()] = both
-    return types
 
 
 def _type_in_all(query: EventQuery, tables: Tables, name: str, what: str) -> str:

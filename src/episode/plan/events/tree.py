@@ -319,7 +319,17 @@ def tree_tests(bound: BoundEventQuery, tree: Node, related: list[Conjunct], kept
     for conjunct in related:
         negated = conjunct.variables & bound.negated
         if negated:
-            _absent_test(bound, conjunct, {owner[name] for name in negated}, by_absent)
+            owners = {owner[name] for name in negated}
+            if len(owners) > 1 or conjunct.whole:
+                what, hint = "relate a negated event to a group", "Compare it with single events."
+                if len(owners) > 1:
+                    what, hint = "relate the events of two negations", "Negate a sequence of both."
+                message, span = f"A condition cannot {what}.", conjunct.scalar.span
+                raise bound.query.source.error(EpisodeUnsupportedError, message, span, hint)
+            expression = bound.scalars.compile(conjunct.scalar, None)
+            if expression is None:
+                raise bound.scalars.not_evaluated(conjunct.scalar)
+            by_absent[owners.pop()] += split_tests(expression, conjunct.text)
         elif conjunct.iterated is not None and not conjunct.whole and is_per_event(conjunct):
             expression = bound.scalars.compile(conjunct.scalar, None)
             if expression is None or conjunct.variables & bound.closures != {conjunct.iterated}:
@@ -338,20 +348,3 @@ def tree_tests(bound: BoundEventQuery, tree: Node, related: list[Conjunct], kept
         {name: tuple(parts) for name, parts in by_absent.items()},
         {name: tuple(parts) for name, parts in by_group.items()},
     )
-
-
-def _absent_test(
-    bound: BoundEventQuery, conjunct: Conjunct, owners: set[str], by_absent: dict[str, list[JoinTest]]
-) -> None:
-    if len(owners) > 1:
-        message = "A condition cannot relate the events of two negations."
-        hint = "Negate a sequence of both."
-        raise bound.query.source.error(EpisodeUnsupportedError, message, conjunct.scalar.span, hint)
-    if conjunct.whole:
-        message = "A condition cannot relate a negated event to a group."
-        hint = "Compare it with single events."
-        raise bound.query.source.error(EpisodeUnsupportedError, message, conjunct.scalar.span, hint)
-    expression = bound.scalars.compile(conjunct.scalar, None)
-    if expression is None:
-        raise bound.scalars.not_evaluated(conjunct.scalar)
-    by_absent[next(iter(owners))] += split_tests(expression, conjunct.text)

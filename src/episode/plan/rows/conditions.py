@@ -36,7 +36,7 @@ from episode.plan.expressions import (
 from episode.plan.measures import COLLECTING, require, require_column, running_aggregate
 from episode.plan.output import Labels
 from episode.plan.places import is_placeholder, place_of, placeholders_in
-from episode.plan.rows.inputs import common_label, known_names
+from episode.plan.rows.inputs import known_names
 from episode.plan.scalars import ACROSS_ROWS, DerivedColumns, Operand, RowLocalScalars, Text
 from episode.plan.schema import InputSchema
 from episode.plan.types import is_wide, is_words, lane_of
@@ -209,11 +209,11 @@ class LabelCondition:
         if isinstance(atom, (ColumnRef, Classifier)):
             return self._row(self.labels.members(atom.label), False, 0, 0)
         if isinstance(atom, Navigation) and atom.mode is not Mode.FINAL:
-            members = self.labels.members(common_label(self.source, (atom.argument,), "navigation", atom.span))
+            members = self.labels.common(self.source, (atom.argument,), "navigation", atom.span)
             return self._row(members, atom.logical == "FIRST", atom.logical_offset, atom.physical_offset)
         if not isinstance(atom, Aggregate) or atom.star or atom.mode is Mode.FINAL:
             return None
-        members = self.labels.members(common_label(self.source, atom.arguments, "aggregate", atom.span))
+        members = self.labels.common(self.source, atom.arguments, "aggregate", atom.span)
         if atom.function in ("first_value", "last_value"):
             return self._row(members, atom.function == "first_value", 0, 0)
         if atom.function not in EXTREMES:
@@ -333,7 +333,7 @@ class LabelCondition:
     def _aggregate(self, atom: Aggregate) -> Expression:
         if atom.star:
             return Running("count", self.labels.members(atom.star_label), None, "bigint")
-        members = self.labels.members(common_label(self.source, atom.arguments, "aggregate", atom.span))
+        members = self.labels.common(self.source, atom.arguments, "aggregate", atom.span)
         if atom.function in ("first_value", "last_value"):
             require_column(self.source, atom.arguments[0], atom.span, "aggregate")
         if atom.function in ("first_value", "last_value", "max_by", "min_by"):

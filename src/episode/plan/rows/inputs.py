@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
 from episode.lang.rows.pattern import labels_of
 from episode.lang.rows.scalar import subqueries_of, with_subqueries
-from episode.lang.rows.syntax import Classifier, Concatenation, Label, MatchRecognize, Pattern, RowKey, RowsPerMatch
-from episode.lang.syntax import NOWHERE, ColumnRef, Scalar, Source, Span
-from episode.plan.output import Labels, one_label
+from episode.lang.rows.syntax import Concatenation, Label, MatchRecognize, Pattern, RowKey, RowsPerMatch
+from episode.lang.syntax import NOWHERE, ColumnRef, Source, Span
+from episode.plan.output import Labels
 from episode.plan.parameters import bound_duration
 from episode.plan.pattern import OrderColumn
 from episode.plan.rows.program import length_bounds
@@ -31,12 +31,6 @@ def labels_in(clause: MatchRecognize) -> Labels:
 def known_names(clause: MatchRecognize) -> tuple[str, ...]:
     """Return the names that may qualify a column: labels and subsets."""
     return (*labels_of(clause.pattern), *(subset.name for subset in clause.subsets))
-
-
-def common_label(source: Source, scalars: tuple[Scalar, ...], call: str, span: Span) -> str | None:
-    """Return the label that columns and CLASSIFIER inside a navigation or aggregate have (None: no label)."""
-    atoms = [atom for scalar in scalars for _, atom in scalar.atoms]
-    return one_label(source, [atom.label for atom in atoms if isinstance(atom, (ColumnRef, Classifier))], call, span)
 
 
 def pinned_labels(pattern: Pattern) -> frozenset[str]:

@@ -14,7 +14,7 @@ from episode.lang.rows.syntax import (
     RowsPerMatch,
     row_atoms,
 )
-from episode.lang.syntax import Aggregate, Atom, ColumnRef, Scalar, Span
+from episode.lang.syntax import Aggregate, Atom, ColumnRef, Scalar
 from episode.plan.expressions import Current
 from episode.plan.measures import Measures, require, require_column
 from episode.plan.output import (
@@ -28,7 +28,7 @@ from episode.plan.output import (
     RowPlace,
 )
 from episode.plan.places import substitute
-from episode.plan.rows.inputs import common_label, known_names
+from episode.plan.rows.inputs import known_names
 from episode.plan.scalars import DerivedColumns
 from episode.plan.schema import InputSchema, quote
 from episode.plan.types import WIDEST_DECIMAL, decimal_of, is_integer, is_numeric, is_year_month_interval, lane_of
@@ -218,7 +218,7 @@ class RowMeasures(Measures):
         return self._navigation(atom) if isinstance(atom, Navigation) else f"({self._aggregate(atom)})"
 
     def _navigation(self, atom: Navigation) -> str:
-        members = self.labels.members(self._common_label((atom.argument,), "navigation", atom.span))
+        members = self.labels.common(self.source, (atom.argument,), "navigation", atom.span)
         require_column(self.source, atom.argument, atom.span, "navigation")
         first, final = atom.logical == "FIRST", self._final(atom.mode)
         return self._at_place(atom.argument, RowPlace(members, first, atom.logical_offset, atom.physical_offset, final))
@@ -230,9 +230,6 @@ class RowMeasures(Measures):
 
     def _is_null_without_row(self, atom: Atom) -> bool:
         return isinstance(atom, (ColumnRef, Classifier))
-
-    def _common_label(self, scalars: tuple[Scalar, ...], call: str, span: Span) -> str | None:
-        return common_label(self.source, scalars, call, span)
 
     # ---- aggregates of expressions with CLASSIFIER() or MATCH_NUMBER() ---------------------------------
 
