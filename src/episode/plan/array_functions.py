@@ -13,34 +13,36 @@ from typing import Any, ClassVar
 
 from episode.lang.syntax import Scalar
 from episode.lang.trees import exp
-from episode.plan.compilable import COMPARISONS, Mistake, NativeCompiler, NotCompilable
-from episode.plan.expressions import (
+from episode.plan.arrays import (
     ASCENDING,
     ASCENDING_NULLS_FIRST,
     DESCENDING,
     DISTINCT,
     REVERSED,
-    Apply,
-    ArrayExpression,
     Collected,
-    Constant,
     Contains,
     ElementOf,
-    ElementRow,
-    Expression,
     Folded,
     Joined,
-    LambdaVariable,
     Listed,
     Mapped,
     Order,
     Rearranged,
-    RowRef,
-    Running,
     Size,
     Walk,
     element_type,
     is_array,
+)
+from episode.plan.compilable import COMPARISONS, Mistake, NativeCompiler, NotCompilable
+from episode.plan.expressions import (
+    Apply,
+    ArrayExpression,
+    Constant,
+    ElementRow,
+    Expression,
+    LambdaVariable,
+    RowRef,
+    Running,
     parts_of,
     walk,
 )

@@ -11,7 +11,8 @@ from episode.matchers.protocol import InputOrder, OrderKey
 from episode.matchers.screening import Screen
 from episode.matchers.slices.keys import SlicedKey, SlicedKeys
 from episode.matchers.slices.slicing import Overlap
-from episode.plan.expressions import Apply, Constant, Current, Expression, Listed, Load, Navigated
+from episode.plan.arrays import Listed
+from episode.plan.expressions import Apply, Constant, Current, Expression, Load, Navigated
 
 VALUES = (None, 0, -(2**63), 2**63 - 1, 0.1, -0.0, float("inf"), "", "it's 'ü' 😀", b"\0\xff", True)
 

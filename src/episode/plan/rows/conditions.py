@@ -12,11 +12,11 @@ from episode.lang.rows.syntax import Classifier, Definition, MatchNumber, MatchR
 from episode.lang.syntax import Aggregate, Atom, ColumnRef, Mode, Scalar, Source, Span
 from episode.lang.trees import exp
 from episode.plan.array_functions import ArrayFunctions, CollectedFrom
+from episode.plan.arrays import Collected
 from episode.plan.compilable import Mistake, NativeCompiler, NotCompilable
 from episode.plan.expressions import (
     COMPARISONS,
     Apply,
-    Collected,
     Condition,
     Constant,
     Current,

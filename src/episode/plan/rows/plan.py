@@ -11,9 +11,9 @@ from typing import Any
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
 from episode.lang.rows.syntax import MatchMode, MatchNumber, MatchRecognize, Navigation, RowsPerMatch, SkipTo
 from episode.lang.syntax import NOWHERE, Aggregate, Atom, Scalar, Span
+from episode.plan.arrays import Collected
 from episode.plan.event_time import Delays, EventTime
 from episode.plan.expressions import (
-    Collected,
     Condition,
     Current,
     Exists,
