@@ -239,7 +239,10 @@ def _plan(bound: BoundEventQuery) -> EventPlan:
     measures = _measures(bound, engines)
     evaluated = [part for parts in local.values() for part in parts]
     evaluated += evaluated_expressions(engines.tests.all, engines.automaton, engines.construction, engines.collapse)
-    needed = _columns(bound, evaluated, measures)
+    read = columns_read(expressions_of(evaluated, measures), measures)
+    times = [time for time in (bound.times.end, bound.times.start) if time]
+    probabilities = bound.times.imprecise and bound.times.imprecise.probabilities
+    needed = dict.fromkeys([*bound.keys, *times, *read, *([probabilities] if probabilities else [])])
     pairs = (*combinations(bound.positives, 2), *combinations(bound.negated, 2))
     return EventPlan(
         source=query.source,
@@ -290,16 +293,6 @@ def _measures(bound: BoundEventQuery, engines: Engines) -> MeasurePlan:
         planned.append(returns.measure_of(CONFIDENCE, MatchConfidence()))
     planned += [returns.condition(conjunct, number) for number, conjunct in enumerate(engines.kept)]
     return MeasurePlan(planned, returns.atoms)
-
-
-def _columns(bound: BoundEventQuery, evaluated: list[Expression], measures: MeasurePlan) -> dict[str, None]:
-    """The columns of the input that the matcher needs, in order."""
-    times = bound.times
-    read = columns_read(expressions_of(evaluated, measures), measures)
-    needed = [*bound.keys, times.end, *([times.start] if times.start else []), *read]
-    if times.imprecise is not None and times.imprecise.probabilities is not None:
-        needed.append(times.imprecise.probabilities)
-    return dict.fromkeys(needed)
 
 
 __all__ = ["EventPlan", "Strategy", "plan_event_pattern"]
