@@ -40,8 +40,7 @@ from episode.matchers.protocol import EventBatch
 from episode.matchers.situations.matcher import SituationPatternMatcher
 from episode.plan.situations.cost import next_symbols, triggers
 from episode.plan.situations.explain import orders_words
-from episode.plan.situations.plan import COMPLETE, EARLIEST
-from episode.plan.situations.returns import DETECTED_AT, MatchMoment, SituationMoment
+from episode.plan.situations.plan import COMPLETE, DETECTED_AT, EARLIEST, MatchMoment, SituationMoment
 
 PACKAGES = ("llvmlite", "numpy", "pyarrow")
 HOW = (

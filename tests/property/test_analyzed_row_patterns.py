@@ -14,8 +14,8 @@ from episode.errors import EpisodeAnalysisError, EpisodeDataError, EpisodeUnsupp
 from episode.matchers.protocol import END_OF_TIME
 from episode.matchers.running import LocalRun
 from episode.matchers.stage_clock import STAGES, StageClock
+from episode.plan.rows.plan import RowReport
 from episode.plan.rows.program import MATCH
-from episode.plan.rows.report import RowReport
 from tests.property.test_row_pattern_laws import SETTINGS, expectation
 from tests.reference.generate import MIXED, _definitions, _skips, patterns, tables
 from tests.support.rows import run_whole, spec_of, table_in

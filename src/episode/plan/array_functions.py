@@ -8,9 +8,8 @@ from, if nothing but the element is in it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from episode.lang.syntax import Scalar
 from episode.lang.trees import exp
@@ -50,6 +49,8 @@ from episode.plan.expressions import (
 from episode.plan.places import placeholders_in
 from episode.plan.types import is_integer, is_wide, lane_of
 
+ARRAY, VALUE, FUNCTION, ANY = "array", "value", "function", "any"
+"""Arguments of a function: compiled to an array that is made of rows, or to any value; the tree of a lambda."""
 NO, YES = Constant(0, "boolean"), Constant(1, "boolean")
 
 
@@ -85,6 +86,7 @@ class ArrayFunctions:
     is_collected: does a placeholder stand for an array that the condition collects?
     relates_rows: does an expression read several rows, so that Spark cannot compute it?
     by_spark: a column that Spark computes from the columns of one row.
+    native: the compiler of the condition, set when it calls for a function.
     """
 
     is_collected: Callable[[str], bool]
@@ -93,6 +95,7 @@ class ArrayFunctions:
     sources: dict[Expression, CollectedFrom] = field(default_factory=dict)
     origins: dict[Expression, _Origin] = field(default_factory=dict)
     scope: dict[str, _Bound] = field(default_factory=dict)
+    native: NativeCompiler = field(init=False)
     _numbers: int = 0
     _inside: int = 0
 
@@ -125,20 +128,26 @@ class ArrayFunctions:
 
     def compile(self, native: NativeCompiler, node: exp.Expression) -> Expression:
         """A call of an array function, or a variable of the lambda around it."""
+        self.native = native
         if isinstance(node, exp.Identifier) and node.name.lower() in self.scope:
             return self.scope[node.name.lower()].value
         name, arguments = _call(node)
-        handler = self.HANDLERS.get(name) if self._inside or self._reads_rows(node) else None
+        known = self.HANDLERS.get(name) if self._inside or self._reads_rows(node) else None
         parent = node.parent if name == "array" else None
         if parent is not None and parent.key in (*COMPARISONS, "in") and self._reads_rows(parent):
-            handler = self.HANDLERS[name]  # array_agg(A.x) = array(1, 2)
-        if handler is None:
+            known = self.HANDLERS[name]  # array_agg(A.x) = array(1, 2)
+        if known is None:
             if any(self.is_collected(each) for each in placeholders_in(node)):
                 raise NotCompilable(node, "this is Spark's to evaluate, and the array is of several rows", WORKING)
             raise NotCompilable(node, OF_SPARK)
+        handler, *kinds = known
         self._inside += 1
         try:
-            return _of_one_word(node, handler(self, native, node, arguments))
+            if kinds == [ANY]:
+                return _of_one_word(node, handler(self, node, arguments))
+            _exactly(node, arguments, len(kinds))
+            operands = [self._operand(kind, argument) for kind, argument in zip(kinds, arguments, strict=True)]
+            return _of_one_word(node, handler(self, node, *operands))
         finally:
             self._inside -= 1
 
@@ -146,7 +155,8 @@ class ArrayFunctions:
         self, native: NativeCompiler, node: exp.Expression, operation: str, left: Expression, right: Expression
     ) -> Expression:
         """Arrays compare element by element."""
-        left, right = self._alike(native, node, [self._check_array(node, left), self._check_array(node, right)])
+        self.native = native
+        left, right = self._alike(node, [self._check_array(node, left), self._check_array(node, right)])
         operation = "eq" if operation == "same" else operation
         return Apply(operation, (Order(left, right), Constant(0, "int")), "boolean")
 
@@ -170,33 +180,29 @@ class ArrayFunctions:
         tree = _substitute(node, names.pop(), origin.tree)
         return None if tree is None else self.by_spark(tree, origin.scalar, row)
 
-    @contextmanager
-    def _bind(self, names: list[str], bound: list[_Bound]) -> Iterator[None]:
-        before = self.scope
-        self.scope = {**before, **dict(zip(names, bound))}
-        try:
-            yield
-        finally:
-            self.scope = before
-
-    def _apply(
-        self, native: NativeCompiler, node: exp.Expression, bound: list[_Bound], *, least: int | None = None
-    ) -> Expression:
+    def _apply(self, node: exp.Expression, bound: list[_Bound], *, least: int | None = None) -> Expression:
         """The body of a lambda with its variables bound; it may leave out the last ones down to `least`."""
         names = [name.name.lower() for name in node.expressions] if isinstance(node, exp.Lambda) else []
         if not (least or len(bound)) <= len(names) <= len(bound):
             example = "x -> x > 0" if len(bound) == 1 else "(x, y) -> x + y"
             raise Mistake(node, "A function of the elements is needed here.", f"Write for example {example}.")
-        with self._bind(names, bound[: len(names)]):
-            return native.compile(node.this)
+        before = self.scope
+        self.scope = {**before, **dict(zip(names, bound))}
+        try:
+            return self.native.compile(node.this)
+        finally:
+            self.scope = before
 
     def _of_element(self, array: Expression, walk: Walk) -> _Bound:
         return _Bound(walk.element, walk.row, self.origins.get(array))
 
     # ---- operands ------------------------------------------------------------------------------------
 
-    def _array(self, native: NativeCompiler, node: exp.Expression) -> Expression:
-        return self._check_array(node, native.compile(node))
+    def _operand(self, kind: str, node: exp.Expression) -> Expression | exp.Expression:
+        return node if kind == FUNCTION else self._array(node) if kind == ARRAY else self.native.compile(node)
+
+    def _array(self, node: exp.Expression) -> Expression:
+        return self._check_array(node, self.native.compile(node))
 
     def _check_array(self, node: exp.Expression, array: Expression) -> Expression:
         """An array of values that the machine holds, made of rows of the match."""
@@ -213,10 +219,13 @@ class ArrayFunctions:
             self.origins[array] = self.origins[source]
         return array
 
-    def _alike(self, native: NativeCompiler, node: exp.Expression, arrays: list[Expression]) -> list[Expression]:
-        """Arrays with elements of one type."""
+    def _select(self, array: Expression, walk: Walk, keep: Expression) -> Expression:
+        """The elements of an array for which a condition holds."""
+        return self._keep_origin(Mapped(array, walk, keep, walk.element, array.type), array)
+
+    def _alike(self, node: exp.Expression, arrays: list[Expression]) -> list[Expression]:
         walks = [self._walk(array) for array in arrays]
-        values = native.unify(node, [walk.element for walk in walks])
+        values = self.native.unify(node, [walk.element for walk in walks])
         return [
             array if value == walk.element else Mapped(array, walk, None, value, f"array<{value.type}>")
             for array, walk, value in zip(arrays, walks, values)
@@ -229,50 +238,39 @@ class ArrayFunctions:
         return Folded(array, walk, result, start, step(result), start.type)
 
     def _contains(
-        self, native: NativeCompiler, node: exp.Expression, array: Expression, value: Expression, operation: str = "eq"
+        self, node: exp.Expression, array: Expression, value: Expression, operation: str = "eq"
     ) -> Expression:
         """Is the value among the elements? Null if it is not, but may be one that is null."""
         array = _in_any_order(array)
         walk = self._walk(array)
-        equal = native.comparison(node, operation, walk.element, value)
+        equal = self.native.comparison(node, operation, walk.element, value)
         if equal == Apply("eq", (walk.element, value), "boolean"):
             return Contains(array, value)
         return self._fold(array, walk, NO, lambda result: Apply("or", (result, equal), "boolean"))
 
     # ---- functions that give a value -----------------------------------------------------------------
 
-    def _size(self, native: NativeCompiler, node: exp.Expression, arguments: list[exp.Expression]) -> Expression:
-        array = native.compile(_exactly(node, arguments, 1)[0])
+    def _size(self, node: exp.Expression, array: Expression) -> Expression:
         if array in self.sources:
             return Apply("copy", (self.sources[array].running("count"),), "int")
         return Size(self._check_array(node, array))
 
-    def _extreme(self, native: NativeCompiler, node: exp.Expression, arguments: list[exp.Expression]) -> Expression:
-        array = _in_any_order(self._array(native, _exactly(node, arguments, 1)[0]))
+    def _extreme(self, node: exp.Expression, array: Expression) -> Expression:
+        array = _in_any_order(array)
         least = _call(node)[0] == "array_min"
         if array in self.sources:
             return self.sources[array].running("min" if least else "max")
-        walk = self._walk(array)
-        type_ = element_type(array.type)
-        return self._fold(
-            array,
-            walk,
-            Constant(None, type_),
-            lambda result: Apply("least" if least else "greatest", (result, walk.element), type_),
-        )
+        walk, type_ = self._walk(array), element_type(array.type)
+        function = "least" if least else "greatest"
+        start = Constant(None, type_)
+        return self._fold(array, walk, start, lambda result: Apply(function, (result, walk.element), type_))
 
-    def _array_contains(
-        self, native: NativeCompiler, node: exp.Expression, arguments: list[exp.Expression]
-    ) -> Expression:
-        array, value = self._array_and_value(native, node, arguments)
-        return _unless_null(value, self._contains(native, node, array, value))
+    def _array_contains(self, node: exp.Expression, array: Expression, value: Expression) -> Expression:
+        return _unless_null(value, self._contains(node, array, value))
 
-    def _array_position(
-        self, native: NativeCompiler, node: exp.Expression, arguments: list[exp.Expression]
-    ) -> Expression:
-        array, value = self._array_and_value(native, node, arguments)
+    def _array_position(self, node: exp.Expression, array: Expression, value: Expression) -> Expression:
         walk = self._walk(array)
-        equal = native.comparison(node, "eq", walk.element, value)
+        equal = self.native.comparison(node, "eq", walk.element, value)
         place = Apply("add", (walk.place, Constant(1, "bigint")), "bigint")
 
         def step(result: LambdaVariable) -> Expression:
@@ -281,82 +279,61 @@ class ArrayFunctions:
 
         return _unless_null(value, self._fold(array, walk, Constant(0, "bigint"), step))
 
-    def _array_and_value(
-        self, native: NativeCompiler, node: exp.Expression, arguments: list[exp.Expression]
-    ) -> tuple[Expression, Expression]:
-        first, second = _exactly(node, arguments, 2)
-        return self._array(native, first), native.compile(second)
-
-    def _element_at(self, native: NativeCompiler, node: exp.Expression, arguments: list[exp.Expression]) -> Expression:
+    def _element_at(self, node: exp.Expression, array: Expression, number: Expression) -> Expression:
         """From 1 on, or from the last on with -1; null outside, as faults are in conditions."""
-        array, number = self._array_and_value(native, node, arguments)
         _require_integer(node, number)
-        from_start = Apply("subtract", (number, Constant(1, "bigint")), "bigint")
-        from_end = Apply("add", (Size(array), number), "bigint")
-        is_positive = Apply("gt", (number, Constant(0, "int")), "boolean")
-        place: Expression = Apply("if", (is_positive, from_start, from_end), "bigint")
+        place: Expression = _place_of(array, number)
         if isinstance(number, Constant) and isinstance(number.value, int):
+            from_end = Apply("add", (Size(array), number), "bigint")
             place = Constant(number.value - 1, "bigint") if number.value > 0 else from_end
         return ElementOf(array, place, element_type(array.type))
 
-    def _get(self, native: NativeCompiler, node: exp.Expression, arguments: list[exp.Expression]) -> Expression:
-        array, place = self._array_and_value(native, node, arguments)
+    def _get(self, node: exp.Expression, array: Expression, place: Expression) -> Expression:
         _require_integer(node, place)
         return ElementOf(array, place, element_type(array.type))
 
-    def _any_or_all(self, native: NativeCompiler, node: exp.Expression, arguments: list[exp.Expression]) -> Expression:
-        first, function = _exactly(node, arguments, 2)
-        array = _in_any_order(self._array(native, first))
+    def _any_or_all(self, node: exp.Expression, array: Expression, function: exp.Expression) -> Expression:
+        array = _in_any_order(array)
         walk = self._walk(array)
-        holds = _condition(function, self._apply(native, function, [self._of_element(array, walk)]))
+        holds = _condition(function, self._apply(function, [self._of_element(array, walk)]))
         operation, start = ("and", YES) if _call(node)[0] == "forall" else ("or", NO)
         return self._fold(array, walk, start, lambda result: Apply(operation, (result, holds), "boolean"))
 
-    def _aggregate(self, native: NativeCompiler, node: exp.Expression, arguments: list[exp.Expression]) -> Expression:
+    def _aggregate(self, node: exp.Expression, arguments: list[exp.Expression]) -> Expression:
         if not 3 <= len(arguments) <= 4:
-            raise Mistake(
-                node, "aggregate takes an array, a start and a function.", "Write aggregate(xs, 0, (s, x) -> s + x)."
-            )
-        array, start = self._array(native, arguments[0]), native.compile(arguments[1])
+            message = "aggregate takes an array, a start and a function."
+            raise Mistake(node, message, "Write aggregate(xs, 0, (s, x) -> s + x).")
+        array, start = self._array(arguments[0]), self.native.compile(arguments[1])
         if lane_of(start.type) is None:
             raise NotCompilable(node, f"a result of type {start.type}", WORKING)
         walk, result = self._walk(array), self._variable(start.type)
-        step = self._apply(native, arguments[2], [_Bound(result), self._of_element(array, walk)])
+        step = self._apply(arguments[2], [_Bound(result), self._of_element(array, walk)])
         if step.type != start.type:
-            raise Mistake(
-                arguments[2],
-                f"The result of aggregate starts as {start.type} and becomes {step.type}.",
-                f"Cast the start or the step: CAST(0 AS {step.type.upper()}).",
-            )
+            message = f"The result of aggregate starts as {start.type} and becomes {step.type}."
+            raise Mistake(arguments[2], message, f"Cast the start or the step: CAST(0 AS {step.type.upper()}).")
         total = Folded(array, walk, result, start, step, start.type)
-        return total if len(arguments) == 3 else self._apply(native, arguments[3], [_Bound(total)])
+        return total if len(arguments) == 3 else self._apply(arguments[3], [_Bound(total)])
 
-    def _overlap(self, native: NativeCompiler, node: exp.Expression, arguments: list[exp.Expression]) -> Expression:
-        left, right = (self._array(native, argument) for argument in _exactly(node, arguments, 2))
+    def _overlap(self, node: exp.Expression, left: Expression, right: Expression) -> Expression:
         walk = self._walk(left)
-        shared = self._contains(native, node, right, walk.element)
+        shared = self._contains(node, right, walk.element)
         return self._fold(left, walk, NO, lambda result: Apply("or", (result, shared), "boolean"))
 
     # ---- functions that give an array ----------------------------------------------------------------
 
-    def _list(self, native: NativeCompiler, node: exp.Expression, arguments: list[exp.Expression]) -> Expression:
-        values = native.unify(node, [native.compile(argument) for argument in arguments])
+    def _list(self, node: exp.Expression, arguments: list[exp.Expression]) -> Expression:
+        values = self.native.unify(node, [self.native.compile(argument) for argument in arguments])
         return Listed(tuple(values), f"array<{values[0].type if values else 'void'}>")
 
-    def _filter(self, native: NativeCompiler, node: exp.Expression, arguments: list[exp.Expression]) -> Expression:
-        first, function = _exactly(node, arguments, 2)
-        array = self._array(native, first)
+    def _filter(self, node: exp.Expression, array: Expression, function: exp.Expression) -> Expression:
         walk = self._walk(array)
         bound = [self._of_element(array, walk), _Bound(walk.place)]
-        keep = _condition(function, self._apply(native, function, bound, least=1))
-        return self._keep_origin(Mapped(array, walk, keep, walk.element, array.type), array)
+        return self._select(array, walk, _condition(function, self._apply(function, bound, least=1)))
 
-    def _transform(self, native: NativeCompiler, node: exp.Expression, arguments: list[exp.Expression]) -> Expression:
-        first, function = _exactly(node, arguments, 2)
-        array = self._array(native, first)
+    def _transform(self, node: exp.Expression, array: Expression, function: exp.Expression) -> Expression:
         walk = self._walk(array)
         element = self._of_element(array, walk)
-        value = self._apply(native, function, [element, _Bound(walk.place)], least=1)
+        value = self._apply(function, [element, _Bound(walk.place)], least=1)
         result = self._check_array(node, Mapped(array, walk, None, value, f"array<{value.type}>"))
         name = function.expressions[0].name.lower()
         only_element = not placeholders_in(function.this) and {*_variables_in(function.this, frozenset())} <= {name}
@@ -366,7 +343,7 @@ class ArrayFunctions:
                 self.origins[result] = _Origin(tree, element.origin.scalar)
         return result
 
-    def _rearrange(self, native: NativeCompiler, node: exp.Expression, arguments: list[exp.Expression]) -> Expression:
+    def _rearrange(self, node: exp.Expression, arguments: list[exp.Expression]) -> Expression:
         name = _call(node)[0]
         arrangement = {"array_distinct": DISTINCT, "reverse": REVERSED, "array_sort": ASCENDING}.get(name)
         if name == "array_sort" and len(arguments) == 2:
@@ -378,98 +355,80 @@ class ArrayFunctions:
                     raise NotCompilable(node, "sort_array in an order that is not written out", "Write true or false.")
                 arrangement = ASCENDING_NULLS_FIRST if arguments[1].this else DESCENDING
                 arguments = arguments[:1]
-        array = self._array(native, _exactly(node, arguments, 1)[0])
+        array = self._array(_exactly(node, arguments, 1)[0])
         return self._keep_origin(Rearranged(arrangement, array, array.type), array)
 
-    def _slice(self, native: NativeCompiler, node: exp.Expression, arguments: list[exp.Expression]) -> Expression:
+    def _slice(self, node: exp.Expression, array: Expression, start: Expression, length: Expression) -> Expression:
         """From 1 on, or from the last on with -1; what lies outside is left out."""
-        first, begin, count = _exactly(node, arguments, 3)
-        array, start, length = self._array(native, first), native.compile(begin), native.compile(count)
         for number in (start, length):
             _require_integer(node, number)
             if not _is_never_null(number):
                 raise NotCompilable(node, MAY_BE_NULL, "Write numbers, or sizes of arrays.")
         if start == Constant(0, "int") or (isinstance(length, Constant) and int(length.value or 0) < 0):
-            raise Mistake(
-                node, "slice takes elements from 1 on, or from the last on with -1, and none or more of them."
-            )
+            message = "slice takes elements from 1 on, or from the last on with -1, and none or more of them."
+            raise Mistake(node, message)
         walk = self._walk(array)
-        is_positive = Apply("gt", (start, Constant(0, "int")), "boolean")
-        from_start = Apply("subtract", (start, Constant(1, "bigint")), "bigint")
-        from_end = Apply("add", (Size(array), start), "bigint")
-        low = Apply("if", (is_positive, from_start, from_end), "bigint")
+        low = _place_of(array, start)
         high = Apply("add", (low, length), "bigint")
-        keep = Apply(
-            "and",
-            (
-                Apply("ge", (low, Constant(0, "int")), "boolean"),
-                Apply("ge", (walk.place, low), "boolean"),
-                Apply("lt", (walk.place, high), "boolean"),
-            ),
-            "boolean",
-        )
-        return self._keep_origin(Mapped(array, walk, keep, walk.element, array.type), array)
+        bounds = (("ge", low, Constant(0, "int")), ("ge", walk.place, low), ("lt", walk.place, high))
+        tests = tuple(Apply(operation, (one, other), "boolean") for operation, one, other in bounds)
+        return self._select(array, walk, Apply("and", tests, "boolean"))
 
-    def _compact(self, native: NativeCompiler, node: exp.Expression, arguments: list[exp.Expression]) -> Expression:
-        array = self._array(native, _exactly(node, arguments, 1)[0])
+    def _compact(self, node: exp.Expression, array: Expression) -> Expression:
         walk = self._walk(array)
-        keep = Apply("not", (Apply("is_null", (walk.element,), "boolean"),), "boolean")
-        return self._keep_origin(Mapped(array, walk, keep, walk.element, array.type), array)
+        return self._select(array, walk, Apply("not", (Apply("is_null", (walk.element,), "boolean"),), "boolean"))
 
-    def _join(self, native: NativeCompiler, node: exp.Expression, arguments: list[exp.Expression]) -> Expression:
+    def _join(self, node: exp.Expression, arguments: list[exp.Expression]) -> Expression:
         name = _call(node)[0]
         if name in ("array_append", "array_prepend"):
-            array, value = self._array_and_value(native, node, arguments)
+            first, second = _exactly(node, arguments, 2)
+            array, value = self._array(first), self.native.compile(second)
             one = Listed((value,), f"array<{value.type}>")
             arrays = [array, one] if name == "array_append" else [one, array]
         else:
-            arrays = [self._array(native, argument) for argument in arguments]
-        arrays = self._alike(native, node, arrays)
+            arrays = [self._array(argument) for argument in arguments]
+        arrays = self._alike(node, arrays)
         joined = Joined(tuple(arrays), arrays[0].type)
         return self.distinct(joined) if name == "array_union" else joined
 
-    def _select_elements(
-        self, native: NativeCompiler, node: exp.Expression, arguments: list[exp.Expression]
-    ) -> Expression:
+    def _select_elements(self, node: exp.Expression, left: Expression, right: Expression) -> Expression:
         """Elements that are (array_intersect) or are not (array_except) in another array, each once."""
-        arrays = [self._array(native, argument) for argument in _exactly(node, arguments, 2)]
-        left, right = self._alike(native, node, arrays)
+        left, right = self._alike(node, [left, right])
         walk = self._walk(left)
-        keep = self._contains(native, node, right, walk.element, "same")
+        keep = self._contains(node, right, walk.element, "same")
         if _call(node)[0] == "array_except":
             keep = Apply("not", (keep,), "boolean")
         return self.distinct(Mapped(left, walk, keep, walk.element, left.type))
 
-    def _remove(self, native: NativeCompiler, node: exp.Expression, arguments: list[exp.Expression]) -> Expression:
+    def _remove(self, node: exp.Expression, array: Expression, value: Expression) -> Expression:
         """array_remove leaves out what equals the value; nulls stay."""
-        array, value = self._array_and_value(native, node, arguments)
         if not _is_never_null(value):
             raise NotCompilable(node, MAY_BE_NULL, "Write filter(xs, x -> x <> y) where y may be null.")
         walk = self._walk(array)
-        equal = native.comparison(node, "eq", walk.element, value)
-        keep = Apply("not", (Apply("coalesce", (equal, NO), "boolean"),), "boolean")
-        return self._keep_origin(Mapped(array, walk, keep, walk.element, array.type), array)
+        equal = self.native.comparison(node, "eq", walk.element, value)
+        return self._select(array, walk, Apply("not", (Apply("coalesce", (equal, NO), "boolean"),), "boolean"))
 
-    HANDLERS: ClassVar[dict[str, Callable[..., Expression]]] = {
-        **dict.fromkeys(("size", "cardinality", "array_size"), _size),
-        **dict.fromkeys(("array_min", "array_max"), _extreme),
-        "array_contains": _array_contains,
-        "array_position": _array_position,
-        **dict.fromkeys(("element_at", "try_element_at"), _element_at),
-        **dict.fromkeys(("get", "[]"), _get),
-        **dict.fromkeys(("exists", "forall"), _any_or_all),
-        **dict.fromkeys(("aggregate", "reduce"), _aggregate),
-        "arrays_overlap": _overlap,
-        "array": _list,
-        "filter": _filter,
-        "transform": _transform,
-        **dict.fromkeys(("array_distinct", "reverse", "array_sort", "sort_array"), _rearrange),
-        "slice": _slice,
-        "array_compact": _compact,
-        "array_remove": _remove,
-        **dict.fromkeys(("concat", "||", "array_append", "array_prepend", "array_union"), _join),
-        **dict.fromkeys(("array_intersect", "array_except"), _select_elements),
+    HANDLERS: ClassVar[dict[str, tuple[Any, ...]]] = {
+        **dict.fromkeys(("size", "cardinality", "array_size"), (_size, VALUE)),
+        **dict.fromkeys(("array_min", "array_max"), (_extreme, ARRAY)),
+        "array_contains": (_array_contains, ARRAY, VALUE),
+        "array_position": (_array_position, ARRAY, VALUE),
+        **dict.fromkeys(("element_at", "try_element_at"), (_element_at, ARRAY, VALUE)),
+        **dict.fromkeys(("get", "[]"), (_get, ARRAY, VALUE)),
+        **dict.fromkeys(("exists", "forall"), (_any_or_all, ARRAY, FUNCTION)),
+        **dict.fromkeys(("aggregate", "reduce"), (_aggregate, ANY)),
+        "arrays_overlap": (_overlap, ARRAY, ARRAY),
+        "array": (_list, ANY),
+        "filter": (_filter, ARRAY, FUNCTION),
+        "transform": (_transform, ARRAY, FUNCTION),
+        **dict.fromkeys(("array_distinct", "reverse", "array_sort", "sort_array"), (_rearrange, ANY)),
+        "slice": (_slice, ARRAY, VALUE, VALUE),
+        "array_compact": (_compact, ARRAY),
+        "array_remove": (_remove, ARRAY, VALUE),
+        **dict.fromkeys(("concat", "||", "array_append", "array_prepend", "array_union"), (_join, ANY)),
+        **dict.fromkeys(("array_intersect", "array_except"), (_select_elements, ARRAY, ARRAY)),
     }
+    """The method for each function, and what it is given of each argument, or ANY number of trees."""
 
 
 WORKING = (
@@ -486,7 +445,6 @@ NARROWER = "Cast it to double: CAST(sum(A.x) AS double)."
 
 
 def _call(node: exp.Expression) -> tuple[str, list[exp.Expression]]:
-    """Name and arguments of a call."""
     if isinstance(node, exp.Anonymous):
         return node.name.lower(), list(node.expressions)
     if isinstance(node, exp.Transform):
@@ -505,6 +463,14 @@ def _exactly(node: exp.Expression, arguments: list[exp.Expression], count: int) 
     return arguments
 
 
+def _place_of(array: Expression, number: Expression) -> Apply:
+    """The place from 0 of an element, numbered from 1 on, or from the last on with -1."""
+    from_start = Apply("subtract", (number, Constant(1, "bigint")), "bigint")
+    from_end = Apply("add", (Size(array), number), "bigint")
+    is_positive = Apply("gt", (number, Constant(0, "int")), "boolean")
+    return Apply("if", (is_positive, from_start, from_end), "bigint")
+
+
 def _in_any_order(array: Expression) -> Expression:
     """The same elements, where neither their order nor their number matters."""
     while isinstance(array, Rearranged):
@@ -520,13 +486,9 @@ def _condition(node: exp.Expression, value: Expression) -> Expression:
 
 def _of_one_word(node: exp.Expression, result: Expression) -> Expression:
     """The result, unless a value of two words goes into or through an array in it."""
-    for each in walk(result):
-        if isinstance(each, ArrayExpression):
-            for value in parts_of(each):
-                if is_wide(value):
-                    raise NotCompilable(
-                        node, f"computed values of type {value.type} in a function over arrays", NARROWER
-                    )
+    for value in (part for each in walk(result) if isinstance(each, ArrayExpression) for part in parts_of(each)):
+        if is_wide(value):
+            raise NotCompilable(node, f"computed values of type {value.type} in a function over arrays", NARROWER)
     return result
 
 

@@ -28,9 +28,7 @@ class Collected(ArrayExpression):
     row: ElementRow
     type: str
 
-    @property
-    def parts(self) -> tuple[Expression, ...]:
-        return (self.element,)
+    inside = ("element",)
 
     @property
     def title(self) -> str:
@@ -44,9 +42,7 @@ class Listed(ArrayExpression):
     values: tuple[Expression, ...]
     type: str
 
-    @property
-    def parts(self) -> tuple[Expression, ...]:
-        return self.values
+    inside = ("values",)
 
 
 @dataclass(frozen=True)
@@ -59,9 +55,7 @@ class Mapped(ArrayExpression):
     value: Expression
     type: str
 
-    @property
-    def parts(self) -> tuple[Expression, ...]:
-        return (self.source, *([self.keep] if self.keep is not None else []), self.value)
+    inside = ("source", "keep", "value")
 
 
 @dataclass(frozen=True)
@@ -71,10 +65,6 @@ class Rearranged(ArrayExpression):
     arrangement: str
     source: Expression
     type: str
-
-    @property
-    def parts(self) -> tuple[Expression, ...]:
-        return (self.source,)
 
     @property
     def title(self) -> str:
@@ -93,19 +83,13 @@ class Joined(ArrayExpression):
     sources: tuple[Expression, ...]
     type: str
 
-    @property
-    def parts(self) -> tuple[Expression, ...]:
-        return self.sources
+    inside = ("sources",)
 
 
 @dataclass(frozen=True)
 class Size(ArrayExpression):
     source: Expression
     type: str = "int"
-
-    @property
-    def parts(self) -> tuple[Expression, ...]:
-        return (self.source,)
 
 
 @dataclass(frozen=True)
@@ -116,9 +100,7 @@ class ElementOf(ArrayExpression):
     place: Expression
     type: str
 
-    @property
-    def parts(self) -> tuple[Expression, ...]:
-        return (self.source, self.place)
+    inside = ("source", "place")
 
 
 @dataclass(frozen=True)
@@ -129,9 +111,7 @@ class Contains(ArrayExpression):
     value: Expression
     type: str = "boolean"
 
-    @property
-    def parts(self) -> tuple[Expression, ...]:
-        return (self.source, self.value)
+    inside = ("source", "value")
 
 
 @dataclass(frozen=True)
@@ -145,9 +125,7 @@ class Folded(ArrayExpression):
     step: Expression
     type: str
 
-    @property
-    def parts(self) -> tuple[Expression, ...]:
-        return (self.source, self.start, self.step)
+    inside = ("source", "start", "step")
 
 
 @dataclass(frozen=True)
@@ -158,9 +136,7 @@ class Order(ArrayExpression):
     right: Expression
     type: str = "int"
 
-    @property
-    def parts(self) -> tuple[Expression, ...]:
-        return (self.left, self.right)
+    inside = ("left", "right")
 
 
 def is_array(type_: str) -> bool:
@@ -168,5 +144,4 @@ def is_array(type_: str) -> bool:
 
 
 def element_type(type_: str) -> str:
-    """T of array<T>."""
     return type_[len("array<") : -1]

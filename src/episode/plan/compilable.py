@@ -7,8 +7,10 @@ column.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import ClassVar, Protocol
+from functools import reduce
+from typing import TYPE_CHECKING, ClassVar
 
 from episode.errors import EpisodeUnsupportedError
 from episode.lang.trees import exp
@@ -27,11 +29,11 @@ from episode.plan.places import is_placeholder
 from episode.plan.types import (
     CHOICES,
     DAY_TIME,
+    INTEGER_DIGITS,
     INTEGERS,
     NARROW_DECIMAL,
     VOID,
     WIDEST_DECIMAL,
-    as_decimal,
     decimal_of,
     in_words,
     is_day_time_interval,
@@ -47,6 +49,9 @@ from episode.plan.types import (
     wider_integer,
     with_scale,
 )
+
+if TYPE_CHECKING:
+    from episode.plan.array_functions import ArrayFunctions
 
 
 class NotCompilable(Exception):
@@ -79,7 +84,7 @@ class NeedsSpark(EpisodeUnsupportedError):
     EXPRESSION, ZONE = "expression", "zone"
     HINTS: ClassVar[Mapping[str, str]] = {
         EXPRESSION: "In process, expressions are those of the expression machine. Use episode.sql, where Spark "
-        "evaluates all.",
+        "evaluates all."
     }
 
     def __init__(self, what: str, why: str = EXPRESSION) -> None:
@@ -102,15 +107,7 @@ IN_A_ZONE = "a difference of computed timestamps in a time zone with daylight sa
 LONGEST_LIST = 100
 LEAST_QUOTIENT_SCALE = 6
 """Digits that a quotient of decimals has after the point, whatever the digits before it."""
-COMPARISONS = {
-    "eq": "eq",
-    "neq": "ne",
-    "lt": "lt",
-    "lte": "le",
-    "gt": "gt",
-    "gte": "ge",
-    "nullsafeeq": "same",
-}
+COMPARISONS = {"eq": "eq", "neq": "ne", "lt": "lt", "lte": "le", "gt": "gt", "gte": "ge", "nullsafeeq": "same"}
 ARITHMETIC = {
     "add": "add",
     "sub": "subtract",
@@ -125,23 +122,17 @@ UNIT_MICROSECONDS = {
     "MICROSECOND": 1, "MILLISECOND": 1_000, "SECOND": 1_000_000, "MINUTE": 60_000_000,
     "HOUR": 3_600_000_000, "DAY": MICROSECONDS_PER_DAY, "WEEK": 7 * MICROSECONDS_PER_DAY,
 }  # fmt: skip
-DOUBLE_FUNCTIONS = {"sqrt": "sqrt", "exp": "exp", "ln": "ln"}
+UNIX_UNITS = {"unixmillis": 1_000, "unixmicros": 1}
+"""Microseconds of the units of functions that give a time as a number; of the others a second."""
+SYNONYMS = {"integer": "int", "long": "bigint", "short": "smallint", "byte": "tinyint", "real": "float"}
+
 
 NO_ARGUMENTS: Arguments = {}
 Resolver = Callable[[str], Expression]
 Fallback = Callable[["exp.Expression"], "Expression | None"]
 
 
-class OverArrays(Protocol):
-    """Array functions: see `plan.array_functions`."""
-
-    def compile(self, native: NativeCompiler, node: exp.Expression) -> Expression: ...
-
-    def compare(
-        self, native: NativeCompiler, node: exp.Expression, operation: str, left: Expression, right: Expression
-    ) -> Expression: ...
-
-
+@dataclass
 class NativeCompiler:
     """Compiles one scalar.
 
@@ -152,20 +143,12 @@ class NativeCompiler:
     arguments: the values of parameters.
     """
 
-    def __init__(
-        self,
-        resolve: Resolver,
-        fallback: Fallback,
-        utc: bool,
-        arrays: OverArrays | None = None,
-        arguments: Arguments = NO_ARGUMENTS,
-    ) -> None:
-        self.resolve = resolve
-        self.fallback = fallback
-        self.utc = utc
-        self.arrays = arrays
-        self.arguments = arguments
-        self._purely = False
+    resolve: Resolver
+    fallback: Fallback
+    utc: bool
+    arrays: ArrayFunctions | None = None
+    arguments: Arguments = field(default_factory=dict)
+    _purely: bool = False
 
     def compile(self, node: exp.Expression) -> Expression:
         """The node by the machine alone, else the largest possible subtrees by Spark and the rest by the machine."""
@@ -267,7 +250,11 @@ class NativeCompiler:
         if not (is_numeric(left.type) and is_numeric(right.type)):
             raise NotCompilable(node, f"{operation} of {left.type} and {right.type}", ONE_TYPE)
         if is_float(left.type) or is_float(right.type):
-            return self._float_arithmetic(node, operation, left, right)
+            if operation == "int_divide":
+                raise NotCompilable(node, "div of floating point numbers")
+            single = left.type == "float" and right.type == "float" and operation != "divide"
+            result = Apply(operation, (self._double(node, left), self._double(node, right)), "double")
+            return Apply("round_single", (result,), "float") if single else result
         if decimal_of(left.type) or decimal_of(right.type):
             return self._decimal_arithmetic(node, operation, left, right)
         if operation == "divide":
@@ -275,21 +262,10 @@ class NativeCompiler:
         type_ = "bigint" if operation == "int_divide" else wider_integer(left.type, right.type)
         return Apply(operation, (left, right), type_)
 
-    def _float_arithmetic(
-        self, node: exp.Expression, operation: str, left: Expression, right: Expression
-    ) -> Expression:
-        if operation == "int_divide":
-            raise NotCompilable(node, "div of floating point numbers")
-        single = left.type == "float" and right.type == "float" and operation != "divide"
-        result = Apply(operation, (self._double(node, left), self._double(node, right)), "double")
-        return Apply("round_single", (result,), "float") if single else result
-
     def _decimal_arithmetic(
         self, node: exp.Expression, operation: str, left: Expression, right: Expression
     ) -> Expression:
         first, second = _decimal_type(left), _decimal_type(right)
-        assert first is not None
-        assert second is not None
         (p1, s1), (p2, s2) = first, second
         if operation in ("add", "subtract"):
             scale = max(s1, s2)
@@ -314,10 +290,7 @@ class NativeCompiler:
         return Apply(operation, (one, other), type_)
 
     def _quotient(
-        self,
-        node: exp.Expression,
-        left: tuple[Expression, tuple[int, int]],
-        right: tuple[Expression, tuple[int, int]],
+        self, node: exp.Expression, left: tuple[Expression, tuple[int, int]], right: tuple[Expression, tuple[int, int]]
     ) -> Expression:
         """The quotient of two numbers with their decimal types, in two words. Null for a divisor of 0."""
         (one, (p1, s1)), (other, (p2, s2)) = left, right
@@ -373,11 +346,8 @@ class NativeCompiler:
         self, node: exp.Expression, operation: str, stamp: Expression, interval: Expression
     ) -> Expression:
         """Whole days follow the session's calendar unless time has no zone; shorter intervals are exact."""
-        short = (
-            isinstance(interval, Constant)
-            and isinstance(interval.value, int)
-            and abs(interval.value) < MICROSECONDS_PER_DAY
-        )
+        amount = interval.value if isinstance(interval, Constant) else None
+        short = isinstance(amount, int) and abs(amount) < MICROSECONDS_PER_DAY
         if not (short or self.utc or stamp.type == "timestamp_ntz"):
             raise NotCompilable(node, "adding days in a time zone with daylight saving")
         return Apply(operation, (stamp, interval), stamp.type)
@@ -399,9 +369,8 @@ class NativeCompiler:
         if local is not None:
             return local
         if isinstance(node, exp.Coalesce):
-            return self.compile(
-                exp.Coalesce(this=_as_local(node.this), expressions=[*map(_as_local, node.expressions)])
-            )
+            locals_ = [_as_local(part) for part in (node.this, *node.expressions)]
+            return self.compile(exp.Coalesce(this=locals_[0], expressions=locals_[1:]))
         raise NotCompilable(node, IN_A_ZONE, "Compute the local times in a subquery: CAST(ts AS TIMESTAMP_NTZ).")
 
     def _interval(self, node: exp.Interval) -> Expression:
@@ -493,8 +462,6 @@ class NativeCompiler:
         if is_integer(left.type) and is_integer(right.type):
             return left, right
         first, second = _decimal_type(left), _decimal_type(right)
-        assert first is not None
-        assert second is not None
         if left.type == right.type and is_ranked(left) and is_ranked(right):
             return self._codes(node, left, right)
         scale = max(first[1], second[1])
@@ -569,10 +536,7 @@ class NativeCompiler:
 
     def _coalesce(self, node: exp.Coalesce) -> Expression:
         values = self.unify(node, [self.compile(part) for part in [node.this, *node.expressions]])
-        result = values[-1]
-        for value in reversed(values[:-1]):
-            result = Apply("coalesce", (value, result), value.type)
-        return result
+        return reduce(lambda result, value: Apply("coalesce", (value, result), value.type), reversed(values))
 
     def _differs(self, node: exp.Expression) -> Expression:
         """IS DISTINCT FROM."""
@@ -591,10 +555,7 @@ class NativeCompiler:
         values = self.unify(node, [self.compile(part) for part in [node.this, *node.expressions]])
         if any(is_wide(value) for value in values):
             raise NotCompilable(node, f"{operation} of {values[0].type}")
-        result = values[0]
-        for value in values[1:]:
-            result = Apply(operation, (result, value), value.type)
-        return result
+        return reduce(lambda result, value: Apply(operation, (result, value), value.type), values)
 
     def unify(self, node: exp.Expression, values: list[Expression]) -> list[Expression]:
         """The branches of a conditional in one type."""
@@ -606,11 +567,9 @@ class NativeCompiler:
             type_ = types.pop()
         elif all(is_integer(type_) for type_ in types):
             type_ = max(types, key=INTEGERS.index)
-            return [
-                retype_null(value, type_) if value.type == VOID else widen_integer(value, type_) for value in values
-            ]
+            return [widen_integer(retype_null(value, type_), type_) for value in values]
         elif all(is_numeric(type_) and lane_of(type_) != "code" for type_ in types) and "double" in types:
-            return [retype_null(value, "double") if value.type == VOID else to_float(value) for value in values]
+            return [to_float(retype_null(value, "double")) for value in values]
         else:
             raise NotCompilable(node, f"values of types {', '.join(sorted(types))}")
         if lane_of(type_) is None:
@@ -639,7 +598,7 @@ class NativeCompiler:
         value = self.compile(node.this)
         if not is_numeric(value.type):
             raise NotCompilable(node, f"{node.key} of {value.type}")
-        return Apply(DOUBLE_FUNCTIONS[node.key], (self._double(node, value),), "double")
+        return Apply(node.key, (self._double(node, value),), "double")
 
     def _power(self, node: exp.Pow) -> Expression:
         base, exponent = self.compile(node.this), self.compile(node.expression)
@@ -656,10 +615,7 @@ class NativeCompiler:
     def _cast(self, node: exp.Cast) -> Expression:
         value = self.compile(node.this)
         target = node.to.sql("spark").lower()
-        target = {"integer": "int", "long": "bigint", "short": "smallint", "byte": "tinyint", "real": "float"}.get(
-            target, target
-        )
-        target = "timestamp" if target == "timestamp_ltz" else target
+        target = "timestamp" if target == "timestamp_ltz" else SYNONYMS.get(target, target)
         if target == value.type:
             return value
         if isinstance(value, Constant) and is_string(value.type) and target in MOMENTS:
@@ -683,33 +639,20 @@ class NativeCompiler:
             raise NotCompilable(node, f"the text {text.value!r} as {type_}")
         return Constant(value, type_)
 
-    def _unix(self, node: exp.Expression, unit: int) -> Expression:
+    def _unix_time(self, node: exp.Expression) -> Expression:
+        if node.args.get("format") is not None:
+            raise NotCompilable(node, "unix_timestamp with a format")
         value = self.compile(node.this)
         if value.type != "timestamp":
             raise NotCompilable(node, f"unix time of {value.type}")
-        return Apply("floor_divide", (value, Constant(unit, "bigint")), "bigint")
-
-    def _unix_timestamp(self, node: exp.Expression) -> Expression:
-        if node.args.get("format") is not None:
-            raise NotCompilable(node, "unix_timestamp with a format")
-        return self._unix(node, 1_000_000)
-
-    def _unix_seconds(self, node: exp.Expression) -> Expression:
-        return self._unix(node, 1_000_000)
-
-    def _unix_millis(self, node: exp.Expression) -> Expression:
-        return self._unix(node, 1_000)
-
-    def _unix_micros(self, node: exp.Expression) -> Expression:
-        return self._unix(node, 1)
+        return Apply("floor_divide", (value, Constant(UNIX_UNITS.get(node.key, 1_000_000), "bigint")), "bigint")
 
 
 def _check_length(node: exp.Expression, length: int) -> None:
     """Long lists are Spark's: they would take many registers, and a choice among n values is n levels deep."""
     if length > LONGEST_LIST:
-        raise NotCompilable(
-            node, f"a list of more than {LONGEST_LIST} values", "Such lists must stand on one row's columns."
-        )
+        hint = "Such lists must stand on one row's columns."
+        raise NotCompilable(node, f"a list of more than {LONGEST_LIST} values", hint)
 
 
 def chain(node: exp.Expression) -> list[exp.Expression]:
@@ -725,11 +668,13 @@ def chain(node: exp.Expression) -> list[exp.Expression]:
     return parts
 
 
-def _decimal_type(value: Expression) -> tuple[int, int] | None:
-    """Decimal type of an exact number; an integer literal is as wide as it is long, as in Spark."""
+def _decimal_type(value: Expression) -> tuple[int, int]:
+    """The decimal type to which Spark widens an exact number; an integer literal is as wide as it is long."""
     if isinstance(value, Constant) and is_integer(value.type) and isinstance(value.value, int):
         return len(str(abs(value.value))), 0
-    return as_decimal(value.type)
+    found = (INTEGER_DIGITS[value.type], 0) if is_integer(value.type) else decimal_of(value.type)
+    assert found is not None
+    return found
 
 
 def to_float(value: Expression) -> Expression:
@@ -748,7 +693,6 @@ def to_float(value: Expression) -> Expression:
 
 
 def widen_integer(value: Expression, type_: str) -> Expression:
-    """An integer as a wider one."""
     if value.type == type_:
         return value
     return Constant(value.value, type_) if isinstance(value, Constant) else Apply("copy", (value,), type_)
@@ -786,24 +730,15 @@ HANDLERS = {
     "coalesce": NativeCompiler._coalesce,
     "nullif": NativeCompiler._nullif,
     "nullsafeneq": NativeCompiler._differs,
-    "greatest": NativeCompiler._extreme,
-    "least": NativeCompiler._extreme,
+    **dict.fromkeys(("greatest", "least"), NativeCompiler._extreme),
     "neg": NativeCompiler._negate,
     "abs": NativeCompiler._absolute,
-    "sqrt": NativeCompiler._double_function,
-    "exp": NativeCompiler._double_function,
-    "ln": NativeCompiler._double_function,
+    **dict.fromkeys(("sqrt", "exp", "ln"), NativeCompiler._double_function),
     "pow": NativeCompiler._power,
     "isnan": NativeCompiler._is_nan,
-    "cast": NativeCompiler._cast,
-    "trycast": NativeCompiler._cast,
+    **dict.fromkeys(("cast", "trycast"), NativeCompiler._cast),
     "interval": NativeCompiler._interval,
     "timestampdiff": NativeCompiler._timestamp_difference,
-    "datediff": NativeCompiler._date_difference,
-    "tsordsdiff": NativeCompiler._date_difference,
-    "unixseconds": NativeCompiler._unix_seconds,
-    "unixmillis": NativeCompiler._unix_millis,
-    "unixmicros": NativeCompiler._unix_micros,
-    "strtounix": NativeCompiler._unix_timestamp,
-    "timetounix": NativeCompiler._unix_timestamp,
+    **dict.fromkeys(("datediff", "tsordsdiff"), NativeCompiler._date_difference),
+    **dict.fromkeys(("unixseconds", "unixmillis", "unixmicros", "strtounix", "timetounix"), NativeCompiler._unix_time),
 }

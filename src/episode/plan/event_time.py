@@ -8,14 +8,14 @@ from datetime import datetime
 from typing import Any
 
 from episode.errors import EpisodeAnalysisError
-from episode.lang.cursor import Cursor, closest
+from episode.lang.cursor import Cursor
 from episode.lang.duration import parse_duration
 from episode.lang.lexer import tokenize
 from episode.lang.syntax import Duration, Source
 from episode.plan.expressions import Load
 from episode.plan.output import ColumnAtPlace, Extreme, MeasurePlan
 from episode.plan.parameters import microseconds, read_time, zone_of
-from episode.plan.schema import InputSchema, quote
+from episode.plan.schema import InputSchema, quote, suggestion
 from episode.plan.types import is_event_time, is_integer
 
 
@@ -61,38 +61,32 @@ def time_column(source: Source, schema: InputSchema, name: str | None, what: str
         times = [column for column, type_ in schema.columns.items() if type_.startswith("timestamp")]
         if len(times) == 1:
             return times[0]
-        raise source.error(
-            EpisodeAnalysisError,
-            f"Which column is the event time? {what}",
-            source.pattern.beginning,
-            f"Columns of the input: {', '.join(schema.columns)}.",
-        )
+        message = f"Which column is the event time? {what}"
+        hint = f"Columns of the input: {', '.join(schema.columns)}."
+        raise source.error(EpisodeAnalysisError, message, source.pattern.beginning, hint)
     column = schema.find(name)
     if column is None:
-        guess = closest(name, schema.columns)
-        raise EpisodeAnalysisError(
-            f"There is no column {name} for the event time.",
-            hint=(f"Did you mean {guess}? " if guess else "") + f"Columns of the input: {', '.join(schema.columns)}.",
-        )
+        hint = f"{suggestion(name, schema.columns)}Columns of the input: {', '.join(schema.columns)}."
+        raise EpisodeAnalysisError(f"There is no column {name} for the event time.", hint=hint)
     if not is_event_time(schema.columns[column]):
-        raise EpisodeAnalysisError(
-            f"{column} is of type {schema.columns[column]} and cannot be the event time.",
-            hint="Event time is a timestamp, a date or an integer.",
-        )
+        message = f"{column} is of type {schema.columns[column]} and cannot be the event time."
+        raise EpisodeAnalysisError(message, hint="Event time is a timestamp, a date or an integer.")
     return column
 
 
 def in_units_of_time(
-    duration: Duration, source: Source, time: str, type_: str, *, what: str, plain: str, with_unit: str
+    duration: Duration, source: Source, time: str, type_: str, *, what: str, plain: str = "", with_unit: str = ""
 ) -> int:
     """Convert a duration to units of event time: a plain number if that is a number, else one with a unit.
 
     what: the name of the duration in an error. plain, with_unit: how to write either.
     """
     if is_integer(type_) and duration.unit is not None:
-        message, hint = f"The event time {time} is a number; a duration with a unit does not fit it.", plain
+        message = f"The event time {time} is a number; a duration with a unit does not fit it."
+        hint = plain or f"Write a plain number, in the unit of the time itself: {what} 200."
     elif not is_integer(type_) and duration.unit is None:
-        message, hint = f"The event time {time} is of type {type_}; {what} needs a unit.", with_unit
+        message = f"The event time {time} is of type {type_}; {what} needs a unit."
+        hint = with_unit or f"Write for example {what} {duration.amount} seconds."
     else:
         return duration.amount
     raise source.error(EpisodeAnalysisError, message, duration.span, hint)
@@ -105,25 +99,24 @@ def watermark_delay(option: str | int, time: EventTime) -> str:
 
 def watermark_milliseconds(option: str | int, time: EventTime) -> int:
     """Return the delay that `Options(watermark=…)` sets: a duration, or a number if time is one."""
-    if isinstance(option, bool) or not isinstance(option, (str, int)):
-        raise EpisodeAnalysisError(f"Options(watermark={option!r}): a duration is needed.", hint=_examples(time))
-    duration = _duration(option)
-    if duration is None or (duration.unit is None) != is_integer(time.type):
-        raise EpisodeAnalysisError(
-            f"Options(watermark={option!r}) does not fit the event time {time.column} of type {time.type}.",
-            hint=_examples(time),
-        )
-    return -(-duration.amount // time.units_per_millisecond)
+    what = f"Options(watermark={option!r})"
+    return -(-_amount(option, time, what, what) // time.units_per_millisecond)
 
 
 def duration_in_units(option: str | int, time: EventTime, what: str) -> int:
     """A duration that is given as an option, in units of event time; what: its name in errors."""
+    return _amount(option, time, f"{what} {option!r}", f"{what} {option}")
+
+
+def _amount(option: str | int, time: EventTime, quoted: str, shown: str) -> int:
+    """The units of event time in a duration, or number if time is one. quoted, shown: the option in errors."""
     if isinstance(option, bool) or not isinstance(option, (str, int)):
-        raise EpisodeAnalysisError(f"{what} {option!r}: a duration is needed.", hint=_examples(time))
-    duration = _duration(option)
-    if duration is None or (duration.unit is None) != is_integer(time.type):
+        raise EpisodeAnalysisError(f"{quoted}: a duration is needed.", hint=_examples(time))
+    cursor = Cursor(str(option), tokenize(str(option)))
+    duration = parse_duration(cursor)
+    if not cursor.at_end or (duration.unit is None) != is_integer(time.type):
         fitting = f" the event time {time.column} of type {time.type}" if time.column else " the clock"
-        raise EpisodeAnalysisError(f"{what} {option} does not fit{fitting}.", hint=_examples(time))
+        raise EpisodeAnalysisError(f"{shown} does not fit{fitting}.", hint=_examples(time))
     return duration.amount
 
 
@@ -140,21 +133,12 @@ def end_of_stream(end: datetime | str | int | None, time: EventTime, zone: str |
     if local is None or there is None:
         raise EpisodeAnalysisError(f"Options(end={end!r}) is no time.", hint="Write for example '2026-11-01 00:00:00'.")
     if named is None and zone is None:
-        raise EpisodeAnalysisError(
-            f"Options(end={end!r}): in which time zone?", hint="Write for example '2026-11-01 00:00:00+01:00'."
-        )
+        hint = "Write for example '2026-11-01 00:00:00+01:00'."
+        raise EpisodeAnalysisError(f"Options(end={end!r}): in which time zone?", hint=hint)
     if time.type == "timestamp_ntz":  # what a clock there shows
         shown = local if named is None else local.replace(tzinfo=there).astimezone(zone_of(zone or "UTC"))
         return microseconds(shown.replace(tzinfo=None))
     return microseconds(local.replace(tzinfo=there))
-
-
-def _duration(option: str | int) -> Duration | None:
-    """Parse a text that is a duration and nothing else; None for other texts."""
-    text = str(option)
-    cursor = Cursor(text, tokenize(text))
-    duration = parse_duration(cursor)
-    return duration if cursor.at_end else None
 
 
 def _examples(time: EventTime) -> str:
@@ -165,7 +149,6 @@ def _examples(time: EventTime) -> str:
 #
 # Every output column with a time of the match has a delay: the least d such that, when the watermark has reached W,
 # every match that is still to be reported has a time later than W - d in that column.
-
 
 UNBOUNDED = None
 """The delay of a time that has no bound."""

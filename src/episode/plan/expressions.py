@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Union
+from typing import ClassVar, TypeGuard, Union
 
 from episode.lang.functions import UserAggregate
 
@@ -122,13 +122,15 @@ class LambdaVariable:
 
 
 class ArrayExpression:
-    """Arrays of values of a match, and what is made of them: see `plan.arrays`. `parts` are the expressions inside."""
+    """Arrays of values of a match, and what is made of them: see `plan.arrays`. inside: fields with expressions."""
 
     type: str
+    inside: ClassVar[tuple[str, ...]] = ("source",)
 
     @property
     def parts(self) -> tuple[Expression, ...]:
-        raise NotImplementedError  # every kind has its own
+        found = [getattr(self, name) for name in self.inside]
+        return tuple(part for one in found for part in (one if isinstance(one, tuple) else (one,)) if part is not None)
 
     @property
     def title(self) -> str:
@@ -199,15 +201,27 @@ def conjuncts(expression: Expression) -> list[Expression]:
 
 
 COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
+FLIPPED = {"gt": "lt", "ge": "le", "lt": "gt", "le": "ge", "eq": "eq", "ne": "ne"}
+"""Comparisons with their sides exchanged."""
+NEGATED = {"gt": "le", "ge": "lt", "lt": "ge", "le": "gt", "eq": "ne", "ne": "eq"}
+
+
+def is_operation(expression: Expression, *operations: str) -> TypeGuard[Apply]:
+    return isinstance(expression, Apply) and expression.operation in operations
+
+
+def with_operands(expression: Expression, change: Callable[[Expression], Expression]) -> Expression:
+    """The expression with each operand of an operation changed."""
+    if not isinstance(expression, Apply):
+        return expression
+    return replace(expression, operands=tuple(change(operand) for operand in expression.operands))
 
 
 def at_current_row(expression: Expression) -> Expression:
     """The expression with every load at the current row."""
     if isinstance(expression, Load):
         return replace(expression, at=Current(0))
-    if isinstance(expression, Apply):
-        return replace(expression, operands=tuple(at_current_row(operand) for operand in expression.operands))
-    return expression
+    return with_operands(expression, at_current_row)
 
 
 def is_comparison(expression: Expression) -> bool:
@@ -229,7 +243,8 @@ def is_comparison(expression: Expression) -> bool:
 def render(expression: Expression) -> str:
     """A readable form, for `explain`."""
     if isinstance(expression, Load):
-        return _render_load(expression)
+        place = render_row(expression.at)
+        return expression.column if place == "row" else f"{expression.column}@{place}"
     if isinstance(expression, Constant):
         return "null" if expression.value is None else repr(expression.value)
     if isinstance(expression, LabelAt):
@@ -257,11 +272,6 @@ SYMBOLS = {
     "and": "AND", "or": "OR", "add": "+", "subtract": "-", "multiply": "*", "divide": "/", "eq": "=", "ne": "<>",
     "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "same": "<=>", "modulo": "%",
 }  # fmt: skip
-
-
-def _render_load(load: Load) -> str:
-    place = render_row(load.at)
-    return load.column if place == "row" else f"{load.column}@{place}"
 
 
 def render_row(at: RowRef) -> str:

@@ -1,14 +1,13 @@
 """Aggregates and columns of a finished match: the values that the matcher must deliver, and Spark's expressions around
 them.
 
-All languages plan their output in these terms: a match is a few rows with a label each.
-
-See decision 14.
+All languages plan their output in these terms: a match is a few rows with a label each. See decision 14.
 """
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
 from episode.lang.functions import UserAggregate, user_aggregate
@@ -24,11 +23,10 @@ from episode.plan.output import (
     Labels,
     OutputAtom,
     PlaceExists,
+    PlannedMeasure,
     RowAggregate,
     RowArray,
     RowPlace,
-    labels_of_columns,
-    one_label,
 )
 from episode.plan.places import substitute
 from episode.plan.scalars import DerivedColumns, RowLocalScalars
@@ -106,13 +104,10 @@ def running_aggregate(
         require(source, lane_of(type_) is not None, function, type_, span)
         return Running(function, members, argument, type_)
     decimal = decimal_of(type_)
-    if function == "sum":
-        if is_integer(type_):
-            return Running("sum", members, argument, "bigint")
-        if is_float(type_):
-            return Running("sum", members, argument, "double")
-        if type_.startswith("interval") and lane_of(type_) == "int":
-            return Running("sum", members, argument, type_)
+    interval = type_.startswith("interval") and lane_of(type_) == "int"
+    if function == "sum" and (is_integer(type_) or is_float(type_) or interval):
+        total = "bigint" if is_integer(type_) else "double" if is_float(type_) else type_
+        return Running("sum", members, argument, total)
     require(source, is_numeric(type_), function, type_, span)
     values = in_words(argument) if is_ranked(argument) else argument
     if decimal is not None and values is not None and function in ("sum", "avg"):
@@ -127,6 +122,7 @@ def running_aggregate(
     raise source.error(EpisodeUnsupportedError, message, span, "Cast it to double.")
 
 
+@dataclass
 class Measures:
     """Plans measures. atoms: the values that the matcher delivers, with the names of its columns; equal atoms are
     computed once.
@@ -134,26 +130,24 @@ class Measures:
     names: names that may qualify a column, for messages. always_final: does a match have one output row?
     """
 
-    def __init__(
-        self,
-        source: Source,
-        schema: InputSchema,
-        labels: Labels,
-        derived: DerivedColumns,
-        names: tuple[str, ...] = (),
-        always_final: bool = True,
-    ) -> None:
-        self.source = source
-        self.schema = schema
-        self.labels = labels
-        self.rows = RowLocalScalars(source, schema, derived, names)
+    source: Source
+    schema: InputSchema
+    labels: Labels
+    derived: DerivedColumns
+    names: tuple[str, ...] = ()
+    always_final: bool = True
+
+    def __post_init__(self) -> None:
+        self.rows = RowLocalScalars(self.source, self.schema, self.derived, self.names)
         self.atoms: dict[OutputAtom, str] = {}
-        self.always_final = always_final
 
     def _output(self, atom: OutputAtom) -> str:
         if atom not in self.atoms:
             self.atoms[atom] = f"{ATOM_PREFIX}{len(self.atoms)}"
         return quote(self.atoms[atom])
+
+    def measure_of(self, name: str, atom: OutputAtom) -> PlannedMeasure:
+        return PlannedMeasure(name, self._output(atom), name, self.source.span)
 
     def _final(self, mode: Mode | None) -> bool:
         return self.always_final or mode is Mode.FINAL
@@ -164,10 +158,7 @@ class Measures:
 
     def _at_place(self, scalar: Scalar, place: RowPlace) -> str:
         """A row-local expression at a place: Spark applies it to the navigated columns, if the row exists."""
-        parts: dict[str, str] = {}
-        for name, inner in scalar.atoms:
-            parts[name] = self._atom_at_place(inner, place)
-        sql = substitute(scalar.text, parts)
+        sql = substitute(scalar.text, {name: self._atom_at_place(inner, place) for name, inner in scalar.atoms})
         plain = scalar.text.strip() == scalar.atoms[0][0] and self._is_null_without_row(scalar.atoms[0][1])
         return sql if plain else f"(CASE WHEN {self._output(PlaceExists(place))} THEN {sql} END)"
 
@@ -178,16 +169,13 @@ class Measures:
     def _is_null_without_row(self, atom: Atom) -> bool:
         return isinstance(atom, ColumnRef)
 
-    def _common_label(self, scalars: tuple[Scalar, ...], call: str, span: Span) -> str | None:
-        return one_label(self.source, labels_of_columns(scalars), call, span)
-
     # ---- aggregates ----------------------------------------------------------------------------------
 
     def _aggregate(self, atom: Aggregate) -> str:
         final = self._final(atom.mode)
         if atom.star:
             return self._output(RowAggregate("count", self.labels.members(atom.star_label), final, None, "bigint"))
-        members = self.labels.members(self._common_label(atom.arguments, "aggregate", atom.span))
+        members = self.labels.common(self.source, atom.arguments, "aggregate", atom.span)
         if any(not isinstance(inner, ColumnRef) for argument in atom.arguments for _, inner in argument.atoms):
             return self._aggregate_of_others(atom, members, final)
         if atom.function in ("first_value", "last_value"):
@@ -214,14 +202,14 @@ class Measures:
         if function == "count_if":
             require(self.source, type_ == "boolean", function, type_, atom.span)
             return self._output(RowAggregate("count_if", members, final, argument, "bigint"))
-        if function in ("collect_list", "collect_set"):
+        if function in COLLECTING:
             gathered = self._output(RowArray(members, final, argument, True))
             if is_year_month_interval(type_):
                 gathered = f"transform({gathered}, x -> make_ym_interval(0, x))"
             return gathered if function == "collect_list" else f"array_distinct({gathered})"
-        if function in ("bool_and", "bool_or"):
+        if function in BOOLEAN_AGGREGATES:
             require(self.source, type_ == "boolean", function, type_, atom.span)
-            return self._output(Extreme("min" if function == "bool_and" else "max", members, final, argument, argument))
+            return self._output(Extreme(BOOLEAN_AGGREGATES[function], members, final, argument, argument))
         if function in ("min", "max"):
             require(self.source, lane_of(type_) is not None, function, type_, atom.span)
             return self._output(Extreme(function, members, final, argument, argument))
@@ -231,7 +219,10 @@ class Measures:
         if function in ("sum", "avg"):
             return self._sum_or_average(atom, members, final, argument)
         require(self.source, is_numeric(type_), function, type_, atom.span)
-        return self._output(RowAggregate(function, members, final, self._float_argument(argument, atom.span), "double"))
+        if lane_of(type_) == "code":
+            message = f"Statistics of {type_} are not evaluated."
+            raise self.source.error(EpisodeUnsupportedError, message, atom.span, "Cast it to double.")
+        return self._output(RowAggregate(function, members, final, to_float(argument), "double"))
 
     def _sum_or_average(
         self, atom: Aggregate, members: frozenset[str] | None, final: bool, argument: Expression
@@ -239,8 +230,10 @@ class Measures:
         function, type_ = atom.function, argument.type
         decimal = decimal_of(type_)
         if decimal is not None:
-            column = self._decimal_column(atom.arguments[0], argument)
-            precision, scale = decimal
+            scalar, (precision, scale) = atom.arguments[0], decimal
+            loaded = argument if isinstance(argument, Load) else self.rows.by_spark(scalar.tree, scalar, Current(0))
+            assert isinstance(loaded, Load)
+            column = loaded.column
             if function == "sum":
                 total = self._output(DecimalSum(column, members, final, scale))
                 return f"CAST({total} AS DECIMAL({min(38, precision + 10)}, {scale}))"
@@ -257,15 +250,3 @@ class Measures:
         if function == "avg":
             return self._output(RowAggregate("avg", members, final, argument, "double"))
         return self._output(RowAggregate("sum", members, final, argument, "bigint" if is_integer(type_) else "double"))
-
-    def _decimal_column(self, scalar: Scalar, argument: Expression) -> str:
-        """Return the column of decimals to add up; Spark computes it unless it is one of the input."""
-        loaded = argument if isinstance(argument, Load) else self.rows.by_spark(scalar.tree, scalar, Current(0))
-        assert isinstance(loaded, Load)
-        return loaded.column
-
-    def _float_argument(self, argument: Expression, span: Span) -> Expression:
-        if lane_of(argument.type) == "code":
-            message = f"Statistics of {argument.type} are not evaluated."
-            raise self.source.error(EpisodeUnsupportedError, message, span, "Cast it to double.")
-        return to_float(argument)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TypeVar, Union
@@ -11,7 +11,7 @@ from episode.errors import EpisodeAnalysisError
 from episode.lang.functions import UserAggregate
 from episode.lang.lexer import tokenize
 from episode.lang.spark_expression import Unreadable, read_expression
-from episode.lang.syntax import ColumnRef, Scalar, Source, Span
+from episode.lang.syntax import Scalar, Source, Span
 from episode.lang.trees import exp
 from episode.plan.expressions import Expression, Load, Running, walk
 from episode.plan.pattern import PatternPlan
@@ -33,31 +33,19 @@ class Labels:
             return None
         return self.subsets.get(name, frozenset((name,)))
 
-
-def labels_of_columns(scalars: tuple[Scalar, ...]) -> Iterator[str | None]:
-    """The labels that columns carry (None: no label)."""
-    for scalar in scalars:
-        for _, atom in scalar.atoms:
-            if isinstance(atom, ColumnRef):
-                yield atom.label
-
-
-def one_label(source: Source, found: Iterable[str | None], call: str, span: Span) -> str | None:
-    """Return the label that all columns inside a navigation or aggregate have (None: no label)."""
-    labels = list(dict.fromkeys(found))
-    if len(labels) > 1:
-        names = " and ".join("no label" if name is None else name for name in labels)
-        raise source.error(
-            EpisodeAnalysisError,
-            f"All columns inside one {call} must carry the same label; here they carry {names}.",
-            span,
-            "Write one navigation or aggregate per label.",
-        )
-    return labels[0] if labels else None
+    def common(self, source: Source, scalars: Iterable[Scalar], call: str, span: Span) -> frozenset[str] | None:
+        """The labels after the one name that all columns, or CLASSIFIER, inside a navigation or aggregate carry."""
+        atoms = [atom for scalar in scalars for _, atom in scalar.atoms]
+        found: list[str | None] = [atom.label for atom in atoms if hasattr(atom, "label")]
+        names = list(dict.fromkeys(found))
+        if len(names) > 1:
+            carried = " and ".join("no label" if name is None else name for name in names)
+            message = f"All columns inside one {call} must carry the same label; here they carry {carried}."
+            raise source.error(EpisodeAnalysisError, message, span, "Write one navigation or aggregate per label.")
+        return self.members(names[0] if names else None)
 
 
 # The output of a pattern: the values that a matcher delivers for a match, and Spark's expressions around them.
-
 
 ATOM_PREFIX = "__atom_"
 MATCHED_COLUMN = "__episode_matched"
@@ -246,11 +234,6 @@ class Output:
 # The columns of a result: those of the matcher, and those computed from its values.
 
 
-def tree_of(sql: str) -> exp.Expression:
-    """An expression that a plan has written, parsed."""
-    return read_expression(sql, tokenize(sql)[:-1])
-
-
 @dataclass(frozen=True)
 class ScalarColumn:
     """A scalar expression over the columns of a table. tree: None if only Spark can read it.
@@ -267,7 +250,7 @@ class ScalarColumn:
     def of(sql: str, original: str = "", source: Source | None = None, span: Span | None = None) -> ScalarColumn:
         """An expression that a plan has written as SQL."""
         try:
-            return ScalarColumn(tree_of(sql), original or sql, source, span)
+            return ScalarColumn(read_expression(sql, tokenize(sql)[:-1]), original or sql, source, span)
         except Unreadable:
             return ScalarColumn(None, original or sql, source, span)
 
@@ -302,7 +285,6 @@ class Result:
         return [*before, *self.columns, *after]
 
     def scalar_column(self, measure: PlannedMeasure) -> ScalarColumn:
-        """A measure, or a condition, over the matcher's columns."""
         return ScalarColumn.of(measure.sql, measure.original, self.source, measure.span)
 
     def values(self, wanted: Collection[str]) -> frozenset[str]:
@@ -314,7 +296,6 @@ class Result:
 
 
 # Extents of matches, for every language: the key, the start and the end of a match, next to its own output.
-
 
 Plan = TypeVar("Plan", bound=PatternPlan)
 FIRST, LAST = RowPlace(None, True, 0, 0, True), RowPlace(None, False, 0, 0, True)
@@ -348,7 +329,6 @@ def with_atoms(plan: Plan, atoms: Mapping[str, OutputAtom]) -> tuple[Plan, dict[
 
 
 def measure_named(plan: PatternPlan, name: str) -> str:
-    """The expression of a measure of the plan."""
     return next(one.sql for one in plan.measures.measures if one.name == name)
 
 
@@ -361,7 +341,6 @@ def key_at(plan: PatternPlan, place: RowPlace) -> dict[str, OutputAtom]:
 
 
 def expressions_of(conditions: list[Expression], measures: MeasurePlan) -> list[Expression]:
-    """All machine expressions of a plan, aggregates' arguments included."""
     found = list(conditions)
     for atom in measures.atoms:
         if isinstance(atom, RowAggregate) and atom.argument is not None:
@@ -376,7 +355,6 @@ def expressions_of(conditions: list[Expression], measures: MeasurePlan) -> list[
 
 
 def columns_read(expressions: list[Expression], measures: MeasurePlan) -> list[str]:
-    """Input columns that expressions and measures read."""
     columns: list[str] = []
     for expression in expressions:
         for node in walk(expression):

@@ -19,7 +19,7 @@ from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
 from episode.lang.cursor import Cursor, closest
 from episode.lang.duration import parse_duration
 from episode.lang.lexer import SURROGATES, Token, lone_surrogate, parameters_in, tokenize
-from episode.lang.syntax import Duration, Source
+from episode.lang.syntax import NOWHERE, Duration, Source
 from episode.plan.expressions import Constant
 from episode.plan.types import DAY_TIME, VOID, WIDEST_DECIMAL
 
@@ -87,7 +87,6 @@ def zone_of(name: str) -> tzinfo | None:
 
 # Values of named parameters: constants of the types that Spark gives to Python's values.
 
-
 Arguments = Mapping[str, object]
 EXAMPLE = "Write for example args={'x': 5}."
 TYPES = "Values are int, float, Decimal, str, bool, datetime, date, timedelta or None."
@@ -120,15 +119,11 @@ def check_arguments(source: str, tokens: Sequence[Token], arguments: Arguments) 
         ):
             raise EpisodeUnsupportedError(f"args: {given}={value} is beyond the numbers of SQL.", hint=TYPES)
         if getattr(value, "nanosecond", 0) or getattr(value, "nanoseconds", 0):  # of pandas
-            raise EpisodeUnsupportedError(
-                f"args: {given}={value} has parts of a microsecond; SQL's timestamps have microseconds.",
-                hint=f"Cut them off: {given}.floor('us').",
-            )
+            message = f"args: {given}={value} has parts of a microsecond; SQL's timestamps have microseconds."
+            raise EpisodeUnsupportedError(message, hint=f"Cut them off: {given}.floor('us').")
         if isinstance(value, str) and (at := lone_surrogate(value)) is not None:
-            raise EpisodeAnalysisError(
-                f"args: the value of {given} has a lone surrogate (U+{ord(value[at]):04X}), not a character.",
-                hint=SURROGATES,
-            )
+            message = f"args: the value of {given} has a lone surrogate (U+{ord(value[at]):04X}), not a character."
+            raise EpisodeAnalysisError(message, hint=SURROGATES)
     used = parameters_in(tokens)
     for name, span in used:
         if name not in arguments:
@@ -143,10 +138,8 @@ def check_arguments(source: str, tokens: Sequence[Token], arguments: Arguments) 
     unused = [name for name in arguments if name not in {name for name, _ in used}]
     if unused:
         there = ", ".join(dict.fromkeys(f":{name}" for name, _ in used))
-        raise EpisodeAnalysisError(
-            f"The query has no parameter :{unused[0]}.",
-            hint=f"Its parameters: {there}." if there else "It has no parameters: leave args out.",
-        )
+        hint = f"Its parameters: {there}." if there else "It has no parameters: leave args out."
+        raise EpisodeAnalysisError(f"The query has no parameter :{unused[0]}.", hint=hint)
 
 
 def constant_of(value: object) -> Constant | None:
@@ -162,19 +155,14 @@ def constant_of(value: object) -> Constant | None:
     if isinstance(value, str):
         return Constant(value, "string")
     if isinstance(value, datetime):
-        return Constant(microseconds_of(value), "timestamp")
+        aware = value.tzinfo is not None  # without a zone, a moment is in that of this process, as in Spark
+        seconds = timegm(value.utctimetuple()) if aware else int(time.mktime(value.timetuple()))
+        return Constant(seconds * 1_000_000 + value.microsecond, "timestamp")
     if isinstance(value, date):
         return Constant((value - _EPOCH).days, "date")
     if isinstance(value, timedelta):
         return Constant(value // timedelta(microseconds=1), DAY_TIME)
     return _decimal(value) if isinstance(value, Decimal) else None
-
-
-def microseconds_of(moment: datetime) -> int:
-    """Return a moment in microseconds as Spark does: without a zone, it is in the zone of this process."""
-    aware = moment.tzinfo is not None
-    seconds = timegm(moment.utctimetuple()) if aware else int(time.mktime(moment.timetuple()))
-    return seconds * 1_000_000 + moment.microsecond
 
 
 def _decimal(value: Decimal) -> Constant | None:
@@ -192,22 +180,27 @@ def bound_duration(duration: Duration, arguments: Arguments, source: Source) -> 
     if duration.parameter is None:
         return duration
     value = arguments.get(duration.parameter)
-    amount: int | None = None
-    unit: str | None = None
-    if isinstance(value, timedelta):
-        amount, unit = value // timedelta(microseconds=1), "microseconds"
-    elif isinstance(value, int) and not isinstance(value, bool):
-        amount = value
-    elif isinstance(value, str):
-        cursor = Cursor(value, tokenize(value))
-        read = parse_duration(cursor)
-        if cursor.at_end and read.parameter is None:
-            amount, unit = read.amount, read.unit
-    if amount is None or not 0 <= amount < 2**63:
+    found = duration_in(value)
+    if found is None or found.amount >= 2**63:
         message = f"The value of :{duration.parameter} is no duration: {value!r}."
         hint = "Give a timedelta, a text such as '10 minutes', or a number where event time is one."
         raise source.error(EpisodeAnalysisError, message, duration.span, hint)
-    return replace(duration, amount=amount, unit=unit)
+    return replace(duration, amount=found.amount, unit=found.unit)
+
+
+def duration_in(value: object) -> Duration | None:
+    """A value that is a duration: a timedelta, a number where event time is one, or a text as in a query."""
+    found = None
+    if isinstance(value, timedelta):
+        found = Duration(value // timedelta(microseconds=1), "microseconds", NOWHERE)
+    elif isinstance(value, int) and not isinstance(value, bool):
+        found = Duration(value, None, NOWHERE)
+    elif isinstance(value, str):
+        cursor = Cursor(value, tokenize(value))
+        found = parse_duration(cursor)
+        if not cursor.at_end or found.parameter is not None:
+            return None
+    return found if found is not None and found.amount >= 0 else None
 
 
 def arguments_text(arguments: Arguments) -> str:

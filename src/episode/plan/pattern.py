@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 # Reports of matchers, as data. Workers write them as JSON; the driver reads them by the types of their
 # fields and puts them into words.
 
-
 R = TypeVar("R", bound="CarriedReport")
 
 
@@ -67,7 +66,6 @@ def _from_plain(kind: Any, value: Any) -> Any:
 
 
 def _has_fields(value: object) -> bool:
-    """Is it a dataclass, or an object of one?"""
     return is_dataclass(value)
 
 
@@ -78,7 +76,6 @@ def _types(kind: Any) -> tuple[Any, ...]:
 
 
 # Options of a run, checked, as one value that is passed on whole.
-
 
 STEP_BUDGET = 10_000_000
 """Steps of matching from one start row or event, unless Options(step_budget=…) sets another number."""
@@ -141,7 +138,6 @@ class RunOptions:
 # Planned patterns of any language: one input, its order, its output.
 #
 # A plan holds no syntax trees: expressions are those of the machine, and of the query only its text and places in it.
-
 
 Plan = TypeVar("Plan", bound="PatternPlan")
 

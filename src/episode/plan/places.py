@@ -50,5 +50,4 @@ def _call_around(columns: Span, scalar: Scalar, source: Source) -> Span | None:
 
 
 def substitute(text: str, replacements: Mapping[str, str]) -> str:
-    """The text with its placeholders replaced."""
     return re.sub(rf"\b{PLACEHOLDER}\d+\b", lambda found: replacements[found.group(0)], text)

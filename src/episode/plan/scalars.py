@@ -6,7 +6,7 @@ machine does not know is computed by Spark as a further column of the input.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -16,10 +16,10 @@ from episode.lang.spark_expression import Unreadable, changing_call, with_null_f
 from episode.lang.syntax import Atom, ColumnRef, Scalar, Source, Span
 from episode.lang.trees import exp
 from episode.plan.compilable import Mistake, NativeCompiler, NotCompilable
-from episode.plan.expressions import Current, ElementRow, Expression, Load, RowRef, depth
+from episode.plan.expressions import Constant, Current, ElementRow, Expression, Load, RowRef, depth
 from episode.plan.places import is_placeholder, place_of, placeholders_in, substitute
 from episode.plan.schema import InputSchema, quote
-from episode.plan.types import is_wide
+from episode.plan.types import VOID, is_wide
 
 # Columns that Spark computes before matching, because the machine does not know a function in them.
 
@@ -52,9 +52,14 @@ class DerivedColumns:
             return f"{PREFIX}{len(self.by_sql)}"
         return f"{PREFIX}{sha256(sql.encode()).hexdigest()[:DIGITS]}"
 
-    def selections(self) -> list[tuple[str, str]]:
-        """(sql, name) pairs to add to the input."""
-        return [(sql, name) for sql, (name, _) in self.by_sql.items()]
+    def selections(self, needed: Container[str]) -> tuple[tuple[str, str], ...]:
+        """(sql, name) pairs to add to the input, of the columns that are needed."""
+        return tuple((sql, name) for sql, (name, _) in self.by_sql.items() if name in needed)
+
+    @property
+    def types(self) -> dict[str, str]:
+        """The types of the input's columns, and of these."""
+        return {**self.schema.columns, **dict(self.by_sql.values())}
 
 
 MAXIMUM_DEPTH = 150
@@ -62,6 +67,16 @@ ACROSS_ROWS = (
     "Across rows: arithmetic, comparison, AND/OR/NOT, CASE, COALESCE, BETWEEN, IN, ABS, LEAST/GREATEST, "
     "time differences. On the columns of one row: any Spark function."
 )
+
+
+@contextmanager
+def refuse_depth(source: Source, what: str, span: Span, hint: str = "") -> Iterator[None]:
+    """Turn a recursion that is too deep into an error. what: the parts of the query that are nested."""
+    try:
+        yield
+    except RecursionError:
+        hint = hint or "Compute parts of the expressions as columns first."
+        raise source.error(EpisodeUnsupportedError, f"{what} are nested too deeply.", span, hint) from None
 
 
 @dataclass(frozen=True)
@@ -136,6 +151,16 @@ class RowLocalScalars:
             raise self.source.error(EpisodeUnsupportedError, message, scalar.span, hint)
         return expression
 
+    def as_condition(self, expression: Expression, span: Span, label: str = "", hint: str = "") -> Expression:
+        """The expression as a condition of a label, or an error if it is not one. hint: what to write."""
+        if expression.type == VOID:
+            return Constant(None, "boolean")
+        if expression.type != "boolean":
+            what = f"The condition of {label} must be true or false, but it" if label else ""
+            message = f"{what or 'A condition must be true or false, but this'} is of type {expression.type}."
+            raise self.source.error(EpisodeAnalysisError, message, span, hint or "Compare it with something: x > 0.")
+        return expression
+
     def mistaken(self, error: Mistake, scalar: Scalar) -> EpisodeAnalysisError:
         place = place_of(error.node, scalar, self.source)
         return self.source.error(EpisodeAnalysisError, error.message, place, error.hint)
@@ -202,17 +227,13 @@ class RowLocalScalars:
     def _refuse_changing(self, node: exp.Expression, scalar: Scalar) -> None:
         changing = changing_call(node)
         if changing is not None:
-            raise self.source.error(
-                EpisodeAnalysisError,
-                f"{changing}() may give another value each time it is called, so that matches would not be repeatable.",
-                self._call(changing, scalar.span) or place_of(node, scalar, self.source),
-                "Compute it as a column of the input, and store that; or use it in MEASURES or around the pattern.",
+            at = self.source.text.find(changing, scalar.span.start, scalar.span.end)
+            place = place_of(node, scalar, self.source) if at < 0 else Span(at, at + len(changing))
+            message = (
+                f"{changing}() may give another value each time it is called, so that matches would not be repeatable."
             )
-
-    def _call(self, name: str, within: Span) -> Span | None:
-        """Return the place of a call of a function."""
-        at = self.source.text.find(name, within.start, within.end)
-        return None if at < 0 else Span(at, at + len(name))
+            hint = "Compute it as a column of the input, and store that; or use it in MEASURES or around the pattern."
+            raise self.source.error(EpisodeAnalysisError, message, place, hint)
 
     def _text(self, node: exp.Expression, operands: Mapping[str, Operand], span: Span, absent: bool) -> str:
         """Return a subtree as Spark's text over the columns of a row, or (absent) with nulls for a missing row."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
 from episode.lang.cursor import closest, known_labels
+from episode.lang.lexer import tokenize
+from episode.lang.spark_expression import Unreadable, read_expression
 from episode.lang.syntax import ColumnRef, Source
-from episode.plan.spark_names import column_name
+from episode.lang.trees import exp
 from episode.plan.types import lane_of
 
 OWN = "__episode_"
@@ -18,6 +20,70 @@ OWN = "__episode_"
 def no_spark(expression: str) -> str:
     """Type oracle of in-process runs, which have no Spark to ask."""
     raise EpisodeUnsupportedError(f"Evaluating {expression} needs Spark.")
+
+
+# Spark's name for the column of an expression without an alias: `SELECT ts + 1` gives `(ts + 1)`.
+
+BINARY = {
+    "add": "+", "sub": "-", "mul": "*", "div": "/", "mod": "%", "intdiv": "div", "eq": "=",
+    "nullsafeeq": "<=>", "gt": ">", "gte": ">=", "lt": "<", "lte": "<=", "and": "AND", "or": "OR",
+    "is": "IS",
+}  # fmt: skip
+FUNCTIONS = {
+    "abs": "abs", "upper": "upper", "lower": "lower", "floor": "FLOOR", "ceil": "CEIL", "nullif": "nullif",
+    "length": "length", "sign": "sign", "year": "year", "month": "month", "day": "day",
+}  # fmt: skip
+LISTED = {
+    "coalesce": "coalesce", "least": "least", "greatest": "greatest", "concat": "concat"
+}  # fmt: skip
+
+
+def column_name(sql: str) -> str:
+    """The name for the text of an expression over columns."""
+    try:
+        return name_of_tree(read_expression(sql, tokenize(sql)[:-1]))
+    except Unreadable:
+        return sql
+
+
+def name_of_tree(node: exp.Expression) -> str:
+    """The name for an expression; of one whose form is not known here, its text."""
+    if isinstance(node, exp.Paren):
+        return name_of_tree(node.this)
+    if isinstance(node, exp.Column):
+        return node.parts[-1].name
+    if isinstance(node, exp.Dot):
+        return name_of_tree(node.expression)
+    if isinstance(node, (exp.Identifier, exp.Literal)):
+        return node.name
+    if node.key in BINARY:
+        return f"({name_of_tree(node.left)} {BINARY[node.key]} {name_of_tree(node.right)})"
+    if isinstance(node, exp.NEQ):
+        return f"(NOT ({name_of_tree(node.left)} = {name_of_tree(node.right)}))"
+    if isinstance(node, exp.Not) and isinstance(node.this, exp.Is):
+        return f"({name_of_tree(node.this.left)} IS NOT {name_of_tree(node.this.right)})"
+    if isinstance(node, exp.Not):
+        return f"(NOT {name_of_tree(node.this)})"
+    if isinstance(node, exp.Neg):
+        return f"(- {name_of_tree(node.this)})"
+    if isinstance(node, exp.DPipe):
+        return f"concat({name_of_tree(node.left)}, {name_of_tree(node.right)})"
+    if node.key in FUNCTIONS:
+        parts = [node.this, node.args.get("expression")]
+        return f"{FUNCTIONS[node.key]}({', '.join(name_of_tree(part) for part in parts if part is not None)})"
+    if node.key in LISTED:
+        parts = [*([node.this] if node.this is not None else []), *node.expressions]
+        return f"{LISTED[node.key]}({', '.join(map(name_of_tree, parts))})"
+    if isinstance(node, exp.Anonymous):
+        return f"{node.name.lower()}({', '.join(map(name_of_tree, node.expressions))})"
+    if isinstance(node, exp.Cast) and isinstance(node.this, exp.Column):
+        return name_of_tree(node.this)
+    if isinstance(node, exp.Cast):
+        return f"CAST({name_of_tree(node.this)} AS {node.to.sql('spark').upper()})"
+    return node.sql("spark")
+
+
+# The input.
 
 
 @dataclass(frozen=True)
@@ -54,18 +120,16 @@ class InputSchema:
         column = self.find(reference.path[0])
         if column is not None:
             if len(reference.path) > 1 and lane_of(self.columns[column]) is not None:
-                raise self._no_field(reference, column, source, labels)
+                message = f"{column} is of type {self.columns[column]} and has no field {reference.path[1]}."
+                hint = known_labels(labels) if labels and reference.label is None else None
+                raise source.error(EpisodeAnalysisError, message, reference.span, hint)
             return column, reference.path[1:]
         written = ".".join(([reference.label] if reference.label else []) + list(reference.path))
         name = reference.path[0]
         qualified = len(reference.path) > 1 and reference.label is None
         what = "label or column" if qualified and labels else "column"
-        raise source.error(
-            EpisodeAnalysisError,
-            f"There is no {what} {name}." if written == name else f"There is no {what} {name} (in {written}).",
-            reference.span,
-            self._what_there_is(name, labels, qualified),
-        )
+        message = f"There is no {what} {name}." if written == name else f"There is no {what} {name} (in {written})."
+        raise source.error(EpisodeAnalysisError, message, reference.span, self._what_there_is(name, labels, qualified))
 
     def _without_table(self, reference: ColumnRef) -> ColumnRef:
         """The reference without the name of the table before it; as in Spark, the table goes before a struct."""
@@ -75,25 +139,20 @@ class InputSchema:
         is_struct = self.find(first) is not None and self.find(rest[0]) is None
         return reference if is_struct else replace(reference, path=tuple(rest))
 
-    def _no_field(
-        self, reference: ColumnRef, column: str, source: Source, labels: Sequence[str]
-    ) -> EpisodeAnalysisError:
-        return source.error(
-            EpisodeAnalysisError,
-            f"{column} is of type {self.columns[column]} and has no field {reference.path[1]}.",
-            reference.span,
-            known_labels(labels) if labels and reference.label is None else None,
-        )
-
     def _what_there_is(self, name: str, labels: Sequence[str], qualified: bool) -> str:
         if name.upper() in labels and not qualified:
             return f"{name} is a label: count({name}.*) counts its rows, and {name}.x is the column x of its last row."
-        meant = closest(name, [*(labels if qualified else ()), *self.columns])
-        guess = f"Did you mean {meant}? " if meant is not None else ""
+        guess = suggestion(name, [*(labels if qualified else ()), *self.columns])
         columns = [column for column in self.columns if not column.startswith(OWN)]
         known = ", ".join(columns[:20]) + (", …" if len(columns) > 20 else "")
         shown = f"{known_labels(labels)} " if qualified and labels else ""
         return f"{guess}{shown}Columns of the input: {known}."
+
+
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """The beginning of a hint that names the closest of the known names, if any is close."""
+    meant = closest(name, known)
+    return "" if meant is None else f"Did you mean {meant}? "
 
 
 def key_columns(schema: InputSchema, names: Sequence[str]) -> tuple[str, ...]:
@@ -102,9 +161,8 @@ def key_columns(schema: InputSchema, names: Sequence[str]) -> tuple[str, ...]:
     for name in names:
         column = schema.find(name)
         if column is None:
-            raise EpisodeAnalysisError(
-                f"There is no column {name} for the key.", hint=f"Columns of the input: {', '.join(schema.columns)}."
-            )
+            hint = f"Columns of the input: {', '.join(schema.columns)}."
+            raise EpisodeAnalysisError(f"There is no column {name} for the key.", hint=hint)
         keys.append(column)
     return tuple(keys)
 
@@ -115,7 +173,6 @@ def quote(name: str) -> str:
 
 
 # Several tables as one stream of events.
-
 
 CLASS_COLUMN = "__episode_class"
 """The number of a row's table, if several tables are one stream."""

@@ -8,7 +8,7 @@ another block shows the same fact to the readers of the other renderings, and a 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, Union
 
@@ -42,7 +42,6 @@ class FactLine(SectionBlock):
 
 
 def fact(name: str, value: str, line: str = "", *, level: int = 1, only: str = "") -> FactLine:
-    """Return a line of one fact."""
     return FactLine(((name, value),), line, level=level, only=only)
 
 
@@ -98,6 +97,26 @@ class Table(SectionBlock):
         return [one.words.format(str(cell)) for one, cell in zip(self.columns, row, strict=True) if str(cell)]
 
 
+def cut_table(
+    caption: str,
+    columns: tuple[Column, ...],
+    rows: list[tuple[Cell, ...]],
+    most: int,
+    *,
+    headed: bool = True,
+    level: int = 1,
+) -> list[Table]:
+    """Return a table of the first rows, which counts the others; none for no rows."""
+    left_out = max(0, len(rows) - most)
+    return [Table(caption, columns, tuple(rows[:most]), left_out=left_out, headed=headed, level=level)] if rows else []
+
+
+def moved_columns(columns: Sequence[str], derived: Iterable[tuple[str, str]]) -> list[FactLine]:
+    """Return facts of the columns that matching reads, and of those that Spark computes: (SQL, name)."""
+    computed = [fact("computed by Spark before matching", f"{name} = {sql}") for sql, name in derived]
+    return [fact("columns moved", ", ".join(columns) or "none"), *computed]
+
+
 class DiagramData(Protocol):
     """The content of a diagram. `see.pictures.plans.diagrams` draws each class that is used as such."""
 
@@ -129,7 +148,6 @@ class Section:
 
 
 def lines_of(section: Section) -> list[str]:
-    """Render a section as text."""
     lines = [section.title]
     for block in (*section.blocks, *section.run):
         if block.only != PICTURE:

@@ -6,11 +6,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from episode.errors import EpisodeAnalysisError
-from episode.lang.cursor import closest
 from episode.lang.streams import CreateStream, StreamColumn, WrittenName
 from episode.lang.syntax import Duration
 from episode.plan.event_time import in_units_of_time
-from episode.plan.schema import OWN
+from episode.plan.schema import OWN, suggestion
 from episode.plan.types import is_event_time, is_integer, lane_of
 
 SERVERS, TOPIC = "kafka.bootstrap.servers", "topic"
@@ -32,12 +31,11 @@ def implied_time(columns: Sequence[tuple[str, str]]) -> str:
     found = clocks or times
     if len(found) == 1:
         return found[0]
-    raise EpisodeAnalysisError(
-        f"Which column is the event time: {', '.join(found)}?" if found else "No column can be the event time.",
-        hint=f"Add for example TIME {found[0]}."
-        if found
-        else "Event time is a TIMESTAMP, a TIMESTAMP_NTZ, a DATE or an integer: add such a column.",
-    )
+    if found:
+        message = f"Which column is the event time: {', '.join(found)}?"
+        raise EpisodeAnalysisError(message, hint=f"Add for example TIME {found[0]}.")
+    hint = "Event time is a TIMESTAMP, a TIMESTAMP_NTZ, a DATE or an integer: add such a column."
+    raise EpisodeAnalysisError("No column can be the event time.", hint=hint)
 
 
 def check_stream_store(created: CreateStream, store_options: Iterable[str]) -> CreateStream:
@@ -47,29 +45,23 @@ def check_stream_store(created: CreateStream, store_options: Iterable[str]) -> C
     """
     _check_columns(created)
     if created.time is None:
-        created = replace(created, time=_implied_time(created))
+        try:
+            time = implied_time([(column.name, column.type) for column in created.columns])
+        except EpisodeAnalysisError as error:
+            raise created.source.error(EpisodeAnalysisError, error.message, created.name.span, error.hint) from None
+        created = replace(created, time=WrittenName(time, created.name.span))
     assert created.time is not None
-    time = _column(created, created.time, "the event time")
-    if not is_event_time(time.type):
-        raise created.source.error(
-            EpisodeAnalysisError,
-            f"{time.name} is of type {time.type} and cannot be the event time.",
-            created.time.span,
-            "Event time is TIMESTAMP, TIMESTAMP_NTZ, DATE or an integer.",
-        )
+    column = _column(created, created.time, "the event time")
+    if not is_event_time(column.type):
+        message = f"{column.name} is of type {column.type} and cannot be the event time."
+        hint = "Event time is TIMESTAMP, TIMESTAMP_NTZ, DATE or an integer."
+        raise created.source.error(EpisodeAnalysisError, message, created.time.span, hint)
     _check_keys(created)
     _check_names(created)
-    _check_length(created, created.delay, time, "DELAY", 10)
-    _check_length(created, created.retain, time, "RETAIN", 30)
+    _check_length(created, created.delay, column, "DELAY", 10)
+    _check_length(created, created.retain, column, "RETAIN", 30)
     _check_options(created, tuple(store_options))
     return created
-
-
-def _implied_time(created: CreateStream) -> WrittenName:
-    try:
-        return WrittenName(implied_time([(column.name, column.type) for column in created.columns]), created.name.span)
-    except EpisodeAnalysisError as error:
-        raise created.source.error(EpisodeAnalysisError, error.message, created.name.span, error.hint) from None
 
 
 def _check_columns(created: CreateStream) -> None:
@@ -80,12 +72,8 @@ def _check_columns(created: CreateStream) -> None:
             raise created.source.error(EpisodeAnalysisError, message, column.span, "Give one of them another name.")
         if column.name.lower().startswith(OWN):
             message = f"A column of a stream cannot be called {column.name}."
-            raise created.source.error(
-                EpisodeAnalysisError,
-                message,
-                column.span,
-                "Names that begin with __episode_ are taken.",
-            )
+            hint = "Names that begin with __episode_ are taken."
+            raise created.source.error(EpisodeAnalysisError, message, column.span, hint)
         seen.add(column.name.lower())
 
 
@@ -94,14 +82,8 @@ def _column(created: CreateStream, name: WrittenName, what: str) -> StreamColumn
     if found is not None:
         return found
     names = [column.name for column in created.columns]
-    meant = closest(name.text, names)
-    guess = f"Did you mean {meant}? " if meant is not None else ""
-    raise created.source.error(
-        EpisodeAnalysisError,
-        f"There is no column {name.text} for {what}.",
-        name.span,
-        f"{guess}Columns of the stream: {', '.join(names)}.",
-    )
+    hint = f"{suggestion(name.text, names)}Columns of the stream: {', '.join(names)}."
+    raise created.source.error(EpisodeAnalysisError, f"There is no column {name.text} for {what}.", name.span, hint)
 
 
 def _check_keys(created: CreateStream) -> None:
@@ -109,12 +91,8 @@ def _check_keys(created: CreateStream) -> None:
     for name in created.key:
         column = _column(created, name, "the key")
         if lane_of(column.type) is None:
-            raise created.source.error(
-                EpisodeAnalysisError,
-                f"{column.name} is of type {column.type} and cannot be a key.",
-                name.span,
-                "Keys are columns of atomic types.",
-            )
+            message = f"{column.name} is of type {column.type} and cannot be a key."
+            raise created.source.error(EpisodeAnalysisError, message, name.span, "Keys are columns of atomic types.")
         if column.name in keys:
             message = f"{column.name} is there twice in the key."
             raise created.source.error(EpisodeAnalysisError, message, name.span, "Name each column once.")
@@ -124,26 +102,17 @@ def _check_keys(created: CreateStream) -> None:
 def _check_names(created: CreateStream) -> None:
     for named, what in ((created.name, "stream"), (created.archive, "archive")):
         if named is not None and not is_store_name(named.text):
-            raise created.source.error(
-                EpisodeAnalysisError,
-                f"{named.text!r} is no name for a {what}.",
-                named.span,
-                "Use letters, digits and underscores, and begin with a letter or an underscore.",
-            )
+            message = f"{named.text!r} is no name for a {what}."
+            hint = "Use letters, digits and underscores, and begin with a letter or an underscore."
+            raise created.source.error(EpisodeAnalysisError, message, named.span, hint)
     if created.archive is not None and created.archive.text.lower() == created.name.text.lower():
-        raise created.source.error(
-            EpisodeAnalysisError,
-            "The stream and its archive have the same name.",
-            created.archive.span,
-            f"Write for example ARCHIVE AS {created.name.text}Archive.",
-        )
+        message = "The stream and its archive have the same name."
+        hint = f"Write for example ARCHIVE AS {created.name.text}Archive."
+        raise created.source.error(EpisodeAnalysisError, message, created.archive.span, hint)
     if created.retain is not None and created.archive is None:
-        raise created.source.error(
-            EpisodeAnalysisError,
-            "RETAIN says how long the archive keeps events, and there is no archive.",
-            created.retain.span,
-            f"Add ARCHIVE AS {created.name.text}Archive, or leave RETAIN out.",
-        )
+        message = "RETAIN says how long the archive keeps events, and there is no archive."
+        hint = f"Add ARCHIVE AS {created.name.text}Archive, or leave RETAIN out."
+        raise created.source.error(EpisodeAnalysisError, message, created.retain.span, hint)
 
 
 def is_store_name(name: str) -> bool:
@@ -156,15 +125,10 @@ def _check_length(
 ) -> None:
     """Does a duration fit the event time?"""
     if duration is not None:
-        in_units_of_time(
-            duration,
-            created.source,
-            time.name,
-            time.type,
-            what=what,
-            plain=f"Write for example {what} {example}, in the unit of that column.",
-            with_unit=f"Write for example {what} {duration.amount or example} seconds.",
-        )
+        plain = f"Write for example {what} {example}, in the unit of that column."
+        with_unit = f"Write for example {what} {duration.amount or example} seconds."
+        place = (duration, created.source, time.name, time.type)
+        in_units_of_time(*place, what=what, plain=plain, with_unit=with_unit)
 
 
 def _check_options(created: CreateStream, store_options: tuple[str, ...]) -> None:
@@ -173,23 +137,15 @@ def _check_options(created: CreateStream, store_options: tuple[str, ...]) -> Non
     for name, _ in created.options:
         if name.text in known or (kafka and name.text.startswith("kafka.")):
             continue
-        meant = closest(name.text, [*known, SERVERS] if kafka else known)
-        guess = f"Did you mean {meant}? " if meant is not None else ""
+        guess = suggestion(name.text, [*known, SERVERS] if kafka else known)
         options = [SERVERS, "further kafka.…", *known] if kafka else known
-        raise created.source.error(
-            EpisodeAnalysisError,
-            f"There is no option {name.text} of a stream USING {created.using.text}.",
-            name.span,
-            f"{guess}Options: {', '.join(options)}.",
-        )
+        message = f"There is no option {name.text} of a stream USING {created.using.text}."
+        raise created.source.error(EpisodeAnalysisError, message, name.span, f"{guess}Options: {', '.join(options)}.")
     if not kafka:
         return
     given = {name.text for name, _ in created.options}
     missing = next((name for name in KAFKA_NEEDS if name not in given), None)
     if missing is not None:
-        raise created.source.error(
-            EpisodeAnalysisError,
-            f"A stream USING kafka needs the option {missing}.",
-            created.using.span,
-            "Write OPTIONS (kafka.bootstrap.servers 'host:9092', topic 'ticks').",
-        )
+        message = f"A stream USING kafka needs the option {missing}."
+        hint = "Write OPTIONS (kafka.bootstrap.servers 'host:9092', topic 'ticks')."
+        raise created.source.error(EpisodeAnalysisError, message, created.using.span, hint)

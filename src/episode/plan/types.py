@@ -31,7 +31,6 @@ def is_float(type_: str) -> bool:
 
 
 def decimal_of(type_: str) -> tuple[int, int] | None:
-    """(precision, scale) of a decimal type."""
     parsed = re.fullmatch(r"decimal\((\d+),\s*(\d+)\)", type_)
     return (int(parsed.group(1)), int(parsed.group(2))) if parsed else None
 
@@ -81,11 +80,6 @@ def wider_integer(left: str, right: str) -> str:
     return INTEGERS[max(INTEGERS.index(left), INTEGERS.index(right))]
 
 
-def as_decimal(type_: str) -> tuple[int, int] | None:
-    """An exact numeric type as Spark widens it to a decimal."""
-    return (INTEGER_DIGITS[type_], 0) if is_integer(type_) else decimal_of(type_)
-
-
 def wider(left: str, right: str) -> str | None:
     """Return the type of one family that holds all values of both; None if no type does."""
     if left == right:
@@ -106,7 +100,6 @@ def wider(left: str, right: str) -> str | None:
 #
 # Sums and averages of decimals are such values, and expressions of them. A column of such decimals has two forms: the
 # ranks of its values, which suffice to compare it with values of the same type, and words.
-
 
 NOTHING = Constant(0, "int")
 CHOICES = ("if", "coalesce", "least", "greatest")

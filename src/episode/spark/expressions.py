@@ -17,8 +17,7 @@ from episode.plan.output import MeasurePlan, PlannedMeasure, Result
 from episode.plan.parameters import SubqueryRows
 from episode.plan.pattern import Source
 from episode.plan.rows.inputs import with_subqueries
-from episode.plan.schema import CLASS_COLUMN, EventTable, InputSchema, quote
-from episode.plan.spark_names import column_name
+from episode.plan.schema import CLASS_COLUMN, EventTable, InputSchema, column_name, quote
 from episode.spark import types as carry
 from episode.spark.confinement import ONLY_QUERIES, RefusedStatement, expr, sql
 from episode.spark.errors import without_context_logs

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from episode.plan.spark_names import column_name
+from episode.plan.schema import column_name
 
 NAMES = [
     ("`ts` + 1", "(ts + 1)"),

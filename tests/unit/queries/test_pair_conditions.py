@@ -15,8 +15,7 @@ from episode.lang.correlation.syntax import Correlation
 from episode.lang.statement import parse_statement
 from episode.matchers.correlation.matches import SideMatches, passing_pairs
 from episode.matchers.running import run
-from episode.plan.correlation.conditions import PairTest
-from episode.plan.correlation.pairs import PairPlan
+from episode.plan.correlation.pairs import PairPlan, PairTest
 from episode.plan.correlation.plan import CorrelationPlan, CorrelationStrategy
 from episode.plan.pattern import RunOptions
 from episode.plan.schema import InputSchema

@@ -22,7 +22,7 @@ from episode.matchers.times import EVER, NEVER, window_ends
 from episode.native.builder import ArrayTypes, Program, Scope, entry_scope
 from episode.native.ir import BOOL, I64, Value
 from episode.native.running import compiled_for
-from episode.plan.correlation.conditions import PairTest
+from episode.plan.correlation.pairs import PairTest
 from episode.plan.correlation.plan import ARCHIVE_PREFIX, LIVE_PREFIX
 from episode.plan.output import MATCH_END, MATCH_START
 

@@ -30,8 +30,7 @@ from episode.matchers.protocol import END_OF_TIME, EventBatch, Snapshot, StateCh
 from episode.matchers.slices.slicing import ALL_TIMES, SliceBounds
 from episode.matchers.state import by_name, chunk_of
 from episode.matchers.times import EVER, NEVER, window_ends, window_starts
-from episode.plan.correlation.plan import CorrelationStrategy
-from episode.plan.correlation.report import CorrelationReport
+from episode.plan.correlation.plan import CorrelationReport, CorrelationStrategy
 
 if TYPE_CHECKING:
     from episode.matchers.correlation.spec import CorrelationSpec

@@ -18,8 +18,7 @@ from episode.matchers.engines import matcher_spec
 from episode.matchers.protocol import InputOrder, MatcherSpec, OrderKey, StateLimit, Traits
 from episode.matchers.slices.slicing import Overlap, Sliceable, SliceBounds, Slicing, Unsliced
 from episode.matchers.state import column_types, fingerprint
-from episode.plan.correlation.conditions import PairTest
-from episode.plan.correlation.pairs import SIDE_COLUMN, PairPlan, PairSide
+from episode.plan.correlation.pairs import SIDE_COLUMN, PairPlan, PairSide, PairTest
 from episode.plan.correlation.plan import ARCHIVE_PREFIX, LIVE_PREFIX, CorrelationPlan
 from episode.plan.output import MATCH_END, MATCH_START
 

@@ -11,8 +11,16 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from episode.matchers.correlation.side import SideEvents
-from episode.plan.correlation.plan import HELD, OVERHEAD, CorrelationPlan, CorrelationStrategy, Factors, costs
-from episode.plan.correlation.report import Change, CorrelationReport
+from episode.plan.correlation.plan import (
+    HELD,
+    OVERHEAD,
+    Change,
+    CorrelationPlan,
+    CorrelationReport,
+    CorrelationStrategy,
+    Factors,
+    costs,
+)
 
 if TYPE_CHECKING:
     from episode.matchers.correlation.spec import CorrelationSpec, SidePlan

@@ -22,7 +22,7 @@ from episode.matchers.rows.waiting_attempts import WaitingAttempts
 from episode.matchers.rows.windows import WindowMatcher
 from episode.matchers.stage_clock import ASSEMBLE, MATCH, PREPARE, StageClock
 from episode.matchers.state import ranges
-from episode.plan.rows.report import RowReport
+from episode.plan.rows.plan import RowReport
 
 if TYPE_CHECKING:
     from episode.matchers.rows.spec import RowPatternSpec

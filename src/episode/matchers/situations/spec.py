@@ -16,8 +16,7 @@ from episode.matchers.slices.slicing import Overlap, SliceBounds, Slicing, Unsli
 from episode.matchers.state import column_types, fingerprint
 from episode.plan.expressions import looks_beside
 from episode.plan.output import columns_read, expressions_of
-from episode.plan.situations.plan import SituationPlan
-from episode.plan.situations.returns import MatchMoment, SituationMoment
+from episode.plan.situations.plan import MatchMoment, SituationMoment, SituationPlan
 
 
 @dataclass(frozen=True)

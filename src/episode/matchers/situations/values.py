@@ -32,8 +32,7 @@ from episode.plan.output import (
     PlaceExists,
     RowAggregate,
 )
-from episode.plan.situations.plan import SituationPlan
-from episode.plan.situations.returns import DETECTED_AT, MatchMoment, SituationMoment
+from episode.plan.situations.plan import DETECTED_AT, MatchMoment, SituationMoment, SituationPlan
 from episode.plan.types import is_float, is_integer, lane_of
 
 if TYPE_CHECKING:

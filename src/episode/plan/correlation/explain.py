@@ -6,19 +6,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from episode.plan.correlation.inputs import JointInput
-from episode.plan.correlation.plan import CorrelationPlan, CorrelationStrategy, Factors
-from episode.plan.correlation.report import CorrelationReport
+from episode.plan.correlation.plan import CorrelationPlan, CorrelationReport, CorrelationStrategy, Factors
 from episode.plan.sections import (
     BAR,
     NUMBER,
     PICTURE,
     Bar,
+    Cell,
     Column,
     Diagram,
     FactLine,
     Section,
     SectionBlock,
     Table,
+    cut_table,
     fact,
 )
 
@@ -90,13 +91,14 @@ def correlation_run(texts: Sequence[str]) -> tuple[SectionBlock, ...]:
     estimates = largest.estimates.items()
     spent, rows = largest.actual
     buffered, cached = max(one.buffered for one in reports), max(one.cached for one in reports)
+    held = f"{buffered:,} rows in the recent buffer, {cached:,} matches"
+    columns = (Column("strategy"), Column("rounds", NUMBER, ": {} rounds"), Column("time", NUMBER, ", {}"))
+    used = [one for one in CorrelationStrategy if rounds[one]]
     return (
         Table(
             "what the matchers did",
-            (Column("strategy"), Column("rounds", NUMBER, ": {} rounds"), Column("time", NUMBER, ", {}")),
-            tuple(
-                (one.value, f"{rounds[one]:,}", f"{seconds[one]:.3f} s") for one in CorrelationStrategy if rounds[one]
-            ),
+            columns,
+            tuple((one.value, f"{rounds[one]:,}", f"{seconds[one]:.3f} s") for one in used),
         ),
         *_factors(largest.factors),
         Table(
@@ -114,13 +116,7 @@ def correlation_run(texts: Sequence[str]) -> tuple[SectionBlock, ...]:
             level=2,
         ),
         fact("actual, last round", f"{_ms(spent)} for {rows:,} rows", level=2),
-        FactLine(
-            (
-                ("held at most", f"{buffered:,} rows in the recent buffer, {cached:,} matches"),
-                ("read", f"{sum(one.read for one in reports):,} rows"),
-            ),
-            level=2,
-        ),
+        FactLine((("held at most", held), ("read", f"{sum(one.read for one in reports):,} rows")), level=2),
         *_changes(reports),
     )
 
@@ -133,34 +129,23 @@ def _factors(factors: Factors) -> list[FactLine]:
     def per_row(seconds: float) -> str:
         return f"{seconds * 1e9:,.1f} ns" if seconds else "not measured"
 
+    matches = f"M_l = {factors.live_matches:,.0f}, M_a = {factors.archive_matches:,.0f}, M_j = {factors.pairs:,.0f}"
+    times = (
+        f"c_l = {per_row(factors.live_row)}, c_a = {per_row(factors.archive_row)}, "
+        f"c'_l = {per_row(factors.live_asked)}, c'_a = {per_row(factors.archive_asked)}, c_j = {per_row(factors.pair)}"
+    )
+    regions = (
+        f"P_l = {factors.live_region:,.1f} rows, min(P_l, Δ_l) = {factors.live_step:,.1f}; "
+        f"P_a = {factors.archive_region:,.1f}, min(P_a, Δ_a) = {factors.archive_step:,.1f}"
+    )
     return [
-        fact(
-            f"factors over {factors.rows:,.0f} rows",
-            f"M_l = {factors.live_matches:,.0f}, M_a = {factors.archive_matches:,.0f}, M_j = {factors.pairs:,.0f}",
-            level=2,
-        ),
-        fact(
-            "time for a row",
-            f"c_l = {per_row(factors.live_row)}, c_a = {per_row(factors.archive_row)}, "
-            f"c'_l = {per_row(factors.live_asked)}, c'_a = {per_row(factors.archive_asked)}, "
-            f"c_j = {per_row(factors.pair)}",
-            "{}",
-            level=2,
-        ),
-        fact(
-            "rows of a region",
-            f"P_l = {factors.live_region:,.1f} rows, min(P_l, Δ_l) = {factors.live_step:,.1f}; "
-            f"P_a = {factors.archive_region:,.1f}, min(P_a, Δ_a) = {factors.archive_step:,.1f}",
-            "{}",
-            level=2,
-        ),
+        fact(f"factors over {factors.rows:,.0f} rows", matches, level=2),
+        fact("time for a row", times, "{}", level=2),
+        fact("rows of a region", regions, "{}", level=2),
     ]
 
 
 def _changes(reports: list[CorrelationReport]) -> list[Table]:
-    changes = [change for one in reports for change in one.changes]
-    if not changes:
-        return []
     columns = (
         Column("after round", NUMBER, "after round {}"),
         Column("strategy", words=": {}"),
@@ -168,9 +153,9 @@ def _changes(reports: list[CorrelationReport]) -> list[Table]:
         Column("its cost", NUMBER, " (estimated {}"),
         Column("cost of the one before", NUMBER, " against {})"),
     )
-    rows = tuple(
+    rows: list[tuple[Cell, ...]] = [
         (str(one.round), one.new.value, one.old.value, _ms(one.after), _ms(one.before))
-        for one in changes[:MOST_CHANGES]
-    )
-    left_out = max(0, len(changes) - MOST_CHANGES)
-    return [Table("strategies taken", columns, rows, left_out=left_out, headed=False, level=2)]
+        for report in reports
+        for one in report.changes
+    ]
+    return cut_table("strategies taken", columns, rows, MOST_CHANGES, headed=False, level=2)

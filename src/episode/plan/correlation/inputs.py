@@ -72,12 +72,9 @@ def joint_input(
     types = [plan.types[plan.order[0].column] for plan in (live, archive)]
     for plan, type_ in zip((live, archive), types, strict=True):
         if not is_event_time(type_):
-            raise plan.source.error(
-                EpisodeAnalysisError,
-                f"{plan.order[0].column} is of type {type_}; RECENCY cannot measure it.",
-                plan.order[0].span,
-                "Order by a timestamp, a date or an integer first.",
-            )
+            message = f"{plan.order[0].column} is of type {type_}; RECENCY cannot measure it."
+            hint = "Order by a timestamp, a date or an integer first."
+            raise plan.source.error(EpisodeAnalysisError, message, plan.order[0].span, hint)
     if types[0] != types[1]:
         message = (
             f"The event time of the live pattern is of type {types[0]}, that of the archive pattern of {types[1]}."

@@ -2,21 +2,107 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Union
 
 from episode.errors import EpisodeAnalysisError
-from episode.lang.correlation.syntax import Correlation, Equality
+from episode.lang.correlation.syntax import Correlation, Equality, Operand
 from episode.lang.syntax import Duration, Source
-from episode.plan.correlation.conditions import PairColumns, PairTest, pattern_column
 from episode.plan.correlation.inputs import JointInput
-from episode.plan.correlation.plan import CorrelationPlan
+from episode.plan.correlation.plan import ARCHIVE_PREFIX, LIVE_PREFIX, CorrelationPlan
 from episode.plan.event_time import UNBOUNDED, Delays, EventTime, plain_values, widest
 from episode.plan.output import MATCH_END, MATCH_START, ColumnAtPlace
 from episode.plan.pattern import PatternPlan
 from episode.plan.schema import OWN, quote
+from episode.plan.types import INTEGERS
 
 SIDE_COLUMN = f"{OWN}side"
 """The input column with the number of a row's side."""
+
+
+# Conditions over pairs that the join tests itself, so that pairs that fail are never built.
+
+Value = Union[str, int, float]
+"""A column of a pair, with the prefix of its side, or a number."""
+
+DOUBLE = "double"
+TIMES = frozenset({"timestamp", "timestamp_ntz", "date"})
+_MOST_EXACT = 1 << 53
+
+
+@dataclass(frozen=True)
+class PairTest:
+    """`left sign right`, of numbers or times. A pair is left out if this certainly does not hold: if it is false, or a
+    value is null. (Most conditions on NaN are left to the query around the pair.) text: as written."""
+
+    left: Value
+    sign: str
+    right: Value
+    text: str
+
+
+@dataclass(frozen=True)
+class PairColumns:
+    """The output of one pattern. names: of its columns. values: of those that are values of an input column, by name in
+    lower case: the column of the matcher, and the type."""
+
+    names: tuple[str, ...]
+    values: Mapping[str, tuple[str, str]]
+
+
+def pair_tests(
+    query: Correlation, sides: tuple[PairColumns, PairColumns], keys: Collection[Equality]
+) -> list[PairTest | str]:
+    """The conjuncts of the condition: those that the join tests, and the text of those that are tested after it. Those
+    that make keys equal are left out."""
+    found: list[PairTest | str] = []
+    equal = [(one.left, one.right) for one in keys]
+    for one in query.comparisons:
+        if one.sign == "=" and (one.left, one.right) in equal:
+            continue
+        left, right = (None if one.sign is None else _value(side, query, sides) for side in (one.left, one.right))
+        if one.sign is None or left is None or right is None or not _comparable(left, right):
+            found.append(one.text)
+        else:
+            found.append(PairTest(left[0], one.sign, right[0], one.text))
+    return found
+
+
+def _comparable(left: tuple[Value, str], right: tuple[Value, str]) -> bool:
+    """Is this comparison the same for Spark and for the join?"""
+    columns = [kind for value, kind in (left, right) if isinstance(value, str)]
+    numbers = [value for value, _ in (left, right) if not isinstance(value, str)]
+    if not columns or (numbers and columns[0] in TIMES):
+        return False
+    if numbers and isinstance(numbers[0], float):
+        return columns[0] == DOUBLE
+    kinds = {*columns}
+    return kinds <= {*INTEGERS, DOUBLE} or (len(kinds) == 1 and kinds <= TIMES)
+
+
+def _value(operand: Operand, query: Correlation, sides: tuple[PairColumns, PairColumns]) -> tuple[Value, str] | None:
+    """Return the value of an operand and its type; None if it may be something else than a column or number."""
+    if not isinstance(operand, tuple):
+        return (operand, "") if abs(operand) < _MOST_EXACT else None
+    meant: list[tuple[Value, str] | None] = []
+    for number, (prefix, side) in enumerate(zip((LIVE_PREFIX, ARCHIVE_PREFIX), sides, strict=True)):
+        name = pattern_column(operand, query, number, side.names)
+        if name is not None:
+            value = side.values.get(name)
+            meant.append(None if value is None else (prefix + value[0], value[1]))
+    return meant[0] if len(meant) == 1 else None
+
+
+def pattern_column(path: tuple[str, ...], query: Correlation, number: int, names: Sequence[str]) -> str | None:
+    """The column of a pattern (0: live, 1: archive) that a path may mean, in lower case; names: of its columns."""
+    alias = query.names[number]
+    if len(path) > 2 or (len(path) == 2 and (alias is None or path[0].lower() != alias.lower())):
+        return None
+    if path[-1].lower() in (MATCH_START, MATCH_END) and len(path) == 1:  # may be those of the pair
+        return None
+    known = {new.lower(): old.lower() for new, old in zip(query.columns[number] or tuple(names), names, strict=False)}
+    return known.get(path[-1].lower())
 
 
 @dataclass(frozen=True)
@@ -36,7 +122,6 @@ class PairSide:
 
     @property
     def names(self) -> list[str]:
-        """The columns of its output."""
         return [one.name for one in self.plan.result.outputs]
 
     @property
@@ -128,7 +213,6 @@ class PairPlan:
         return tuple((sql, name) for sql, name in self.inputs.selections if sql != quote(name))
 
     def event_time(self, limited: bool) -> EventTime:
-        """See `PatternPlan.event_time`."""
         for plan in (self.live, self.archive):
             plan.event_time(limited)
         return EventTime(self.inputs.time, self.live.types[self.live.order[0].column])

@@ -6,6 +6,7 @@ from dataclasses import dataclass, fields
 from enum import Enum
 
 from episode.errors import EpisodeAnalysisError
+from episode.plan.pattern import CarriedReport
 
 # Costs of the strategies of a correlation (PCQ, equations 1 to 4), from factors that are measured while running.
 
@@ -64,7 +65,6 @@ def cost(strategy: CorrelationStrategy, factors: Factors, cached: bool) -> float
 
 
 def costs(strategies: list[CorrelationStrategy], factors: Factors, cached: bool) -> dict[CorrelationStrategy, float]:
-    """Estimate the cost of every strategy that can be used."""
     return {one: cost(one, factors, cached) for one in strategies}
 
 
@@ -101,7 +101,40 @@ class CorrelationPlan:
 
     def __post_init__(self) -> None:
         if self.ordered and not self.result_cache:
-            raise EpisodeAnalysisError(
-                "Pairs in order need the result cache: a pair is held back until none can come before it.",
-                hint="Leave ORDERED out, or result_cache=False.",
-            )
+            message = "Pairs in order need the result cache: a pair is held back until none can come before it."
+            raise EpisodeAnalysisError(message, hint="Leave ORDERED out, or result_cache=False.")
+
+
+# Reports of matchers of correlations.
+
+
+@dataclass(frozen=True)
+class Change:
+    """A strategy taken in place of another one. round: after which. before, after: estimated costs of both."""
+
+    round: int
+    old: CorrelationStrategy
+    new: CorrelationStrategy
+    before: float
+    after: float
+
+
+@dataclass(frozen=True)
+class CorrelationReport(CarriedReport):
+    """Counts and costs of one matcher.
+
+    strategy: the last one. rounds, seconds: by strategy. factors: the last known. estimates: seconds for the rows of
+    the factors, by strategy, of those that can be used. actual: seconds that the last round took, and its rows.
+    buffered, cached: the most rows in the recent buffer, and matches kept, after a round. read: rows from the archive.
+    """
+
+    strategy: CorrelationStrategy
+    rounds: dict[CorrelationStrategy, int]
+    seconds: dict[CorrelationStrategy, float]
+    factors: Factors
+    estimates: dict[CorrelationStrategy, float]
+    actual: tuple[float, int]
+    buffered: int
+    cached: int
+    read: int
+    changes: tuple[Change, ...] = ()

@@ -2,14 +2,12 @@
 
 A pattern is places in order, with links between those that may follow each other in a match; conditions are about one
 event (bits of rows), or belong to a link or to the first event (`aggregated_conditions`); others are refused. Two
-engines: `sliding` where conditions are about one event only, `by start` otherwise.
-
-See decision 95.
+engines: `sliding` where conditions are about one event only, `by start` otherwise. See decision 95.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
 from typing import cast
 
@@ -24,19 +22,13 @@ from episode.lang.events.syntax import (
     MatchCount,
     Negation,
     Strategy,
+    classes_of,
     nodes_of,
 )
 from episode.lang.syntax import ReturnItem, Span
 from episode.plan.compilable import to_float
 from episode.plan.event_time import Delays, EventTime, in_units_of_time
-from episode.plan.events.aggregated_conditions import (
-    AlternativeTests,
-    FirstTest,
-    Link,
-    LinkTest,
-    TrendPlace,
-    related_tests,
-)
+from episode.plan.events.aggregated_conditions import FirstTest, Link, LinkTest, TrendPlace, with_tests
 from episode.plan.events.automaton import Loop, Step, Take, linear, variables_in
 from episode.plan.events.binding import BoundEventQuery, check_size, members, pull_local
 from episode.plan.events.classes import EventClasses
@@ -45,11 +37,12 @@ from episode.plan.events.counting import CollapseOptions
 from episode.plan.events.postponed import RUNS
 from episode.plan.events.returns import EventTimes
 from episode.plan.events.tree import simplify
-from episode.plan.expressions import Condition, Expression, Load, walk
-from episode.plan.output import ATOM_PREFIX, MeasurePlan, Output, OutputAtom, PlannedMeasure, Result
+from episode.plan.expressions import Condition, Expression, Load
+from episode.plan.output import ATOM_PREFIX, MeasurePlan, Output, OutputAtom, PlannedMeasure, Result, columns_read
 from episode.plan.parameters import bound_duration
 from episode.plan.pattern import OrderColumn, PatternPlan
 from episode.plan.places import substitute
+from episode.plan.scalars import refuse_depth
 from episode.plan.schema import quote
 from episode.plan.types import decimal_of, is_float, is_integer, is_numeric, is_wide, lane_of
 
@@ -104,6 +97,10 @@ class Alternative:
     ends: tuple[int, ...]
     first_tests: tuple[FirstTest, ...]
 
+    @property
+    def tests(self) -> list[LinkTest]:
+        return [*(test for link in self.links for test in link.tests), *self.first_tests]
+
 
 @dataclass(frozen=True, kw_only=True)
 class AggregatedPlan(PatternPlan):
@@ -132,7 +129,7 @@ class AggregatedPlan(PatternPlan):
     @property
     def per_start(self) -> bool:
         """Does dynamic programming begin anew for each start event?"""
-        related = any(alternative.first_tests or _link_tests(alternative) for alternative in self.alternatives)
+        related = any(alternative.tests for alternative in self.alternatives)
         return related or any(group.of is GroupedBy.FIRST for group in self.groups)
 
     @property
@@ -165,21 +162,14 @@ class AggregatedPlan(PatternPlan):
                 "Write for example EVERY 10 minutes after the aggregates (and GROUP BY).",
             )
         if self.within is None:
-            raise self.source.error(
-                EpisodeAnalysisError,
-                "An event pattern over a stream needs WITHIN: without it every event is held forever.",
-                self.source.pattern,
-                "Write for example WITHIN 10 minutes after the conditions.",
-            )
+            message = "An event pattern over a stream needs WITHIN: without it every event is held forever."
+            hint = "Write for example WITHIN 10 minutes after the conditions."
+            raise self.source.error(EpisodeAnalysisError, message, self.source.pattern, hint)
         return EventTime(self.times.end, self.times.type)
 
     def delays(self) -> Delays:
         """A row is reported when its bucket is over."""
         return {} if self.every is None else {BUCKET_START: self.every, BUCKET_END: 0}
-
-
-def _link_tests(alternative: Alternative) -> tuple[LinkTest, ...]:
-    return tuple(test for link in alternative.links for test in link.tests)
 
 
 def plan_aggregated(
@@ -192,12 +182,9 @@ def plan_aggregated(
 ) -> AggregatedPlan:
     """Bind a query with AGGREGATE to its input, check it, classify its conditions."""
     _check_pattern(query, times, strategy)
-    try:
-        return _Planner(query, classes, times, keys, strategy, doubles).plan()
-    except RecursionError:
-        message = "The pattern or the expressions of this query are nested too deeply."
-        hint = "Compute parts of the expressions as columns first."
-        raise query.source.error(EpisodeUnsupportedError, message, query.source.pattern.beginning, hint) from None
+    with refuse_depth(query.source, "The pattern or the expressions of this query", query.source.pattern.beginning):
+        assert query.aggregate is not None
+        return _Planner(query, classes, times, keys, strategy, RUNS, CollapseOptions()).plan(query.aggregate, doubles)
 
 
 def _check_pattern(query: EventQuery, times: EventTimes, option: Strategy | None) -> None:
@@ -221,28 +208,17 @@ def _check_pattern(query: EventQuery, times: EventTimes, option: Strategy | None
             hint = "Write SEQ(A a, B+ b[], C c), where a closure takes every choice of events."
         else:
             continue
-        raise source.error(
-            EpisodeUnsupportedError, f"Aggregates over all matches {what} are not evaluated.", node.span, hint
-        )
+        message = f"Aggregates over all matches {what} are not evaluated."
+        raise source.error(EpisodeUnsupportedError, message, node.span, hint)
 
 
 class _Planner(BoundEventQuery):
-    def __init__(
-        self,
-        query: EventQuery,
-        classes: EventClasses,
-        times: EventTimes,
-        keys: tuple[str, ...],
-        strategy: Strategy | None,
-        doubles: bool,
-    ) -> None:
-        super().__init__(query, classes, times, keys, strategy, RUNS, CollapseOptions())
-        assert query.aggregate is not None
-        self.clause: MatchAggregates = query.aggregate
-        self.doubles = doubles
-        self.atoms: dict[OverMatches, str] = {}
+    clause: MatchAggregates
+    doubles: bool
 
-    def plan(self) -> AggregatedPlan:
+    def plan(self, clause: MatchAggregates, doubles: bool) -> AggregatedPlan:
+        self.clause, self.doubles = clause, doubles
+        self.atoms: dict[OverMatches, str] = {}
         query = self.query
         check_size(self)
         self.classes.check()
@@ -258,10 +234,7 @@ class _Planner(BoundEventQuery):
         self.notes += [f"rewritten: {step}" for step in rewriting.steps]
         groups = linear(query, rewriting.pattern, together=False)
         alternatives = [self._alternative(steps) for group in groups for steps in group]
-        tested = related_tests(query, self.scalars, related, [alternative.places for alternative in alternatives])
-        alternatives = [
-            _with_tests(alternative, tests) for alternative, tests in zip(alternatives, tested, strict=True)
-        ]
+        alternatives = [with_tests(query, self.scalars, related, alternative) for alternative in alternatives]
         grouped = tuple(self._group(attribute, (*given, *equal), alternatives) for attribute in self.clause.group_by)
         keyed = tuple(group.column for group in grouped if group.of is GroupedBy.KEY and group.column in equal)
         keys = (*given, *dict.fromkeys(keyed))
@@ -269,15 +242,11 @@ class _Planner(BoundEventQuery):
         measures = MeasurePlan(planned, cast("dict[OutputAtom, str]", self.atoms))
         expressions = [part for parts in local.values() for part in parts]
         for alternative in alternatives:
-            tests = [*_link_tests(alternative), *alternative.first_tests]
-            expressions += [side for test in tests for side in (test.current, test.other)]
+            expressions += [side for test in alternative.tests for side in (test.current, test.other)]
         expressions += [value.argument for value in self.atoms if value.argument is not None]
         same = tuple(name for name in equal if name not in keys)
-        needed = [*keys, *same, self.times.end, *(group.column for group in grouped)]
-        for expression in expressions:
-            for node in walk(expression):
-                if isinstance(node, Load):
-                    needed += [node.column] if node.missing is None else [node.column, node.missing]
+        read = columns_read(expressions, MeasurePlan([]))
+        needed = [*keys, *same, self.times.end, *(group.column for group in grouped), *read]
         plan = AggregatedPlan(
             source=query.source,
             output=Output(self.labels, measures),
@@ -288,8 +257,8 @@ class _Planner(BoundEventQuery):
             window=None if query.within is None else query.within.span,
             conditions={name: Condition(name, tuple(parts), ()) for name, parts in local.items()},
             input_columns=tuple(dict.fromkeys(needed)),
-            derived=tuple((sql, name) for sql, name in self.derived.selections() if name in set(needed)),
-            types=self.types,
+            derived=self.derived.selections(set(needed)),
+            types=self.derived.types,
             variables=self.variables,
             same=same,
             alternatives=tuple(alternatives),
@@ -310,46 +279,30 @@ class _Planner(BoundEventQuery):
         if every is None:
             return None
         every = bound_duration(every, self.schema.arguments, self.query.source)
-        length = in_units_of_time(
-            every,
-            self.query.source,
-            self.times.end,
-            self.times.type,
-            what="EVERY",
-            plain="Write a plain number, in the unit of the time itself: EVERY 200.",
-            with_unit=f"Write for example EVERY {every.amount} seconds.",
-        )
+        length = in_units_of_time(every, self.query.source, self.times.end, self.times.type, what="EVERY")
+        hint = "Write for example EVERY 1 day."
         if length == 0:
-            raise self._fail(
-                EpisodeAnalysisError, "EVERY needs some time.", every.span, "Write for example EVERY 1 day."
-            )
+            raise self._fail(EpisodeAnalysisError, "EVERY needs some time.", every.span, hint)
         if self.times.type == "date" and length % DAY:
             message = f"The event time {self.times.end} is a date: EVERY takes whole days."
-            raise self._fail(EpisodeAnalysisError, message, every.span, "Write for example EVERY 1 day.")
+            raise self._fail(EpisodeAnalysisError, message, every.span, hint)
         return length
 
     def _check_names(self, plan: AggregatedPlan) -> None:
-        """No two columns have the same name."""
         names = [name.lower() for name in plan.before]
-        for group in self.clause.group_by:
-            if names.count(group.name.lower()) > 1:
-                self._fail_name(group.name, group.span)
-        for item in self.clause.items:
-            if item.name.lower() in names:
-                self._fail_name(item.name, item.span)
-
-    def _fail_name(self, name: str, span: Span) -> None:
-        hint = "Keys and groups stand before the aggregates under their names; choose another name with AS."
-        raise self._fail(EpisodeAnalysisError, f"Two columns are called {name}.", span, hint)
+        found = [(one.name, one.span) for one in self.clause.group_by if names.count(one.name.lower()) > 1]
+        found += [(one.name, one.span) for one in self.clause.items if one.name.lower() in names]
+        for name, span in found:
+            hint = "Keys and groups stand before the aggregates under their names; choose another name with AS."
+            raise self._fail(EpisodeAnalysisError, f"Two columns are called {name}.", span, hint)
 
     def _group(self, attribute: GroupAttribute, equal: tuple[str, ...], alternatives: list[Alternative]) -> GroupColumn:
         name = attribute.column.variable
         column = self.plain_column(self.classes.column(name, attribute.column.path, attribute.column.span))
         if lane_of(self.type_of(column)) is None:
             message = f"{attribute.name} is of type {self.type_of(column)}: matches are not grouped by it."
-            raise self._fail(
-                EpisodeUnsupportedError, message, attribute.span, "Group by an attribute of an atomic type."
-            )
+            hint = "Group by an attribute of an atomic type."
+            raise self._fail(EpisodeUnsupportedError, message, attribute.span, hint)
         if column in equal:
             return GroupColumn(column, attribute.name, GroupedBy.KEY)
         if len(alternatives) > 1:
@@ -361,12 +314,9 @@ class _Planner(BoundEventQuery):
             return GroupColumn(column, attribute.name, GroupedBy.LAST)
         if places[0].variable == name and alternatives[0].starts == (0,):
             return GroupColumn(column, attribute.name, GroupedBy.FIRST)
-        raise self._fail(
-            EpisodeUnsupportedError,
-            f"{name} is neither the first nor the last event: matches are not grouped by its attributes.",
-            attribute.span,
-            f"Group by the first or the last event or by what is equal in all events ([attribute]), {OR_RETURN}",
-        )
+        message = f"{name} is neither the first nor the last event: matches are not grouped by its attributes."
+        hint = f"Group by the first or the last event or by what is equal in all events ([attribute]), {OR_RETURN}"
+        raise self._fail(EpisodeUnsupportedError, message, attribute.span, hint)
 
     def _fail(self, kind: type[EpisodeError], message: str, span: Span, hint: str) -> EpisodeError:
         return self.query.source.error(kind, message, span, hint)
@@ -440,31 +390,17 @@ class _Planner(BoundEventQuery):
             return [TrendPlace(step.variable)]
         only = step.only if isinstance(step, Loop) else None
         if not isinstance(step, Loop) or only is None:
-            raise self._fail(
-                EpisodeUnsupportedError,
-                "Aggregates over all matches are evaluated for closures of one class.",
-                self._closure_span(step),
-                f"Write B+ b[] with one class, {OR_RETURN}",
-            )
+            message = "Aggregates over all matches are evaluated for closures of one class."
+            hint = f"Write B+ b[] with one class, {OR_RETURN}"
+            names = set(variables_in((step,)))
+            closures = [node for node in nodes_of(self.query.pattern) if isinstance(node, Closure)]
+            spans = (node.span for node in closures if names & {one.variable for one in classes_of(node)})
+            raise self._fail(EpisodeUnsupportedError, message, next(spans, self.query.source.pattern), hint)
         name = only.variable
         if step.minimum == 0:
             return [TrendPlace(name, True, True)]
         last = TrendPlace(name, step.maximum is None)
         return [*[TrendPlace(name)] * (step.minimum - 1), last]
-
-    def _closure_span(self, step: Step) -> Span:
-        names = set(variables_in((step,)))
-        for node in nodes_of(self.query.pattern):
-            if isinstance(node, Closure) and names & {
-                one.variable for one in nodes_of(node) if hasattr(one, "variable")
-            }:
-                return node.span
-        return self.query.source.pattern
-
-
-def _with_tests(alternative: Alternative, tested: AlternativeTests) -> Alternative:
-    links = tuple(replace(one, tests=tested.links.get((one.source, one.target), ())) for one in alternative.links)
-    return replace(alternative, links=links, first_tests=tested.first)
 
 
 def _until_certain(places: list[TrendPlace]) -> list[int]:

@@ -7,7 +7,9 @@ more than the neighbour or the start is refused, with the reason.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections import defaultdict
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from episode.errors import EpisodeError, EpisodeUnsupportedError
 from episode.lang.events.syntax import EventAggregate, EventColumn, EventQuery, Index, Reach
@@ -15,6 +17,7 @@ from episode.plan.events.alternatives import MARK
 from episode.plan.events.conditions import Conjunct, EventScalars, all_atoms
 from episode.plan.events.consistency import adjacent_form
 from episode.plan.expressions import (
+    FLIPPED,
     Apply,
     Current,
     Expression,
@@ -26,7 +29,9 @@ from episode.plan.expressions import (
     walk,
 )
 
-MIRRORED = {"eq": "eq", "ne": "ne", "lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
+if TYPE_CHECKING:
+    from episode.plan.events.aggregated import Alternative
+
 WHAT_MAY = (
     "Conditions may be about one event, [attribute], neighbours (b[i].x > b[i-1].x) or the first event "
     "(b[i].x > a.x); for others return the matches and aggregate them in SQL."
@@ -68,50 +73,34 @@ class Link:
     tests: tuple[LinkTest, ...] = ()
 
 
+def with_tests(
+    query: EventQuery, scalars: EventScalars, related: list[Conjunct], alternative: Alternative
+) -> Alternative:
+    """The alternative with the conditions that relate its events; what it does not mention rests there."""
+    names = {place.variable for place in alternative.places}
+    links: dict[tuple[int, int], list[LinkTest]] = defaultdict(list)
+    first: list[FirstTest] = []
+    for conjunct in related:
+        if conjunct.variables <= names:
+            _Conjunct(query, scalars, conjunct, alternative.places, links, first).place()
+    tested = tuple(replace(one, tests=tuple(links[one.source, one.target])) for one in alternative.links)
+    return replace(alternative, links=tested, first_tests=tuple(first))
+
+
 @dataclass
-class AlternativeTests:
-    """The conditions of one alternative, by the place at which they are tested."""
-
-    links: dict[tuple[int, int], tuple[LinkTest, ...]] = field(default_factory=dict)
-    first: tuple[FirstTest, ...] = ()
-
-
-def related_tests(
-    query: EventQuery, scalars: EventScalars, related: list[Conjunct], alternatives: list[tuple[TrendPlace, ...]]
-) -> list[AlternativeTests]:
-    """The conditions that relate events, for each alternative; what an alternative does not mention rests there."""
-    found = []
-    for places in alternatives:
-        names = {place.variable for place in places}
-        tested = AlternativeTests()
-        for conjunct in related:
-            if conjunct.variables <= names:
-                _Conjunct(query, scalars, conjunct, places, tested).place()
-        found.append(tested)
-    return found
-
-
 class _Conjunct:
     """One condition, to be assigned to the places at which it is tested."""
 
-    def __init__(
-        self,
-        query: EventQuery,
-        scalars: EventScalars,
-        conjunct: Conjunct,
-        places: tuple[TrendPlace, ...],
-        tested: AlternativeTests,
-    ) -> None:
-        self.query = query
-        self.scalars = scalars
-        self.conjunct = conjunct
-        self.places = places
-        self.tested = tested
-        self.first: dict[str, int] = {}
-        self.last: dict[str, int] = {}
-        for at, place in enumerate(places):
-            self.first.setdefault(place.variable, at)
-            self.last[place.variable] = at
+    query: EventQuery
+    scalars: EventScalars
+    conjunct: Conjunct
+    places: tuple[TrendPlace, ...]
+    links: dict[tuple[int, int], list[LinkTest]]
+    first_tests: list[FirstTest]
+
+    def __post_init__(self) -> None:
+        self.last = {place.variable: at for at, place in enumerate(self.places)}
+        self.first = {place.variable: at for at, place in reversed([*enumerate(self.places)])}
 
     def place(self) -> None:
         """Assign the condition to its places, or raise an error with the reason why it cannot be tested."""
@@ -124,8 +113,7 @@ class _Conjunct:
         if len(conjunct.variables) > 2:
             raise self._error("relates more than two events")
         if len(conjunct.variables) == 1:
-            (name,) = conjunct.variables
-            self._of_one(name)
+            self._of_one(*conjunct.variables)
         else:
             self._of_two()
 
@@ -159,9 +147,9 @@ class _Conjunct:
         places = {at for at, place in enumerate(self.places) if place.variable == name}
         for at in places:
             if self.places[at].repeats:
-                self._add(at, at, tests)
+                self.links[at, at] += tests
             if at + 1 in places:
-                self._add(at, at + 1, tests)
+                self.links[at, at + 1] += tests
 
     def _of_two(self) -> None:
         one, other = sorted(self.conjunct.variables, key=lambda name: self.first[name])
@@ -171,16 +159,13 @@ class _Conjunct:
         each = all(atom.index in (Index.PLAIN, Index.EACH) for atom in indexed)
         if single and each:
             tests = self._comparisons(other, Navigated(frozenset((one,)), False, 0, 0))
-            first = [FirstTest(test.operation, test.current, test.other, test.text, other) for test in tests]
-            self.tested.first += tuple(first)
+            self.first_tests += [FirstTest(one.operation, one.current, one.other, one.text, other) for one in tests]
             return
         source, target = self.last[one], self.first[other]
         if target != source + 1 or not self._is_neighbourly(indexed, one, other):
             names = " and ".join(name.split(MARK)[0] for name in (one, other))
             raise self._error(f"relates {names}, which are not neighbours, and neither of them is the first event")
-        at_source = Navigated(frozenset((one,)), False, 0, 0)
-        tests = self._comparisons(other, at_source)
-        self._add(source, target, tests)
+        self.links[source, target] += self._comparisons(other, Navigated(frozenset((one,)), False, 0, 0))
 
     def _is_neighbourly(self, atoms: list[EventColumn], one: str, other: str) -> bool:
         """Are the last event of one and the first of the other meant, and always there?"""
@@ -208,29 +193,17 @@ class _Conjunct:
         return [self._comparison(part, (Current(0), head), before) for part in conjuncts(expression)]
 
     def _comparison(self, part: Expression, current: tuple[Current | Navigated, ...], before: Navigated) -> LinkTest:
-        if not is_comparison(part):
-            raise self._error("is no comparison of a value of one event with a value of another")
-        assert isinstance(part, Apply)
-        left, right = part.operands
-        operation = part.operation
-        if _at(left) in current and _at(right) == before:
-            return LinkTest(operation, at_current_row(left), at_current_row(right), self.conjunct.text)
-        if _at(right) in current and _at(left) == before:
-            return LinkTest(MIRRORED[operation], at_current_row(right), at_current_row(left), self.conjunct.text)
+        if isinstance(part, Apply) and is_comparison(part):
+            left, right = part.operands
+            for one, other, operation in ((left, right, part.operation), (right, left, FLIPPED[part.operation])):
+                if _at(one) in current and _at(other) == before:
+                    return LinkTest(operation, at_current_row(one), at_current_row(other), self.conjunct.text)
         raise self._error("is no comparison of a value of one event with a value of another")
-
-    def _add(self, source: int, target: int, tests: list[LinkTest]) -> None:
-        known = self.tested.links.get((source, target), ())
-        self.tested.links[(source, target)] = (*known, *tests)
 
     def _error(self, why: str) -> EpisodeError:
         text = " ".join(self.conjunct.text.split())
-        return self.query.source.error(
-            EpisodeUnsupportedError,
-            f"Matches cannot be aggregated without enumerating them: {text} {why}.",
-            self.conjunct.scalar.span,
-            WHAT_MAY,
-        )
+        message = f"Matches cannot be aggregated without enumerating them: {text} {why}."
+        return self.query.source.error(EpisodeUnsupportedError, message, self.conjunct.scalar.span, WHAT_MAY)
 
 
 def _at(expression: Expression) -> object:

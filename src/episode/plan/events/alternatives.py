@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import TYPE_CHECKING
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 # One name per place: a variable of several alternatives becomes several variables, and its conditions apply to each of
 # them (a condition on an absent event does not apply).
 
-
 MARK = "@"
 
 
@@ -47,15 +46,15 @@ def are_copies(one: str, other: str) -> bool:
 
 def with_groups_between_places(pattern: EventPattern) -> EventPattern:
     """Rewrite `A; (B | C*); D` → `(A; B; D) | (A; C*; D)`: a group alone is not a place."""
-    if isinstance(pattern, (EventClass, Negation, Closure)):
+    if isinstance(pattern, (Negation, Closure)):
         return pattern
-    pattern = replace(pattern, parts=tuple(with_groups_between_places(part) for part in pattern.parts))
+    pattern = with_parts(pattern, with_groups_between_places)
     if not isinstance(pattern, Sequence):
         return pattern
     choices: list[list[tuple[EventPattern, ...]]] = []
     for part in pattern.parts:
         if isinstance(part, Disjunction) and any(_has_no_place(one) for one in part.parts):
-            choices.append([one.parts if isinstance(one, Sequence) else (one,) for one in part.parts])
+            choices.append([parts_if(Sequence, one) for one in part.parts])
         else:
             choices.append([(part,)])
     if all(len(choice) == 1 for choice in choices):
@@ -96,11 +95,30 @@ def first_places(pattern: EventPattern, alone: frozenset[str]) -> list[tuple[str
     ]
 
 
+def parts_if(kind: type[Sequence | Disjunction], pattern: EventPattern) -> tuple[EventPattern, ...]:
+    """The parts of a pattern of a kind; of another pattern itself."""
+    return pattern.parts if isinstance(pattern, kind) else (pattern,)
+
+
 def is_of_classes(pattern: EventPattern) -> bool:
-    """A class, or a choice of classes."""
     if isinstance(pattern, Disjunction):
         return all(is_of_classes(part) for part in pattern.parts)
     return isinstance(pattern, EventClass)
+
+
+def negated_variables(pattern: EventPattern) -> list[str]:
+    if isinstance(pattern, Negation):
+        return [one.variable for one in classes_of(pattern)]
+    return [name for part in children(pattern) for name in negated_variables(part)]
+
+
+def with_parts(pattern: EventPattern, change: Callable[[EventPattern], EventPattern]) -> EventPattern:
+    """The pattern with each of its direct parts changed."""
+    if isinstance(pattern, EventClass):
+        return pattern
+    if isinstance(pattern, (Negation, Closure)):
+        return replace(pattern, part=change(pattern.part))
+    return replace(pattern, parts=tuple(change(part) for part in pattern.parts))
 
 
 def with_unique_variables(
@@ -114,31 +132,26 @@ def with_unique_variables(
     several = {name for name, count in counts.items() if count > 1}
     if not several:
         return query, {}
-    seen: Counter[str] = Counter()
-    names: dict[str, list[str]] = {}
+    names: dict[str, list[str]] = defaultdict(list)
 
     def rename(pattern: EventPattern) -> EventPattern:
         if isinstance(pattern, EventClass):
             if pattern.variable not in several:
                 return pattern
-            seen[pattern.variable] += 1
-            new = f"{pattern.variable}{MARK}{seen[pattern.variable]}"
-            names.setdefault(pattern.variable, []).append(new)
-            return replace(pattern, variable=new)
-        if isinstance(pattern, (Negation, Closure)):
-            return replace(pattern, part=rename(pattern.part))
-        return replace(pattern, parts=tuple(rename(part) for part in pattern.parts))
+            taken = names[pattern.variable]
+            taken.append(f"{pattern.variable}{MARK}{len(taken) + 1}")
+            return replace(pattern, variable=taken[-1])
+        return with_parts(pattern, rename)
 
     pattern = rename(query.pattern)
     mapping = {name: tuple(new) for name, new in names.items()}
-    conditions = tuple(
-        condition
-        for scalar in query.conditions
-        for condition in _each_way(
-            scalar, {name: new for name, new in mapping.items() if name not in lists or _is_of_each(scalar, name)}
-        )
-    )
-    return replace(query, pattern=pattern, conditions=conditions), mapping
+    conditions: list[Scalar] = []
+    for scalar in query.conditions:  # for every choice of new names
+        apart = {name for name in mapping if name not in lists or _is_of_each(scalar, name)}
+        mentioned = sorted({atom.variable for atom in event_atoms(scalar)} & apart)
+        for choice in product(*(mapping[name] for name in mentioned)):
+            conditions.append(rename_variables(scalar, dict(zip(mentioned, choice, strict=True))))
+    return replace(query, pattern=pattern, conditions=tuple(conditions)), mapping
 
 
 def _is_of_each(scalar: Scalar, name: str) -> bool:
@@ -150,24 +163,14 @@ def _is_of_each(scalar: Scalar, name: str) -> bool:
     )
 
 
-def _each_way(scalar: Scalar, mapping: dict[str, tuple[str, ...]]) -> list[Scalar]:
-    """The condition for every choice of new names."""
-    mentioned = sorted({atom.variable for atom in event_atoms(scalar)} & mapping.keys())
-    return [
-        rename_variables(scalar, dict(zip(mentioned, choice, strict=True)))
-        for choice in product(*(mapping[name] for name in mentioned))
-    ]
-
-
 def rename_variables(scalar: Scalar, names: dict[str, str]) -> Scalar:
-    """The scalar about other variables."""
     if not names:
         return scalar
 
     def atom(one: EventAtom) -> EventAtom:
         if isinstance(one, EventAggregate):
             arguments = tuple(rename_variables(argument, names) for argument in one.arguments)
-            return replace(one, variable=names.get(one.variable, one.variable), arguments=arguments)
+            one = replace(one, arguments=arguments)
         return replace(one, variable=names.get(one.variable, one.variable))
 
     return replace(scalar, atoms=tuple((name, atom(one)) for name, one in scalar.atoms))  # type: ignore[arg-type]
@@ -205,7 +208,7 @@ def with_united_classes(pattern: EventPattern, classes: EventClasses, strategy: 
 
 
 def _merge_classes(parts: tuple[EventPattern, ...], classes: EventClasses, once: bool) -> tuple[EventPattern, ...]:
-    flat = [one for part in parts for one in (part.parts if isinstance(part, Disjunction) else (part,))]
+    flat = [one for part in parts for one in parts_if(Disjunction, part)]
     out: dict[object, EventPattern] = {}
     for number, part in enumerate(flat):
         key: object = part.variable if isinstance(part, EventClass) else number

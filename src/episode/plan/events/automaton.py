@@ -5,18 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import product
+from math import prod
 from typing import Union
 
 from episode.errors import EpisodeUnsupportedError
-from episode.lang.events.syntax import (
-    Closure,
-    Disjunction,
-    EventClass,
-    EventPattern,
-    EventQuery,
-    Negation,
-    Sequence,
-)
+from episode.lang.events.syntax import Closure, Disjunction, EventClass, EventPattern, EventQuery, Negation, Sequence
+from episode.lang.syntax import Scalar
 from episode.plan.events.conditions import Conjunct
 from episode.plan.expressions import Apply, Exists, Expression, Navigated
 
@@ -78,6 +72,11 @@ def linear(query: EventQuery, pattern: EventPattern, together: bool) -> list[Alt
     return groups if together else [[steps] for group in groups for steps in group]
 
 
+def sequences_of(query: EventQuery, pattern: EventPattern) -> Alternatives:
+    """The alternatives of a pattern, each for itself."""
+    return [steps for group in linear(query, pattern, together=False) for steps in group]
+
+
 def _alternatives_of(pattern: EventPattern) -> list[EventPattern]:
     """The parts of a union of whole patterns."""
     if isinstance(pattern, Disjunction):
@@ -86,18 +85,14 @@ def _alternatives_of(pattern: EventPattern) -> list[EventPattern]:
 
 
 def too_many_places(query: EventQuery) -> EpisodeUnsupportedError:
-    return query.source.error(
-        EpisodeUnsupportedError,
-        f"The pattern has more than {MOST_STEPS:,} places, with every repetition that a count asks for.",
-        query.source.pattern,
-        "Use smaller counts, or + and a condition on count(b[]).",
-    )
+    message = f"The pattern has more than {MOST_STEPS:,} places, with every repetition that a count asks for."
+    hint = "Use smaller counts, or + and a condition on count(b[])."
+    return query.source.error(EpisodeUnsupportedError, message, query.source.pattern, hint)
 
 
 def _too_many(query: EventQuery, count: int) -> EpisodeUnsupportedError:
-    return query.source.error(
-        EpisodeUnsupportedError, f"The pattern has {count:,} alternatives.", query.source.pattern, "Split it."
-    )
+    message = f"The pattern has {count:,} alternatives."
+    return query.source.error(EpisodeUnsupportedError, message, query.source.pattern, "Split it.")
 
 
 @dataclass(frozen=True)
@@ -111,12 +106,12 @@ class _Linear:
             return [steps for part in pattern.parts for steps in self.alternatives(part)]
         if isinstance(pattern, Sequence):
             return self._in_order(pattern)
-        if isinstance(pattern, Negation):
-            return [tuple(self._nots(pattern))]
         if isinstance(pattern, Closure):
             return [(self._loop(pattern),)]
-        if all(isinstance(part, Negation) for part in pattern.parts):
-            return [tuple(one for part in pattern.parts if isinstance(part, Negation) for one in self._nots(part))]
+        parts = (pattern,) if isinstance(pattern, Negation) else pattern.parts
+        negations = [part for part in parts if isinstance(part, Negation)]
+        if len(negations) == len(parts):
+            return [tuple(one for part in negations for one in self._nots(part))]
         raise self.query.source.error(
             EpisodeUnsupportedError,
             "A conjunction is evaluated under skip-till-any-match only, and not beside closures inside "
@@ -127,9 +122,7 @@ class _Linear:
 
     def _in_order(self, sequence: Sequence) -> Alternatives:
         choices = [self.alternatives(part) for part in sequence.parts]
-        count = 1
-        for choice in choices:
-            count *= len(choice)
+        count = prod(map(len, choices))
         if count > MOST_ALTERNATIVES:
             raise _too_many(self.query, count)
         return [tuple(step for part in choice for step in part) for choice in product(*choices)]
@@ -163,26 +156,21 @@ def with_an_event(steps: tuple[Step, ...]) -> Iterator[tuple[Step, ...]]:
             yield (*passed, replace(step, minimum=1), *steps[number + 1 :])
 
 
-def variables_in(steps: tuple[Step, ...]) -> list[str]:
-    """Variables of the events that steps take."""
-    found: list[str] = []
+def steps_in(steps: tuple[Step, ...]) -> Iterator[Step]:
+    """The steps, also inside loops."""
     for step in steps:
-        if isinstance(step, Take):
-            found.append(step.variable)
-        elif isinstance(step, Loop):
-            found += [name for body in step.bodies for name in variables_in(body)]
-    return found
+        yield step
+        if isinstance(step, Loop):
+            for body in step.bodies:
+                yield from steps_in(body)
+
+
+def variables_in(steps: tuple[Step, ...]) -> list[str]:
+    return [step.variable for step in steps_in(steps) if isinstance(step, Take)]
 
 
 def nots_in(steps: tuple[Step, ...]) -> list[Not]:
-    """Return the negations of steps, also inside loops."""
-    found: list[Not] = []
-    for step in steps:
-        if isinstance(step, Not):
-            found.append(step)
-        elif isinstance(step, Loop):
-            found += [one for body in step.bodies for one in nots_in(body)]
-    return found
+    return [step for step in steps_in(steps) if isinstance(step, Not)]
 
 
 def size_of(steps: tuple[Step, ...]) -> int:
@@ -201,17 +189,13 @@ def size_of(steps: tuple[Step, ...]) -> int:
 def is_linear(pattern: EventPattern) -> bool:
     """A sequence of single classes and negated ones: the automaton is an alternative to a tree."""
     parts = pattern.parts if isinstance(pattern, Sequence) else (pattern,)
-    return all(
-        isinstance(part, EventClass) or (isinstance(part, Negation) and isinstance(part.part, EventClass))
-        for part in parts
-    )
+    return all(isinstance(part.part if isinstance(part, Negation) else part, EventClass) for part in parts)
 
 
 # The automaton of an event pattern: for contiguity, skip-till-next-match, and closures that choose their events.
 #
 # States and transitions, the conditions that they test, and the negations; `states` builds them from a pattern. A
 # negated pattern of more than one event has its own states, which no run of the pattern reaches.
-
 
 MIDDLE, FIRST, LAST = "between", "first", "last"
 
@@ -293,7 +277,7 @@ class AutomatonPlan:
                 return None
 
 
-Compile = Callable[[Conjunct, "str | None"], Expression]
+Compile = Callable[[Scalar, "str | None"], "Expression | None"]
 
 
 @dataclass
@@ -301,13 +285,13 @@ class AutomatonParts:
     """An automaton under construction.
 
     shared: numbers of states and negations, by the group, the steps that lead there and what distinguishes them.
-    same: the conditions of [attr] on an event, if it is not a partition key.
+    compile: see `EventScalars.compile`. same: the conditions of [attr] on an event, if it is not a partition key.
     """
 
     query: EventQuery
     conjuncts: list[Conjunct]
     compile: Compile
-    same: Callable[[str], list[Expression]]
+    same: list[Expression]
     forks: bool = False
     starts: list[int] = field(default_factory=list)
     transitions: dict[tuple[int, str, int], Transition] = field(default_factory=dict)
@@ -349,17 +333,14 @@ class AutomatonParts:
 
     def check(self, conjunct: Conjunct, current: str | None, each: bool, waits: tuple[Navigated, ...] = ()) -> int:
         """waits: nothing is demanded as long as one of these events is not there."""
-        expression = self.compile(conjunct, current)
+        expression = self.compile(conjunct.scalar, current)
+        assert expression is not None
         for at in waits:
             expression = Apply("or", (Apply("not", (Exists(at),), "boolean"), expression), "boolean")
-        loop = conjunct.iterated
-        self.checks.append(Check(expression, each, loop, conjunct.back, conjunct.text))
+        self.checks.append(Check(expression, each, conjunct.iterated, conjunct.back, conjunct.text))
         return len(self.checks) - 1
 
-    def equal(self, variable: str) -> list[int]:
+    def equal(self) -> range:
         """Checks for what [attr] demands."""
-        numbers = []
-        for expression in self.same(variable):
-            self.checks.append(Check(expression, False, None, 0, "[attr]"))
-            numbers.append(len(self.checks) - 1)
-        return numbers
+        self.checks += [Check(expression, False, None, 0, "[attr]") for expression in self.same]
+        return range(len(self.checks) - len(self.same), len(self.checks))

@@ -7,23 +7,13 @@ columns that Spark computes, and notes for `explain`. `plan` then plans matches,
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
-from episode.lang.events.syntax import (
-    Closure,
-    EventClass,
-    EventPattern,
-    EventQuery,
-    Negation,
-    Strategy,
-    children,
-    classes_of,
-)
+from episode.lang.events.syntax import Closure, EventClass, EventPattern, EventQuery, Negation, Strategy, classes_of
 from episode.lang.syntax import ColumnRef
 from episode.plan.event_time import in_units_of_time
 from episode.plan.events.alternatives import (
-    MARK,
+    negated_variables,
     with_first_events,
     with_groups_between_places,
     with_unique_variables,
@@ -31,26 +21,25 @@ from episode.plan.events.alternatives import (
 )
 from episode.plan.events.classes import EventClasses
 from episode.plan.events.closures import check_repeated_variables, chooses
-from episode.plan.events.conditions import EventScalars
-from episode.plan.events.imprecise import check_confidence_has_meaning, check_imprecise, check_results, plan_imprecise
+from episode.plan.events.conditions import Conjunct, EventScalars
+from episode.plan.events.counting import CollapseOptions
+from episode.plan.events.imprecise import (
+    ImprecisePlan,
+    check_confidence_has_meaning,
+    check_imprecise,
+    check_results,
+    plan_imprecise,
+)
 from episode.plan.events.postponed import AUTO
-from episode.plan.events.tree import Group, InSequence, Leaf, Together, groups_of
+from episode.plan.events.returns import EventTimes
+from episode.plan.events.tree import Group, InSequence, Node, Together, items_in, nodes_in
 from episode.plan.expressions import Current, Expression, Load, Navigated, Running, conjuncts, walk
 from episode.plan.output import Labels
 from episode.plan.parameters import bound_duration
 from episode.plan.scalars import DerivedColumns, RowLocalScalars
 from episode.plan.types import is_event_time
 
-if TYPE_CHECKING:
-    from episode.plan.events.conditions import Conjunct
-    from episode.plan.events.counting import CollapseOptions
-    from episode.plan.events.imprecise import ImprecisePlan
-    from episode.plan.events.returns import EventTimes
-    from episode.plan.events.tree import Node
-
-
 # Checks of a whole pattern.
-
 
 MOST_VARIABLES = 63
 
@@ -59,20 +48,16 @@ def check_size(bound: BoundEventQuery) -> None:
     """A row's qualifications are the bits of one integer."""
     if len(bound.variables) > MOST_VARIABLES:
         message = f"The pattern has {len(bound.variables)} variables; at most {MOST_VARIABLES} are supported."
-        raise bound.query.source.error(
-            EpisodeUnsupportedError, message, bound.query.source.pattern, "Split it into several patterns."
-        )
+        hint = "Split it into several patterns."
+        raise bound.query.source.error(EpisodeUnsupportedError, message, bound.query.source.pattern, hint)
 
 
 def check_closure(bound: BoundEventQuery) -> None:
     """Refuse an evaluation of closures (`closure=`) for patterns without closures of SEQ."""
     if bound.closure != AUTO and not chooses(bound.query.pattern):
-        raise bound.query.source.error(
-            EpisodeAnalysisError,
-            f"Options(closure={bound.closure!r}): there is no closure inside SEQ in this pattern.",
-            bound.query.source.pattern,
-            "Leave closure= out. It is for SEQ(A a, B+ b[], C c), where every choice of events is a match.",
-        )
+        message = f"Options(closure={bound.closure!r}): there is no closure inside SEQ in this pattern."
+        hint = "Leave closure= out. It is for SEQ(A a, B+ b[], C c), where every choice of events is a match."
+        raise bound.query.source.error(EpisodeAnalysisError, message, bound.query.source.pattern, hint)
 
 
 def check_conjuncts(bound: BoundEventQuery, conjuncts: list[Conjunct]) -> None:
@@ -80,49 +65,25 @@ def check_conjuncts(bound: BoundEventQuery, conjuncts: list[Conjunct]) -> None:
     for conjunct in conjuncts:
         negated = conjunct.variables & bound.negated
         if negated and conjunct.iterated is not None and conjunct.iterated not in bound.negated:
-            raise bound.query.source.error(
-                EpisodeUnsupportedError,
-                "A condition cannot relate a negated event to each event of a closure.",
-                conjunct.scalar.span,
-                "Compare it with the closure's first or last event, b[1] or b[last], or an aggregate.",
-            )
+            message = "A condition cannot relate a negated event to each event of a closure."
+            hint = "Compare it with the closure's first or last event, b[1] or b[last], or an aggregate."
+            raise bound.query.source.error(EpisodeUnsupportedError, message, conjunct.scalar.span, hint)
 
 
 def check_tree(bound: BoundEventQuery, tree: Node) -> None:
     """Refuse neighbouring groups of events that last, and groups next to a conjunction unless classes are exclusive."""
-    if bound.times.start is not None and _has_neighbours(tree):
-        raise bound.query.source.error(
-            EpisodeUnsupportedError,
-            "Two closures side by side are not evaluated for events that last.",
-            bound.query.source.pattern,
-            "Put an event between them, or write SEQ(A a, B+ b[], C+ c[], D d) for every choice of events.",
-        )
+    gaps = [gap for node in nodes_in(tree) if isinstance(node, InSequence) for gap in node.gaps]
+    if bound.times.start is not None and any(sum(isinstance(one, Group) for one in gap) > 1 for gap in gaps):
+        message = "Two closures side by side are not evaluated for events that last."
+        hint = "Put an event between them, or write SEQ(A a, B+ b[], C+ c[], D d) for every choice of events."
+        raise bound.query.source.error(EpisodeUnsupportedError, message, bound.query.source.pattern, hint)
     if bound.classes.tables or bound.classes.type_column is not None:
         return
-    if any(True for _ in groups_of(tree)) and _has_conjunction(tree):
-        raise bound.query.source.error(
-            EpisodeUnsupportedError,
-            "A closure beside a conjunction needs classes that exclude each other.",
-            bound.query.source.pattern,
-            "Give a type_column, or one table per class.",
-        )
-
-
-def _has_conjunction(node: Node) -> bool:
-    if isinstance(node, Leaf):
-        return False
-    if isinstance(node, Together):
-        return True
-    return any(_has_conjunction(part) for part in (node.places if isinstance(node, InSequence) else node.parts))
-
-
-def _has_neighbours(node: Node) -> bool:
-    """Are two groups neighbours?"""
-    if isinstance(node, Leaf):
-        return False
-    if isinstance(node, InSequence) and any(sum(isinstance(one, Group) for one in gap) > 1 for gap in node.gaps):
-        return True
-    return any(_has_neighbours(part) for part in (node.places if isinstance(node, InSequence) else node.parts))
+    has_groups = any(isinstance(item, Group) for item in items_in(tree))
+    if has_groups and any(isinstance(node, Together) for node in nodes_in(tree)):
+        message = "A closure beside a conjunction needs classes that exclude each other."
+        hint = "Give a type_column, or one table per class."
+        raise bound.query.source.error(EpisodeUnsupportedError, message, bound.query.source.pattern, hint)
 
 
 class BoundEventQuery:
@@ -160,7 +121,12 @@ class BoundEventQuery:
         pattern, self.alone = query.pattern, frozenset[str]()
         if self.strategy is Strategy.ANY:
             pattern, self.alone = with_first_events(query.pattern)
-        _check_alone(query, self.alone)
+        for name in sorted(self.alone):
+            places = [one for one in classes_of(query.pattern) if one.variable == name]
+            if len(places) > 1:
+                message = f"{name} is the variable of a closure that stands alone, and of another alternative."
+                hint = "Give each its own variable."
+                raise query.source.error(EpisodeUnsupportedError, message, places[-1].span, hint)
         query, self.renamed = with_unique_variables(replace(query, pattern=pattern), self.alone)
         every = {one.variable: one for one in classes_of(query.pattern)}
         classes = replace(classes, query=query, by_variable=every)
@@ -173,7 +139,7 @@ class BoundEventQuery:
         self.variables = tuple(every)
         self.rows = RowLocalScalars(query.source, self.schema, self.derived)
         self.closures = frozenset(_closure_variables(query.pattern, False))
-        self.negated = frozenset(_negated_variables(query.pattern))
+        self.negated = frozenset(negated_variables(query.pattern))
         self.scalars = EventScalars(classes, self.rows, self.closures)
         self.notes: list[str] = []
 
@@ -186,77 +152,33 @@ class BoundEventQuery:
     def labels(self) -> Labels:
         return Labels(self.variables, {name: frozenset(new) for name, new in self.renamed.items()})
 
-    @property
-    def closure_names(self) -> frozenset[str]:
-        """Closures as the user calls them."""
-        return self.closures | {name.split(MARK)[0] for name in self.closures}
-
-    @property
-    def types(self) -> dict[str, str]:
-        """The types of the input's columns, and of those that Spark derives."""
-        return {**self.schema.columns, **dict(self.derived.by_sql.values())}
-
     def type_of(self, column: str) -> str:
         """The type of a column of the input, or of one that Spark derives."""
-        if column in self.schema.columns:
-            return self.schema.columns[column]
-        return next(type_ for name, type_ in self.derived.by_sql.values() if name == column)
+        return self.derived.types[column]
 
     def plain_column(self, reference: ColumnRef) -> str:
         load = self.rows.load(reference, Current(0))
         assert isinstance(load, Load)
         return load.column
 
-    def compile_conjunct(self, conjunct: Conjunct, current: str | None) -> Expression | None:
-        return self.scalars.compile(conjunct.scalar, current)
-
     def within(self) -> int | None:
-        """The window in units of event time."""
         within = self.query.within
         if within is None:
             return None
         if not is_event_time(self.times.type):
-            raise self.query.source.error(
-                EpisodeAnalysisError,
-                f"The event time {self.times.end} is of type {self.times.type}.",
-                within.span,
-                "Event time is a timestamp, a date or an integer.",
-            )
+            message = f"The event time {self.times.end} is of type {self.times.type}."
+            hint = "Event time is a timestamp, a date or an integer."
+            raise self.query.source.error(EpisodeAnalysisError, message, within.span, hint)
         within = bound_duration(within, self.schema.arguments, self.query.source)
-        return in_units_of_time(
-            within,
-            self.query.source,
-            self.times.end,
-            self.times.type,
-            what="WITHIN",
-            plain="Write a plain number, in the unit of the time itself: WITHIN 200.",
-            with_unit=f"Write for example WITHIN {within.amount} seconds.",
-        )
+        return in_units_of_time(within, self.query.source, self.times.end, self.times.type, what="WITHIN")
 
 
 def _strategy(query: EventQuery, option: Strategy | None) -> Strategy:
     written = query.strategy
     if written is not None and option is not None and written is not option:
-        raise query.source.error(
-            EpisodeAnalysisError,
-            f"The query says {written.value}, and strategy= says {option.value}.",
-            query.strategy_span,
-            "Leave one of the two out.",
-        )
+        message = f"The query says {written.value}, and strategy= says {option.value}."
+        raise query.source.error(EpisodeAnalysisError, message, query.strategy_span, "Leave one of the two out.")
     return written or option or Strategy.ANY
-
-
-def _check_alone(query: EventQuery, alone: frozenset[str]) -> None:
-    """Refuse a closure that is a whole alternative if another part has its variable."""
-    for name in sorted(alone):
-        places = [one for one in classes_of(query.pattern) if one.variable == name]
-        if len(places) > 1:
-            raise query.source.error(
-                EpisodeUnsupportedError,
-                f"{name} is the variable of a closure that stands alone, and of another alternative.",
-                places[-1].span,
-                "Give each its own variable.",
-            )
 
 
 def _closure_variables(pattern: EventPattern, inside: bool) -> list[str]:
@@ -266,13 +188,6 @@ def _closure_variables(pattern: EventPattern, inside: bool) -> list[str]:
     if isinstance(pattern, (Closure, Negation)):
         return _closure_variables(pattern.part, isinstance(pattern, Closure))
     return [name for part in pattern.parts for name in _closure_variables(part, inside)]
-
-
-def _negated_variables(pattern: EventPattern) -> list[str]:
-    """Variables inside negations."""
-    if isinstance(pattern, Negation):
-        return [one.variable for one in classes_of(pattern)]
-    return [name for part in children(pattern) for name in _negated_variables(part)]
 
 
 # ---- what an event must satisfy by itself, by variable: its class, and conditions on it alone ----------
@@ -292,12 +207,12 @@ def pull_local(
     for conjunct in conditions:
         if len(conjunct.variables) == 1 and not conjunct.whole and conjunct.back == 0:
             (name,) = conjunct.variables
-            expression = bound.compile_conjunct(conjunct, name)
+            expression = bound.scalars.compile(conjunct.scalar, name)
             if expression is not None and not any(_relates_events(node) for node in walk(expression)):
                 local[name] += conjuncts(expression)
                 continue
         if not conjunct.variables:
-            expression = bound.compile_conjunct(conjunct, None)
+            expression = bound.scalars.compile(conjunct.scalar, None)
             if expression is not None:
                 for name in bound.positives:
                     local[name].append(expression)

@@ -7,18 +7,19 @@ greatest value are known from the events to choose from, or a value of single ev
 fixed. Of an OR one branch must hold.
 
 Conditions on b[i] are decided for each event by itself, whatever is chosen of the events before it.
-
 See decisions 68 and 69.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Union
+from typing import Union
 
+from episode.plan.events.automaton import AutomatonPlan, Check
 from episode.plan.events.conditions import event_variables
 from episode.plan.expressions import (
     COMPARISONS,
+    NEGATED,
     Apply,
     Constant,
     Current,
@@ -27,15 +28,12 @@ from episode.plan.expressions import (
     Navigated,
     Running,
     conjuncts,
+    is_operation,
     walk,
 )
 from episode.plan.types import INTEGER_LIMITS, decimal_of, is_float, is_integer, is_wide, lane_of
 
-if TYPE_CHECKING:
-    from episode.plan.events.automaton import AutomatonPlan, Check
-
 FUNCTIONS = frozenset({"sum", "count", "min", "max", "avg"})
-OPPOSITE = {"eq": "ne", "ne": "eq", "lt": "ge", "ge": "lt", "gt": "le", "le": "gt"}
 DUAL = {"and": "or", "or": "and"}
 MOST_BRANCHES = 16
 NO_LIMIT = float("inf")
@@ -139,7 +137,8 @@ def bounds_of(automaton: AutomatonPlan, closures: frozenset[str], singles: froze
     """Return the bounds that decide conditions of an automaton, all of which must hold."""
     numbers: dict[ClosureBound, int] = {}
     by_check: list[tuple[int, ...]] = []
-    tested = _of_matches(automaton)
+    tested = {check for transition in automaton.transitions for check in transition.checks}  # not those of negations
+    tested |= {check for checks in automaton.end_checks for check in checks}
     for number, check in enumerate(automaton.checks):
         found = _bounds_of_check(check, closures, singles) if number in tested else [None]
         mine = [numbers.setdefault(bound, len(numbers)) for bound in found if bound is not None]
@@ -147,26 +146,19 @@ def bounds_of(automaton: AutomatonPlan, closures: frozenset[str], singles: froze
     return ClosureBounds(tuple(numbers), tuple(by_check))
 
 
-def _of_matches(automaton: AutomatonPlan) -> set[int]:
-    """Numbers of the checks of the events of a match, not of negating ones."""
-    tested = {check for transition in automaton.transitions for check in transition.checks}
-    return tested | {check for checks in automaton.end_checks for check in checks}
-
-
 def _bounds_of_check(check: Check, closures: frozenset[str], singles: frozenset[str]) -> list[ClosureBound | None]:
     """Return a bound for each part of a check that must hold, or None for parts without one."""
     reading = _Reading(closures, singles, check.loop)
-    needs = event_variables(check.expression) & singles
+    needs, each = event_variables(check.expression) & singles, check.loop is not None
     found: list[ClosureBound | None] = []
     for part in conjuncts(check.expression):
-        branches = reading.branches(part, False)
-        comparisons = [comparison for branch in branches or () for comparison in branch.comparisons]
-        variables = {term.variable for comparison in comparisons for term in comparison.terms}
-        if branches is None or len(variables) != 1:
+        branches = reading.branches(part, False) or []
+        comparisons = [comparison for branch in branches for comparison in branch.comparisons]
+        names = {term.variable for comparison in comparisons for term in comparison.terms}
+        if len(names) == 1:
+            found.append(ClosureBound(names.pop(), tuple(branches), needs, check.expression, each, check.back))
+        else:
             found.append(None)
-            continue
-        each = check.loop is not None
-        found.append(ClosureBound(variables.pop(), tuple(branches), needs, check.expression, each, check.back))
     return found
 
 
@@ -180,9 +172,9 @@ class _Reading:
 
     def branches(self, part: Expression, turned: bool) -> list[BoundBranch] | None:
         """The branches of a condition, or of its negation; None where nothing bounds one of them."""
-        if isinstance(part, Apply) and part.operation == "not":
+        if is_operation(part, "not"):
             return self.branches(part.operands[0], not turned)
-        if isinstance(part, Apply) and part.operation in DUAL:
+        if is_operation(part, *DUAL):
             several = [self.branches(operand, turned) for operand in part.operands]
             if (DUAL[part.operation] if turned else part.operation) == "or":
                 if any(one is None for one in several):
@@ -204,21 +196,21 @@ class _Reading:
         return None if comparison is None else [BoundBranch((comparison,), True)]
 
     def comparison(self, part: Expression, turned: bool) -> SumComparison | None:
-        if not isinstance(part, Apply) or part.operation not in COMPARISONS:
+        if not is_operation(part, *COMPARISONS):
             return None
         left, right = part.operands
-        if isinstance(left, Apply) and left.operation == "order" and right == Constant(0, "int"):
+        if is_operation(left, "order") and right == Constant(0, "int"):
             left, right = left.operands  # decimals in two words
         one, other = self.side(left), self.side(right)
         if one is None or other is None:
             return None
-        return SumComparison(OPPOSITE[part.operation] if turned else part.operation, one, other)
+        return SumComparison(NEGATED[part.operation] if turned else part.operation, one, other)
 
     def side(self, expression: Expression) -> Sum | None:
         parts = self.parts(expression)
         if parts is None:
             return None
-        computing = [node for node in walk(expression) if isinstance(node, Apply) and node.operation in ARITHMETIC]
+        computing = [node for node in walk(expression) if is_operation(node, *ARITHMETIC)]
         runnings = [node for node in walk(expression) if isinstance(node, Running)]
         computed = bool(computing) and any(isinstance(part.of, ClosureValue) for part in parts)
         types = [*(node.type for node in computing), *(node.type for node in runnings)]
@@ -274,14 +266,15 @@ class _Reading:
     def term(self, expression: Expression) -> ClosureValue | None:
         if isinstance(expression, Running):
             reaches = ("all",) if self.loop is None else ("before", "current")
-            if expression.function not in FUNCTIONS or expression.reach not in reaches or expression.labels is None:
+            labels = expression.labels or frozenset()
+            if expression.function not in FUNCTIONS or expression.reach not in reaches:
                 return None
-            if not expression.labels <= self.closures or len(expression.labels) != 1:
+            if not labels <= self.closures or len(labels) != 1:
                 return None
             argument = expression.argument
             if argument is not None and expression.function != "count" and not _is_number(argument.type):
                 return None
-            return self._of(next(iter(expression.labels)), expression)
+            return self._of(next(iter(labels)), expression)
         if not isinstance(expression, Load) or expression.missing is not None or not _is_number(expression.type):
             return None
         at = expression.at
@@ -316,7 +309,7 @@ def _times(parts: list[Summand] | None, factor: float) -> list[Summand] | None:
 
 def _number(expression: Expression) -> float | None:
     """The value of a constant, if it is one."""
-    while isinstance(expression, Apply) and expression.operation in ("to_float", "copy"):
+    while is_operation(expression, "to_float", "copy"):
         expression = expression.operands[0]
     if not isinstance(expression, Constant) or not isinstance(expression.value, (int, float)):
         return None

@@ -6,12 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from episode.errors import EpisodeAnalysisError
-from episode.lang.cursor import closest
 from episode.lang.events.syntax import EventClass, EventQuery, classes_of
 from episode.lang.syntax import ColumnRef, Span
 from episode.plan.events.alternatives import MARK
 from episode.plan.expressions import Apply, Constant, Current, Expression, Load
-from episode.plan.schema import CLASS_COLUMN, EventTable, InputSchema
+from episode.plan.schema import CLASS_COLUMN, EventTable, InputSchema, suggestion
 from episode.plan.types import is_string, wider
 
 
@@ -33,16 +32,16 @@ class EventClasses:
         """The condition under which a row is an event of the variable's class; None: always."""
         if not self.exclude_each_other:
             return None
-        members = [self._of_class(name) for name in self.by_variable[variable].names]
-        return members[0] if len(members) == 1 else Apply("or", tuple(members), "boolean")
-
-    def _of_class(self, name: str) -> Expression:
+        names = self.by_variable[variable].names
         if self.tables:
             column = Load(CLASS_COLUMN, Current(0), "int")
-            return Apply("eq", (column, Constant(self.tables[name].number, "int")), "boolean")
-        assert self.type_column is not None
-        type_ = self.schema.columns[self.type_column]
-        return Apply("eq", (Load(self.type_column, Current(0), type_), Constant(name, "string")), "boolean")
+            values = [Constant(self.tables[name].number, "int") for name in names]
+        else:
+            assert self.type_column is not None
+            column = Load(self.type_column, Current(0), self.schema.columns[self.type_column])
+            values = [Constant(name, "string") for name in names]
+        members = tuple(Apply("eq", (column, value), "boolean") for value in values)
+        return members[0] if len(members) == 1 else Apply("or", members, "boolean")
 
     @property
     def exclude_each_other(self) -> bool:
@@ -61,13 +60,9 @@ class EventClasses:
         name = InputSchema(own, case_sensitive=self.schema.case_sensitive).find(path[0])
         if name is None:
             table = self._class_of(variable).name
-            guess = closest(path[0], own)
-            raise self.query.source.error(
-                EpisodeAnalysisError,
-                f"The events of {table} have no column {path[0]}.",
-                span,
-                (f"Did you mean {guess}? " if guess else "") + f"Columns of {table}: {', '.join(own)}.",
-            )
+            message = f"The events of {table} have no column {path[0]}."
+            hint = f"{suggestion(path[0], own)}Columns of {table}: {', '.join(own)}."
+            raise self.query.source.error(EpisodeAnalysisError, message, span, hint)
         return ColumnRef(None, (own[name], *path[1:]), span)
 
     def own_columns(self, variable: str) -> dict[str, str]:
@@ -83,12 +78,8 @@ class EventClasses:
         found = [one for name, one in self.by_variable.items() if variable in (name, name.split(MARK)[0])]
         tables = {name for one in found for name in one.names}
         if len({tuple(self.tables[name].columns.values()) for name in tables}) > 1:
-            raise self.query.source.error(
-                EpisodeAnalysisError,
-                f"{variable} stands for events of {' and '.join(sorted(tables))}, which have different columns.",
-                found[-1].span,
-                "Give each its own variable.",
-            )
+            message = f"{variable} stands for events of {' and '.join(sorted(tables))}, which have different columns."
+            raise self.query.source.error(EpisodeAnalysisError, message, found[-1].span, "Give each its own variable.")
         return found[0]
 
     def check(self) -> None:
@@ -96,13 +87,9 @@ class EventClasses:
         named = [(name, one) for one in self.by_variable.values() for name in one.names]
         for name, one in named:
             if self.tables and name not in self.tables:
-                guess = closest(name, self.tables)
-                raise self.query.source.error(
-                    EpisodeAnalysisError,
-                    f"There is no table {name} for the class {name}.",
-                    one.span,
-                    (f"Did you mean {guess}? " if guess else "") + f"Tables: {', '.join(self.tables)}.",
-                )
+                message = f"There is no table {name} for the class {name}."
+                hint = f"{suggestion(name, self.tables)}Tables: {', '.join(self.tables)}."
+                raise self.query.source.error(EpisodeAnalysisError, message, one.span, hint)
         if self.type_column is not None:
             column = self.schema.find(self.type_column)
             if column is None or not is_string(self.schema.columns[column]):
@@ -116,7 +103,6 @@ class EventClasses:
 
 
 # A table per class as one stream of events: the common columns of the tables and their types.
-
 
 Tables = Mapping[str, InputSchema]
 TIME, START, KEY = "the event time", "the start of an event", "the key"
@@ -136,7 +122,13 @@ def one_stream_of(
     Columns of one name and type are one. Time, start and keys are in every table and are one column, of the widest type
     that they have. Others of one name and several types are distinguished.
     """
-    shared = _common_types(query, tables, time, start, keys)
+    time = _only_timestamp(tables) if time is None else time
+    named = [*((key, KEY) for key in keys), (time, TIME), (start, START)]
+    shared = {name.lower(): _type_in_all(query, tables, name, what) for name, what in named if name is not None}
+    if time is not None and start is not None:
+        both = wider(shared[time.lower()], shared[start.lower()])
+        if both is not None:
+            shared[time.lower()] = shared[start.lower()] = both
     by_name: dict[str, list[tuple[str, str]]] = {}
     for schema in tables.values():
         for column, type_ in schema.columns.items():
@@ -156,23 +148,6 @@ def one_stream_of(
     return bound
 
 
-def _common_types(
-    query: EventQuery, tables: Tables, time: str | None, start: str | None, keys: tuple[str, ...]
-) -> dict[str, str]:
-    """Types of the columns that all tables must have, by names in lower case."""
-    types = {key.lower(): _type_in_all(query, tables, key, KEY) for key in keys}
-    time = _only_timestamp(tables) if time is None else time
-    if time is not None:
-        types[time.lower()] = _type_in_all(query, tables, time, TIME)
-    if start is not None:
-        types[start.lower()] = _type_in_all(query, tables, start, START)
-    if time is not None and start is not None:
-        both = wider(types[time.lower()], types[start.lower()])
-        if both is not None:
-            types[time.lower()] = types[start.lower()] = both
-    return types
-
-
 def _type_in_all(query: EventQuery, tables: Tables, name: str, what: str) -> str:
     """The widest type of a column that all tables have."""
     found: dict[str, str] = {}
@@ -180,10 +155,9 @@ def _type_in_all(query: EventQuery, tables: Tables, name: str, what: str) -> str
     for table, schema in tables.items():
         column = schema.find(name)
         if column is None:
-            guess = closest(name, schema.columns)
             hint = f"Every table of a class needs it. Columns of {table}: {', '.join(schema.columns)}."
             message = f"The table {table} has no column {name} for {what}."
-            raise _error(query, table, message, f"Did you mean {guess}? {hint}" if guess else hint)
+            raise _error(query, table, message, suggestion(name, schema.columns) + hint)
         found[table] = schema.columns[column]
         widest = found[table] if widest is None else wider(widest, found[table])
         if widest is None:
@@ -196,12 +170,8 @@ def _type_in_all(query: EventQuery, tables: Tables, name: str, what: str) -> str
 
 def _only_timestamp(tables: Tables) -> str | None:
     """Return the name that the timestamps of all tables share, if there is exactly one."""
-    names = [
-        column
-        for schema in tables.values()
-        for column, type_ in schema.columns.items()
-        if type_.startswith("timestamp")
-    ]
+    columns = [column for schema in tables.values() for column in schema.columns.items()]
+    names = [name for name, type_ in columns if type_.startswith("timestamp")]
     return names[0] if len({name.lower() for name in names}) == 1 else None
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -20,11 +21,10 @@ from episode.lang.events.syntax import (
     classes_of,
     nodes_of,
 )
-from episode.plan.events.alternatives import is_of_classes
-from episode.plan.events.conditions import is_per_event
+from episode.plan.events.alternatives import is_of_classes, with_parts
+from episode.plan.events.conditions import Conjunct, JoinTest, is_per_event
 
 if TYPE_CHECKING:
-    from episode.plan.events.conditions import Conjunct, JoinTest
     from episode.plan.events.cost import Statistics
     from episode.plan.events.plan import EventPlan
 
@@ -35,6 +35,12 @@ CHOICES = "Write SEQ(…) around the whole pattern for every choice of events."
 def chooses(pattern: EventPattern) -> bool:
     """Is there a closure in SASE's meaning?"""
     return any(isinstance(node, Closure) and not node.groups for node in nodes_of(pattern))
+
+
+def choosing_variables(pattern: EventPattern) -> frozenset[str]:
+    """Variables of closures in SASE's meaning."""
+    closures = [node for node in nodes_of(pattern) if isinstance(node, Closure) and not node.groups]
+    return frozenset(one.variable for closure in closures for one in classes_of(closure))
 
 
 def groups_in(pattern: EventPattern) -> list[Closure]:
@@ -52,12 +58,9 @@ def check_repeated_variables(query: EventQuery) -> None:
             counts = Counter(one.variable for one in classes_of(node))
             for one in classes_of(node):
                 if counts[one.variable] > 1:
-                    raise query.source.error(
-                        EpisodeUnsupportedError,
-                        f"{one.variable} stands several times inside a closure.",
-                        one.variable_span,
-                        "Give each alternative a variable of its own.",
-                    )
+                    message = f"{one.variable} stands several times inside a closure."
+                    hint = "Give each alternative a variable of its own."
+                    raise query.source.error(EpisodeUnsupportedError, message, one.variable_span, hint)
 
 
 def with_nested_negations(pattern: EventPattern) -> list[Negation]:
@@ -72,36 +75,24 @@ def with_nested_negations(pattern: EventPattern) -> list[Negation]:
 def check_groups_and_choices(query: EventQuery, pattern: EventPattern) -> None:
     """Under skip-till-any-match: groups are of classes, and the pattern has nothing but groups or choices."""
     groups = groups_in(pattern)
-    _check_groups_apart(query, groups)
-    for group in groups:
-        if not is_of_classes(group.part):
-            raise query.source.error(
-                EpisodeUnsupportedError,
-                "A group is of one class or of alternatives of single classes.",
-                group.span,
-                "Inside SEQ, for every choice of events, closures may be of anything: SEQ((A a | B+ b[])+).",
-            )
-    if groups and chooses(pattern):
-        raise query.source.error(
-            EpisodeUnsupportedError,
-            "A closure outside SEQ, which takes all its events, cannot stand beside one that chooses its events, "
-            "or inside it.",
-            groups[0].span,
-            CHOICES,
-        )
-
-
-def _check_groups_apart(query: EventQuery, groups: list[Closure]) -> None:
-    """Refuse groups in a pattern with a negation inside a negation, which is evaluated event by event."""
-    for negation in with_nested_negations(query.pattern):
+    for negation in with_nested_negations(query.pattern):  # which is evaluated event by event
         inside = [node for node in nodes_of(negation) if isinstance(node, Closure) and node.groups]
         for group in (*inside, *groups):
-            raise query.source.error(
-                EpisodeUnsupportedError,
-                "A closure outside SEQ, which takes all its events, cannot stand beside a negation inside a negation.",
-                group.span,
-                CHOICES,
+            message = (
+                "A closure outside SEQ, which takes all its events, cannot stand beside a negation inside a negation."
             )
+            raise query.source.error(EpisodeUnsupportedError, message, group.span, CHOICES)
+    for group in groups:
+        if not is_of_classes(group.part):
+            message = "A group is of one class or of alternatives of single classes."
+            hint = "Inside SEQ, for every choice of events, closures may be of anything: SEQ((A a | B+ b[])+)."
+            raise query.source.error(EpisodeUnsupportedError, message, group.span, hint)
+    if groups and chooses(pattern):
+        message = (
+            "A closure outside SEQ, which takes all its events, cannot stand beside one that chooses its events, "
+            "or inside it."
+        )
+        raise query.source.error(EpisodeUnsupportedError, message, groups[0].span, CHOICES)
 
 
 def with_negated_closures(query: EventQuery, pattern: EventPattern, conjuncts: list[Conjunct]) -> EventPattern:
@@ -120,12 +111,9 @@ def with_negated_closures(query: EventQuery, pattern: EventPattern, conjuncts: l
             if isinstance(part.part, EventClass) and part.part.variable not in counted and part.count is None:
                 return part.part if part.minimum else None
             if part.groups and counted & {one.variable for one in classes_of(part)}:
-                raise query.source.error(
-                    EpisodeUnsupportedError,
-                    "A condition on all events of a group is not evaluated inside a negation.",
-                    part.span,
-                    "Write !SEQ(A a, B+ b[]) for every choice of events.",
-                )
+                message = "A condition on all events of a group is not evaluated inside a negation."
+                hint = "Write !SEQ(A a, B+ b[]) for every choice of events."
+                raise query.source.error(EpisodeUnsupportedError, message, part.span, hint)
             return replace(part, groups=False)
         if isinstance(part, Negation):
             return replace(part, part=simplify(part.part) or part.part)
@@ -133,22 +121,19 @@ def with_negated_closures(query: EventQuery, pattern: EventPattern, conjuncts: l
         if isinstance(part, Sequence):
             needed = tuple(one for one in found if one is not None)
             if not any(_needs_an_event(one) for one in needed):
-                return replace(part, parts=tuple(_choosing(one) for one in part.parts))
+                chosen = [replace(one, groups=False) if isinstance(one, Closure) else one for one in part.parts]
+                return replace(part, parts=tuple(chosen))
             return needed[0] if len(needed) == 1 else replace(part, parts=needed)
         # An alternative, or a part of a conjunction, that may be empty needs one event here.
         parts = tuple(_first_event(one) if new is None else new for one, new in zip(part.parts, found, strict=True))
         return replace(part, parts=parts)
 
     def rewrite(part: EventPattern) -> EventPattern:
-        if isinstance(part, EventClass):
+        if not isinstance(part, Negation):
+            return with_parts(part, rewrite)
+        if with_nested_negations(part):  # which event of a closure is next to the inner one matters
             return part
-        if isinstance(part, Negation):
-            if with_nested_negations(part):  # which event of a closure is next to the inner one matters
-                return part
-            return replace(part, part=simplify(part.part) or _first_event(part.part))
-        if isinstance(part, Closure):
-            return replace(part, part=rewrite(part.part))
-        return replace(part, parts=tuple(rewrite(one) for one in part.parts))
+        return replace(part, part=simplify(part.part) or _first_event(part.part))
 
     return rewrite(pattern)
 
@@ -168,17 +153,14 @@ def _first_event(pattern: EventPattern) -> EventPattern:
     return pattern.part if isinstance(pattern, Closure) else pattern
 
 
-def _choosing(pattern: EventPattern) -> EventPattern:
-    return replace(pattern, groups=False) if isinstance(pattern, Closure) else pattern
-
-
 # What closures cost, by runs or postponed: in the units of the cost model, per window and partition.
 #
 # A run is a choice of events: with n closure events in its window there are 2 ** n of them for one start, whether they
 # end in a match or not. Pattern matching has one record for all of them, and reads each closure event once for it; the
 # result construction then makes the choices of those few that are between its single events.
 
-
+OTHER_SELECTIVITY = 0.5
+"""Selectivity of a test, not an equality, before anything is known of the data."""
 SCAN_WEIGHT, RUN_WEIGHT = 2.0, 100.0
 """The automaton passes over an event; takes one."""
 MEMBER_WEIGHT = 4.0
@@ -192,11 +174,10 @@ def choices(events: float) -> float:
     return 2.0 ** min(events, MOST_DOUBLINGS)
 
 
-def runs_cost(plan: EventPlan, statistics: Statistics) -> float:
+def runs_cost(plan: EventPlan, statistics: Statistics, alternatives: Iterable[tuple[tuple[str, bool], ...]]) -> float:
     """One run for each choice of events: every prefix of a match looks at the rest of its window."""
-    assert plan.construction is not None
     total = statistics.rows * SCAN_WEIGHT
-    for places in plan.construction.places:
+    for places in alternatives:
         prefixes = 1.0
         for count, (name, needed) in enumerate(places, start=1):
             events = statistics.card(name) / max(1, count - 1)
@@ -208,7 +189,7 @@ def runs_cost(plan: EventPlan, statistics: Statistics) -> float:
             known = frozenset(one for one, _ in places[:count])
             for number, test in enumerate(plan.tests):
                 if name in test.variables and test.variables <= known:
-                    prefixes *= statistics.selectivity.get(number, 0.5)
+                    prefixes *= statistics.selectivity.get(number, OTHER_SELECTIVITY)
             if count < len(places):
                 total += prefixes * statistics.rows / count * SCAN_WEIGHT
     return total
@@ -238,5 +219,4 @@ def without_early_tests(plan: EventPlan) -> EventPlan:
 
 
 def cost_text(cost: float) -> str:
-    """A cost in words."""
     return f"{cost:,.0f}" if cost < 1e15 else f"about 10^{math.log10(cost):.0f}"

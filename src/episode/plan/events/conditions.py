@@ -24,11 +24,12 @@ from episode.plan.expressions import (
     Running,
     conjuncts,
     walk,
+    with_operands,
 )
 from episode.plan.measures import running_aggregate
 from episode.plan.places import is_placeholder, place_of, placeholders_in
 from episode.plan.scalars import ACROSS_ROWS, RowLocalScalars
-from episode.plan.types import VOID, lane_of
+from episode.plan.types import lane_of
 
 if TYPE_CHECKING:
     from episode.plan.events.binding import BoundEventQuery
@@ -44,12 +45,9 @@ def same_attributes(bound: BoundEventQuery, conjuncts: list[Conjunct], local: di
     columns += equal
     certain = always(bound.query.pattern)
     if bound.strategy is Strategy.PARTITION and not columns and not bound.keys:
-        raise bound.query.source.error(
-            EpisodeAnalysisError,
-            "partition-contiguity needs to know the partition.",
-            bound.query.strategy_span,
-            "Add [attribute] to WHERE, or give key=.",
-        )
+        message = "partition-contiguity needs to know the partition."
+        hint = "Add [attribute] to WHERE, or give key=."
+        raise bound.query.source.error(EpisodeAnalysisError, message, bound.query.strategy_span, hint)
     rest = []
     for column in dict.fromkeys(columns):
         type_ = bound.type_of(column)
@@ -72,30 +70,21 @@ def _bracket_columns(bound: BoundEventQuery) -> list[str]:
     columns = []
     for attribute in bound.query.same:
         if attribute.path[0] in bound.variables and bound.schema.find(attribute.path[0]) is None:
-            raise bound.query.source.error(
-                EpisodeAnalysisError,
-                f"[{'.'.join(attribute.path)}] names an event; brackets take an attribute of all events.",
-                attribute.span,
-                f"Write [{'.'.join(attribute.path[1:]) or 'attribute'}].",
-            )
+            message = f"[{'.'.join(attribute.path)}] names an event; brackets take an attribute of all events."
+            hint = f"Write [{'.'.join(attribute.path[1:]) or 'attribute'}]."
+            raise bound.query.source.error(EpisodeAnalysisError, message, attribute.span, hint)
         names = {
             bound.plain_column(bound.classes.column(name, attribute.path, attribute.span)) for name in bound.variables
         }
         if len(names) > 1:
-            raise bound.query.source.error(
-                EpisodeUnsupportedError,
-                f"[{'.'.join(attribute.path)}] is of different types in the tables.",
-                attribute.span,
-                "Cast it to one type in the tables.",
-            )
+            message = f"[{'.'.join(attribute.path)}] is of different types in the tables."
+            hint = "Cast it to one type in the tables."
+            raise bound.query.source.error(EpisodeUnsupportedError, message, attribute.span, hint)
         column = names.pop()
         if lane_of(bound.type_of(column)) is None:
-            raise bound.query.source.error(
-                EpisodeUnsupportedError,
-                f"{'.'.join(attribute.path)} is of type {bound.type_of(column)}: not compared across events.",
-                attribute.span,
-                "Use an attribute of an atomic type.",
-            )
+            message = f"{'.'.join(attribute.path)} is of type {bound.type_of(column)}: not compared across events."
+            hint = "Use an attribute of an atomic type."
+            raise bound.query.source.error(EpisodeUnsupportedError, message, attribute.span, hint)
         columns.append(column)
     return columns
 
@@ -214,7 +203,6 @@ def split_tests(expression: Expression, text: str) -> list[JoinTest]:
 
 
 def event_variables(expression: Expression) -> frozenset[str]:
-    """Variables whose events an expression reads."""
     found: set[str] = set()
     for node in walk(expression):
         if isinstance(node, Load) and isinstance(node.at, Navigated) and node.at.labels is not None:
@@ -254,12 +242,9 @@ class EventScalars:
             if isinstance(atom, EventAggregate):
                 return self._aggregate(atom, current)
             assert isinstance(atom, WholeEvent)
-            raise self.rows.source.error(
-                EpisodeUnsupportedError,
-                f"The whole event {atom.variable} cannot be compared.",
-                atom.span,
-                f"Compare its attributes: {atom.variable}.x.",
-            )
+            message = f"The whole event {atom.variable} cannot be compared."
+            hint = f"Compare its attributes: {atom.variable}.x."
+            raise self.rows.source.error(EpisodeUnsupportedError, message, atom.span, hint)
 
         def fallback(node: exp.Expression) -> Expression | None:
             names = placeholders_in(node)
@@ -278,15 +263,7 @@ class EventScalars:
             raise self.rows.mistaken(error, scalar) from None
         except NotCompilable:
             return None
-        if expression.type == VOID:
-            expression = Constant(None, "boolean")
-        if expression.type != "boolean":
-            raise self.rows.source.error(
-                EpisodeAnalysisError,
-                f"A condition must be true or false, but this is of type {expression.type}.",
-                scalar.span,
-                "Compare it with something: a.x > 0.",
-            )
+        expression = self.rows.as_condition(expression, scalar.span, hint="Compare it with something: a.x > 0.")
         if any(not isinstance(node, (Load, Constant, Apply, Running, Exists)) for node in walk(expression)):
             return None
         return _without_stand_ins(expression)
@@ -303,8 +280,11 @@ class EventScalars:
 
     def argument(self, scalar: Scalar) -> Expression:
         """An aggregate's argument: a value of one event."""
+        return self._at(scalar, Current(0))
+
+    def _at(self, scalar: Scalar, at: RowRef) -> Expression:
         atoms = tuple((name, self.column(atom)) for name, atom in scalar.atoms if isinstance(atom, EventColumn))
-        return self.rows.compile(replace(scalar, atoms=atoms), Current(0))
+        return self.rows.compile(replace(scalar, atoms=atoms), at)
 
     def _aggregate(self, atom: EventAggregate, current: str | None) -> Expression:
         members = frozenset((atom.variable,))
@@ -316,9 +296,7 @@ class EventScalars:
             at: RowRef = Navigated(members, first, offset, 0)
             if not first and atom.reach is Reach.CURRENT and atom.variable == current:
                 at = Current(0)  # last(b[..i].x) is b[i].x
-            scalar = atom.arguments[0]
-            atoms = tuple((name, self.column(inner)) for name, inner in scalar.atoms if isinstance(inner, EventColumn))
-            return self.rows.compile(replace(scalar, atoms=atoms), at)
+            return self._at(atom.arguments[0], at)
         if atom.function in ("collect_list", "collect_set", "max_by", "min_by"):
             raise NotCompilable(exp.Null(), f"{atom.function} is evaluated on finished matches only")
         value = running_aggregate(self.rows.source, atom.function, members, self.argument(atom.arguments[0]), atom.span)
@@ -329,9 +307,7 @@ def _reaching(expression: Expression, reach: Reach) -> Expression:
     """The expression with its aggregates over part of the closure."""
     if isinstance(expression, Running):
         return replace(expression, reach=reach.value)
-    if isinstance(expression, Apply):
-        return replace(expression, operands=tuple(_reaching(operand, reach) for operand in expression.operands))
-    return expression
+    return with_operands(expression, lambda operand: _reaching(operand, reach))
 
 
 def _without_stand_ins(expression: Expression) -> Expression:
@@ -339,9 +315,7 @@ def _without_stand_ins(expression: Expression) -> Expression:
     if isinstance(expression, Load):
         single = isinstance(expression.at, Navigated) and not expression.at.first and expression.at.offset == 0
         return replace(expression, missing=None) if single else expression
-    if isinstance(expression, Apply):
-        return replace(expression, operands=tuple(_without_stand_ins(operand) for operand in expression.operands))
-    return expression
+    return with_operands(expression, _without_stand_ins)
 
 
 def same_column(conjunct: Conjunct) -> tuple[EventColumn, EventColumn] | None:

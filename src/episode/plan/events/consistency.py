@@ -15,7 +15,6 @@ the condition (`exempt`).
 Null does not hold: `b[i].x > max(b[..i-1].x)` may hold for 3 and null, and does not for null alone. NaN is greater than
 all numbers, and so is `a.x - NaN`. If only such values are in the way, `known` and `finite` list the values that must
 not be null, or must be finite, for the class to be right; local conditions may prove that a value is never null.
-
 See decision 96.
 """
 
@@ -23,35 +22,32 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from episode.lang.events.syntax import EventColumn, Index, Reach
-from episode.plan.events.conditions import all_atoms
-from episode.plan.events.trends import (
-    CONSTANT,
+from episode.plan.events.conditions import Conjunct, all_atoms
+from episode.plan.events.trends import CONSTANT, ColumnFacts, Trend, facts_of, together, trend_of, without_casts
+from episode.plan.expressions import (
+    COMPARISONS,
     FLIPPED,
-    ColumnFacts,
-    Trend,
-    facts_of,
-    together,
-    trend_of,
-    without_casts,
+    NEGATED,
+    Apply,
+    Constant,
+    Current,
+    Expression,
+    Load,
+    Navigated,
+    Running,
+    is_operation,
+    render,
 )
-from episode.plan.expressions import Apply, Constant, Current, Expression, Load, Navigated, Running, render
 
-if TYPE_CHECKING:
-    from episode.plan.events.conditions import Conjunct
-
-NEGATED = {"gt": "le", "ge": "lt", "lt": "ge", "le": "gt", "eq": "ne", "ne": "eq"}
-COMPARISONS = {"gt": (True, False), "ge": (True, False), "lt": (False, True), "le": (False, True)}
-"""The side that makes the comparison true by being greater: (left, right)."""
-
-TRUE, FALSE, BOTH, NEITHER = (
-    "true-value consistent",
-    "false-value consistent",
-    "true- and false-value consistent",
-    "inconsistent",
-)
+CLASS_NAMES = {
+    (True, True): "true- and false-value consistent",
+    (True, False): "true-value consistent",
+    (False, True): "false-value consistent",
+    (False, False): "inconsistent",
+}
+"""Names of classes, by (true-, false-value consistent)."""
 
 
 @dataclass(frozen=True)
@@ -68,9 +64,7 @@ class Consistency:
 
     @property
     def name(self) -> str:
-        return {(True, True): BOTH, (True, False): TRUE, (False, True): FALSE, (False, False): NEITHER}[
-            self.true, self.false
-        ]
+        return CLASS_NAMES[self.true, self.false]
 
 
 @dataclass(frozen=True)
@@ -114,7 +108,11 @@ def closure_predicate(
 
     local: what every event of a variable satisfies."""
     if expression is None:
-        consistency = _of_atoms(conjunct, closures)
+        alone = all(  # no other event of a closure is in it
+            atom.variable not in closures or (isinstance(atom, EventColumn) and atom.index in (Index.PLAIN, Index.EACH))
+            for atom in all_atoms(conjunct.scalar)
+        )
+        consistency = Consistency(alone, alone)
     else:
         facts = {name: facts_of(local.get(name, ())) for name in closures}
         consistency = classify(expression, closures, facts)
@@ -125,38 +123,25 @@ def closure_predicate(
     )
 
 
-def _of_atoms(conjunct: Conjunct, closures: frozenset[str]) -> Consistency:
-    """The class of what only Spark can evaluate: both, where no other event of a closure is in it."""
-    alone = all(
-        atom.variable not in closures or (isinstance(atom, EventColumn) and atom.index in (Index.PLAIN, Index.EACH))
-        for atom in all_atoms(conjunct.scalar)
-    )
-    return Consistency(alone, alone)
-
-
 # ---- classes ----------------------------------------------------------------------------------------------------
 
 
-def classify(expression: Expression, closures: frozenset[str], facts: Mapping[str, ColumnFacts]) -> Consistency:
-    """The class of a condition whose current row, if any, is the current event."""
-    return _class_of(expression, False, closures, facts)
-
-
-def _class_of(
-    expression: Expression, negated: bool, closures: frozenset[str], facts: Mapping[str, ColumnFacts]
+def classify(
+    expression: Expression, closures: frozenset[str], facts: Mapping[str, ColumnFacts], negated: bool = False
 ) -> Consistency:
+    """The class of a condition, or of its negation, whose current row, if any, is the current event."""
     if isinstance(expression, Apply):
         operation, operands = expression.operation, expression.operands
         if operation == "not":
-            return _class_of(operands[0], not negated, closures, facts)
+            return classify(operands[0], closures, facts, not negated)
         if operation in ("and", "or"):  # NOT turns one into the other, and its parts; what each is does not change
-            parts = [_class_of(operand, negated, closures, facts) for operand in operands]
+            parts = [classify(operand, closures, facts, negated) for operand in operands]
             true, false = all(part.true for part in parts), all(part.false for part in parts)
             if not (true or false):
                 return Consistency(False, False)
             known = frozenset[Expression]().union(*(part.known for part in parts)) if true else frozenset()
             return Consistency(true, false, known, frozenset[Expression]().union(*(part.finite for part in parts)))
-        if operation in FLIPPED:
+        if operation in COMPARISONS:
             operation = NEGATED[operation] if negated else operation
             apart = _class_of_count(operation, operands, closures) or _class_of_own_extreme(operation, operands)
             if apart is not None:
@@ -175,10 +160,10 @@ def _class_of(
 
 
 def _class_of_comparison(operation: str, left: Trend, right: Trend) -> Consistency:
-    if operation not in COMPARISONS:
-        constant = left.is_constant and right.is_constant
+    if operation in ("eq", "ne"):
+        constant = left == right == CONSTANT
         return Consistency(constant, constant)
-    if COMPARISONS[operation][1]:
+    if operation in ("lt", "le"):  # the right side makes it true by being greater
         left, right = right, left
     pair = together(left, right)
     return _consistency(
@@ -236,14 +221,13 @@ def _class_of_own_extreme(operation: str, operands: tuple[Expression, ...]) -> C
 
 # ---- forms that help -------------------------------------------------------------------------------------------
 
-
 RECORDS = {("gt", "max"), ("ge", "max"), ("lt", "min"), ("le", "min")}
 
 
 def adjacent_form(expression: Expression) -> Expression | None:
     """Rewrite `b[i].x > max(b[..i-1].x)` as `b[i].x > b[i-1].x`, which is equivalent for a whole closure by induction;
     also with >=, and min with < and <=. None for other conditions. The current row is the event b[i]."""
-    if not isinstance(expression, Apply) or expression.operation not in FLIPPED:
+    if not is_operation(expression, *COMPARISONS):
         return None
     left, right, operation = *expression.operands, expression.operation
     if isinstance(left, Running):

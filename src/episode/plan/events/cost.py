@@ -10,11 +10,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from functools import cache
-from typing import TYPE_CHECKING, Union
+from typing import TYPE_CHECKING, NamedTuple, Union
 
-from episode.plan.events.closures import RUN_WEIGHT, SCAN_WEIGHT, construction_cost, runs_cost
+from episode.plan.events.closures import OTHER_SELECTIVITY, construction_cost, runs_cost
 from episode.plan.events.conditions import JoinTest
-from episode.plan.events.tree import Absent, Gap, Group, InSequence, Leaf, Node, OneOf, Together, variables_of
+from episode.plan.events.tree import Absent, Group, Leaf, Node, OneOf, edges_of, gap_before, variables_of
 from episode.plan.expressions import Apply, Load, is_comparison
 
 if TYPE_CHECKING:
@@ -29,8 +29,8 @@ PROGRAM_WEIGHT = 90.0
 ACCESS_WEIGHT, SEARCH_WEIGHT, HASH_WEIGHT = 10.0, 25.0, 20.0
 """A record of the right side meets the left ones in its time: an event, a record of several; enters a hash table, or is
 looked up in it."""
-EQUALITY_SELECTIVITY, OTHER_SELECTIVITY = 0.1, 0.5
-"""Selectivities of tests before anything is known of the data."""
+EQUALITY_SELECTIVITY = 0.1
+"""Selectivity of an equality before anything is known of the data."""
 Shape = Union[int, tuple["Shape", "Shape"]]
 """A binary tree over the places of a sequence (or the parts of a conjunction)."""
 
@@ -85,7 +85,6 @@ def is_equality(test: JoinTest) -> bool:
 
 
 def weight_of(test: JoinTest) -> float:
-    """Return the cost of a test on one pair."""
     return PREDICATE_WEIGHT if is_comparison(test.expression) else PROGRAM_WEIGHT
 
 
@@ -109,7 +108,6 @@ def tests_between(plan: EventPlan) -> dict[str, tuple[JoinTest, ...]]:
 
 
 def search(plan: EventPlan, statistics: Statistics) -> PhysicalPlan:
-    """The cheapest plan."""
     assert plan.tree is not None
     best = TreeCosts(plan, statistics).cheapest(plan.tree)
     tree = PhysicalPlan(False, best.shapes, _with_construction(plan, statistics, best))
@@ -148,20 +146,18 @@ def time_selectivity(left: int, right: int) -> tuple[float, float]:
 def automaton_cost(plan: EventPlan, statistics: Statistics) -> float:
     """Every prefix of a match looks at the rest of its window."""
     if plan.construction is not None:
-        return runs_cost(plan, statistics)
+        return runs_cost(plan, statistics, plan.construction.places)
     assert plan.tree is not None
-    names = variables_of(plan.tree)
-    total, prefixes = statistics.rows * SCAN_WEIGHT, 1.0
-    for count, name in enumerate(names, start=1):
-        prefixes *= statistics.card(name) / max(1, count - 1)
-        total += prefixes * RUN_WEIGHT
-        known = set(names[:count])
-        for number, test in enumerate(plan.tests):
-            if name in test.variables and test.variables <= known:
-                prefixes *= statistics.selectivity.get(number, OTHER_SELECTIVITY)
-        if count < len(names):
-            total += prefixes * statistics.rows / count * SCAN_WEIGHT
-    return total
+    return runs_cost(plan, statistics, [tuple((name, True) for name in variables_of(plan.tree))])
+
+
+class TreePart(NamedTuple):
+    """Some parts of a node joined: records per window, their cost, the tree of the join, a mask of the variables."""
+
+    card: float
+    cost: float
+    shape: Shape
+    mask: int
 
 
 class TreeCosts:
@@ -172,21 +168,14 @@ class TreeCosts:
         self.statistics = statistics
         self.fixed = fixed or {}
         self.bit = {name: 1 << number for number, name in enumerate(plan.variables)}
+        shares = [statistics.selectivity.get(number, OTHER_SELECTIVITY) for number in range(len(plan.tests))]
         self.tests = [
-            (
-                self._mask(test.variables),
-                statistics.selectivity.get(number, OTHER_SELECTIVITY),
-                is_equality(test),
-                weight_of(test),
-            )
-            for number, test in enumerate(plan.tests)
+            (self._mask(test.variables), share, is_equality(test), weight_of(test))
+            for test, share in zip(plan.tests, shares, strict=True)
         ]
 
     def _mask(self, names: frozenset[str] | tuple[str, ...]) -> int:
-        mask = 0
-        for name in names:
-            mask |= self.bit[name]
-        return mask
+        return sum(self.bit[name] for name in set(names))
 
     def cheapest(self, node: Node) -> Estimate:
         if isinstance(node, Leaf):
@@ -195,91 +184,55 @@ class TreeCosts:
             parts = [self.cheapest(part) for part in node.parts]
             card = sum(part.card for part in parts)
             return Estimate(card, card + sum(part.cost for part in parts), _shapes(parts))
-        if isinstance(node, InSequence):
-            return self._over_ranges(node, node.places, node.gaps)
-        return self._over_ranges(node, node.parts, None)
+        leaves = [self.cheapest(part) for part in node.parts]
+        found = self._of_shape(node, self.fixed[node], leaves) if node in self.fixed else self._search(node, leaves)
+        card, cost = found.card, found.cost
+        for item in edges_of(node):
+            cost += card * ACCESS_WEIGHT
+            card *= self._survives(item)
+        return Estimate(card, cost, (*_shapes(leaves), (node, found.shape)))
 
-    def _over_ranges(
-        self, node: InSequence | Together, places: tuple[Node, ...], gaps: tuple[Gap, ...] | None
-    ) -> Estimate:
-        leaves, masks = self._leaves(places)
-        n = len(places)
-        if node in self.fixed:
-            card, cost, _ = self._cost_of_shape(self.fixed[node], leaves, masks, gaps)
-            shape = self.fixed[node]
-        else:
-            card, cost, shape = self._search(leaves, masks, gaps)
-        if gaps is not None:
-            card, cost = self._edges(gaps[0] + gaps[n], card, cost)
-        elif isinstance(node, Together):
-            card, cost = self._edges(node.absent, card, cost)
-        return Estimate(card, cost, (*_shapes(leaves), (node, shape)))
-
-    def _leaves(self, places: tuple[Node, ...]) -> tuple[list[Estimate], list[int]]:
-        return [self.cheapest(place) for place in places], [self._mask(variables_of(place)) for place in places]
-
-    def of_shape(self, node: InSequence | Together, shape: Shape) -> tuple[float, float]:
+    def of_shape(self, node: Node, shape: Shape) -> tuple[float, float]:
         """(records, cost) of a part of a node's tree."""
-        leaves, masks = self._leaves(node.places if isinstance(node, InSequence) else node.parts)
-        card, cost, _ = self._cost_of_shape(shape, leaves, masks, node.gaps if isinstance(node, InSequence) else None)
-        return card, cost
+        found = self._of_shape(node, shape, [self.cheapest(part) for part in node.parts])
+        return found.card, found.cost
 
-    def _search(
-        self, leaves: list[Estimate], masks: list[int], gaps: tuple[Gap, ...] | None
-    ) -> tuple[float, float, Shape]:
+    def _of_shape(self, node: Node, shape: Shape, leaves: list[Estimate]) -> TreePart:
+        if isinstance(shape, int):
+            mask = self._mask(variables_of(node.parts[shape]))
+            return TreePart(leaves[shape].card, leaves[shape].cost, shape, mask)
+        return self._join(node, *(self._of_shape(node, side, leaves) for side in shape))
+
+    def _search(self, node: Node, leaves: list[Estimate]) -> TreePart:
         """Algorithm 5: the best tree of every range, from short ones to long ones."""
         n = len(leaves)
-        best: dict[tuple[int, int], tuple[float, float, Shape, int]] = {
-            (i, i): (leaves[i].card, leaves[i].cost, i, masks[i]) for i in range(n)
-        }
+        best = {(i, i): self._of_shape(node, i, leaves) for i in range(n)}
         for size in range(2, n + 1):
             for i in range(n - size + 1):
                 j = i + size - 1
-                found: tuple[float, float, Shape, int] | None = None
-                for split in range(i, j):
-                    left, right = best[i, split], best[split + 1, j]
-                    card, cost = self._join(left, right, gaps[split + 1] if gaps is not None else None)
-                    cost += left[1] + right[1]
-                    if found is None or cost < found[1]:
-                        found = (card, cost, (left[2], right[2]), left[3] | right[3])
-                assert found is not None
-                best[i, j] = found
-        card, cost, shape, _ = best[0, n - 1]
-        return card, cost, shape
+                found = [self._join(node, best[i, split], best[split + 1, j]) for split in range(i, j)]
+                best[i, j] = min(found, key=lambda part: part.cost)
+        return best[0, n - 1]
 
-    def _cost_of_shape(
-        self, shape: Shape, leaves: list[Estimate], masks: list[int], gaps: tuple[Gap, ...] | None
-    ) -> tuple[float, float, int]:
-        if isinstance(shape, int):
-            return leaves[shape].card, leaves[shape].cost, masks[shape]
-        left = self._cost_of_shape(shape[0], leaves, masks, gaps)
-        right = self._cost_of_shape(shape[1], leaves, masks, gaps)
-        gap = gaps[first_place(shape[1])] if gaps is not None else None
-        card, cost = self._join((left[0], left[1], 0, left[2]), (right[0], right[1], 0, right[2]), gap)
-        return card, cost + left[1] + right[1], left[2] | right[2]
-
-    def _join(
-        self, left: tuple[float, float, Shape, int], right: tuple[float, float, Shape, int], gap: Gap | None
-    ) -> tuple[float, float]:
-        """(records, cost) of one join; gap None: a conjunction."""
-        both, passing, tests, hashed = left[3] | right[3], 1.0, 0.0, 1.0
+    def _join(self, node: Node, left: TreePart, right: TreePart) -> TreePart:
+        """Join parts that are next to each other in a sequence, or any parts of a conjunction."""
+        gap = gap_before(node, first_place(right.shape))
+        both, passing, tests, hashed = left.mask | right.mask, 1.0, 0.0, 1.0
         for mask, selectivity, equality, weight in self.tests:
-            if mask & ~both == 0 and mask & left[3] and mask & right[3]:
+            if mask & ~both == 0 and mask & left.mask and mask & right.mask:
                 passing *= selectivity
                 tests += weight
                 if equality and hashed == 1.0 and gap is not None:
                     hashed = selectivity
-        if gap is None:
-            in_time = 2.0, 2.0  # either side may be the later one
-        else:
-            in_time = time_selectivity(left[3].bit_count(), right[3].bit_count())
-        pairs = left[0] * right[0]
+        size = right.mask.bit_count()
+        # Either side of a conjunction may be the later one.
+        in_time = (2.0, 2.0) if gap is None else time_selectivity(left.mask.bit_count(), size)
+        pairs = left.card * right.card
         for item in gap or ():
             pairs *= self._survives(item)
-        tried = pairs * in_time[0] * hashed
-        out = pairs * in_time[1] * passing
-        size = right[3].bit_count()
-        return out, self.charge(left[0], right[0], size, len(gap or ()), hashed < 1.0, tests, tried, out)
+        tried, out = pairs * in_time[0] * hashed, pairs * in_time[1] * passing
+        cost = self.charge(left.card, right.card, size, len(gap or ()), hashed < 1.0, tests, tried, out)
+        return TreePart(out, cost + (left.cost + right.cost), (left.shape, right.shape), both)
 
     @staticmethod
     def charge(
@@ -306,12 +259,6 @@ class TreeCosts:
         """The share of what lies between two neighbours that the conditions of a negation or group let through."""
         assumed = math.prod(assumed_selectivity(test) for test in tests_between(self.plan).get(name, ()))
         return self.statistics.between.get(name, assumed)
-
-    def _edges(self, items: tuple[Absent | Group, ...], card: float, cost: float) -> tuple[float, float]:
-        for item in items:
-            cost += card * ACCESS_WEIGHT
-            card *= self._survives(item)
-        return card, cost
 
 
 def first_place(shape: Shape) -> int:
@@ -373,25 +320,24 @@ class Actual:
             records = sum(part[0] for part in known)
             found: tuple[float, float] | None = (records, records + sum(part[1] for part in known))
         else:
-            found = self.of_shape(costs, node, dict(costs.fixed)[node])
+            found = self.of_shape(costs, node, costs.fixed[node])
         if found is None:
             return None
         records, cost = found
-        cost += records * ACCESS_WEIGHT * len(_edges(node))
+        cost += records * ACCESS_WEIGHT * len(edges_of(node))
         return (self.matches / self.windows if node == costs.plan.tree else records), cost
 
-    def of_shape(self, costs: TreeCosts, node: InSequence | Together, shape: Shape) -> tuple[float, float] | None:
+    def of_shape(self, costs: TreeCosts, node: Node, shape: Shape) -> tuple[float, float] | None:
         """(records, cost) of a part of a node's tree."""
-        places = node.places if isinstance(node, InSequence) else node.parts
         if isinstance(shape, int):
-            return self.of(costs, places[shape])
+            return self.of(costs, node.parts[shape])
         left, right = self.of_shape(costs, node, shape[0]), self.of_shape(costs, node, shape[1])
-        first, second = _variables(places, shape[0]), _variables(places, shape[1])
+        first, second = shape_variables(node, shape[0]), shape_variables(node, shape[1])
         done = self.nodes.get((*first, *second))
         if left is None or right is None or done is None:
             return None
         tried, records = done.tried / self.windows, done.records / self.windows
-        gap: Gap = node.gaps[first_place(shape[1])] if isinstance(node, InSequence) else ()
+        gap = gap_before(node, first_place(shape[1])) or ()
         tests = sum(
             weight_of(test)
             for test in costs.plan.tests
@@ -401,13 +347,8 @@ class Actual:
         return records, left[1] + right[1] + cost
 
 
-def _variables(places: tuple[Node, ...], shape: Shape) -> tuple[str, ...]:
+def shape_variables(node: Node, shape: Shape) -> tuple[str, ...]:
+    """Variables of the parts of a node that a shape joins."""
     if isinstance(shape, int):
-        return variables_of(places[shape])
-    return (*_variables(places, shape[0]), *_variables(places, shape[1]))
-
-
-def _edges(node: Node) -> Gap:
-    if isinstance(node, InSequence):
-        return node.gaps[0] + node.gaps[-1]
-    return node.absent if isinstance(node, Together) else ()
+        return variables_of(node.parts[shape])
+    return (*shape_variables(node, shape[0]), *shape_variables(node, shape[1]))

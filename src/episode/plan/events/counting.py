@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
-from episode.lang.events.syntax import Closure, EventPattern, EventQuery, Negation, Strategy, nodes_of
-from episode.plan.events.automaton import Loop, Take
-from episode.plan.events.conditions import JoinTest, event_variables
-from episode.plan.events.consistency import NEGATED, adjacent_form
-from episode.plan.events.postponed import AUTO, reason_for_runs
+from episode.lang.events.syntax import EventPattern, EventQuery, Negation, Strategy, nodes_of
+from episode.plan.events.automaton import Loop, Step, Take, variables_in
+from episode.plan.events.closures import chooses
+from episode.plan.events.conditions import Conjunct, JoinTest, event_variables
+from episode.plan.events.consistency import ClosurePredicate, adjacent_form
+from episode.plan.events.postponed import AUTO, PatternSplit, reason_for_runs
 from episode.plan.events.returns import COUNTED
-from episode.plan.events.trends import FLIPPED, without_casts
+from episode.plan.events.trends import without_casts
 from episode.plan.expressions import (
+    COMPARISONS,
+    FLIPPED,
+    NEGATED,
     Apply,
     Constant,
     Current,
@@ -25,19 +29,12 @@ from episode.plan.expressions import (
     Running,
     conjuncts,
     is_comparison,
-    parts_of,
+    is_operation,
     walk,
+    with_operands,
 )
 
-if TYPE_CHECKING:
-    from episode.plan.events.automaton import Step
-    from episode.plan.events.conditions import Conjunct
-    from episode.plan.events.consistency import ClosurePredicate
-    from episode.plan.events.postponed import PatternSplit
-
-
 # Collapsed results: options, and the patterns that do not have them.
-
 
 PLAIN = "Ask for the matches themselves: leave COLLAPSED, or results='collapsed', out."
 
@@ -54,61 +51,40 @@ def check_collapsed(query: EventQuery, pattern: EventPattern, strategy: Strategy
     """Intermediate matches are those of closures of SEQ under skip-till-any-match."""
     place = query.collapsed or query.source.pattern
     if strategy is not Strategy.ANY:
-        raise query.source.error(
-            EpisodeUnsupportedError,
-            f"Results are collapsed under skip-till-any-match, not under {strategy.value}.",
-            place,
-            "Leave COLLAPSED out: each run gives one match.",
-        )
+        message = f"Results are collapsed under skip-till-any-match, not under {strategy.value}."
+        hint = "Leave COLLAPSED out: each run gives one match."
+        raise query.source.error(EpisodeUnsupportedError, message, place, hint)
     if closure != AUTO:
-        raise query.source.error(
-            EpisodeAnalysisError,
+        message = (
             f"Collapsed results are made by pattern matching alone; Options(closure={closure!r}) says how choices are "
-            "made.",
-            place,
-            "Leave one of the two out.",
+            "made."
         )
-    if not any(isinstance(node, Closure) and not node.groups for node in nodes_of(pattern)):
-        raise query.source.error(
-            EpisodeAnalysisError,
-            "There is nothing to collapse: the pattern has no closure that chooses its events.",
-            place,
-            "Closures inside SEQ choose: SEQ(A a, B+ b[], C c).",
-        )
+        raise query.source.error(EpisodeAnalysisError, message, place, "Leave one of the two out.")
+    if not chooses(pattern):
+        message = "There is nothing to collapse: the pattern has no closure that chooses its events."
+        hint = "Closures inside SEQ choose: SEQ(A a, B+ b[], C c)."
+        raise query.source.error(EpisodeAnalysisError, message, place, hint)
     reason = reason_for_runs(pattern, whole=True)
     if reason is not None:
-        raise query.source.error(
-            EpisodeUnsupportedError, f"The results cannot be collapsed: {reason}.", query.source.pattern, PLAIN
-        )
+        message = f"The results cannot be collapsed: {reason}."
+        raise query.source.error(EpisodeUnsupportedError, message, query.source.pattern, PLAIN)
 
 
 def check_parted(query: EventQuery, parted: PatternSplit, kept: list[Conjunct], closures: frozenset[str]) -> None:
     """Nothing may depend on the choice that is not counted with."""
     for node in nodes_of(parted.constructing):
         if isinstance(node, Negation):
-            raise query.source.error(
-                EpisodeUnsupportedError,
-                "The results cannot be collapsed: whether this negation holds depends on which events are chosen.",
-                node.span,
-                PLAIN,
-            )
+            message = "The results cannot be collapsed: whether this negation holds depends on which events are chosen."
+            raise query.source.error(EpisodeUnsupportedError, message, node.span, PLAIN)
     for conjunct in kept:
         if conjunct.variables & closures:
-            raise query.source.error(
-                EpisodeUnsupportedError,
-                "The results cannot be collapsed: Spark evaluates this condition on finished matches.",
-                conjunct.scalar.span,
-                PLAIN,
-            )
-    names = [item.name for item in query.returns or ()]
-    if COUNTED in (name.lower() for name in names):
-        item = next(one for one in query.returns or () if one.name.lower() == COUNTED)
-        raise query.source.error(
-            EpisodeAnalysisError,
-            f"A column of collapsed results cannot be called {item.name}.",
-            item.span,
-            "matches is added to them; choose another name with AS.",
-        )
+            message = "The results cannot be collapsed: Spark evaluates this condition on finished matches."
+            raise query.source.error(EpisodeUnsupportedError, message, conjunct.scalar.span, PLAIN)
+    for item in query.returns or ():
+        if item.name.lower() == COUNTED:
+            message = f"A column of collapsed results cannot be called {item.name}."
+            hint = "matches is added to them; choose another name with AS."
+            raise query.source.error(EpisodeAnalysisError, message, item.span, hint)
 
 
 # Collapsed results: how the final matches of an intermediate match are counted.
@@ -123,7 +99,6 @@ def check_parted(query: EventQuery, parted: PatternSplit, kept: list[Conjunct], 
 # * conditions on b[i] and b[i-1] and single events, and `b[i].x > max(b[..i-1].x)`, which is equivalent to such a one.
 #
 # With any other condition the choices are counted by enumerating them.
-
 
 BEFORE = "@before"
 """Suffix of the name of a closure, for the event that is chosen right before another."""
@@ -187,21 +162,12 @@ def plan_counts(alternatives: list[tuple[Step, ...]], late: list[ClosurePredicat
     enumerated: list[str] = []
     for steps in alternatives:
         said: dict[str, _Said] = {}
-        names = set(_variables(steps))
+        names = set(variables_in(steps))
         for predicate in late:
             if predicate.variables <= names and not _understood(predicate, said):
                 enumerated.append(predicate.text)
         found.append(_alternative(steps, said))
     return Collapse(() if enumerated else tuple(found), tuple(dict.fromkeys(enumerated)), exact)
-
-
-def _variables(steps: tuple[Step, ...]) -> list[str]:
-    found = []
-    for step in steps:
-        inner = step.only if isinstance(step, Loop) else step
-        if isinstance(inner, Take):
-            found.append(inner.variable)
-    return found
 
 
 def _alternative(steps: tuple[Step, ...], said: Mapping[str, _Said]) -> AlternativeCount:
@@ -220,30 +186,18 @@ def _alternative(steps: tuple[Step, ...], said: Mapping[str, _Said]) -> Alternat
 
 @dataclass
 class _Said:
-    """Conditions on one closure. present: does one of them require an event?"""
+    """Conditions on one closure. tests: by fields of ClosureCount. present: does a condition require an event?"""
 
     least: int = 0
-    most: int | None = None
-    every: list[JoinTest] = field(default_factory=list)
-    some: list[JoinTest] = field(default_factory=list)
-    first: list[JoinTest] = field(default_factory=list)
-    last: list[JoinTest] = field(default_factory=list)
-    adjacent: list[JoinTest] = field(default_factory=list)
+    most: list[int] = field(default_factory=list)
+    tests: dict[str, list[JoinTest]] = field(default_factory=lambda: defaultdict(list))
     present: bool = False
 
-    def limit(self, least: int, most: int | None) -> None:
-        self.least = max(self.least, least)
-        if most is not None:
-            self.most = most if self.most is None else min(self.most, most)
-
     def count(self, variable: str, loop: Loop) -> ClosureCount:
-        least = max(self.least, loop.minimum)
-        most = self.most
-        if loop.maximum is not None:
-            most = loop.maximum if most is None else min(most, loop.maximum)
+        most = min((*self.most, *(() if loop.maximum is None else (loop.maximum,))), default=None)
         empty = loop.minimum == 0 and self.least == 0 and not self.present and (most is None or most >= 0)
-        parts = (self.every, self.some, self.first, self.last, self.adjacent)
-        return ClosureCount(variable, empty, least, most, *(tuple(part) for part in parts))
+        tests = {kind: tuple(tests) for kind, tests in self.tests.items()}
+        return ClosureCount(variable, empty, max(self.least, loop.minimum), most, **tests)
 
 
 def counting_cost(gap: tuple[ClosureCount, ...]) -> str:
@@ -257,13 +211,9 @@ def _is_by_order(closure: ClosureCount) -> bool:
     """Is an event compared with the one before it by one value of each?"""
     pair = {closure.variable, closure.variable + BEFORE}
     return len(closure.adjacent) < 2 and all(
-        test.variables == pair and is_comparison(test.expression) and not _is(test.expression, "ne")
+        test.variables == pair and is_comparison(test.expression) and not is_operation(test.expression, "ne")
         for test in closure.adjacent
     )
-
-
-def _is(expression: Expression, operation: str) -> bool:
-    return isinstance(expression, Apply) and expression.operation == operation
 
 
 # ---- conditions ---------------------------------------------------------------------------------------------------
@@ -285,9 +235,9 @@ def _understood(predicate: ClosurePredicate, said: dict[str, _Said]) -> bool:
 def _count_bound(expression: Expression, name: str, said: _Said) -> bool:
     """`count(b[]) op n`"""
     negated = False
-    while isinstance(expression, Apply) and expression.operation == "not":
+    while is_operation(expression, "not"):
         expression, negated = expression.operands[0], not negated
-    if not isinstance(expression, Apply) or expression.operation not in FLIPPED:
+    if not is_operation(expression, *COMPARISONS):
         return False
     operation = NEGATED[expression.operation] if negated else expression.operation
     left, right = (without_casts(operand) for operand in expression.operands)
@@ -297,16 +247,12 @@ def _count_bound(expression: Expression, name: str, said: _Said) -> bool:
     if not counts or not isinstance(right, Constant) or type(right.value) is not int or operation == "ne":
         return False
     number = right.value
-    least, most = {
-        "ge": (number, None),
-        "gt": (number + 1, None),
-        "le": (0, number),
-        "lt": (0, number - 1),
-        "eq": (number, number),
-    }[operation]
+    least = {"ge": number, "gt": number + 1, "eq": number}.get(operation, 0)
+    most = {"le": number, "lt": number - 1, "eq": number}.get(operation)
     if most is not None and most < 0:  # never
         least, most, said.present = 1, 0, True
-    said.limit(least, most)
+    said.least = max(said.least, least)
+    said.most += [] if most is None else [most]
     return True
 
 
@@ -315,30 +261,27 @@ def _extreme(predicate: ClosurePredicate, name: str, said: _Said) -> bool:
     expression, one = predicate.expression, predicate.consistency
     assert expression is not None
     runnings = {node for node in walk(expression) if isinstance(node, Running)}
-    if len(runnings) != 1 or one.true == one.false or one.finite or len(said.some) + 2 > MOST_CONDITIONS:
+    if len(runnings) != 1 or one.true == one.false or one.finite or len(said.tests["some"]) + 2 > MOST_CONDITIONS:
         return False
     (running,) = runnings
-    if running.function not in ("max", "min") or running.argument is None or not _is_comparison(expression):
+    if (
+        running.function not in ("max", "min")
+        or running.argument is None
+        or not is_operation(expression, "gt", "ge", "lt", "le")
+    ):
         return False
     if any(isinstance(node, (Load, Exists)) and _reads(node.at, name) for node in walk(expression)):
         return False
     argument = _at(running.argument, {Current(0): Navigated(frozenset((name,)), False, 0, 0)})
     of_event = _replace_expression(expression, running, argument)
     said.present = True
-    if one.false:
-        said.some.append(_test(of_event, predicate.text))
-        return True
-    if not one.known:
-        said.every.append(_test(of_event, predicate.text))
+    if one.false or not one.known:
+        said.tests["some" if one.false else "every"].append(_test(of_event, predicate.text))
         return True
     null = Apply("is_null", (argument,), "boolean")  # nulls do not count, but one value there must be
-    said.every.append(_test(Apply("or", (null, of_event), "boolean"), predicate.text))
-    said.some.append(_test(Apply("not", (null,), "boolean"), predicate.text))
+    said.tests["every"].append(_test(Apply("or", (null, of_event), "boolean"), predicate.text))
+    said.tests["some"].append(_test(Apply("not", (null,), "boolean"), predicate.text))
     return True
-
-
-def _is_comparison(expression: Expression) -> bool:
-    return isinstance(expression, Apply) and expression.operation in ("gt", "ge", "lt", "le")
 
 
 def _edge(predicate: ClosurePredicate, name: str, said: _Said) -> bool:
@@ -354,7 +297,7 @@ def _edge(predicate: ClosurePredicate, name: str, said: _Said) -> bool:
     if not isinstance(at, Navigated) or at.offset != 0:
         return False
     moved = _at(expression, {at: Navigated(frozenset((name,)), False, 0, 0)})
-    (said.first if at.first else said.last).append(_test(moved, predicate.text))
+    said.tests["first" if at.first else "last"].append(_test(moved, predicate.text))
     said.present = True
     return True
 
@@ -364,6 +307,10 @@ def _adjacent(expression: Expression, predicate: ClosurePredicate, said: _Said) 
     name = predicate.iterated
     assert name is not None
     before = Navigated(frozenset((name,)), False, 1, 0)
+    places = {
+        Current(0): Navigated(frozenset((name,)), False, 0, 0),
+        before: Navigated(frozenset((name + BEFORE,)), False, 0, 0),
+    }
     tests = []
     for part in conjuncts(expression):
         form = adjacent_form(part) or part
@@ -372,12 +319,8 @@ def _adjacent(expression: Expression, predicate: ClosurePredicate, said: _Said) 
                 return False
             if isinstance(node, Load) and _reads(node.at, name) and node.at != before:
                 return False
-        places = {
-            Current(0): Navigated(frozenset((name,)), False, 0, 0),
-            before: Navigated(frozenset((name + BEFORE,)), False, 0, 0),
-        }
         tests.append(_test(_at(form, places), predicate.text))
-    said.adjacent += tests
+    said.tests["adjacent"] += tests
     return True
 
 
@@ -393,14 +336,8 @@ def _at(expression: Expression, places: Mapping[object, Navigated]) -> Expressio
     """The expression with loads at other rows."""
     if isinstance(expression, Load):
         return replace(expression, at=places.get(expression.at, expression.at), missing=None)
-    if isinstance(expression, Apply):
-        return replace(expression, operands=tuple(_at(operand, places) for operand in expression.operands))
-    return expression
+    return with_operands(expression, lambda operand: _at(operand, places))
 
 
 def _replace_expression(expression: Expression, old: Expression, new: Expression) -> Expression:
-    if expression == old:
-        return new
-    if isinstance(expression, Apply):
-        return replace(expression, operands=tuple(_replace_expression(part, old, new) for part in parts_of(expression)))
-    return expression
+    return new if expression == old else with_operands(expression, lambda part: _replace_expression(part, old, new))

@@ -2,20 +2,17 @@
 
 Trees of joins evaluate skip-till-any-match without SASE's closures, the automaton everything else. A plain sequence can
 run on either; the matcher chooses by cost. Closures that choose their events are postponed if possible: the tree has
-intermediate matches, from which final ones are constructed, or only counted.
-
-See decisions 66 and 70.
+intermediate matches, from which final ones are constructed, or only counted. See decisions 66 and 70.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
 
 from episode.errors import EpisodeUnsupportedError
 from episode.lang.events.syntax import EventPattern, Strategy
-from episode.plan.events.automaton import AutomatonPlan, is_linear, linear
+from episode.plan.events.automaton import AutomatonPlan, is_linear, linear, sequences_of
 from episode.plan.events.binding import BoundEventQuery, check_tree
 from episode.plan.events.bounds import bounds_of
 from episode.plan.events.closures import chooses, with_nested_negations
@@ -37,9 +34,6 @@ from episode.plan.events.states import plan_automaton
 from episode.plan.events.tree import Node, TreeTests, logical_tree, tree_tests
 from episode.plan.expressions import Apply, Current, Expression, Load, Navigated
 
-if TYPE_CHECKING:
-    pass
-
 
 @dataclass(frozen=True)
 class Engines:
@@ -53,11 +47,6 @@ class Engines:
     collapse: Collapse | None = None
     kept: tuple[Conjunct, ...] = ()
 
-    @property
-    def expressions(self) -> list[Expression]:
-        """All that is evaluated while matching."""
-        return evaluated_expressions(self.tests.all, self.automaton, self.construction, self.collapse)
-
 
 def evaluated_expressions(
     tests: Iterable[JoinTest],
@@ -65,7 +54,6 @@ def evaluated_expressions(
     construction: Construction | None,
     collapse: Collapse | None,
 ) -> list[Expression]:
-    """All that is evaluated while matching."""
     found = [test.expression for test in tests]
     if automaton is not None:
         found += [check.expression for check in automaton.checks]
@@ -113,7 +101,11 @@ def _intermediate(
     check_parted(bound.query, parted, kept, bound.closures)
     tree = logical_tree(bound.query, parted.matching)
     tests = tree_tests(bound, tree, list(parted.early), kept)
-    collapse = _collapse(bound, parted, local)
+    late = [
+        closure_predicate(conjunct, bound.scalars.compile(conjunct.scalar, conjunct.iterated), bound.closures, local)
+        for conjunct in parted.late
+    ]
+    collapse = plan_counts(sequences_of(bound.query, parted.constructing), late, bound.collapsed.exact)
     construction = _construction(bound, parted, tests) if collapse.enumerated else None
     return Engines(tree, tests, construction=construction, collapse=collapse, kept=tuple(kept))
 
@@ -146,28 +138,21 @@ def _automaton(
 ) -> AutomatonPlan:
     inside = []
     for conjunct in related:
-        if bound.compile_conjunct(conjunct, conjunct.iterated) is not None:
+        if bound.scalars.compile(conjunct.scalar, conjunct.iterated) is not None:
             inside.append(conjunct)
         elif bound.strategy is Strategy.NEXT or conjunct.variables & bound.negated:
             raise bound.scalars.not_evaluated(conjunct.scalar)
         else:
             kept.append(conjunct)
 
-    def compile_(conjunct: Conjunct, current: str | None) -> Expression:
-        expression = bound.compile_conjunct(conjunct, current)
-        assert expression is not None
-        return expression
-
-    def equal(variable: str) -> list[Expression]:
-        out: list[Expression] = []
-        for column in same:
-            type_ = bound.type_of(column)
-            start = Load(column, Navigated(None, True, 0, 0), type_)
-            out.append(Apply("eq", (Load(column, Current(0), type_), start), "boolean"))
-        return out
-
+    equal: list[Expression] = []
+    for column in same:
+        here, start = (Load(column, at, bound.type_of(column)) for at in (Current(0), Navigated(None, True, 0, 0)))
+        equal.append(Apply("eq", (here, start), "boolean"))
     forks = bound.strategy is Strategy.NEXT
-    return plan_automaton(bound.query, linear(bound.query, pattern, together=forks), inside, compile_, equal, forks)
+    return plan_automaton(
+        bound.query, linear(bound.query, pattern, together=forks), inside, bound.scalars.compile, equal, forks
+    )
 
 
 def _why_runs(bound: BoundEventQuery, pattern: EventPattern) -> str | None:
@@ -178,38 +163,23 @@ def _why_runs(bound: BoundEventQuery, pattern: EventPattern) -> str | None:
     if bound.strategy is not Strategy.ANY:
         reason = f"{bound.strategy.value} follows each run by itself"
     if reason is not None and bound.closure != AUTO:
-        raise bound.query.source.error(
-            EpisodeUnsupportedError,
-            f"Options(closure={bound.closure!r}): this pattern cannot be postponed: {reason}.",
-            bound.query.source.pattern,
-            "Leave closure= out, or write Options(closure='runs').",
-        )
+        message = f"Options(closure={bound.closure!r}): this pattern cannot be postponed: {reason}."
+        hint = "Leave closure= out, or write Options(closure='runs')."
+        raise bound.query.source.error(EpisodeUnsupportedError, message, bound.query.source.pattern, hint)
     return reason
 
 
 def _construction(bound: BoundEventQuery, parted: PatternSplit, tests: TreeTests) -> Construction:
     automaton = _automaton(bound, parted.constructing, list(parted.late), [], [])
-    places = [places_of(steps) for group in linear(bound.query, parted.constructing, False) for steps in group]
+    places = [places_of(steps) for steps in sequences_of(bound.query, parted.constructing)]
     early = bool(tests.related) or any(tests.group.values())
-    engine = bound.closure
-    if engine == AUTO:
-        engine = ON_THE_FLY if early else POSTPONED
-    made = Construction(
-        engine,
+    left = tests if bound.closure == POSTPONED else TreeTests()
+    return Construction(
+        bound.closure if bound.closure != AUTO else ON_THE_FLY if early else POSTPONED,
         automaton,
         tuple(places),
-        postponed=tuple(dict.fromkeys(conjunct.text for conjunct in parted.late)),
-        bounds=bounds_of(automaton, bound.closures, frozenset(bound.variables) - bound.closures),
+        left.related,
+        left.group,
+        tuple(dict.fromkeys(conjunct.text for conjunct in parted.late)),
+        bounds_of(automaton, bound.closures, frozenset(bound.variables) - bound.closures),
     )
-    if bound.closure != POSTPONED:
-        return made
-    return replace(made, tests=tests.related, group_tests=tests.group)
-
-
-def _collapse(bound: BoundEventQuery, parted: PatternSplit, local: dict[str, list[Expression]]) -> Collapse:
-    sequences = [steps for group in linear(bound.query, parted.constructing, False) for steps in group]
-    late = [
-        closure_predicate(conjunct, bound.compile_conjunct(conjunct, conjunct.iterated), bound.closures, local)
-        for conjunct in parted.late
-    ]
-    return plan_counts(sequences, late, bound.collapsed.exact)

@@ -25,6 +25,7 @@ from episode.plan.sections import (
     PICTURE,
     TEXT,
     Bar,
+    Cell,
     Column,
     Diagram,
     FactLine,
@@ -37,7 +38,9 @@ from episode.plan.sections import (
     Section,
     SectionBlock,
     Table,
+    cut_table,
     fact,
+    moved_columns,
 )
 from episode.plan.types import is_integer
 from episode.words import SECOND
@@ -74,7 +77,7 @@ def event_section(plan: EventPlan, reports: Sequence[str] | None = None) -> Sect
         ),
         *_engine(plan, any(isinstance(block, Diagram) for block in run)),
         *_counting(plan.collapse),
-        *_columns(plan),
+        *moved_columns(plan.input_columns, plan.derived),
         fact("state", _state_words(plan)),
     )
     return Section(_title(plan), blocks, run)
@@ -105,11 +108,6 @@ def _single_events(variables: Sequence[str], conditions: Mapping[str, Sequence[E
 
 def _condition_list(caption: str, texts: Sequence[str]) -> list[Table]:
     return [Table(caption, (Column("condition", CODE),), tuple((text,) for text in texts))] if texts else []
-
-
-def _columns(plan: EventPlan | AggregatedPlan) -> list[FactLine]:
-    derived = [fact("computed by Spark before matching", f"{name} = {sql}") for sql, name in plan.derived]
-    return [fact("columns moved", ", ".join(plan.input_columns)), *derived]
 
 
 # Imprecise time.
@@ -193,9 +191,8 @@ def _other_plans(
         blocks.append(fact("automaton instead", cost, only=TEXT))
     found = rivals(plan, physical, statistics)
     if len(found) > 1 and not ran:
-        columns = (
-            Column("plan: what is joined first is in brackets", CODE), Column(""), Column("cost per window", BAR)
-        )  # fmt: skip
+        name = "plan: what is joined first is in brackets"
+        columns = (Column(name, CODE), Column(""), Column("cost per window", BAR))
         rows = tuple((one.words, "in use" if one.chosen else "", Bar(cost_text(one.cost), one.cost)) for one in found)
         caption = "this plan, and those that were not chosen"
         blocks.append(Table(caption, columns, rows, frozenset({0}), only=PICTURE))
@@ -278,16 +275,15 @@ class StateDiagram:
 
 def _automaton(automaton: AutomatonPlan, only: str = "") -> list[SectionBlock]:
     diagram = StateDiagram(automaton)
-    rows = tuple(
-        (f"{one.source} → {one.target}", one.variable, *diagram.conditions(one)) for one in automaton.transitions
-    )
-    columns = (Column("states", NUMBER), Column("takes", CODE), Column("if", CODE), Column("and none of"))
-    return [
-        Diagram("automaton", diagram, "states, and the events that lead from one to the next", only=only),
-        *(
-            [] if only == TEXT else [Table("transitions", columns, rows, only=PICTURE)]
-        ),  # the text of the diagram has them
+    blocks: list[SectionBlock] = [
+        Diagram("automaton", diagram, "states, and the events that lead from one to the next", only=only)
     ]
+    if only != TEXT:  # the text of the diagram has them
+        ways = [(one, f"{one.source} → {one.target}") for one in automaton.transitions]
+        rows = tuple((states, one.variable, *diagram.conditions(one)) for one, states in ways)
+        columns = (Column("states", NUMBER), Column("takes", CODE), Column("if", CODE), Column("and none of"))
+        blocks.append(Table("transitions", columns, rows, only=PICTURE))
+    return blocks
 
 
 # A run.
@@ -334,8 +330,8 @@ def _last_plan(plan: EventPlan, busiest: EventReport) -> list[SectionBlock]:
 
 
 def _changes(plan: EventPlan, changes: list[PlanChange]) -> list[Table]:
-    rows = []
-    for change in changes[:MOST_CHANGES]:
+    rows: list[tuple[Cell, ...]] = []
+    for change in changes:
         before = "" if change.old_cost is None else f"{cost_text(change.old_cost)} → "
         why, words = reason_of(plan, change), plan_words(plan, change.plan)
         rows.append((str(change.round), why, words, f"{before}{cost_text(change.new_cost)}"))
@@ -345,12 +341,10 @@ def _changes(plan: EventPlan, changes: list[PlanChange]) -> list[Table]:
         Column("plan", CODE, "; {}"),
         Column("cost", NUMBER, ", cost {}"),
     )
-    left_out = max(0, len(changes) - MOST_CHANGES)
-    return [Table("plans taken", columns, tuple(rows), left_out=left_out)] if rows else []
+    return cut_table("plans taken", columns, rows, MOST_CHANGES)
 
 
 def reason_of(plan: EventPlan, change: PlanChange) -> str:
-    """Return why a plan was taken."""
     moved = change.moved
     if moved is None:
         return "first events seen"
@@ -385,7 +379,7 @@ def aggregated_section(plan: AggregatedPlan, reports: Sequence[str] | None = Non
         fact("dynamic programming over events, no match is enumerated", signs),
         fact("engine", _aggregating_engine(plan)),
         fact("numbers of matches and sums of whole numbers and decimals", exact),
-        *_columns(plan),
+        *moved_columns(plan.input_columns, plan.derived),
         fact("state", _aggregated_state(plan)),
     )
     return Section(_title(plan), blocks, run)
@@ -416,7 +410,7 @@ def _relating(alternative: Alternative) -> list[Table]:
 def _aggregating_engine(plan: AggregatedPlan) -> str:
     if not plan.per_start:
         return "sliding, one pass; the cost of an event does not depend on the window"
-    related = any(one.first_tests or any(link.tests for link in one.links) for one in plan.alternatives)
+    related = any(one.tests for one in plan.alternatives)
     why = "conditions relate events" if related else "matches are grouped by their first event"
     of_start = any(one.first_tests for one in plan.alternatives)
     of_start |= any(group.of is GroupedBy.FIRST for group in plan.groups)

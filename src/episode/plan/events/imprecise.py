@@ -2,18 +2,14 @@
 
 A closure is *correlated* where a condition or a returned value depends on the order of its events; then a match has a
 sequence of them, each after the one before. Otherwise a match has a set of them, and nothing is said of their order.
-
 See decisions 92 and 94.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import timedelta
 
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
-from episode.lang.cursor import Cursor
-from episode.lang.duration import parse_duration
 from episode.lang.events.syntax import (
     Closure,
     Conjunction,
@@ -33,11 +29,10 @@ from episode.lang.events.syntax import (
     nodes_of,
 )
 from episode.lang.functions import AGGREGATES
-from episode.lang.lexer import tokenize
-from episode.lang.syntax import NOWHERE, Duration
+from episode.lang.syntax import Duration
 from episode.plan.event_time import in_units_of_time, time_column
 from episode.plan.events.returns import EventTimes, Imprecision
-from episode.plan.parameters import bound_duration
+from episode.plan.parameters import bound_duration, duration_in
 from episode.plan.schema import InputSchema
 from episode.plan.types import is_integer
 
@@ -101,12 +96,9 @@ def _granularity(query: EventQuery, schema: InputSchema, interval: Interval, hi:
             return 1
         if type_ == "date":
             return DAY
-        raise query.source.error(
-            EpisodeAnalysisError,
-            f"{hi} is of type {type_}: which of the times between lo and hi are possible?",
-            interval.span,
-            "Add GRANULARITY 1 second, or finer (in match: granularity='1 second').",
-        )
+        message = f"{hi} is of type {type_}: which of the times between lo and hi are possible?"
+        hint = "Add GRANULARITY 1 second, or finer (in match: granularity='1 second')."
+        raise query.source.error(EpisodeAnalysisError, message, interval.span, hint)
     granularity = _units(query, schema, interval.granularity, hi, type_, "GRANULARITY")
     if granularity == 0 or (type_ == "date" and granularity % DAY):
         raise query.source.error(
@@ -119,19 +111,10 @@ def _granularity(query: EventQuery, schema: InputSchema, interval: Interval, hi:
     return granularity
 
 
-def _units(
-    query: EventQuery, schema: InputSchema, duration: Duration, column: str, type_: str, what: str
-) -> int:  # fmt: skip
+def _units(query: EventQuery, schema: InputSchema, duration: Duration, column: str, type_: str, what: str) -> int:
     duration = bound_duration(duration, schema.arguments, query.source)
-    return in_units_of_time(
-        duration,
-        query.source,
-        column,
-        type_,
-        what=what,
-        plain=f"Write a plain number, in the unit of the time itself: {what} 5.",
-        with_unit=f"Write for example {what} {duration.amount} seconds.",
-    )
+    plain = f"Write a plain number, in the unit of the time itself: {what} 5."
+    return in_units_of_time(duration, query.source, column, type_, what=what, plain=plain)
 
 
 def _probabilities(query: EventQuery, schema: InputSchema, interval: Interval) -> str | None:
@@ -151,19 +134,12 @@ def _probabilities(query: EventQuery, schema: InputSchema, interval: Interval) -
 
 
 def duration_of(name: str, value: object) -> Duration:
-    """An argument of `match` that is a duration: a text, a timedelta, or a number where event time is one."""
-    if isinstance(value, timedelta) and value >= timedelta(0):
-        return Duration(value // timedelta(microseconds=1), "microseconds", NOWHERE)
-    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
-        return Duration(value, None, NOWHERE)
-    if isinstance(value, str):
-        cursor = Cursor(value, tokenize(value))
-        found = parse_duration(cursor)
-        if cursor.at_end or cursor.token.text == "":
-            return Duration(found.amount, found.unit, NOWHERE)
-    raise EpisodeAnalysisError(
-        f"{name}={value!r} is no duration.", hint="Write for example '1 second', or 5 where event time is a number."
-    )
+    """An argument of `match` that is a duration."""
+    found = duration_in(value)
+    if found is None:
+        hint = "Write for example '1 second', or 5 where event time is a number."
+        raise EpisodeAnalysisError(f"{name}={value!r} is no duration.", hint=hint)
+    return found
 
 
 # ---- what is not evaluated over imprecise time ---------------------------------------------------------
@@ -184,30 +160,20 @@ def check_imprecise(query: EventQuery, strategy: Strategy) -> None:
             raise query.source.error(EpisodeUnsupportedError, f"Over imprecise time, {wrong[0]}", node.span, wrong[1])
     for item in query.returns or ():
         if item.name.lower() == "confidence":
-            raise query.source.error(
-                EpisodeAnalysisError,
-                f"A column of RETURN cannot be called {item.name}.",
-                item.span,
-                "confidence is added to every result over imprecise time; choose another name with AS.",
-            )
+            message = f"A column of RETURN cannot be called {item.name}."
+            hint = "confidence is added to every result over imprecise time; choose another name with AS."
+            raise query.source.error(EpisodeAnalysisError, message, item.span, hint)
 
 
 def check_results(query: EventQuery, engine: bool, collapsed: bool) -> None:
     """Options for closures that rest on a certain order. engine: was one asked for?"""
     if engine:
-        raise query.source.error(
-            EpisodeAnalysisError,
-            "Options(closure=…): over imprecise time closures are evaluated in one way.",
-            query.source.pattern,
-            "Leave the option out.",
-        )
+        message = "Options(closure=…): over imprecise time closures are evaluated in one way."
+        raise query.source.error(EpisodeAnalysisError, message, query.source.pattern, "Leave the option out.")
     if collapsed:
-        raise query.source.error(
-            EpisodeUnsupportedError,
-            "Over imprecise time, results are not collapsed: each match has a confidence of its own.",
-            query.collapsed or query.source.pattern,
-            "Leave COLLAPSED out; CONFIDENCE >= 0.9 gives fewer matches.",
-        )
+        message = "Over imprecise time, results are not collapsed: each match has a confidence of its own."
+        hint = "Leave COLLAPSED out; CONFIDENCE >= 0.9 gives fewer matches."
+        raise query.source.error(EpisodeUnsupportedError, message, query.collapsed or query.source.pattern, hint)
 
 
 def check_aggregated(query: EventQuery, times: EventTimes) -> None:
@@ -216,12 +182,9 @@ def check_aggregated(query: EventQuery, times: EventTimes) -> None:
         check_confidence_has_meaning(query)
         return
     assert query.aggregate is not None
-    raise query.source.error(
-        EpisodeUnsupportedError,
-        "Over imprecise time, AGGREGATE is not evaluated: each match has a confidence of its own.",
-        query.aggregate.span,
-        "Write RETURN, and aggregate the matches with Spark.",
-    )
+    message = "Over imprecise time, AGGREGATE is not evaluated: each match has a confidence of its own."
+    hint = "Write RETURN, and aggregate the matches with Spark."
+    raise query.source.error(EpisodeUnsupportedError, message, query.aggregate.span, hint)
 
 
 def _unsupported_part(node: EventPattern) -> tuple[str, str] | None:
@@ -240,12 +203,9 @@ def _unsupported_part(node: EventPattern) -> tuple[str, str] | None:
 def check_confidence_has_meaning(query: EventQuery) -> None:
     """Without imprecise time every match is certain."""
     if query.confidence is not None:
-        raise query.source.error(
-            EpisodeAnalysisError,
-            "CONFIDENCE is for imprecise time.",
-            query.confidence.clause,
-            "Say between which columns time lies: time=('lo', 'hi'), in SQL TIME BETWEEN lo AND hi.",
-        )
+        message = "CONFIDENCE is for imprecise time."
+        hint = "Say between which columns time lies: time=('lo', 'hi'), in SQL TIME BETWEEN lo AND hi."
+        raise query.source.error(EpisodeAnalysisError, message, query.confidence.clause, hint)
 
 
 # ---- the plan ------------------------------------------------------------------------------------------
@@ -268,12 +228,8 @@ def _threshold(query: EventQuery, schema: InputSchema) -> float:
     except TypeError:
         number = -1.0
     if not 0 <= number <= 1:
-        raise query.source.error(
-            EpisodeAnalysisError,
-            f"The value of :{confidence.parameter} is no confidence: {value!r}.",
-            confidence.span,
-            "Give a number between 0 and 1.",
-        )
+        message = f"The value of :{confidence.parameter} is no confidence: {value!r}."
+        raise query.source.error(EpisodeAnalysisError, message, confidence.span, "Give a number between 0 and 1.")
     return number
 
 

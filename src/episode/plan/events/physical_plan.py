@@ -6,14 +6,25 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from episode.plan.events.closures import cost_text, runs_cost, without_early_tests
-from episode.plan.events.cost import TreeCosts, automaton_cost, cost_of, first_place, left_deep, search
+from episode.plan.events.closures import cost_text, without_early_tests
+from episode.plan.events.cost import (
+    Actual,
+    PhysicalPlan,
+    Shape,
+    Statistics,
+    TreeCosts,
+    automaton_cost,
+    cost_of,
+    first_place,
+    left_deep,
+    search,
+    shape_variables,
+)
 from episode.plan.events.postponed import ON_THE_FLY, POSTPONED, RUNS
-from episode.plan.events.tree import Absent, Gap, Group, InSequence, Leaf, Node, OneOf, Together, variables_of
+from episode.plan.events.tree import Absent, Group, Leaf, Node, OneOf, Together, edges_of, gap_before, variables_of
 from episode.plan.sections import indent
 
 if TYPE_CHECKING:
-    from episode.plan.events.cost import Actual, PhysicalPlan, Shape, Statistics
     from episode.plan.events.plan import EventPlan
 
 SEQ, AND, OR = "SEQ", "AND", "OR"
@@ -55,7 +66,6 @@ class PlanNode:
         return f"in fact {records:,.1f}" + ("" if self.is_leaf else f", cost {cost:,.0f}")
 
     def lines(self) -> list[str]:
-        """Render the tree as text."""
         between = "".join(f"; {item}" for item in self.between)
         on = f" on {' AND '.join(self.on)}" if self.on else ""
         numbers = f"  ({self.about}{'; ' if self.in_fact else ''}{self.in_fact})" if self.last or self.in_fact else ""
@@ -72,12 +82,12 @@ def plan_tree(
     return _Nodes(plan, physical, costs, actual).of(plan.tree)
 
 
+@dataclass
 class _Nodes:
-    def __init__(self, plan: EventPlan, physical: PhysicalPlan, costs: TreeCosts, actual: Actual | None) -> None:
-        self.plan = plan
-        self.physical = physical
-        self.costs = costs
-        self.actual = actual
+    plan: EventPlan
+    physical: PhysicalPlan
+    costs: TreeCosts
+    actual: Actual | None
 
     def of(self, node: Node) -> PlanNode:
         found = None if self.actual is None else self.actual.of(self.costs, node)
@@ -87,42 +97,38 @@ class _Nodes:
         numbers = (estimate.card, estimate.cost)
         if isinstance(node, OneOf):
             return PlanNode(OR, tuple(self.of(part) for part in node.parts), estimated=numbers, actual=found)
-        gap = node.absent if isinstance(node, Together) else (*node.gaps[0], *node.gaps[-1])
-        edges = tuple(map(item_words, gap))
+        edges = tuple(map(item_words, edges_of(node)))
         return self._join(self.physical.shape(node), node, edges, numbers, found, last=True)
 
-    def _side(self, shape: Shape, node: InSequence | Together) -> PlanNode:
+    def _side(self, shape: Shape, node: Node) -> PlanNode:
         """A join below a node's last one, or a place."""
         if isinstance(shape, int):
-            return self.of((node.places if isinstance(node, InSequence) else node.parts)[shape])
+            return self.of(node.parts[shape])
         found = None if self.actual is None else self.actual.of_shape(self.costs, node, shape)
         return self._join(shape, node, (), self.costs.of_shape(node, shape), found, last=False)
 
     def _join(
         self,
         shape: Shape,
-        node: InSequence | Together,
+        node: Node,
         edges: tuple[str, ...],
         estimated: tuple[float, float],
         actual: tuple[float, float] | None,
         last: bool,
     ) -> PlanNode:
-        places, gaps = (node.places, node.gaps) if isinstance(node, InSequence) else (node.parts, None)
         if isinstance(shape, int):
-            only = self.of(places[shape])
-            return PlanNode(
-                only.what, only.children, (*edges, *only.edges), only.between, only.on, only.estimated, only.actual
-            )
-        left, right = (_variables(side, places) for side in shape)
+            only = self.of(node.parts[shape])
+            return replace(only, edges=(*edges, *only.edges), last=True)
+        left, right = (frozenset(shape_variables(node, side)) for side in shape)
         on = tuple(
             test.text
             for test in self.plan.tests
             if test.variables <= left | right and not test.variables <= left and not test.variables <= right
         )
-        gap: Gap = () if gaps is None else gaps[first_place(shape[1])]
-        between = tuple(self._between(item, left, right) for item in gap)
+        gap = gap_before(node, first_place(shape[1]))
+        between = tuple(self._between(item, left, right) for item in gap or ())
         children = (self._side(shape[0], node), self._side(shape[1], node))
-        return PlanNode(AND if gaps is None else SEQ, children, edges, between, on, estimated, actual, last)
+        return PlanNode(AND if gap is None else SEQ, children, edges, between, on, estimated, actual, last)
 
     def _between(self, item: Absent | Group, left: frozenset[str], right: frozenset[str]) -> str:
         """Name an item of a gap; add a note if it is only looked at on finished matches."""
@@ -133,14 +139,7 @@ class _Nodes:
         return f"{item_words(item).replace(' (NSEQ)', '')} (looked at on finished matches)"
 
 
-def _variables(shape: Shape, places: tuple[Node, ...]) -> frozenset[str]:
-    if isinstance(shape, int):
-        return frozenset(variables_of(places[shape]))
-    return _variables(shape[0], places) | _variables(shape[1], places)
-
-
 def item_words(item: Absent | Group) -> str:
-    """Describe an item of a gap."""
     if isinstance(item, Group) and item.follows:
         return f"{item_sign(item)} after the first event (KSEQ)"
     return f"{item_sign(item)} between ({'NSEQ' if isinstance(item, Absent) else 'KSEQ'})"
@@ -168,20 +167,18 @@ def _words(node: Node, physical: PhysicalPlan) -> str:
         return node.variable
     if isinstance(node, OneOf):
         return f"({' | '.join(_words(part, physical) for part in node.parts)})"
-    shape = physical.shape(node)
+    inner = _shape_words(node, physical.shape(node), physical)
     if isinstance(node, Together):
-        return _in_brackets(" & ", [_shape_words(shape, node.parts, None, physical), *map(item_sign, node.absent)])
-    inner = _shape_words(shape, node.places, node.gaps, physical)
+        return _in_brackets(" & ", [inner, *map(item_sign, node.absent)])
     return _in_brackets("; ", [*map(item_sign, node.gaps[0]), inner, *map(item_sign, node.gaps[-1])])
 
 
-def _shape_words(shape: Shape, places: tuple[Node, ...], gaps: tuple[Gap, ...] | None, physical: PhysicalPlan) -> str:
+def _shape_words(node: Node, shape: Shape, physical: PhysicalPlan) -> str:
     if isinstance(shape, int):
-        return _words(places[shape], physical)
-    left, right = (_shape_words(side, places, gaps, physical) for side in shape)
-    if gaps is None:
-        return _in_brackets(" & ", [left, right])
-    return _in_brackets("; ", [left, *map(item_sign, gaps[first_place(shape[1])]), right])
+        return _words(node.parts[shape], physical)
+    left, right = (_shape_words(node, side, physical) for side in shape)
+    gap = gap_before(node, first_place(shape[1]))
+    return _in_brackets(" & " if gap is None else "; ", [left, *map(item_sign, gap or ()), right])
 
 
 def _in_brackets(sign: str, parts: list[str]) -> str:
@@ -190,7 +187,6 @@ def _in_brackets(sign: str, parts: list[str]) -> str:
 
 # The plans that were not chosen, with their costs by the same statistics: other trees of the same pattern, the
 # automaton, other engines of closures.
-
 
 MOST_PLACES = 6
 """All trees of sequences up to this length (42 trees) are compared; of longer ones, those that lean to a side."""
@@ -231,17 +227,11 @@ def _other_trees(plan: EventPlan, physical: PhysicalPlan) -> Iterator[PhysicalPl
     joined = [(node, shape) for node, shape in physical.shapes if not isinstance(shape, int)]
     if not joined:
         return
-    node, _ = max(joined, key=lambda pair: len(_places(pair[0])))
-    count = len(_places(node))
+    node, _ = max(joined, key=lambda pair: len(pair[0].parts))
+    count = len(node.parts)
     shapes = list(_shapes(0, count)) if count <= MOST_PLACES else [left_deep(count), _right_deep(0, count)]
     for shape in shapes:
         yield replace(physical, shapes=tuple((one, shape if one == node else own) for one, own in physical.shapes))
-
-
-def _places(node: Node) -> tuple[Node, ...]:
-    if isinstance(node, InSequence):
-        return node.places
-    return node.parts if isinstance(node, Together) else (() if isinstance(node, Leaf) else node.parts)
 
 
 def _shapes(begin: int, end: int) -> Iterator[Shape]:
@@ -264,7 +254,7 @@ def _engine_costs(plan: EventPlan, physical: PhysicalPlan, statistics: Statistic
     made = plan.construction
     assert made is not None
     tree = physical.shapes and cost_of(plan, statistics, replace(physical, automaton=False))
-    costs = {made.engine: tree or 0.0, RUNS: runs_cost(plan, statistics)}
+    costs = {made.engine: tree or 0.0, RUNS: automaton_cost(plan, statistics)}
     if made.engine == ON_THE_FLY:
         costs[POSTPONED] = search(_alone(without_early_tests(plan)), statistics).cost
     elif made.tests or any(made.group_tests.values()):

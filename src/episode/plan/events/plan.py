@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import astuple, dataclass
-from typing import TYPE_CHECKING
+from itertools import combinations
 
-from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
-from episode.lang.events.syntax import Closure, EventPattern, EventQuery, Strategy, children, classes_of
+from episode.errors import EpisodeAnalysisError
+from episode.lang.events.syntax import EventQuery, Strategy, classes_of
 from episode.plan.event_time import UNBOUNDED, Delays, EventTime, column_at_event, plain_values
 from episode.plan.events.alternatives import MARK, first_places, presences, take_first_alternatives
 from episode.plan.events.automaton import AutomatonPlan
 from episode.plan.events.binding import BoundEventQuery, check_closure, check_conjuncts, check_size, members, pull_local
 from episode.plan.events.classes import EventClasses
-from episode.plan.events.closures import check_groups_and_choices, with_negated_closures
-from episode.plan.events.conditions import Conjunct, JoinTest, conjunct_of, same_attributes
+from episode.plan.events.closures import check_groups_and_choices, choosing_variables, with_negated_closures
+from episode.plan.events.conditions import JoinTest, conjunct_of, same_attributes
 from episode.plan.events.consistency import ClosurePredicate, closure_predicate
 from episode.plan.events.cost import Actual, PhysicalPlan, Statistics
 from episode.plan.events.counting import Collapse, CollapseOptions
-from episode.plan.events.engines import choose_engines
+from episode.plan.events.engines import Engines, choose_engines, evaluated_expressions
 from episode.plan.events.imprecise import WIDER, ImprecisePlan
 from episode.plan.events.postponed import AUTO, Construction
-from episode.plan.events.returns import KEEP, EventTimes, Returns
+from episode.plan.events.returns import CONFIDENCE, COUNTED, KEEP, EventTimes, Returns
 from episode.plan.events.tree import Group, InSequence, Leaf, Node, OneOf, is_open_ended, simplify
 from episode.plan.expressions import Expression
 from episode.plan.output import (
@@ -37,10 +37,7 @@ from episode.plan.output import (
     expressions_of,
 )
 from episode.plan.pattern import CarriedReport, OrderColumn, PatternPlan
-
-if TYPE_CHECKING:
-    from episode.plan.events.engines import Engines
-
+from episode.plan.scalars import refuse_depth
 
 # Reports of matchers of event patterns.
 
@@ -111,7 +108,8 @@ class EventPlan(PatternPlan):
     matches from those of the tree, if these have all events that closures choose from; why_runs: the reason if there is
     no construction. keeps: the number of conditions that Spark tests on the matches, the last measures. predicates: the
     conjuncts about closures that choose their events, with their classes. collapse: the count of final matches, if
-    intermediate ones are asked for. imprecise: set if time is imprecise.
+    intermediate ones are asked for. imprecise: set if time is imprecise. overlapping: may an event be of two variables
+    of the match, or of two of negations?
     """
 
     strategy: Strategy
@@ -152,19 +150,12 @@ class EventPlan(PatternPlan):
     def event_time(self, limited: bool) -> EventTime:
         """Refuse a pattern of which every event would be held forever."""
         if self.within is None:
-            raise self.source.error(
-                EpisodeAnalysisError,
-                "An event pattern over a stream needs WITHIN: without it every event is held forever.",
-                self.source.pattern,
-                "Write for example WITHIN 10 minutes after the conditions.",
-            )
+            message = "An event pattern over a stream needs WITHIN: without it every event is held forever."
+            hint = "Write for example WITHIN 10 minutes after the conditions."
+            raise self.source.error(EpisodeAnalysisError, message, self.source.pattern, hint)
         if self.times.imprecise is not None and self.times.imprecise.width is None:
-            raise self.source.error(
-                EpisodeAnalysisError,
-                "Imprecise time over a stream needs WIDTH: without it every event is held forever.",
-                self.source.pattern,
-                WIDER,
-            )
+            message = "Imprecise time over a stream needs WIDTH: without it every event is held forever."
+            raise self.source.error(EpisodeAnalysisError, message, self.source.pattern, WIDER)
         return EventTime(self.times.end, self.times.type)
 
     def delays(self) -> Delays:
@@ -215,15 +206,8 @@ def plan_event_pattern(
     """Bind a query to its input, check it, choose how it is evaluated. closure: one of `postponed.ENGINES`.
 
     collapsed: are intermediate matches asked for, and how are they counted? RETURN may ask for them as well."""
-    try:
+    with refuse_depth(query.source, "The pattern or the expressions of this query", query.source.pattern.beginning):
         return _plan(BoundEventQuery(query, classes, times, keys, strategy, closure, collapsed or CollapseOptions()))
-    except RecursionError:
-        raise query.source.error(
-            EpisodeUnsupportedError,
-            "The pattern or the expressions of this query are nested too deeply.",
-            query.source.pattern.beginning,
-            "Compute parts of the expressions as columns first.",
-        ) from None
 
 
 def _plan(bound: BoundEventQuery) -> EventPlan:
@@ -238,7 +222,12 @@ def _plan(bound: BoundEventQuery) -> EventPlan:
     same = same_attributes(bound, conjuncts, local)
     related = pull_local(bound, conjuncts, local)
     take_first_alternatives(first_places(query.pattern, bound.alone), local, bound.classes)
-    predicates = _predicates(bound, conjuncts, local) if bound.imprecise is None else ()
+    choosing = choosing_variables(query.pattern) if bound.imprecise is None else frozenset()
+    predicates = tuple(
+        closure_predicate(conjunct, bound.scalars.compile(conjunct.scalar, conjunct.iterated), choosing, local)
+        for conjunct in conjuncts
+        if conjunct.variables & choosing
+    )
     pattern = with_negated_closures(query, query.pattern, conjuncts)
     gone = set(bound.variables) - {one.variable for one in classes_of(pattern)}
     related = [conjunct for conjunct in related if not conjunct.variables & gone]
@@ -248,7 +237,13 @@ def _plan(bound: BoundEventQuery) -> EventPlan:
     bound.notes += [f"rewritten: {step}" for step in rewriting.steps]
     engines = choose_engines(bound, rewriting.pattern, related, same, local)
     measures = _measures(bound, engines)
-    needed = _columns(bound, [part for parts in local.values() for part in parts] + engines.expressions, measures)
+    evaluated = [part for parts in local.values() for part in parts]
+    evaluated += evaluated_expressions(engines.tests.all, engines.automaton, engines.construction, engines.collapse)
+    read = columns_read(expressions_of(evaluated, measures), measures)
+    times = [time for time in (bound.times.end, bound.times.start) if time]
+    probabilities = bound.times.imprecise and bound.times.imprecise.probabilities
+    needed = dict.fromkeys([*bound.keys, *times, *read, *([probabilities] if probabilities else [])])
+    pairs = (*combinations(bound.positives, 2), *combinations(bound.negated, 2))
     return EventPlan(
         source=query.source,
         output=Output(bound.labels, measures),
@@ -261,7 +256,7 @@ def _plan(bound: BoundEventQuery) -> EventPlan:
         within=within,
         window=None if query.within is None else query.within.span,
         local={name: tuple(parts) for name, parts in local.items()},
-        overlapping=_overlapping(bound),
+        overlapping=any(not bound.classes.exclusive(one, other) for one, other in pairs),
         tree=engines.tree,
         tests=engines.tests.related,
         absent_tests=engines.tests.absent,
@@ -270,8 +265,8 @@ def _plan(bound: BoundEventQuery) -> EventPlan:
         keeps=len(engines.kept),
         imprecise=bound.imprecise,
         input_columns=tuple(needed),
-        derived=tuple((sql, name) for sql, name in bound.derived.selections() if name in needed),
-        types=bound.types,
+        derived=bound.derived.selections(needed),
+        types=bound.derived.types,
         notes=tuple(bound.notes),
         construction=engines.construction,
         why_runs=engines.why_runs,
@@ -280,32 +275,12 @@ def _plan(bound: BoundEventQuery) -> EventPlan:
     )
 
 
-def _predicates(
-    bound: BoundEventQuery, conjuncts: list[Conjunct], local: dict[str, list[Expression]]
-) -> tuple[ClosurePredicate, ...]:
-    """Return the conditions on closures that choose their events, each with its class."""
-    choosing = frozenset(_choosing(bound.query.pattern))
-    return tuple(
-        closure_predicate(conjunct, bound.compile_conjunct(conjunct, conjunct.iterated), choosing, local)
-        for conjunct in conjuncts
-        if conjunct.variables & choosing
-    )
-
-
-def _choosing(pattern: EventPattern) -> list[str]:
-    """Variables of closures in SASE's meaning."""
-    if isinstance(pattern, Closure) and not pattern.groups:
-        return [one.variable for one in classes_of(pattern)]
-    return [name for part in children(pattern) for name in _choosing(part)]
-
-
 def _measures(bound: BoundEventQuery, engines: Engines) -> MeasurePlan:
     """Plan the output: RETURN, the times of a match, its count or confidence, and the conditions that Spark tests."""
     query = bound.query
-    there = presences(query.pattern)
-    returns = Returns(
-        query.source, bound.schema, bound.labels, bound.derived, bound.classes, bound.closure_names, there
-    )
+    inputs = (query.source, bound.schema, bound.labels, bound.derived)
+    closures = bound.closures | {name.split(MARK)[0] for name in bound.closures}
+    returns = Returns(*inputs, classes=bound.classes, closures=closures, presences=presences(query.pattern))
     if query.returns is None:
         written = dict.fromkeys(name.split(MARK)[0] for name in bound.positives)
         planned = [returns.whole(name) for name in written]
@@ -313,32 +288,11 @@ def _measures(bound: BoundEventQuery, engines: Engines) -> MeasurePlan:
         planned = [returns.item(item) for item in query.returns]
     planned += returns.times(bound.times)
     if engines.collapse is not None:
-        planned.append(returns.match_count(engines.collapse.exact))
+        planned.append(returns.measure_of(COUNTED, FinalMatches(engines.collapse.exact)))
     if bound.imprecise is not None:
-        planned.append(returns.confidence())
+        planned.append(returns.measure_of(CONFIDENCE, MatchConfidence()))
     planned += [returns.condition(conjunct, number) for number, conjunct in enumerate(engines.kept)]
     return MeasurePlan(planned, returns.atoms)
-
-
-def _columns(bound: BoundEventQuery, evaluated: list[Expression], measures: MeasurePlan) -> dict[str, None]:
-    """The columns of the input that the matcher needs, in order."""
-    times = bound.times
-    read = columns_read(expressions_of(evaluated, measures), measures)
-    needed = [*bound.keys, times.end, *([times.start] if times.start else []), *read]
-    if times.imprecise is not None and times.imprecise.probabilities is not None:
-        needed.append(times.imprecise.probabilities)
-    return dict.fromkeys(needed)
-
-
-def _overlapping(bound: BoundEventQuery) -> bool:
-    """May an event be of two variables of the match, or of two of negations?"""
-    return any(
-        not bound.classes.exclusive(one, other)
-        for names in (bound.positives, bound.negated)
-        for one in names
-        for other in names
-        if one < other
-    )
 
 
 __all__ = ["EventPlan", "Strategy", "plan_event_pattern"]
@@ -360,5 +314,5 @@ def _required_of_node(node: Node) -> list[frozenset[str]]:
     if isinstance(node, InSequence):
         groups = [item for gap in node.gaps for item in gap if isinstance(item, Group)]
         present = [frozenset(one.variables) for one in groups if one.minimum > 0 and not one.follows]
-        return [*(one for place in node.places for one in _required_of_node(place)), *present]
+        return [*(one for part in node.parts for one in _required_of_node(part)), *present]
     return [one for part in node.parts for one in _required_of_node(part)]

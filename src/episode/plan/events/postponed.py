@@ -9,25 +9,13 @@ which tests what the first stage could not decide. This module parts a query bet
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
-from episode.lang.events.syntax import (
-    Closure,
-    Disjunction,
-    EventClass,
-    EventPattern,
-    Negation,
-    Sequence,
-    classes_of,
-)
-from episode.plan.events.automaton import Loop, Take
+from episode.lang.events.syntax import Closure, Disjunction, EventClass, EventPattern, Negation, Sequence, classes_of
+from episode.plan.events.alternatives import is_of_classes, negated_variables, parts_if
+from episode.plan.events.automaton import AutomatonPlan, Loop, Step, Take
 from episode.plan.events.bounds import ClosureBounds
-from episode.plan.events.conditions import is_per_event
+from episode.plan.events.conditions import Conjunct, JoinTest, is_per_event
 from episode.plan.expressions import Expression
-
-if TYPE_CHECKING:
-    from episode.plan.events.automaton import AutomatonPlan, Step
-    from episode.plan.events.conditions import Conjunct, JoinTest
 
 AUTO, RUNS, POSTPONED, ON_THE_FLY = "auto", "runs", "postponed", "on the fly"
 ENGINES = (AUTO, RUNS, POSTPONED, ON_THE_FLY)
@@ -55,7 +43,6 @@ class Construction:
 
     @property
     def expressions(self) -> list[Expression]:
-        """All conditions that it evaluates."""
         found = [test.expression for test in self.every_test]
         found += [check.expression for check in self.automaton.checks]
         return found + [part.expression for part in self.bounds.fixed]
@@ -79,8 +66,7 @@ def reason_for_runs(pattern: EventPattern, whole: bool = False) -> str | None:
     """Why a simplified pattern with closures that choose cannot be postponed; None if it can.
 
     whole: are intermediate matches reported, when all their events are known?"""
-    united = pattern.parts if isinstance(pattern, Disjunction) else (pattern,)
-    alternatives = [one.parts if isinstance(one, Sequence) else (one,) for one in united]
+    alternatives = [parts_if(Sequence, one) for one in parts_if(Disjunction, pattern)]
     for parts in alternatives:
         reason = _reason(parts, whole)
         if reason is not None:
@@ -103,9 +89,9 @@ def _reason(parts: tuple[EventPattern, ...], whole: bool) -> str | None:
             return "a group of all events stands beside closures that choose"
         if isinstance(part, Closure) and not isinstance(part.part, EventClass):
             return "a closure repeats more than one class"
-        if isinstance(part, Negation) and not _is_choice(part.part):
+        if isinstance(part, Negation) and not is_of_classes(part.part):
             return "the negation of a sequence stands beside a closure"
-        if not isinstance(part, (Closure, Negation)) and not _is_choice(part):
+        if not isinstance(part, (Closure, Negation)) and not is_of_classes(part):
             return "alternatives or conjunctions of several events stand in the sequence"
     places = [number for number, part in enumerate(parts) if not isinstance(part, (Closure, Negation))]
     if not places:
@@ -121,11 +107,6 @@ def _reason(parts: tuple[EventPattern, ...], whole: bool) -> str | None:
     return None
 
 
-def _is_choice(pattern: EventPattern) -> bool:
-    parts = pattern.parts if isinstance(pattern, Disjunction) else (pattern,)
-    return all(isinstance(part, EventClass) for part in parts)
-
-
 def part_query(pattern: EventPattern, conjuncts: list[Conjunct], closures: frozenset[str]) -> PatternSplit:
     """Split a pattern that can be postponed into the parts of pattern matching and of the construction.
 
@@ -136,16 +117,15 @@ def part_query(pattern: EventPattern, conjuncts: list[Conjunct], closures: froze
         name for conjunct in conjuncts if conjunct.variables & closures for name in conjunct.variables - closures
     }
     matching, constructing = [], []
-    alternatives = pattern.parts if isinstance(pattern, Disjunction) else (pattern,)
-    for alternative in alternatives:
-        parts = alternative.parts if isinstance(alternative, Sequence) else (alternative,)
+    for alternative in parts_if(Disjunction, pattern):
+        parts = parts_if(Sequence, alternative)
         late = _late_negations(parts, late_negations)
         kept = [part for number, part in enumerate(parts) if number not in late]
         matching.append(_sequence(kept, alternative))
         rest = [part for number, part in enumerate(parts) if number in late or not isinstance(part, Negation)]
         constructing.append(_sequence(rest, alternative))
-    early_negated = {name for one in matching for name in _negated_variables(one)}
-    negated = early_negated | {name for one in constructing for name in _negated_variables(one)}
+    early_negated = {name for one in matching for name in negated_variables(one)}
+    negated = early_negated | {name for one in constructing for name in negated_variables(one)}
     early: list[Conjunct] = []
     late_conjuncts: list[Conjunct] = []
     for conjunct in conjuncts:
@@ -187,17 +167,6 @@ def _late_negations(parts: tuple[EventPattern, ...], with_closures: set[str]) ->
                 found.add(at)
         gap = []
     return found
-
-
-def _negated_variables(pattern: EventPattern) -> set[str]:
-    parts = pattern.parts if isinstance(pattern, (Sequence, Disjunction)) else (pattern,)
-    names: set[str] = set()
-    for part in parts:
-        if isinstance(part, Negation):
-            names |= {one.variable for one in classes_of(part)}
-        elif isinstance(part, Sequence):
-            names |= _negated_variables(part)
-    return names
 
 
 def _sequence(parts: list[EventPattern], whole: EventPattern) -> EventPattern:

@@ -6,47 +6,27 @@ A match is a few rows with a variable each; to the planner of MEASURES it is a r
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from episode.errors import EpisodeUnsupportedError
-from episode.lang.events.syntax import (
-    EventAggregate,
-    EventAtom,
-    EventColumn,
-    Index,
-    Reach,
-    WholeEvent,
-    event_atoms,
-)
+from episode.lang.events.syntax import EventAggregate, EventAtom, EventColumn, Index, Reach, WholeEvent, event_atoms
 from episode.lang.spark_expression import with_null_for_zero, write_expression
-from episode.lang.syntax import Aggregate, ColumnRef, ReturnItem, Scalar, Source
+from episode.lang.syntax import Aggregate, ColumnRef, ReturnItem, Scalar
 from episode.lang.trees import exp
 from episode.plan.events.alternatives import MARK, Presence
 from episode.plan.events.classes import EventClasses
+from episode.plan.events.conditions import Conjunct
 from episode.plan.expressions import Current, Load
 from episode.plan.measures import Measures
-from episode.plan.output import (
-    Extreme,
-    FinalMatches,
-    Labels,
-    MatchConfidence,
-    PlaceExists,
-    PlannedMeasure,
-    RowAggregate,
-    RowArray,
-    RowPlace,
-)
+from episode.plan.output import Extreme, PlaceExists, PlannedMeasure, RowAggregate, RowArray, RowPlace
 from episode.plan.places import substitute
-from episode.plan.scalars import DerivedColumns
-from episode.plan.schema import InputSchema, quote
+from episode.plan.schema import quote
 from episode.plan.types import decimal_of, is_float
-
-if TYPE_CHECKING:
-    from episode.plan.events.conditions import Conjunct
 
 MATCH_START, MATCH_END = "match_start", "match_end"
 COUNTED = "matches"
+"""The column of collapsed results with the number of matches."""
 CONFIDENCE = "confidence"
+"""The column with the probability of a match, if time is imprecise."""
 KEEP = "__keep_"
 """Conditions that Spark evaluates on a finished match."""
 
@@ -77,25 +57,15 @@ class EventTimes:
     imprecise: Imprecision | None = None
 
 
+@dataclass(kw_only=True)
 class Returns(Measures):
     """Plans RETURN. Atoms of events are answered by atoms of MEASURES over the match's rows.
 
     presences: of closures that not every match has."""
 
-    def __init__(
-        self,
-        source: Source,
-        schema: InputSchema,
-        labels: Labels,
-        derived: DerivedColumns,
-        classes: EventClasses,
-        closures: frozenset[str],
-        presences: dict[str, Presence],
-    ) -> None:
-        super().__init__(source, schema, labels, derived)
-        self.classes = classes
-        self.closures = closures
-        self.presences = presences
+    classes: EventClasses
+    closures: frozenset[str]
+    presences: dict[str, Presence]
 
     def item(self, item: ReturnItem) -> PlannedMeasure:
         scalar = item.expression
@@ -108,22 +78,12 @@ class Returns(Measures):
         return PlannedMeasure(name, self.event_sql(WholeEvent(name, Index.PLAIN, 0, span)), name, span)
 
     def times(self, times: EventTimes) -> list[PlannedMeasure]:
-        """match_start and match_end."""
         end = Load(times.end, Current(0), times.type)
         start = end if times.start is None else Load(times.start, Current(0), times.type)
-        span = self.source.span
         return [
-            PlannedMeasure(MATCH_START, self._output(Extreme("min", None, True, start, start)), MATCH_START, span),
-            PlannedMeasure(MATCH_END, self._output(Extreme("max", None, True, end, end)), MATCH_END, span),
+            self.measure_of(MATCH_START, Extreme("min", None, True, start, start)),
+            self.measure_of(MATCH_END, Extreme("max", None, True, end, end)),
         ]
-
-    def match_count(self, exact: bool) -> PlannedMeasure:
-        """Return the column `matches` of collapsed results."""
-        return PlannedMeasure(COUNTED, self._output(FinalMatches(exact)), COUNTED, self.source.span)
-
-    def confidence(self) -> PlannedMeasure:
-        """Return the column with the probability of a match, if time is imprecise."""
-        return PlannedMeasure(CONFIDENCE, self._output(MatchConfidence()), CONFIDENCE, self.source.span)
 
     def condition(self, conjunct: Conjunct, number: int) -> PlannedMeasure:
         """Return a conjunct that Spark tests on a finished match; if about each event of a closure, for all of them."""
@@ -165,7 +125,9 @@ class Returns(Measures):
         if isinstance(atom, WholeEvent):
             return self._whole(atom)
         if isinstance(atom, EventAggregate):
-            return f"({self._event_aggregate(atom)})"
+            arguments = tuple(self._with_labels(argument) for argument in atom.arguments)
+            aggregate = Aggregate(atom.function, arguments, False, None, None, atom.span)
+            return f"({self._aggregate(aggregate) if arguments else self._count(atom.variable)})"
         if atom.variable in self.closures and atom.index in (Index.PLAIN, Index.ALL):
             return self._array(atom)
         return self._column(self.classes.column(atom.variable, atom.path, atom.span), self._index(atom))
@@ -208,12 +170,6 @@ class Returns(Measures):
         )
         return f"CASE WHEN {self._output(PlaceExists(place))} THEN named_struct({pairs}) END"
 
-    def _event_aggregate(self, atom: EventAggregate) -> str:
-        if not atom.arguments:
-            return self._count(atom.variable)
-        arguments = tuple(self._with_labels(argument) for argument in atom.arguments)
-        return self._aggregate(Aggregate(atom.function, arguments, False, None, None, atom.span))
-
     def _with_labels(self, scalar: Scalar) -> Scalar:
         """The argument with labelled columns of the input in place of attributes."""
         atoms = []
@@ -252,12 +208,9 @@ class Returns(Measures):
             "nullif(size(filter({0}, x -> x IS NOT NULL)), 0))",
         }  # fmt: skip
         if atom.function not in forms or not plain:
-            raise self.source.error(
-                EpisodeUnsupportedError,
-                f"{atom.function} over part of a group is not evaluated here.",
-                atom.span,
-                f"These are, of a plain attribute: {', '.join(sorted(forms))}.",
-            )
+            message = f"{atom.function} over part of a group is not evaluated here."
+            hint = f"These are, of a plain attribute: {', '.join(sorted(forms))}."
+            raise self.source.error(EpisodeUnsupportedError, message, atom.span, hint)
         (inner,) = event_atoms(scalar)
         assert isinstance(inner, EventColumn)
         array = self._array(replace(inner, index=Index.ALL))

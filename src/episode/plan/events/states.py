@@ -7,7 +7,6 @@ it covers. What reads b[1] or b[k] is decided when that event is taken, so that 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from episode.errors import EpisodeUnsupportedError
@@ -42,7 +41,7 @@ def plan_automaton(
     groups: list[Alternatives],
     conjuncts: list[Conjunct],
     compile_: Compile,
-    same: Callable[[str], list[Expression]],
+    same: list[Expression],
     forks: bool,
 ) -> AutomatonPlan:
     """Build the automaton of all alternatives. same: the conditions of [attr], if it is not a partition key.
@@ -59,13 +58,9 @@ def plan_automaton(
 
 
 def _required_variables(alternatives: Alternatives) -> tuple[frozenset[str], ...]:
-    if len(alternatives) != 1:
-        return ()
-    places = []
-    for step in alternatives[0]:
-        if isinstance(step, Take) or (isinstance(step, Loop) and step.minimum > 0):
-            places.append(frozenset(variables_in((step,))))
-    return tuple(places)
+    steps = alternatives[0] if len(alternatives) == 1 else ()
+    required = [step for step in steps if isinstance(step, Take) or (isinstance(step, Loop) and step.minimum > 0)]
+    return tuple(frozenset(variables_in((step,))) for step in required)
 
 
 Points = frozenset[int]
@@ -156,10 +151,14 @@ class _Alternative:
         for points, crossed in at_end.items():
             state, before = number[points], place_before[min(points)]
             if automaton.accepting[state]:
-                raise self._both_empty()
+                message = "Under skip-till-next-match, only one of the last alternatives may be empty."
+                hint = f"Use + instead of * in the others, or {RUN_EACH}"
+                source = automaton.query.source
+                raise source.error(EpisodeUnsupportedError, message, source.pattern, hint)
             automaton.accepting[state] = points != first
             automaton.in_last_place[state] = before == max(self.place.values())
-            automaton.end_checks[state] = self._decided_at_end(before)
+            ending = [conjunct for conjunct in self.conjuncts if self._decided_after(conjunct, before)]
+            automaton.end_checks[state] = tuple(self._check_whole(conjunct) for conjunct in ending)
             automaton.late[state] = tuple(sorted(deferred | set(crossed)))
             automaton.waits |= bool(crossed) and not self.is_negated
         return number[first]
@@ -187,14 +186,6 @@ class _Alternative:
     def _way_to(self, place: int) -> tuple[object, ...]:
         """Return a key for the steps up to a place, equal for alternatives of one run that share them."""
         return (*self.key, *(id(step) for step in self.steps[: place + 1]))
-
-    def _both_empty(self) -> EpisodeUnsupportedError:
-        return self.automaton.query.source.error(
-            EpisodeUnsupportedError,
-            "Under skip-till-next-match, only one of the last alternatives may be empty.",
-            self.automaton.query.source.pattern,
-            f"Use + instead of * in the others, or {RUN_EACH}",
-        )
 
     # ---- points ------------------------------------------------------------------------------------------
 
@@ -266,9 +257,16 @@ class _Alternative:
             if self.automaton.negations[negation].place == MIDDLE
         )
         if ends in self.automaton.transitions:
-            if self.automaton.transitions[ends].crosses != crosses:
-                raise self._unlike(crosses, place)
-            return crosses
+            if self.automaton.transitions[ends].crosses == crosses:
+                return crosses
+            # A negation is not the same in all alternatives of a run, where they have not parted yet.
+            negated = {name for negation, _ in crosses for name in self.automaton.negations[negation].variables}
+            known = {name for name, at in self.place.items() if at <= place}.union(*self.negated.values())
+            others = (one for one in self.automaton.conjuncts if one.variables & negated and one.variables - known)
+            message = "Under skip-till-next-match, a negated event is not compared with later alternatives."
+            hint = f"Compare it with events before them, or {RUN_EACH}"
+            source = self.automaton.query.source
+            raise source.error(EpisodeUnsupportedError, message, next(others).scalar.span, hint)
         checks = []
         for conjunct in self.conjuncts:
             if self._decided_by(conjunct, variable, before, place):
@@ -276,7 +274,7 @@ class _Alternative:
             elif self._decided_after(conjunct, before, place):
                 checks.append(self._check_whole(conjunct))
         if not starts or self.is_negated:
-            checks += self.automaton.equal(variable)
+            checks += self.automaton.equal()
         self.automaton.transitions[ends] = Transition(*ends, tuple(checks), crosses)
         return crosses
 
@@ -334,9 +332,6 @@ class _Alternative:
     def _check_whole(self, conjunct: Conjunct) -> int:
         return self.automaton.check(conjunct, conjunct.iterated, conjunct.iterated is not None)
 
-    def _decided_at_end(self, place: int) -> tuple[int, ...]:
-        return tuple(self._check_whole(conjunct) for conjunct in self.conjuncts if self._decided_after(conjunct, place))
-
     # ---- negations ---------------------------------------------------------------------------------------------
 
     def _negations(self) -> dict[int, int]:
@@ -355,14 +350,20 @@ class _Alternative:
                 number = numbers[id(one)] = self.automaton.shared[key]
                 self.step_of_negation[number] = id(one)
                 if isinstance(step, Loop) and not self._is_known(number, place):
-                    raise self._not_known(about, place)
+                    # It is looked at in every repetition, with what is known by then.
+                    later = {name for name, at in self.place.items() if at >= place}
+                    conjunct = next(one for one in about if one.variables & later)
+                    message = "A negated event inside a closure is compared with events before the closure only."
+                    hint = "Leave the comparison out, or put the negation beside the closure."
+                    source = self.automaton.query.source
+                    raise source.error(EpisodeUnsupportedError, message, conjunct.scalar.span, hint)
         return numbers
 
     def _negation(self, step: Not, where: str, about: list[Conjunct]) -> NegationPlan:
         if len(step.every) == 1 and isinstance(step.steps[0], Take):
             variable = step.steps[0].variable
             checks = [self.automaton.check(conjunct, variable, False) for conjunct in about]
-            return NegationPlan((variable,), (*checks, *self.automaton.equal(variable)), where)
+            return NegationPlan((variable,), (*checks, *self.automaton.equal()), where)
         key = ("not", len(self.automaton.negations))
         start = _Alternative(self.automaton, step.steps, key, about, frozenset(self.place), step.variables).build()
         return NegationPlan(step.variables, (), where, start)
@@ -375,26 +376,3 @@ class _Alternative:
                 if self.place[name] > place or (self.place[name] == place and waits):
                     return False
         return True
-
-    def _not_known(self, about: list[Conjunct], place: int) -> EpisodeUnsupportedError:
-        """A negation inside a closure is looked at in every repetition, with what is known by then."""
-        later = {name for name, at in self.place.items() if at >= place}
-        conjunct = next(one for one in about if one.variables & later)
-        return self.automaton.query.source.error(
-            EpisodeUnsupportedError,
-            "A negated event inside a closure is compared with events before the closure only.",
-            conjunct.scalar.span,
-            "Leave the comparison out, or put the negation beside the closure.",
-        )
-
-    def _unlike(self, crosses: tuple[tuple[int, bool], ...], place: int) -> EpisodeUnsupportedError:
-        """A negation that is not the same in all alternatives of a run, where they have not parted yet."""
-        negated = {name for negation, _ in crosses for name in self.automaton.negations[negation].variables}
-        known = {name for name, at in self.place.items() if at <= place}.union(*self.negated.values())
-        conjunct = next(one for one in self.automaton.conjuncts if one.variables & negated and one.variables - known)
-        return self.automaton.query.source.error(
-            EpisodeUnsupportedError,
-            "Under skip-till-next-match, a negated event is not compared with later alternatives.",
-            conjunct.scalar.span,
-            f"Compare it with events before them, or {RUN_EACH}",
-        )

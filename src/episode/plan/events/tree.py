@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import TYPE_CHECKING, Union
 
 from episode.errors import EpisodeUnsupportedError
@@ -20,12 +21,11 @@ from episode.lang.events.syntax import (
     nodes_of,
 )
 from episode.lang.syntax import Span
-from episode.plan.events.alternatives import are_copies
-from episode.plan.events.conditions import is_per_event, split_tests
+from episode.plan.events.alternatives import are_copies, is_of_classes, parts_if
+from episode.plan.events.conditions import Conjunct, JoinTest, is_per_event, split_tests
 
 if TYPE_CHECKING:
     from episode.plan.events.binding import BoundEventQuery
-    from episode.plan.events.conditions import Conjunct, JoinTest
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,10 @@ class Leaf:
     """One event of a variable."""
 
     variable: str
+
+    @property
+    def parts(self) -> tuple[Node, ...]:
+        return ()
 
 
 @dataclass(frozen=True)
@@ -75,6 +79,10 @@ class InSequence:
     places: tuple[Node, ...]
     gaps: tuple[Gap, ...]
 
+    @property
+    def parts(self) -> tuple[Node, ...]:
+        return self.places
+
 
 @dataclass(frozen=True)
 class Together:
@@ -98,10 +106,19 @@ def variables_of(node: Node | Absent | Group) -> tuple[str, ...]:
         return (node.variable,)
     if isinstance(node, Group):
         return node.variables
-    if isinstance(node, Absent):
-        return variables_of(node.node)
-    parts = node.places if isinstance(node, InSequence) else node.parts
+    parts = (node.node,) if isinstance(node, Absent) else node.parts
     return tuple(name for part in parts for name in variables_of(part))
+
+
+def edges_of(node: Node) -> Gap:
+    if isinstance(node, InSequence):
+        return node.gaps[0] + node.gaps[-1]
+    return node.absent if isinstance(node, Together) else ()
+
+
+def gap_before(node: Node, place: int) -> Gap | None:
+    """The items between a part of a sequence and the one before it; None for other nodes."""
+    return node.gaps[place] if isinstance(node, InSequence) else None
 
 
 def first_variables(node: Node) -> tuple[str, ...]:
@@ -109,48 +126,28 @@ def first_variables(node: Node) -> tuple[str, ...]:
     any event may be the first one, and none is listed."""
     if isinstance(node, Leaf):
         return (node.variable,)
-    if isinstance(node, InSequence):
-        return first_variables(node.places[0])
-    if isinstance(node, OneOf):
-        return tuple(name for part in node.parts for name in first_variables(part))
-    return ()
+    first = node.places[:1] if isinstance(node, InSequence) else node.parts if isinstance(node, OneOf) else ()
+    return tuple(name for part in first for name in first_variables(part))
 
 
-def absences(node: Node) -> Iterator[Absent]:
-    """All negations of a tree."""
-    if isinstance(node, InSequence):
-        for gap in node.gaps:
-            yield from (item for item in gap if isinstance(item, Absent))
-        for place in node.places:
-            yield from absences(place)
-    elif isinstance(node, Together):
-        yield from node.absent
-        for part in node.parts:
-            yield from absences(part)
-    elif isinstance(node, OneOf):
-        for part in node.parts:
-            yield from absences(part)
+def nodes_in(node: Node) -> Iterator[Node]:
+    """The node and all nodes below it."""
+    yield node
+    for part in node.parts:
+        yield from nodes_in(part)
 
 
-def groups_of(node: Node) -> Iterator[Group]:
-    """All groups of a tree."""
-    if isinstance(node, InSequence):
-        for gap in node.gaps:
-            yield from (item for item in gap if isinstance(item, Group))
-        for place in node.places:
-            yield from groups_of(place)
-    elif isinstance(node, (Together, OneOf)):
-        for part in node.parts:
-            yield from groups_of(part)
+def items_in(tree: Node) -> Iterator[Absent | Group]:
+    """All negations and groups of a tree."""
+    for node in nodes_in(tree):
+        yield from chain(*node.gaps) if isinstance(node, InSequence) else edges_of(node)
 
 
 def is_open_ended(node: Node) -> bool:
     """Does a negation or a group follow the last single event, in some way through the tree?"""
     if isinstance(node, InSequence):
         return bool(node.gaps[-1]) or is_open_ended(node.places[-1])
-    if isinstance(node, Together):
-        return bool(node.absent) or any(is_open_ended(part) for part in node.parts)
-    return isinstance(node, OneOf) and any(is_open_ended(part) for part in node.parts)
+    return bool(edges_of(node)) or any(is_open_ended(part) for part in node.parts)
 
 
 # ---- rewriting ----------------------------------------------------------------------------------------
@@ -161,24 +158,20 @@ class Rewriting:
     """A simplified pattern, and what was done to it, for explain."""
 
     pattern: EventPattern
-    steps: list[str] = field(default_factory=list)
+    steps: list[str]
 
 
 def simplify(pattern: EventPattern) -> Rewriting:
     """An equivalent pattern with fewer or cheaper operators: disjunctions cost least, conjunctions most."""
-    done = Rewriting(pattern)
-    done.pattern = _simplify(pattern, done.steps)
-    return done
+    steps: list[str] = []
+    return Rewriting(_simplify(pattern, steps), steps)
 
 
 def _simplify(pattern: EventPattern, steps: list[str]) -> EventPattern:
     if isinstance(pattern, EventClass):
         return pattern
     if isinstance(pattern, (Negation, Closure)):
-        inner = _simplify(pattern.part, steps)
-        if isinstance(pattern, Negation):
-            return Negation(inner, pattern.span)
-        return Closure(inner, pattern.minimum, pattern.count, pattern.groups, pattern.span)
+        return replace(pattern, part=_simplify(pattern.part, steps))
     kind = type(pattern)
     parts: list[EventPattern] = []
     for part in pattern.parts:
@@ -190,8 +183,8 @@ def _simplify(pattern: EventPattern, steps: list[str]) -> EventPattern:
             parts.append(part)
     if isinstance(pattern, Conjunction) and len(parts) > 1:
         negated = [part for part in parts if isinstance(part, Negation)]
-        if len(negated) > 1 and all(_is_choice(part.part) for part in negated):
-            classes = tuple(one for part in negated for one in _choices(part.part))
+        if len(negated) > 1 and all(is_of_classes(part.part) for part in negated):
+            classes = tuple(one for part in negated for one in parts_if(Disjunction, part.part))
             joined = Negation(Disjunction(classes, negated[0].span), negated[0].span)
             shown = " & ".join(f"!{_variables_text(part.part)}" for part in negated)
             steps.append(f"{shown} → !({' | '.join(_variables_text(one) for one in classes)})")
@@ -211,26 +204,16 @@ def _joined_negations(parts: list[EventPattern], steps: list[str]) -> list[Event
         if (
             isinstance(part, Negation)
             and isinstance(before, Negation)
-            and _is_choice(part.part)
-            and _is_choice(before.part)
+            and is_of_classes(part.part)
+            and is_of_classes(before.part)
         ):
-            classes = (*_choices(before.part), *_choices(part.part))
+            classes = (*parts_if(Disjunction, before.part), *parts_if(Disjunction, part.part))
             one, other, both = _variables_text(before.part), _variables_text(part.part), map(_variables_text, classes)
             steps.append(f"!{one}; !{other} → !({' | '.join(both)})")
             out[-1] = Negation(Disjunction(classes, before.span), before.span)
         else:
             out.append(part)
     return out
-
-
-def _is_choice(pattern: EventPattern) -> bool:
-    return isinstance(pattern, EventClass) or (
-        isinstance(pattern, Disjunction) and all(isinstance(part, EventClass) for part in pattern.parts)
-    )
-
-
-def _choices(pattern: EventPattern) -> tuple[EventPattern, ...]:
-    return pattern.parts if isinstance(pattern, Disjunction) else (pattern,)
 
 
 def _variables_text(pattern: EventPattern) -> str:
@@ -264,12 +247,9 @@ class _Builder:
             return Together(tuple(self.node(part) for part in parts), absent)
         if isinstance(pattern, Sequence):
             return self._sequence(pattern.parts)
-        raise self.query.source.error(
-            EpisodeUnsupportedError,
-            "A closure or negation cannot stand here by itself.",
-            pattern.span,
-            "Put it into a sequence, between other events: A; B*; C.",
-        )
+        message = "A closure or negation cannot stand here by itself."
+        hint = "Put it into a sequence, between other events: A; B*; C."
+        raise self.query.source.error(EpisodeUnsupportedError, message, pattern.span, hint)
 
     def _sequence(self, parts: tuple[EventPattern, ...]) -> Node:
         places: list[Node] = []
@@ -289,21 +269,17 @@ class _Builder:
         if not places:
             span = Span(parts[0].span.start, parts[-1].span.end)
             hint = "Put them into a sequence with single events: A; B*; C."
-            raise self.query.source.error(
-                EpisodeUnsupportedError, "Closures and negations need a single event beside them.", span, hint
-            )
+            message = "Closures and negations need a single event beside them."
+            raise self.query.source.error(EpisodeUnsupportedError, message, span, hint)
         return InSequence(tuple(places), tuple(tuple(gap) for gap in gaps))
 
     def _absent(self, negation: Negation) -> Absent:
         self.negations += 1
         inner = negation.part
         if any(isinstance(part, (Negation, Closure)) for part in nodes_of(inner)):
-            raise self.query.source.error(
-                EpisodeUnsupportedError,
-                "A negation inside a negation, and a closure inside one, are not evaluated.",
-                negation.span,
-                "Negate a class, a choice of classes, a sequence or a conjunction of classes.",
-            )
+            message = "A negation inside a negation, and a closure inside one, are not evaluated."
+            hint = "Negate a class, a choice of classes, a sequence or a conjunction of classes."
+            raise self.query.source.error(EpisodeUnsupportedError, message, negation.span, hint)
         return Absent(self.node(inner), "!" + _variables_text(inner))
 
     def _group(self, closure: Closure, before: list[Node]) -> Group:
@@ -335,22 +311,34 @@ class TreeTests:
 def tree_tests(bound: BoundEventQuery, tree: Node, related: list[Conjunct], kept: list[Conjunct]) -> TreeTests:
     """The tests of the conditions; those that Spark has to test on the matches are added to `kept`."""
     tests: list[JoinTest] = []
-    by_absent: dict[str, list[JoinTest]] = {absent.name: [] for absent in absences(tree)}
-    owner = {name: absent for absent in absences(tree) for name in variables_of(absent)}
-    by_group: dict[str, list[JoinTest]] = {name: [] for group in groups_of(tree) for name in group.variables}
+    absent = [item for item in items_in(tree) if isinstance(item, Absent)]
+    by_absent: dict[str, list[JoinTest]] = {one.name: [] for one in absent}
+    owner = {name: one.name for one in absent for name in variables_of(one)}
+    groups = [item for item in items_in(tree) if isinstance(item, Group)]
+    by_group: dict[str, list[JoinTest]] = {name: [] for group in groups for name in group.variables}
     for conjunct in related:
         negated = conjunct.variables & bound.negated
         if negated:
-            _absent_test(bound, conjunct, {owner[name].name: owner[name] for name in negated}, by_absent)
+            owners = {owner[name] for name in negated}
+            if len(owners) > 1 or conjunct.whole:
+                what, hint = "relate a negated event to a group", "Compare it with single events."
+                if len(owners) > 1:
+                    what, hint = "relate the events of two negations", "Negate a sequence of both."
+                message, span = f"A condition cannot {what}.", conjunct.scalar.span
+                raise bound.query.source.error(EpisodeUnsupportedError, message, span, hint)
+            expression = bound.scalars.compile(conjunct.scalar, None)
+            if expression is None:
+                raise bound.scalars.not_evaluated(conjunct.scalar)
+            by_absent[owners.pop()] += split_tests(expression, conjunct.text)
         elif conjunct.iterated is not None and not conjunct.whole and is_per_event(conjunct):
-            expression = bound.compile_conjunct(conjunct, None)
+            expression = bound.scalars.compile(conjunct.scalar, None)
             if expression is None or conjunct.variables & bound.closures != {conjunct.iterated}:
                 raise bound.scalars.not_evaluated(conjunct.scalar)
             by_group[conjunct.iterated] += split_tests(expression, conjunct.text)
         elif conjunct.variables & (bound.closures | bound.alone):
             kept.append(conjunct)
         else:
-            expression = bound.compile_conjunct(conjunct, None)
+            expression = bound.scalars.compile(conjunct.scalar, None)
             if expression is None:
                 kept.append(conjunct)
             else:
@@ -360,26 +348,3 @@ def tree_tests(bound: BoundEventQuery, tree: Node, related: list[Conjunct], kept
         {name: tuple(parts) for name, parts in by_absent.items()},
         {name: tuple(parts) for name, parts in by_group.items()},
     )
-
-
-def _absent_test(
-    bound: BoundEventQuery, conjunct: Conjunct, owners: dict[str, Absent], by_absent: dict[str, list[JoinTest]]
-) -> None:
-    if len(owners) > 1:
-        raise bound.query.source.error(
-            EpisodeUnsupportedError,
-            "A condition cannot relate the events of two negations.",
-            conjunct.scalar.span,
-            "Negate a sequence of both.",
-        )
-    if conjunct.whole:
-        raise bound.query.source.error(
-            EpisodeUnsupportedError,
-            "A condition cannot relate a negated event to a group.",
-            conjunct.scalar.span,
-            "Compare it with single events.",
-        )
-    expression = bound.compile_conjunct(conjunct, None)
-    if expression is None:
-        raise bound.scalars.not_evaluated(conjunct.scalar)
-    by_absent[next(iter(owners))] += split_tests(expression, conjunct.text)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from functools import reduce
 
 from episode.plan.expressions import (
+    FLIPPED,
     Apply,
     Constant,
     Current,
@@ -21,6 +22,7 @@ from episode.plan.expressions import (
     Navigated,
     Running,
     conjuncts,
+    is_operation,
     walk,
 )
 from episode.plan.types import is_float
@@ -37,7 +39,6 @@ class ColumnFacts:
     most_zero: frozenset[str] = frozenset()
 
 
-FLIPPED = {"gt": "lt", "ge": "le", "lt": "gt", "le": "ge", "eq": "eq", "ne": "ne"}
 CASTS = ("copy", "to_float", "wide_to_float")
 STRICT = ("add", "subtract", "multiply", "divide", "negate", "abs", *CASTS)
 """Null where an operand is."""
@@ -51,17 +52,15 @@ def facts_of(local: Iterable[Expression]) -> ColumnFacts:
     for condition in (part for whole in local for part in conjuncts(whole)):
         if not isinstance(condition, Apply):
             continue
-        if condition.operation == "not" and _is(condition.operands[0], "is_null"):
-            known |= _columns_inside(condition.operands[0].operands[0])  # type: ignore[union-attr]
+        inner = condition.operands[0]
+        if condition.operation == "not" and is_operation(inner, "is_null"):
+            known |= _columns_inside(inner.operands[0])
         if condition.operation not in FLIPPED:
             continue
         for operand in condition.operands:
             known |= _columns_inside(operand)
         left, right = (without_casts(operand) for operand in condition.operands)
-        for one, other, operation in (
-            (left, right, condition.operation),
-            (right, left, FLIPPED[condition.operation]),
-        ):
+        for one, other, operation in ((left, right, condition.operation), (right, left, FLIPPED[condition.operation])):
             if isinstance(one, Load) and one.at == Current(0) and isinstance(other, Constant):
                 if operation in ("gt", "ge", "eq") and _sign(other, ColumnFacts()) in (0, 1):
                     least.add(one.column)
@@ -70,21 +69,17 @@ def facts_of(local: Iterable[Expression]) -> ColumnFacts:
     return ColumnFacts(frozenset(known), frozenset(least), frozenset(most))
 
 
-def _is(expression: Expression, operation: str) -> bool:
-    return isinstance(expression, Apply) and expression.operation == operation
-
-
 def _columns_inside(expression: Expression) -> set[str]:
     """Columns whose null would make the expression null."""
     if isinstance(expression, Load) and expression.at == Current(0):
         return {expression.column}
-    if isinstance(expression, Apply) and expression.operation in STRICT:
+    if is_operation(expression, *STRICT):
         return {name for operand in expression.operands for name in _columns_inside(operand)}
     return set()
 
 
 def without_casts(expression: Expression) -> Expression:
-    while isinstance(expression, Apply) and expression.operation in CASTS:
+    while is_operation(expression, *CASTS):
         expression = expression.operands[0]
     return expression
 
@@ -95,7 +90,7 @@ def _is_known(argument: Expression, facts: ColumnFacts) -> bool:
         return argument.column in facts.known
     if isinstance(argument, Constant):
         return argument.value is not None
-    if isinstance(argument, Apply) and argument.operation in STRICT and argument.operation != "divide":
+    if is_operation(argument, *STRICT) and argument.operation != "divide":
         exact = argument.operation in CASTS or is_float(argument.type)
         return exact and all(_is_known(operand, facts) for operand in argument.operands)
     return False
@@ -143,10 +138,6 @@ class Trend:
     stays_null: bool = True
     known: frozenset[Expression] = frozenset()
     finite: frozenset[Expression] = frozenset()
-
-    @property
-    def is_constant(self) -> bool:
-        return self == CONSTANT
 
     @property
     def reversed(self) -> Trend:
@@ -279,7 +270,7 @@ def _is_small_count(expression: Expression) -> bool:
         elif isinstance(node, Running):
             if node.function not in NEVER_NULL:
                 return False
-        elif not (isinstance(node, Apply) and node.operation in ("add", "subtract", "negate", "multiply", "copy")):
+        elif not is_operation(node, "add", "subtract", "negate", "multiply", "copy"):
             return False
-    products = [node for node in walk(expression) if _is(node, "multiply")]
+    products = [node for node in walk(expression) if is_operation(node, "multiply")]
     return len(products) < 2 and expression.type == "bigint"

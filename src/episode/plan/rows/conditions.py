@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -36,11 +36,10 @@ from episode.plan.expressions import (
 from episode.plan.measures import COLLECTING, require, require_column, running_aggregate
 from episode.plan.output import Labels
 from episode.plan.places import is_placeholder, place_of, placeholders_in
-from episode.plan.rows.inputs import common_label, known_names
-from episode.plan.rows.measures import label_table, operand_of
-from episode.plan.scalars import ACROSS_ROWS, DerivedColumns, Operand, RowLocalScalars
+from episode.plan.rows.inputs import known_names
+from episode.plan.scalars import ACROSS_ROWS, DerivedColumns, Operand, RowLocalScalars, Text
 from episode.plan.schema import InputSchema
-from episode.plan.types import VOID, is_wide, is_words, lane_of
+from episode.plan.types import is_wide, is_words, lane_of
 
 if TYPE_CHECKING:
     from episode.plan.rows.plan import RowPatternPlan
@@ -51,7 +50,6 @@ if TYPE_CHECKING:
 # In a window, PREV and NEXT of the tried row end with its frame, so that a condition with them is tested while
 # matching. But it can hold only if it holds with the rows that they name, or with some of them missing: that can be
 # tested once for each row, and most rows fail there.
-
 
 MOST_VARIANTS = 4
 STRICT = frozenset((*COMPARISONS, "add", "subtract", "multiply", "divide", "negate", "abs", "copy", "to_float"))
@@ -101,8 +99,24 @@ def _with_missing(node: Expression, missing: frozenset[int]) -> Expression:
     return Constant(None, node.type) if node.missing is None else Load(node.missing, Current(0), node.type)
 
 
+MOST_LABELS = 16
+"""Most labels for which Spark computes a function of a row and its label: each takes one column."""
 EXTREMES = {"min": "min_by", "max": "max_by", "min_by": "min_by", "max_by": "max_by"}
 """Aggregates whose value is a value of one of the rows, and how that row is found."""
+
+
+def operand_of(atom: Atom) -> Atom | Scalar | None:
+    """Return what an atom reads on one row: a column, its label, or an expression of columns; None for other atoms."""
+    if isinstance(atom, (ColumnRef, Classifier)):
+        return atom
+    if isinstance(atom, MatchNumber) or (isinstance(atom, Aggregate) and atom.star):
+        return None
+    assert isinstance(atom, (Navigation, Aggregate))
+    scalar = atom.argument if isinstance(atom, Navigation) else atom.arguments[0]
+    if scalar.atoms and scalar.text.strip() == scalar.atoms[0][0]:
+        inner = scalar.atoms[0][1]
+        return inner if isinstance(inner, (ColumnRef, Classifier)) else None
+    return scalar if scalar.atoms and all(isinstance(inner, ColumnRef) for _, inner in scalar.atoms) else None
 
 
 def plan_conditions(
@@ -168,17 +182,13 @@ class LabelCondition:
         except Mistake as error:
             raise self.rows.mistaken(error, self.condition) from None
         except NotCompilable as error:
-            raise self._not_evaluated(error) from None
-        if expression.type == VOID:
-            expression = Constant(None, "boolean")
-        if expression.type != "boolean":
-            raise self.source.error(
-                EpisodeAnalysisError,
-                f"The condition of {self.label} must be true or false, but it is of type {expression.type}.",
-                self.condition.span,
-                "Compare it with something: x > 0.",
-            )
-        return expression
+            for name in self.atoms:
+                self.value_of(name)  # a call that is wrong by itself is the better thing to complain of
+            what = f"The condition of {self.label} relates several rows in a way that is not evaluated"
+            place = place_of(error.node, self.condition, self.source)
+            hint = error.hint or ACROSS_ROWS
+            raise self.source.error(EpisodeUnsupportedError, f"{what}: {error.reason}.", place, hint) from None
+        return self.rows.as_condition(expression, self.condition.span, self.label)
 
     def plan(self) -> Condition:
         parts = conjuncts(self.expression())
@@ -187,16 +197,6 @@ class LabelCondition:
         if any(self.framed):
             local += [found for found in map(possible, residual) if found is not None]
         return Condition(self.label, tuple(local), residual)
-
-    def _not_evaluated(self, error: NotCompilable) -> EpisodeUnsupportedError:
-        for name in self.atoms:
-            self.value_of(name)  # a call that is wrong by itself is the better thing to complain of
-        return self.source.error(
-            EpisodeUnsupportedError,
-            f"The condition of {self.label} relates several rows in a way that is not evaluated: {error.reason}.",
-            place_of(error.node, self.condition, self.source),
-            error.hint or ACROSS_ROWS,
-        )
 
     def _row(self, labels: frozenset[str] | None, first: bool, offset: int, shift: int) -> RowRef:
         """The row under trial is the last one of every label set that holds its label."""
@@ -209,11 +209,11 @@ class LabelCondition:
         if isinstance(atom, (ColumnRef, Classifier)):
             return self._row(self.labels.members(atom.label), False, 0, 0)
         if isinstance(atom, Navigation) and atom.mode is not Mode.FINAL:
-            members = self.labels.members(common_label(self.source, (atom.argument,), "navigation", atom.span))
+            members = self.labels.common(self.source, (atom.argument,), "navigation", atom.span)
             return self._row(members, atom.logical == "FIRST", atom.logical_offset, atom.physical_offset)
         if not isinstance(atom, Aggregate) or atom.star or atom.mode is Mode.FINAL:
             return None
-        members = self.labels.members(common_label(self.source, atom.arguments, "aggregate", atom.span))
+        members = self.labels.common(self.source, atom.arguments, "aggregate", atom.span)
         if atom.function in ("first_value", "last_value"):
             return self._row(members, atom.function == "first_value", 0, 0)
         if atom.function not in EXTREMES:
@@ -230,7 +230,7 @@ class LabelCondition:
         if found is None:
             return None
         operands, at = found
-        return label_table(self.rows, self.labels.names, node, operands, self._label_at(at), at, self.condition)
+        return self._by_label(node, operands, self._label_at(at), at, self.condition)
 
     def _of_one_row(self, node: exp.Expression) -> tuple[dict[str, Operand], RowRef] | None:
         """Return the meaning of the placeholders in the subtree for Spark, and the row that they are read at; None if
@@ -260,12 +260,34 @@ class LabelCondition:
             found = {name: operand for name, operand in operands.items() if operand is not None}
             if is_placeholder(node) or len(found) < len(operands):
                 return None
-            return label_table(self.rows, self.labels.names, node, found, label, at, scalar)
+            return self._by_label(node, found, label, at, scalar)
 
         return self.rows.compile(scalar, at, of_the_row(self.source, label), by_spark)
 
+    def _by_label(
+        self, node: exp.Expression, operands: Mapping[str, Operand], label: Expression, at: RowRef, scalar: Scalar
+    ) -> Expression | None:
+        """Return a subtree of one row as a column of Spark's; if the row's label is in it, as a choice of such columns,
+        as labels are few. label: that of the row. scalar: what the node is a part of."""
+        labels = [name for name, operand in operands.items() if isinstance(operand, Classifier)]
+        if not labels:
+            return self.rows.spark_load(node, operands, at, scalar)
+
+        def of(name: str | None) -> Expression:
+            return self.rows.spark_load(node, {**operands, **dict.fromkeys(labels, Text(name))}, at, scalar)
+
+        if isinstance(label, Constant):
+            assert label.value is None or isinstance(label.value, str)
+            return of(label.value)
+        if len(self.labels.names) > MOST_LABELS:
+            return None
+        value = of(None)
+        for name in reversed(self.labels.names):
+            is_it = Apply("eq", (label, Constant(name, "string")), "boolean")
+            value = Apply("if", (is_it, of(name), value), value.type)
+        return value
+
     def value_of(self, name: str) -> Expression:
-        """Return the meaning of a placeholder."""
         atom = self.atoms[name]
         if isinstance(atom, ColumnRef):
             if self._is_match_number(atom):
@@ -276,12 +298,8 @@ class LabelCondition:
         if isinstance(atom, Classifier):
             return self._label_at(self._row(self.labels.members(atom.label), False, 0, 0))
         if atom.mode is Mode.FINAL:
-            raise self.source.error(
-                EpisodeAnalysisError,
-                "FINAL is not allowed in DEFINE.",
-                atom.span,
-                "In DEFINE the match is still running; drop FINAL.",
-            )
+            hint = "In DEFINE the match is still running; drop FINAL."
+            raise self.source.error(EpisodeAnalysisError, "FINAL is not allowed in DEFINE.", atom.span, hint)
         return self._navigation(atom) if isinstance(atom, Navigation) else self._aggregate(atom)
 
     def _is_match_number(self, reference: ColumnRef) -> bool:
@@ -300,13 +318,13 @@ class LabelCondition:
         return LabelAt(at)
 
     def _navigation(self, atom: Navigation) -> Expression:
-        label = common_label(self.source, (atom.argument,), "navigation", atom.span)
+        at = self._place(atom)
         require_column(self.source, atom.argument, atom.span, "navigation")
-        at = self._row(self.labels.members(label), atom.logical == "FIRST", atom.logical_offset, atom.physical_offset)
         return self._at(atom.argument, at)
 
-    def _at(self, scalar: Scalar, at: RowRef) -> Expression:
+    def _at(self, scalar: Scalar, at: RowRef | None) -> Expression:
         """Compile a scalar at a row; null if the row does not exist."""
+        assert at is not None
         value = self._argument(scalar, at, self._label_at(at))
         if at == Current(0) or (isinstance(value, (Load, LabelAt)) and getattr(value, "missing", None) is None):
             return value
@@ -315,16 +333,12 @@ class LabelCondition:
     def _aggregate(self, atom: Aggregate) -> Expression:
         if atom.star:
             return Running("count", self.labels.members(atom.star_label), None, "bigint")
-        label = common_label(self.source, atom.arguments, "aggregate", atom.span)
-        members = self.labels.members(label)
+        members = self.labels.common(self.source, atom.arguments, "aggregate", atom.span)
         if atom.function in ("first_value", "last_value"):
-            first = atom.function == "first_value"
             require_column(self.source, atom.arguments[0], atom.span, "aggregate")
-            return self._at(atom.arguments[0], self._row(members, first, 0, 0))
+        if atom.function in ("first_value", "last_value", "max_by", "min_by"):
+            return self._at(atom.arguments[0], self._place(atom))
         argument = self._argument(atom.arguments[-1], Current(0), LabelAt(Current(0)))
-        if atom.function in ("max_by", "min_by"):
-            require(self.source, lane_of(argument.type) is not None, atom.function, argument.type, atom.span)
-            return self._at(atom.arguments[0], ExtremeRow(Running(atom.function, members, argument, argument.type)))
         if atom.function in COLLECTING:
             array = self._array(atom, members, argument)
             return array if atom.function == "collect_list" else self.arrays.distinct(array)

@@ -20,9 +20,8 @@ from episode.lang.rows.syntax import (
 )
 from episode.lang.syntax import Span
 from episode.plan.expressions import render
-from episode.plan.rows.plan import ATTEMPT_MEMORY, PARTITION_MEMORY, RowPatternPlan
+from episode.plan.rows.plan import ATTEMPT_MEMORY, PARTITION_MEMORY, RowPatternPlan, RowReport, sum_of
 from episode.plan.rows.program import MATCH
-from episode.plan.rows.report import RowReport, sum_of
 from episode.plan.rows.windows import WindowPlan
 from episode.plan.sections import (
     BAR,
@@ -45,6 +44,7 @@ from episode.plan.sections import (
     SectionBlock,
     Table,
     fact,
+    moved_columns,
 )
 from episode.words import count_of
 
@@ -53,13 +53,7 @@ MEMORY_WORDS = {
     ATTEMPT_MEMORY: "failures are remembered within one start row (conditions depend on the start row at most)",
     "none": "failures are not remembered (conditions depend on the labels chosen before); a step budget guards",
 }
-STAGE_WORDS = {
-    "read": "scan or unpack",
-    "order": "order",
-    "prepare": "prepare",
-    "match": "match",
-    "assemble": "assemble",
-}
+STAGE_WORDS = {"read": "scan or unpack", **{name: name for name in ("order", "prepare", "match", "assemble")}}
 """The stages of a task's work, in their order."""
 MOST_INSTRUCTIONS = 60
 LEGEND = "the preferred way is thick, numbers are those of instructions"
@@ -76,43 +70,32 @@ def row_section(plan: RowPatternPlan, pattern: Pattern | None = None, reports: S
     settings = plan.settings
     skip = f"SKIP {settings.skip_to.value}{' ' + settings.skip_label if settings.skip_label else ''}"
     if isinstance(plan, WindowPlan):
-        return Section(f"{_window_title(plan)}, {skip}", (*blocks, *_window(plan)), run)
+        reach = "UNBOUNDED" if plan.frame.following is None else str(plan.frame.following)
+        start = "SEEK" if plan.frame.seek else "INITIAL"
+        title = f"WINDOW with a row pattern: {start}, ROWS BETWEEN CURRENT ROW AND {reach} FOLLOWING, {skip}"
+        return Section(title, (*blocks, *_window(plan)), run)
     mode = "" if settings.mode is MatchMode.PREFERRED else f", {settings.mode.value}"
     title = f"MATCH_RECOGNIZE: {plan.output.rows.value}, {skip}{mode}"
     return Section(title, (*blocks, fact("state", state_bound(plan))), run)
 
 
-def _window_title(plan: WindowPlan) -> str:
-    frame = plan.frame
-    reach = "UNBOUNDED" if frame.following is None else str(frame.following)
-    start = "SEEK" if frame.seek else "INITIAL"
-    return f"WINDOW with a row pattern: {start}, ROWS BETWEEN CURRENT ROW AND {reach} FOLLOWING"
-
-
 def _window(plan: WindowPlan) -> list[SectionBlock]:
     frame = plan.frame
-    blocks: list[SectionBlock] = [
-        fact("called over it", ", ".join(measure.original for measure in plan.measures.measures))
-    ]
+    blocks: list[SectionBlock] = [fact("called over it", ", ".join(one.original for one in plan.measures.measures))]
     if frame.seek and (frame.following is not None or plan.lookback):
-        tried = (
-            "all rows of its frame" if frame.following is not None else f"the first {plan.lookback} rows of its frame"
-        )
-        blocks.append(fact("frames", f"each row tries {tried} anew, as what they see depends on the row"))
+        tried = "all" if frame.following is not None else f"the first {plan.lookback}"
+        what = f"each row tries {tried} rows of its frame anew, as what they see depends on the row"
+        blocks.append(fact("frames", what))
     return blocks
 
 
 def _search(plan: RowPatternPlan) -> list[SectionBlock]:
     order = ", ".join(f"{column.column}{'' if column.ascending else ' DESC'}" for column in plan.order)
-    instructions = plan.program.instructions
+    keys = ", ".join(plan.keys) or "one (no PARTITION BY)"
+    instructions, text = plan.program.instructions, plan.source.text
     listed = tuple((str(index), str(one)) for index, one in enumerate(instructions[:MOST_INSTRUCTIONS]))
     return [
-        FactLine(
-            (
-                ("partitions", ", ".join(plan.keys) or "one (no PARTITION BY)"),
-                ("order", order or "of arrival (no ORDER BY)"),
-            )
-        ),
+        FactLine((("partitions", keys), ("order", order or "of arrival (no ORDER BY)"))),
         Table(
             "pattern program (preferred way first)",
             (Column("", NUMBER, "{:>3}"), Column("instruction", CODE, "  {}")),
@@ -126,11 +109,7 @@ def _search(plan: RowPatternPlan) -> list[SectionBlock]:
             tuple(row for label in plan.labels.names for row in _conditions(plan, label)),
         ),
         fact("search", MEMORY_WORDS[plan.memory]),
-        fact("columns moved", ", ".join(plan.input_columns) or "none"),
-        *(
-            fact("computed by Spark before matching", f"{name} = {with_subqueries(sql, plan.source.text)}")
-            for sql, name in plan.derived
-        ),
+        *moved_columns(plan.input_columns, [(with_subqueries(sql, text), name) for sql, name in plan.derived]),
     ]
 
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
 from episode.lang.rows.pattern import labels_of
 from episode.lang.rows.scalar import subqueries_of, with_subqueries
-from episode.lang.rows.syntax import Classifier, Concatenation, Label, MatchRecognize, Pattern, RowKey, RowsPerMatch
-from episode.lang.syntax import NOWHERE, ColumnRef, Scalar, Source, Span
-from episode.plan.output import Labels, one_label
+from episode.lang.rows.syntax import Concatenation, Label, MatchRecognize, Pattern, RowKey, RowsPerMatch
+from episode.lang.syntax import NOWHERE, ColumnRef, Source, Span
+from episode.plan.output import Labels
 from episode.plan.parameters import bound_duration
 from episode.plan.pattern import OrderColumn
 from episode.plan.rows.program import length_bounds
@@ -33,12 +33,6 @@ def known_names(clause: MatchRecognize) -> tuple[str, ...]:
     return (*labels_of(clause.pattern), *(subset.name for subset in clause.subsets))
 
 
-def common_label(source: Source, scalars: tuple[Scalar, ...], call: str, span: Span) -> str | None:
-    """Return the label that columns and CLASSIFIER inside a navigation or aggregate have (None: no label)."""
-    atoms = [atom for scalar in scalars for _, atom in scalar.atoms]
-    return one_label(source, [atom.label for atom in atoms if isinstance(atom, (ColumnRef, Classifier))], call, span)
-
-
 def pinned_labels(pattern: Pattern) -> frozenset[str]:
     """Labels whose row is fixed by the start row: once in the pattern, not optional, after parts of fixed length."""
     parts = pattern.parts if isinstance(pattern, Concatenation) else (pattern,)
@@ -54,7 +48,6 @@ def pinned_labels(pattern: Pattern) -> frozenset[str]:
 
 
 # The input of a clause: the columns of PARTITION BY and ORDER BY, and the time that WITHIN measures.
-
 
 NOT_IN_KEYS = ("array<", "map<", "variant", "collate")
 
@@ -79,18 +72,13 @@ class Inputs:
     derived: DerivedColumns
 
     def keys(self) -> tuple[KeyColumn, ...]:
-        """Columns of PARTITION BY, each once."""
         columns = tuple(dict.fromkeys(self._column(key) for key in self.clause.partition_by))
         for one in columns:
             struct = one.type.startswith("struct<") and not any(part in one.type for part in NOT_IN_KEYS)
             if lane_of(one.type) is None and not struct:
                 hint = "Partition by columns of atomic types, or structs of them."
-                raise self.clause.source.error(
-                    EpisodeUnsupportedError,
-                    f"Rows cannot be partitioned by {one.name}, which is of type {one.type}.",
-                    one.span,
-                    hint,
-                )
+                message = f"Rows cannot be partitioned by {one.name}, which is of type {one.type}."
+                raise self.clause.source.error(EpisodeUnsupportedError, message, one.span, hint)
         return columns
 
     def order(self) -> tuple[tuple[KeyColumn, OrderColumn], ...]:
@@ -100,12 +88,8 @@ class Inputs:
             one = self._column(item.key)
             if lane_of(one.type) is None:
                 hint = "Order by columns of atomic types."
-                raise self.clause.source.error(
-                    EpisodeUnsupportedError,
-                    f"Rows cannot be ordered by {one.name}, which is of type {one.type}.",
-                    one.span,
-                    hint,
-                )
+                message = f"Rows cannot be ordered by {one.name}, which is of type {one.type}."
+                raise self.clause.source.error(EpisodeUnsupportedError, message, one.span, hint)
             ordered = OrderColumn(one.column, item.ascending, item.nulls_first, one.span)
             columns.setdefault(one.column, (one, ordered))
         return tuple(columns.values())
@@ -147,12 +131,9 @@ class Inputs:
         for one in (*keys, *(order if all_rows else ())):
             known = shown.setdefault(self._case(one.name), one)
             if known.column != one.column and (one in keys or one.aliased):
-                raise self.clause.source.error(
-                    EpisodeAnalysisError,
-                    f"The output has two columns named {one.name}.",
-                    one.span,
-                    "Give one of them another name with AS.",
-                )
+                message = f"The output has two columns named {one.name}."
+                hint = "Give one of them another name with AS."
+                raise self.clause.source.error(EpisodeAnalysisError, message, one.span, hint)
         leading = tuple((one.column, one.name) for one in shown.values())
         taken = {column for column, _ in leading}
         rest = [name for name in self.schema.columns if name not in taken and self._case(name) not in shown]
@@ -168,41 +149,27 @@ class Inputs:
         if duration is None:
             return None
         if not order:
-            raise clause.source.error(
-                EpisodeAnalysisError,
-                "WITHIN needs an ORDER BY column to measure time.",
-                duration.span,
-                "Add ORDER BY with the event time.",
-            )
+            message = "WITHIN needs an ORDER BY column to measure time."
+            raise clause.source.error(EpisodeAnalysisError, message, duration.span, "Add ORDER BY with the event time.")
         duration = bound_duration(duration, self.schema.arguments, clause.source)
         type_ = order[0].type
         if not is_event_time(type_):
-            raise clause.source.error(
-                EpisodeAnalysisError,
-                f"WITHIN measures the first ORDER BY column, but {order[0].name} is of type {type_}.",
-                duration.span,
-                "Order by a timestamp, a date or an integer first.",
-            )
+            message = f"WITHIN measures the first ORDER BY column, but {order[0].name} is of type {type_}."
+            hint = "Order by a timestamp, a date or an integer first."
+            raise clause.source.error(EpisodeAnalysisError, message, duration.span, hint)
         calendar = type_ in ("date", "timestamp", "timestamp_ntz")
         if calendar and duration.unit is None:
-            raise clause.source.error(
-                EpisodeAnalysisError,
-                f"The event time {order[0].name} is a {type_}; WITHIN needs a unit.",
-                duration.span,
-                f"Write for example {duration.amount} seconds.",
-            )
+            message = f"The event time {order[0].name} is a {type_}; WITHIN needs a unit."
+            hint = f"Write for example {duration.amount} seconds."
+            raise clause.source.error(EpisodeAnalysisError, message, duration.span, hint)
         if not calendar and duration.unit is not None:
-            raise clause.source.error(
-                EpisodeAnalysisError,
-                f"The event time {order[0].name} is a number; WITHIN takes a plain number.",
-                duration.span,
-                "Write for example WITHIN 200, in the unit of that column.",
-            )
+            message = f"The event time {order[0].name} is a number; WITHIN takes a plain number."
+            hint = "Write for example WITHIN 200, in the unit of that column."
+            raise clause.source.error(EpisodeAnalysisError, message, duration.span, hint)
         return duration.amount
 
 
 # Subqueries of row patterns: as values of parameters, which only statements on Spark have.
-
 
 __all__ = ["check_subqueries", "with_subqueries"]
 
@@ -211,10 +178,8 @@ def check_subqueries(query: object, source: Source, schema: InputSchema) -> None
     """Raise an error at the first subquery that has no value."""
     for subquery in subqueries_of(query):
         if subquery.name not in schema.arguments:
-            raise source.error(
-                EpisodeUnsupportedError,
-                "A subquery is not evaluated here.",
-                subquery.span,
+            hint = (
                 "episode.sql evaluates subqueries in MEASURES and DEFINE, on Spark. Elsewhere, join what it computes "
-                "to the input, or give it as a parameter.",
+                "to the input, or give it as a parameter."
             )
+            raise source.error(EpisodeUnsupportedError, "A subquery is not evaluated here.", subquery.span, hint)

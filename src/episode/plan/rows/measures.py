@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
 from episode.lang.functions import user_aggregate
 from episode.lang.rows.syntax import (
@@ -16,15 +14,13 @@ from episode.lang.rows.syntax import (
     RowsPerMatch,
     row_atoms,
 )
-from episode.lang.syntax import Aggregate, Atom, ColumnRef, Scalar, Span
-from episode.lang.trees import exp
-from episode.plan.expressions import Apply, Constant, Current, Expression, RowRef
+from episode.lang.syntax import Aggregate, Atom, ColumnRef, Scalar
+from episode.plan.expressions import Current
 from episode.plan.measures import Measures, require, require_column
 from episode.plan.output import (
     MATCHED_COLUMN,
     LabelAtPlace,
     Labels,
-    MeasurePlan,
     NumberOfMatch,
     PlannedMeasure,
     RowAggregate,
@@ -32,8 +28,8 @@ from episode.plan.output import (
     RowPlace,
 )
 from episode.plan.places import substitute
-from episode.plan.rows.inputs import common_label, known_names
-from episode.plan.scalars import DerivedColumns, Operand, RowLocalScalars, Text
+from episode.plan.rows.inputs import known_names
+from episode.plan.scalars import DerivedColumns
 from episode.plan.schema import InputSchema, quote
 from episode.plan.types import WIDEST_DECIMAL, decimal_of, is_integer, is_numeric, is_year_month_interval, lane_of
 
@@ -94,24 +90,22 @@ def aggregate_sql(function: str, values: str, type_: str) -> str:
     """
     if function == "sum":
         return _sum(values, type_)
-    if function == "avg":
-        return _average(values, type_)
-    return _moment(function, values)
+    if function != "avg":
+        return _moment(function, values)
+    decimal = decimal_of(type_)
+    running = _running_type(type_ if type_.startswith(("interval", "decimal")) else "double")
+    return _total(values, running, "x", "try_divide(s.t, s.n)" if decimal is None else _decimal_quotient(*decimal))
 
 
 def _sum(values: str, type_: str) -> str:
     decimal = decimal_of(type_)
     if decimal is not None and decimal[0] + 10 > MOST_DIGITS:
-        return _total(values, "DECIMAL(38, 0)", _digits("x", decimal[1]), _with_point("s.t", decimal[1]))
+        # A decimal without its point, as text: whole numbers of 38 digits are added without the loss of one.
+        digits = f"translate(format_number(x, {decimal[1]}), ',.', '')"
+        return _total(values, "DECIMAL(38, 0)", digits, _with_point("s.t", decimal[1]))
     if is_integer(type_):
         return _total(values, f"DECIMAL({MOST_DIGITS}, 0)", "x", "try_cast(s.t AS BIGINT)")
     return _total(values, _running_type(type_), "x", f"CAST(s.t AS {total_type(type_)})")
-
-
-def _average(values: str, type_: str) -> str:
-    decimal = decimal_of(type_)
-    running = _running_type(type_ if type_.startswith(("interval", "decimal")) else "double")
-    return _total(values, running, "x", "try_divide(s.t, s.n)" if decimal is None else _decimal_quotient(*decimal))
 
 
 def _total(values: str, running: str, value: str, result: str) -> str:
@@ -126,11 +120,6 @@ def _total(values: str, running: str, value: str, result: str) -> str:
         f"(s, x) -> CASE WHEN x IS NULL THEN s ELSE named_struct('t', {added}, 'n', s.n + 1) END, "
         f"s -> CASE WHEN s.n > 0 THEN {result} END)"
     )
-
-
-def _digits(value: str, scale: int) -> str:
-    """A decimal without its point, as text: whole numbers of 38 digits are added without the loss of one."""
-    return f"translate(format_number({value}, {scale}), ',.', '')"
 
 
 def _with_point(whole: str, scale: int) -> str:
@@ -195,69 +184,6 @@ def best(function: str, pairs: str) -> str:
     return f"try_element_at({pairs}, {sign}{extreme}({places}).at + 1).value"
 
 
-# Functions of the values of one row and its label: labels are few, so Spark computes the function for each of them.
-
-
-MOST_LABELS = 16
-"""Most labels for which such columns are computed: each takes one column."""
-
-
-def operand_of(atom: Atom) -> Atom | Scalar | None:
-    """Return what an atom reads on one row: a column, its label, or an expression of columns; None for other atoms."""
-    if isinstance(atom, (ColumnRef, Classifier)):
-        return atom
-    if isinstance(atom, MatchNumber) or (isinstance(atom, Aggregate) and atom.star):
-        return None
-    assert isinstance(atom, (Navigation, Aggregate))
-    scalar = atom.argument if isinstance(atom, Navigation) else atom.arguments[0]
-    if scalar.atoms and scalar.text.strip() == scalar.atoms[0][0]:
-        inner = scalar.atoms[0][1]
-        return inner if isinstance(inner, (ColumnRef, Classifier)) else None
-    return scalar if scalar.atoms and all(isinstance(inner, ColumnRef) for _, inner in scalar.atoms) else None
-
-
-def label_table(
-    rows: RowLocalScalars,
-    names: tuple[str, ...],
-    node: exp.Expression,
-    operands: Mapping[str, Operand],
-    label: Expression,
-    at: RowRef,
-    scalar: Scalar,
-) -> Expression | None:
-    """Return a subtree of one row as a column of Spark's; if the row's label is in it, as a choice of such columns.
-
-    names: all labels. label: that of the row. scalar: what the node is a part of.
-    """
-    labels = [name for name, operand in operands.items() if isinstance(operand, Classifier)]
-    if not labels:
-        return rows.spark_load(node, operands, at, scalar)
-
-    def of(name: str | None) -> Expression:
-        return rows.spark_load(node, {**operands, **dict.fromkeys(labels, Text(name))}, at, scalar)
-
-    if isinstance(label, Constant):
-        assert label.value is None or isinstance(label.value, str)
-        return of(label.value)
-    if len(names) > MOST_LABELS:
-        return None
-    value = of(None)
-    for name in reversed(names):
-        is_it = Apply("eq", (label, Constant(name, "string")), "boolean")
-        value = Apply("if", (is_it, of(name), value), value.type)
-    return value
-
-
-ROW_FUNCTION_NAMES = ("MATCH_NUMBER", "CLASSIFIER")
-
-
-def plan_measures(clause: MatchRecognize, schema: InputSchema, labels: Labels, derived: DerivedColumns) -> MeasurePlan:
-    """Plan all measures; equal atoms are computed once."""
-    planner = RowMeasures(clause, schema, labels, derived)
-    measures = [planner.plan(measure) for measure in clause.measures]
-    return MeasurePlan(measures, planner.atoms)
-
-
 class RowMeasures(Measures):
     """Plans MEASURES."""
 
@@ -279,38 +205,23 @@ class RowMeasures(Measures):
         return substitute(scalar.text, {name: self._sql(atom) for name, atom in row_atoms(scalar).items()})
 
     def _sql(self, atom: RowAtom) -> str:
-        if isinstance(atom, ColumnRef):
-            if self._row_function(atom) == "MATCH_NUMBER":
-                return self._output(NumberOfMatch())
-            if self._row_function(atom) == "CLASSIFIER":
-                return self._output(LabelAtPlace(RowPlace(None, False, 0, 0, self.always_final)))
-            return self._column(atom, RowPlace(self.labels.members(atom.label), False, 0, 0, self.always_final))
+        if isinstance(atom, ColumnRef) and len(atom.path) == 1:
+            # Without parentheses, as the papers write them, if no column has that name.
+            functions: dict[str, RowAtom] = {"MATCH_NUMBER": MatchNumber(), "CLASSIFIER": Classifier(None)}
+            name = atom.path[0].upper()
+            atom = functions[name] if name in functions and self.schema.find(name) is None else atom
+        if isinstance(atom, (ColumnRef, Classifier)):
+            place = RowPlace(self.labels.members(atom.label), False, 0, 0, self.always_final)
+            return self._atom_at_place(atom, place)
         if isinstance(atom, MatchNumber):
             return self._output(NumberOfMatch())
-        if isinstance(atom, Classifier):
-            return self._output(LabelAtPlace(RowPlace(self.labels.members(atom.label), False, 0, 0, self.always_final)))
-        if isinstance(atom, Navigation):
-            return self._navigation(atom)
-        return f"({self._aggregate(atom)})"
-
-    def _row_function(self, reference: ColumnRef) -> str | None:
-        """MATCH_NUMBER or CLASSIFIER without parentheses, as the papers write it, where no column has that name."""
-        name = reference.path[0].upper()
-        if len(reference.path) == 1 and name in ROW_FUNCTION_NAMES and self.schema.find(name) is None:
-            return name
-        return None
+        return self._navigation(atom) if isinstance(atom, Navigation) else f"({self._aggregate(atom)})"
 
     def _navigation(self, atom: Navigation) -> str:
-        label = self._common_label((atom.argument,), "navigation", atom.span)
+        members = self.labels.common(self.source, (atom.argument,), "navigation", atom.span)
         require_column(self.source, atom.argument, atom.span, "navigation")
-        place = RowPlace(
-            self.labels.members(label),
-            atom.logical == "FIRST",
-            atom.logical_offset,
-            atom.physical_offset,
-            self._final(atom.mode),
-        )
-        return self._at_place(atom.argument, place)
+        first, final = atom.logical == "FIRST", self._final(atom.mode)
+        return self._at_place(atom.argument, RowPlace(members, first, atom.logical_offset, atom.physical_offset, final))
 
     def _atom_at_place(self, atom: Atom, place: RowPlace) -> str:
         if isinstance(atom, Classifier):
@@ -320,21 +231,14 @@ class RowMeasures(Measures):
     def _is_null_without_row(self, atom: Atom) -> bool:
         return isinstance(atom, (ColumnRef, Classifier))
 
-    def _common_label(self, scalars: tuple[Scalar, ...], call: str, span: Span) -> str | None:
-        return common_label(self.source, scalars, call, span)
-
     # ---- aggregates of expressions with CLASSIFIER() or MATCH_NUMBER() ---------------------------------
 
     def _aggregate_of_others(self, atom: Aggregate, members: frozenset[str] | None, final: bool) -> str:
         """The matcher gathers arrays, and Spark applies the expression and the aggregate to them."""
         function, scalar = atom.function, atom.arguments[0]
         if user_aggregate(function) is not None:
-            raise self.source.error(
-                EpisodeUnsupportedError,
-                f"{function} of an expression with CLASSIFIER() or MATCH_NUMBER() is not evaluated in MEASURES.",
-                atom.span,
-                "Give it values of the row alone.",
-            )
+            message = f"{function} of an expression with CLASSIFIER() or MATCH_NUMBER() is not evaluated in MEASURES."
+            raise self.source.error(EpisodeUnsupportedError, message, atom.span, "Give it values of the row alone.")
         if function in ("first_value", "last_value"):
             return self._at_place(scalar, RowPlace(members, function == "first_value", 0, 0, final))
         if scalar.text.strip() == scalar.atoms[0][0] and isinstance(scalar.atoms[0][1], Classifier):
@@ -350,12 +254,9 @@ class RowMeasures(Measures):
         type_ = self.rows.type_of(self._with_stand_ins(scalar), atom.span)
         require(self.source, takes(function, type_), function, type_, atom.span)
         if not keeps_digits(function, type_):
-            raise self.source.error(
-                EpisodeUnsupportedError,
-                f"{function} of {type_} with CLASSIFIER() or MATCH_NUMBER() is not evaluated.",
-                atom.span,
-                "Cast it to a decimal of fewer digits, or to double.",
-            )
+            message = f"{function} of {type_} with CLASSIFIER() or MATCH_NUMBER() is not evaluated."
+            hint = "Cast it to a decimal of fewer digits, or to double."
+            raise self.source.error(EpisodeUnsupportedError, message, atom.span, hint)
         return aggregate_sql(function, values, type_)
 
     def _array_of_values(self, scalars: tuple[Scalar, ...], members: frozenset[str] | None, final: bool) -> str:
@@ -398,9 +299,5 @@ def check_output_names(clause: MatchRecognize, taken: list[str]) -> None:
     lower = {name.lower() for name in taken}
     for measure in clause.measures:
         if measure.name.lower() in lower:
-            raise clause.source.error(
-                EpisodeAnalysisError,
-                f"The measure {measure.name} has the name of a column of the output.",
-                measure.span,
-                "Give the measure another name.",
-            )
+            message = f"The measure {measure.name} has the name of a column of the output."
+            raise clause.source.error(EpisodeAnalysisError, message, measure.span, "Give the measure another name.")

@@ -2,7 +2,6 @@
 
 Instructions: MATCH label | SPLIT preferred, other | JUMP | START (`^`) | END (`$`) | ENTER loop | CHECK loop, back |
 ACCEPT. ENTER notes the row where an iteration begins; CHECK ends the loop after an iteration that took no row.
-
 See decisions 6 and 15 and 176.
 """
 
@@ -30,16 +29,8 @@ from episode.lang.syntax import NOWHERE, Span
 
 MAXIMUM_INSTRUCTIONS = 200_000
 MAXIMUM_PERMUTED = 9  # 10 parts have 3.6 million orders
-MATCH, SPLIT, JUMP, START, END, ENTER, CHECK, ACCEPT = (
-    "match",
-    "split",
-    "jump",
-    "start",
-    "end",
-    "enter",
-    "check",
-    "accept",
-)
+MATCH, SPLIT, JUMP, START, END = "match", "split", "jump", "start", "end"
+ENTER, CHECK, ACCEPT = "enter", "check", "accept"
 
 
 @dataclass
@@ -122,21 +113,18 @@ def length_bounds(pattern: Pattern) -> tuple[int, int | None]:
         return 0, 0
     if isinstance(pattern, (Concatenation, Permutation)):
         bounds = [length_bounds(part) for part in pattern.parts]
-        return sum(low for low, _ in bounds), _sum_or_none([high for _, high in bounds])
+        highs = [high for _, high in bounds if high is not None]
+        return sum(low for low, _ in bounds), None if len(highs) < len(bounds) else sum(highs)
     if isinstance(pattern, Alternation):
         bounds = [length_bounds(part) for part in pattern.parts]
-        highs = [high for _, high in bounds]
-        return min(low for low, _ in bounds), None if None in highs else max(high for high in highs if high is not None)
+        highs = [high for _, high in bounds if high is not None]
+        return min(low for low, _ in bounds), None if len(highs) < len(bounds) else max(highs)
     if isinstance(pattern, Quantified):
         low, high = length_bounds(pattern.part)
         if high == 0:
             return 0, 0
         return low * pattern.minimum, None if high is None or pattern.maximum is None else high * pattern.maximum
     return length_bounds(pattern.part)
-
-
-def _sum_or_none(numbers: list[int | None]) -> int | None:
-    return None if None in numbers else sum(number for number in numbers if number is not None)
 
 
 class _Builder:
@@ -158,12 +146,9 @@ class _Builder:
 
     def _too_large(self) -> EpisodeUnsupportedError:
         span = self.clause.source.pattern
-        return self.clause.source.error(
-            EpisodeUnsupportedError,
-            f"The pattern needs more than {MAXIMUM_INSTRUCTIONS:,} instructions.",
-            span,
-            "Large counts and PERMUTE of many parts are written out: use smaller ones.",
-        )
+        message = f"The pattern needs more than {MAXIMUM_INSTRUCTIONS:,} instructions."
+        hint = "Large counts and PERMUTE of many parts are written out: use smaller ones."
+        return self.clause.source.error(EpisodeUnsupportedError, message, span, hint)
 
     @property
     def here(self) -> int:
@@ -225,10 +210,9 @@ class _Builder:
         for _ in range(copies):
             self._iteration(node, nullable, exits)
         if node.maximum is None:
-            if node.minimum == 0:
-                self._star(node, nullable, exits)
-            else:
-                self._plus(node, nullable, exits)
+            if node.minimum == 0:  # a choice before the first iteration and again after each one saves a jump
+                exits.append((self._split(node.greedy), "leave" if node.greedy else "leave first"))
+            self._again(node, nullable, exits)
         else:
             for _ in range(node.maximum - node.minimum):
                 exits.append((self._split(node.greedy), "leave" if node.greedy else "leave first"))
@@ -256,18 +240,9 @@ class _Builder:
         self.open_loops = outside
         exits.append((self.emit(CHECK, loop), "leave"))
 
-    def _star(self, node: Quantified, nullable: bool, exits: list[tuple[int, str]]) -> None:
-        """Emit the choice before the first iteration and again after each one, which saves a jump."""
-        leave = "leave" if node.greedy else "leave first"
-        exits.append((self._split(node.greedy), leave))
+    def _again(self, node: Quantified, nullable: bool, exits: list[tuple[int, str]]) -> None:
+        """Emit an iteration, and the choice of another one."""
         body = self.here
         self._iteration(node, nullable, exits)
-        exits.append((self.emit(SPLIT, body, -1) if node.greedy else self.emit(SPLIT, -1, body), leave))
-
-    def _plus(self, node: Quantified, nullable: bool, exits: list[tuple[int, str]]) -> None:
-        head = self.here
-        self._iteration(node, nullable, exits)
-        if node.greedy:
-            exits.append((self.emit(SPLIT, head, -1), "leave"))
-        else:
-            exits.append((self.emit(SPLIT, -1, head), "leave first"))
+        split = self.emit(SPLIT, body, -1) if node.greedy else self.emit(SPLIT, -1, body)
+        exits.append((split, "leave" if node.greedy else "leave first"))

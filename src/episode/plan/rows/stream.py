@@ -18,7 +18,7 @@ from episode.lang.rows.syntax import (
     RowsPerMatch,
     SkipTo,
 )
-from episode.lang.syntax import ColumnRef, Mode, Scalar
+from episode.lang.syntax import ColumnRef, Mode
 from episode.plan.event_time import UNBOUNDED, Delays, EventTime, plain_values
 from episode.plan.expressions import Load
 from episode.plan.output import HIDDEN_END, HIDDEN_START, MATCH_END, MATCH_START, ColumnAtPlace, Extreme, RowMode
@@ -33,12 +33,8 @@ ORDER_RULE = "In a stream, ORDER BY begins with the event time, ascending."
 def event_time_of(plan: RowPatternPlan) -> EventTime:
     """The event time of a stream; a clear error where the query has none."""
     if not plan.order:
-        raise plan.source.error(
-            EpisodeAnalysisError,
-            "MATCH_RECOGNIZE over a stream needs an ORDER BY.",
-            plan.source.span.beginning,
-            ORDER_RULE,
-        )
+        message = "MATCH_RECOGNIZE over a stream needs an ORDER BY."
+        raise plan.source.error(EpisodeAnalysisError, message, plan.source.span.beginning, ORDER_RULE)
     first = plan.order[0]
     if not first.ascending:
         message = f"The events of a stream do not come ordered by {first.column} DESC."
@@ -49,9 +45,8 @@ def event_time_of(plan: RowPatternPlan) -> EventTime:
     type_ = plan.types[first.column]
     if not is_event_time(type_):
         message = f"{first.column} is of type {type_} and cannot be the event time of a stream."
-        raise plan.source.error(
-            EpisodeAnalysisError, message, first.span, "Order by a timestamp, a date or an integer first."
-        )
+        hint = "Order by a timestamp, a date or an integer first."
+        raise plan.source.error(EpisodeAnalysisError, message, first.span, hint)
     return EventTime(first.column, type_)
 
 
@@ -80,45 +75,33 @@ def with_match_times(clause: MatchRecognize, columns: Iterable[str]) -> MatchRec
     last row.
     """
     if not clause.order_by:
-        raise clause.source.error(
-            EpisodeAnalysisError,
-            "Options(match_times=True) needs an ORDER BY: its first column is the event time.",
-            clause.source.span.beginning,
-        )
+        message = "Options(match_times=True) needs an ORDER BY: its first column is the event time."
+        raise clause.source.error(EpisodeAnalysisError, message, clause.source.span.beginning)
     _check_match_times(clause, columns)
-    first = clause.order_by[0]
-    earliest, latest = _time_of("FIRST", first.key, None), _time_of("LAST", first.key, Mode.FINAL)
-    if not first.ascending:
-        earliest, latest = latest, earliest
-    return replace(clause, measures=(*clause.measures, Measure(earliest, MATCH_START), Measure(latest, MATCH_END)))
+    return _with_times(clause, MATCH_START, MATCH_END)
 
 
 def with_hidden_times(clause: MatchRecognize) -> MatchRecognize:
     """Add the same times as hidden measures, for a correlation with another pattern."""
     if not clause.order_by:
-        raise clause.source.error(
-            EpisodeAnalysisError,
-            "A pattern that RECENCY correlates needs an ORDER BY: its first column is the event time.",
-            clause.source.span.beginning,
-            "Write for example ORDER BY ts after PARTITION BY.",
-        )
+        message = "A pattern that RECENCY correlates needs an ORDER BY: its first column is the event time."
+        hint = "Write for example ORDER BY ts after PARTITION BY."
+        raise clause.source.error(EpisodeAnalysisError, message, clause.source.span.beginning, hint)
     first = clause.order_by[0]
     if not first.ascending:
-        raise clause.source.error(
-            EpisodeAnalysisError,
-            "A pattern that RECENCY correlates is ordered by event time, ascending.",
-            first.key.span,
-            "Leave DESC out.",
-        )
-    earliest, latest = _time_of("FIRST", first.key, None), _time_of("LAST", first.key, Mode.FINAL)
-    times = (Measure(earliest, HIDDEN_START), Measure(latest, HIDDEN_END))
-    return replace(clause, measures=(*clause.measures, *times))
+        message = "A pattern that RECENCY correlates is ordered by event time, ascending."
+        raise clause.source.error(EpisodeAnalysisError, message, first.key.span, "Leave DESC out.")
+    return _with_times(clause, HIDDEN_START, HIDDEN_END)
 
 
-def _time_of(logical: str, time: RowKey, mode: Mode | None) -> Scalar:
-    """`FIRST(time)` or `FINAL LAST(time)` as a measure."""
-    original = f"{logical}({time.expression.original})"
-    return scalar_of(Navigation(time.expression, logical, 0, 0, mode, time.span), original)
+def _with_times(clause: MatchRecognize, start: str, end: str) -> MatchRecognize:
+    """Add the least and the greatest of `FIRST(time)` and `FINAL LAST(time)` as measures with these names."""
+    time, times = clause.order_by[0].key, []
+    for logical, mode in (("FIRST", None), ("LAST", Mode.FINAL)):
+        place = Navigation(time.expression, logical, 0, 0, mode, time.span)
+        times.append(scalar_of(place, f"{logical}({time.expression.original})"))
+    earliest, latest = times if clause.order_by[0].ascending else reversed(times)
+    return replace(clause, measures=(*clause.measures, Measure(earliest, start), Measure(latest, end)))
 
 
 def _check_match_times(clause: MatchRecognize, columns: Iterable[str]) -> None:
@@ -126,9 +109,8 @@ def _check_match_times(clause: MatchRecognize, columns: Iterable[str]) -> None:
     for measure in clause.measures:
         if measure.name.lower() in (MATCH_START, MATCH_END):
             message = f"A measure cannot be called {measure.name} where Options(match_times=True) adds such a column."
-            raise clause.source.error(
-                EpisodeAnalysisError, message, measure.span, "Give the measure another name, or leave the option."
-            )
+            hint = "Give the measure another name, or leave the option."
+            raise clause.source.error(EpisodeAnalysisError, message, measure.span, hint)
     whole = clause.rows_per_match is not RowsPerMatch.ONE_ROW
     keys = [key.name or (key.column.path[-1] if key.column else "") for key in clause.partition_by]
     for name in [*keys, *(columns if whole else ())]:

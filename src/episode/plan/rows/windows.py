@@ -10,46 +10,27 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
-from episode.lang.rows.syntax import (
-    FunctionCall,
-    MatchRecognize,
-    MeasureCall,
-    Navigation,
-    PatternWindow,
-    Search,
-    WindowCall,
-)
+from episode.lang.rows.syntax import FunctionCall, MeasureCall, PatternWindow, Search, WindowCall
 from episode.lang.rows.windows import refuse_match_number
-from episode.lang.syntax import Aggregate, ColumnRef, Scalar, Span
+from episode.lang.syntax import ColumnRef, Scalar
 from episode.lang.trees import exp
 from episode.plan.compilable import Mistake, NativeCompiler, NotCompilable
 from episode.plan.event_time import EventTime
-from episode.plan.expressions import Apply, Condition, Constant, Expression
-from episode.plan.output import (
-    MATCHED_COLUMN,
-    MeasurePlan,
-    Output,
-    PlannedMeasure,
-    Result,
-    RowMode,
-    columns_read,
-    expressions_of,
-)
+from episode.plan.expressions import Apply, Constant, Expression
+from episode.plan.output import MATCHED_COLUMN, MeasurePlan, Output, PlannedMeasure, Result, RowMode
 from episode.plan.rows.conditions import plan_conditions
-from episode.plan.rows.inputs import Inputs, KeyColumn, check_subqueries, labels_in
+from episode.plan.rows.inputs import Inputs, check_subqueries
 from episode.plan.rows.measures import RowMeasures
 from episode.plan.rows.plan import (
     ATTEMPT_MEMORY,
     PARTITION_MEMORY,
-    MatchSettings,
     RowPatternPlan,
-    check_labels,
+    atoms_below,
+    checked_labels,
     memory_of,
-    parts_of_conditions,
-    reach_of,
+    pattern_fields,
     uses_match_number,
 )
-from episode.plan.rows.program import compile_pattern, length_bounds
 from episode.plan.scalars import DerivedColumns
 from episode.plan.schema import InputSchema, quote
 from episode.plan.types import INTEGER_LIMITS
@@ -90,56 +71,37 @@ class WindowPlan(RowPatternPlan):
 def plan_window(window: PatternWindow, schema: InputSchema, table_names: tuple[str, ...] = ()) -> WindowPlan:
     """Bind the window to its input, check it, choose how it is evaluated. `table_names`: names of the input table."""
     clause, schema = window.clause, replace(schema, names=table_names)
-    labels = labels_in(clause)
-    check_labels(clause, labels)
+    labels = checked_labels(clause)
     check_subqueries(window, clause.source, schema)
     derived = DerivedColumns(schema)
     inputs = Inputs(clause, schema, derived)
     keys, ordered = inputs.keys(), inputs.order()
-    _refuse_aliases(clause, [*keys, *(key for key, _ in ordered)])
+    for aliased in (one for one in (*keys, *(key for key, _ in ordered)) if one.aliased):
+        message = f"AS {aliased.name}: a window gives no column for PARTITION BY and ORDER BY."
+        raise clause.source.error(EpisodeAnalysisError, message, aliased.span, "Leave AS and the name out.")
     frame = WindowFrame(_following(window, schema), window.search is Search.SEEK)
     conditions = plan_conditions(clause, schema, labels, derived, framed=(True, frame.following is not None))
     for measure in clause.measures:  # also those that are not called must be right
         RowMeasures(clause, schema, labels, DerivedColumns(schema)).plan(measure)
     measures = WindowMeasures(clause, schema, labels, derived).of(window.calls)
-    read = columns_read(expressions_of(parts_of_conditions(conditions), measures), measures)
     outputs = tuple(schema.columns)
-    needed = [*outputs, *(key.column for key in (*keys, *(key for key, _ in ordered))), *read]
-    lookback, lookahead = reach_of(conditions, measures)
+    memory = memory_of(clause, conditions, None)
+    if memory == PARTITION_MEMORY and frame.following is not None:
+        memory = ATTEMPT_MEMORY  # an attempt that fails in one frame may match in a later one
+    ordering = [key.column for key in (*keys, *(key for key, _ in ordered))]
     plan = WindowPlan(
-        source=clause.source,
+        **pattern_fields(inputs, keys, ordered, conditions, measures, [*outputs, *ordering]),
         output=Output(labels, measures, outputs, len(outputs), RowMode.ALL_WITH_UNMATCHED),
-        program=compile_pattern(clause),
-        settings=MatchSettings(clause.match_mode, clause.skip_to, clause.skip_label, clause.skip_span),
-        length=length_bounds(clause.pattern),
-        conditions=conditions,
-        keys=tuple(dict.fromkeys(key.column for key in keys)),
-        order=tuple(column for _, column in ordered),
-        input_columns=tuple(dict.fromkeys(needed)),
-        derived=tuple((sql, name) for sql, name in derived.selections() if name in set(needed)),
-        types={**schema.columns, **{name: type_ for _, (name, type_) in derived.by_sql.items()}},
         within=None,
-        memory=_memory(clause, conditions, frame),
-        lookback=lookback,
-        lookahead=lookahead,
+        memory=memory,
         frame=frame,
     )
     if uses_match_number(plan):
-        refuse_match_number(clause, _match_number_span(clause))
+        scalars = [one.expression for one in clause.measures] + [one.condition for one in clause.definitions]
+        columns = [atom for atom in atoms_below(scalars) if isinstance(atom, ColumnRef)]
+        spans = (one.span for one in columns if one.path[0].upper() == "MATCH_NUMBER")  # without parentheses
+        refuse_match_number(clause, next(spans, clause.source.pattern))
     return plan
-
-
-def _refuse_aliases(clause: MatchRecognize, columns: list[KeyColumn]) -> None:
-    aliased = next((one for one in columns if one.aliased), None)
-    if aliased is not None:
-        message = f"AS {aliased.name}: a window gives no column for PARTITION BY and ORDER BY."
-        raise clause.source.error(EpisodeAnalysisError, message, aliased.span, "Leave AS and the name out.")
-
-
-def _memory(clause: MatchRecognize, conditions: dict[str, Condition], frame: WindowFrame) -> str:
-    """Return how far failures may be remembered: an attempt that fails in one frame may match in a later one."""
-    memory = memory_of(clause, conditions, None)
-    return ATTEMPT_MEMORY if memory == PARTITION_MEMORY and frame.following is not None else memory
 
 
 def _following(window: PatternWindow, schema: InputSchema) -> int | None:
@@ -149,12 +111,9 @@ def _following(window: PatternWindow, schema: InputSchema) -> int | None:
         return window.frame.following
     value = _constant(bound, schema)
     if value is None or value < 0:
-        raise window.source.error(
-            EpisodeAnalysisError,
-            f"The end of a frame must be a number of rows, the same for all rows: not {bound.original}.",
-            bound.span,
-            "Write a whole number that is not negative, or a constant expression of such: 2 * :n FOLLOWING.",
-        )
+        message = f"The end of a frame must be a number of rows, the same for all rows: not {bound.original}."
+        hint = "Write a whole number that is not negative, or a constant expression of such: 2 * :n FOLLOWING."
+        raise window.source.error(EpisodeAnalysisError, message, bound.span, hint)
     return min(value, MOST_FOLLOWING)
 
 
@@ -198,20 +157,6 @@ def _fold_constant(expression: Expression) -> int | None:
     else:
         return None
     return result if -limit <= result < limit else None
-
-
-def _match_number_span(clause: MatchRecognize) -> Span:
-    """Return the place of MATCH_NUMBER without parentheses."""
-    pending = [measure.expression for measure in clause.measures] + [one.condition for one in clause.definitions]
-    while pending:
-        for _, atom in pending.pop().atoms:
-            if isinstance(atom, ColumnRef) and atom.path[0].upper() == "MATCH_NUMBER":
-                return atom.span
-            if isinstance(atom, Navigation):
-                pending.append(atom.argument)
-            elif isinstance(atom, Aggregate):
-                pending += atom.arguments
-    return clause.source.pattern
 
 
 class WindowMeasures(RowMeasures):

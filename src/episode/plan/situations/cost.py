@@ -7,9 +7,7 @@ for each partial match so far, plus the partial matches that it finds:
 
 s(i) is the product of the selectivities of the constraints between the step's buffer and those before it; the
 selectivity of a constraint with several relations is the sum of theirs. |R| of a set of buffers does not depend on
-their order, so dynamic programming over sets finds the best order.
-
-See decisions 81 and 82.
+their order, so dynamic programming over sets finds the best order. See decisions 81 and 82.
 """
 
 from __future__ import annotations
@@ -112,10 +110,7 @@ def _greedy(masks: tuple[tuple[int, ...], ...], costs: SearchCosts, first: int, 
 
 
 def triggers(
-    masks: tuple[tuple[int, ...], ...],
-    at_least: tuple[int | None, ...],
-    at_most: tuple[int | None, ...],
-    eager: bool,
+    masks: tuple[tuple[int, ...], ...], at_least: tuple[int | None, ...], at_most: tuple[int | None, ...], eager: bool
 ) -> list[tuple[bool, bool]]:
     """For each symbol: can the start of its situation make a match certain, and can its end?
 
@@ -150,7 +145,6 @@ def triggers(
 
 
 # The orders of search that were not chosen, and what each would cost by the same statistics.
-
 
 MOST_RIVALS = 4
 

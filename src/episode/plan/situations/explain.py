@@ -14,16 +14,19 @@ from episode.plan.sections import (
     PICTURE,
     TEXT,
     Bar,
+    Cell,
     Column,
     Diagram,
     FactLine,
     Section,
     SectionBlock,
     Table,
+    cut_table,
     fact,
+    moved_columns,
 )
 from episode.plan.situations.cost import SearchCosts, best_order, initial_costs, rival_orders, triggers
-from episode.plan.situations.plan import Orders, SituationPlan, SituationReport
+from episode.plan.situations.plan import SituationPlan, SituationReport
 
 MOST_CHANGES = 50
 
@@ -52,8 +55,7 @@ def situation_section(plan: SituationPlan, reports: Sequence[str] | None = None)
             only=TEXT if busiest else "",  # a picture shows the searches of the run
         ),
         _orders(plan, busiest),
-        fact("columns moved", ", ".join(plan.input_columns)),
-        *(fact("computed by Spark before matching", f"{name} = {sql}") for sql, name in plan.derived),
+        *moved_columns(plan.input_columns, plan.derived),
         fact("state", f"{bound} and those that last, each with its aggregates; no events"),
     )
     return Section(f"SITUATIONS: {' '.join(written.split())}", blocks, run)
@@ -126,7 +128,6 @@ class PlannedSearch:
         return f"cost {self.cost:.3g}" if self.actual is None else f"{self.searches:,} searches"
 
     def lines(self) -> list[str]:
-        """Render the search as text."""
         if self.actual is None:
             sizes = ", ".join(f"{size:.3g}" for size in self.records)
             return [f"{self.order[0]} ({self.when}): {self.path}; {self.note}, records {sizes}"]
@@ -204,14 +205,7 @@ def _run(plan: SituationPlan, reports: list[SituationReport], busiest: Situation
         fact("run", f"{len(reports):,} parts of the input, {changes:,} changes of plan"),
         Diagram(caption, SearchOrders(tuple(searches)), "records for each search, estimated and found"),
     ]
-    if busiest.changes:
-        rows = tuple((orders_words(plan, change),) for change in busiest.changes[:MOST_CHANGES])
-        left_out = max(0, len(busiest.changes) - MOST_CHANGES)
-        columns = (Column("orders", CODE, "changed to: {}"),)
-        blocks.append(Table("plans taken", columns, rows, left_out=left_out, headed=False, level=2))
-    return blocks
-
-
-def orders_words(plan: SituationPlan, orders: Orders) -> str:
-    """Write the orders of all symbols whose situations begin a search."""
-    return "; ".join(" -> ".join(_names(plan, order)) for order in orders)
+    words = [[" -> ".join(_names(plan, order)) for order in change] for change in busiest.changes]
+    rows: list[tuple[Cell, ...]] = [("; ".join(orders),) for orders in words]
+    columns = (Column("orders", CODE, "changed to: {}"),)
+    return [*blocks, *cut_table("plans taken", columns, rows, MOST_CHANGES, headed=False, level=2)]

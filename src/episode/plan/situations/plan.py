@@ -3,23 +3,118 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Union
 
-from episode.errors import EpisodeAnalysisError, EpisodeSyntaxError, EpisodeUnsupportedError, warn
+from episode.errors import EpisodeAnalysisError, EpisodeSyntaxError, warn
 from episode.lang.cursor import Cursor
 from episode.lang.lexer import tokenize
 from episode.lang.situations import allen
 from episode.lang.situations.define import check_limits, check_pairs, check_window
-from episode.lang.situations.syntax import SituationDefinition, SituationQuery
-from episode.lang.syntax import Duration, Span
+from episode.lang.situations.syntax import (
+    Moment,
+    SituationAggregate,
+    SituationAtom,
+    SituationColumn,
+    SituationDefinition,
+    SituationQuery,
+    SituationTime,
+    situation_atoms,
+)
+from episode.lang.syntax import Aggregate, ColumnRef, Duration, ReturnItem, Scalar, Span
 from episode.plan.event_time import Delays, EventTime, column_at_event, in_units_of_time, plain_values
-from episode.plan.expressions import Condition, Constant, Current, conjuncts
-from episode.plan.output import Labels, MeasurePlan, Output, columns_read, expressions_of
+from episode.plan.expressions import Condition, Current, conjuncts
+from episode.plan.measures import Measures
+from episode.plan.output import (
+    ATOM_PREFIX,
+    ColumnAtPlace,
+    Labels,
+    MeasurePlan,
+    Output,
+    OutputAtom,
+    PlannedMeasure,
+    RowPlace,
+    columns_read,
+    expressions_of,
+)
 from episode.plan.parameters import Arguments, bound_duration
 from episode.plan.pattern import CarriedReport, OrderColumn, PatternPlan
-from episode.plan.scalars import DerivedColumns, RowLocalScalars
-from episode.plan.schema import InputSchema
-from episode.plan.situations.returns import DETECTED_AT, MatchMoment, SituationMoment, SituationReturns, with_columns
-from episode.plan.types import VOID
+from episode.plan.places import substitute
+from episode.plan.scalars import DerivedColumns, RowLocalScalars, refuse_depth
+from episode.plan.schema import InputSchema, quote
+
+# RETURN: to the planner of MEASURES a symbol is a label, and the events of its situation so far are the label's rows.
+
+MATCH_START, DETECTED_AT = "match_start", "detected_at"
+
+
+@dataclass(frozen=True)
+class SituationMoment:
+    """The start of a symbol's situation, or its end (null while it lasts)."""
+
+    symbol: str
+    end: bool
+
+
+@dataclass(frozen=True)
+class MatchMoment:
+    """match_start: the least start of its situations. detected_at: when the match became certain."""
+
+    name: str
+
+
+SituationOutput = Union[OutputAtom, SituationMoment, MatchMoment]
+
+
+def with_columns(scalar: Scalar, label: str | None) -> Scalar:
+    """The scalar with columns of a row pattern (of a label) in place of columns of a situation's events."""
+    atoms = []
+    for name, atom in scalar.atoms:
+        assert isinstance(atom, SituationColumn)
+        atoms.append((name, ColumnRef(label, atom.path, atom.span)))
+    return replace(scalar, atoms=tuple(atoms))
+
+
+class SituationReturns(Measures):
+    """Plans RETURN."""
+
+    def item(self, item: ReturnItem) -> PlannedMeasure:
+        scalar = item.expression
+        names = [name for name, _ in scalar.atoms]
+        parts = {name: self._situation_sql(atom) for name, atom in zip(names, situation_atoms(scalar))}
+        sql = substitute(scalar.text, parts)
+        return PlannedMeasure(item.name, sql, scalar.original, item.span)
+
+    def whole(self, symbol: str) -> PlannedMeasure:
+        """A symbol without RETURN: its interval."""
+        start, end = self._moment(SituationMoment(symbol, False)), self._moment(SituationMoment(symbol, True))
+        return PlannedMeasure(symbol, f"named_struct('start', {start}, 'end', {end})", symbol, self.source.span)
+
+    def key(self, symbol: str, column: str) -> PlannedMeasure:
+        """A partition column, as any event of the match has it."""
+        place = RowPlace(frozenset((symbol,)), True, 0, 0, True)
+        return self.measure_of(column, ColumnAtPlace(column, place))
+
+    def times(self) -> list[PlannedMeasure]:
+        return [
+            PlannedMeasure(name, self._moment(MatchMoment(name)), name, self.source.span)
+            for name in (MATCH_START, DETECTED_AT)
+        ]
+
+    def _moment(self, atom: SituationMoment | MatchMoment) -> str:
+        atoms: dict[SituationOutput, str] = self.atoms  # type: ignore[assignment]
+        if atom not in atoms:
+            atoms[atom] = f"{ATOM_PREFIX}{len(atoms)}"
+        return quote(atoms[atom])
+
+    def _situation_sql(self, atom: SituationAtom) -> str:
+        if isinstance(atom, SituationTime):
+            start, end = (self._moment(SituationMoment(atom.symbol, end)) for end in (False, True))
+            return {Moment.START: start, Moment.END: end, Moment.DURATION: f"({end} - {start})"}[atom.what]
+        assert isinstance(atom, SituationAggregate)
+        arguments = tuple(with_columns(argument, atom.symbol) for argument in atom.arguments)
+        star = None if arguments else atom.symbol
+        return f"({self._aggregate(Aggregate(atom.function, arguments, not arguments, star, None, atom.span))})"
+
 
 # Durations of a situation pattern that are parameters: their values, and a check that a match can satisfy them.
 
@@ -58,7 +153,6 @@ def with_bound_durations(query: SituationQuery, arguments: Arguments) -> Situati
 
 
 # Reports of matchers of situation patterns.
-
 
 Orders = tuple[tuple[int, ...], ...]
 """Symbols in the order of their search, for each symbol whose situations begin one: that symbol first."""
@@ -160,29 +254,22 @@ def plan_situation_pattern(
     query: SituationQuery, schema: InputSchema, time: str, keys: tuple[str, ...] = (), eager: bool = True
 ) -> SituationPlan:
     """Bind a query to its input and check it. time, keys: columns of the input."""
-    try:
+    with refuse_depth(query.source, "The expressions of this query", query.define_span.beginning):
         return _Planner(with_bound_durations(query, schema.arguments), schema, time, keys, eager).plan()
-    except RecursionError:
-        raise query.source.error(
-            EpisodeUnsupportedError,
-            "The expressions of this query are nested too deeply.",
-            query.define_span.beginning,
-            "Compute parts of the expressions as columns first.",
-        ) from None
 
 
+@dataclass
 class _Planner:
-    def __init__(
-        self, query: SituationQuery, schema: InputSchema, time: str, keys: tuple[str, ...], eager: bool
-    ) -> None:
-        self.query = query
-        self.schema = schema
-        self.time = time
-        self.time_type = schema.columns[time]
-        self.keys = keys
-        self.eager = eager
-        self.derived = DerivedColumns(schema)
-        self.rows = RowLocalScalars(query.source, schema, self.derived)
+    query: SituationQuery
+    schema: InputSchema
+    time: str
+    keys: tuple[str, ...]
+    eager: bool
+
+    def __post_init__(self) -> None:
+        self.time_type = self.schema.columns[self.time]
+        self.derived = DerivedColumns(self.schema)
+        self.rows = RowLocalScalars(self.query.source, self.schema, self.derived)
 
     def plan(self) -> SituationPlan:
         query = self.query
@@ -200,7 +287,6 @@ class _Planner:
         parts = [part for condition in conditions.values() for part in condition.row_local]
         read = columns_read(expressions_of(parts, measures), measures)
         needed = dict.fromkeys([*self.keys, self.time, *read])
-        derived_types = dict(self.derived.by_sql.values())
         return SituationPlan(
             source=query.source,
             output=Output(labels, measures),
@@ -219,24 +305,17 @@ class _Planner:
             time_type=self.time_type,
             conditions=conditions,
             input_columns=tuple(needed),
-            derived=tuple((sql, name) for sql, name in self.derived.selections() if name in needed),
-            types={**self.schema.columns, **derived_types},
+            derived=self.derived.selections(needed),
+            types=self.derived.types,
         )
 
     def _condition(self, definition: SituationDefinition) -> Condition:
         scalar = with_columns(definition.condition, None)
         expression = self.rows.compile(scalar, Current(0))
-        if expression.type == VOID:
-            expression = Constant(None, "boolean")
-        if expression.type != "boolean":
-            raise self.query.source.error(
-                EpisodeAnalysisError,
-                f"The condition of {definition.symbol} must be true or false, but it is of type {expression.type}.",
-                scalar.span,
-                "Compare it with something: x > 0."
-                if definition.at_most is None
-                else "What follows it was read as a limit of the duration; SQL's BETWEEN needs brackets around it.",
-            )
+        hint = "What follows it was read as a limit of the duration; SQL's BETWEEN needs brackets around it."
+        expression = self.rows.as_condition(
+            expression, scalar.span, definition.symbol, hint if definition.at_most is not None else ""
+        )
         return Condition(definition.symbol, tuple(conjuncts(expression)), ())
 
     def _masks(self) -> tuple[tuple[int, ...], ...]:
@@ -253,15 +332,10 @@ class _Planner:
         """A duration in units of event time."""
         if duration is None:
             return None
-        return in_units_of_time(
-            duration,
-            self.query.source,
-            self.time,
-            self.time_type,
-            what="a duration",
-            plain="Write a plain number, in the unit of the time itself, for example 300.",
-            with_unit=f"Write for example {duration.amount} seconds.",
-        )
+        plain = "Write a plain number, in the unit of the time itself, for example 300."
+        with_unit = f"Write for example {duration.amount} seconds."
+        place = (duration, self.query.source, self.time, self.time_type)
+        return in_units_of_time(*place, what="a duration", plain=plain, with_unit=with_unit)
 
 
 def _span(duration: Duration | None) -> Span | None:

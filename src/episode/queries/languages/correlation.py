@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from episode.lang.correlation.syntax import Correlation, Recency
 from episode.lang.statement import Statement
-from episode.plan.correlation.conditions import PairTest, pair_tests
 from episode.plan.correlation.explain import correlation_section
 from episode.plan.correlation.inputs import joint_input
-from episode.plan.correlation.pairs import PairPlan, PairSide, equal_keys
+from episode.plan.correlation.pairs import PairPlan, PairSide, PairTest, equal_keys, pair_tests
 from episode.plan.correlation.plan import CorrelationPlan, CorrelationStrategy
 from episode.plan.event_time import in_units_of_time
 from episode.plan.parameters import bound_duration

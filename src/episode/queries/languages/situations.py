@@ -13,8 +13,7 @@ from episode.plan.pattern import PatternPlan, RunOptions
 from episode.plan.schema import key_columns
 from episode.plan.sections import Section
 from episode.plan.situations.explain import situation_section
-from episode.plan.situations.plan import SituationPlan, plan_situation_pattern
-from episode.plan.situations.returns import DETECTED_AT, MATCH_START
+from episode.plan.situations.plan import DETECTED_AT, MATCH_START, SituationPlan, plan_situation_pattern
 from episode.queries.language import Given, Input, Language, given_for_input
 
 if TYPE_CHECKING:

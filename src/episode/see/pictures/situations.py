@@ -15,8 +15,7 @@ from episode.matchers.scalars import Scalars
 from episode.matchers.spark_types import to_spark_types
 from episode.plan.output import ColumnAtPlace, RowPlace
 from episode.plan.schema import OWN
-from episode.plan.situations.plan import SituationPlan
-from episode.plan.situations.returns import DETECTED_AT, MATCH_START, MatchMoment
+from episode.plan.situations.plan import DETECTED_AT, MATCH_START, MatchMoment, SituationPlan
 from episode.see.inspecting import Inspected
 from episode.see.pictures.axis import Axis, chosen_column, columns_in, series_of, thin_rows
 from episode.see.pictures.choosing import Wish

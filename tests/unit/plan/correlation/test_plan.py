@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from episode.plan.correlation.explain import correlation_run
-from episode.plan.correlation.plan import CorrelationStrategy, Factors, cost
-from episode.plan.correlation.report import Change, CorrelationReport
+from episode.plan.correlation.plan import Change, CorrelationReport, CorrelationStrategy, Factors, cost
 from episode.plan.sections import Section, lines_of
 
 FACTORS = Factors(

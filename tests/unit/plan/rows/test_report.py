@@ -6,8 +6,7 @@ from dataclasses import replace
 
 from episode.lang.rows.parser import parse_clause
 from episode.plan.rows.explain import row_section
-from episode.plan.rows.plan import plan_row_pattern
-from episode.plan.rows.report import RowReport, sum_of
+from episode.plan.rows.plan import RowReport, plan_row_pattern, sum_of
 from episode.plan.schema import InputSchema
 from episode.plan.sections import lines_of
 
