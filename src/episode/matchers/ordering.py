@@ -101,8 +101,7 @@ def _ascending(array: pa.Array, name: str) -> np.ndarray:
     if pa.types.is_decimal(kind) or any(test(kind) for test in _BYTES):
         return _ranks(array)
     raise EpisodeUnsupportedError(
-        f"rows cannot be ordered by column {name} of type {kind}",
-        hint="ORDER BY columns of atomic types.",
+        f"rows cannot be ordered by column {name} of type {kind}", hint="ORDER BY columns of atomic types."
     )
 
 

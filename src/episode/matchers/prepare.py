@@ -14,22 +14,8 @@ from episode.matchers.code.aggregates import AggregateShape, UserFunctions
 from episode.matchers.code.rows import compute_lane, set_bits
 from episode.matchers.encoding import Lanes, encode, is_float_lane
 from episode.plan.compilable import to_float
-from episode.plan.expressions import (
-    Constant,
-    Current,
-    Expression,
-    LabelAt,
-    Load,
-    Running,
-    is_row_local,
-    parts_of,
-)
-from episode.plan.output import (
-    Extreme,
-    Labels,
-    RowAggregate,
-    RowArray,
-)
+from episode.plan.expressions import Constant, Current, Expression, LabelAt, Load, Running, is_row_local, parts_of
+from episode.plan.output import Extreme, Labels, RowAggregate, RowArray
 from episode.plan.pattern import PatternPlan
 from episode.plan.types import decimal_of, has_words, is_ranked_constant, is_wide, is_words
 

@@ -61,11 +61,10 @@ class OpenRows:
         self.plan = plan
         self._sieves = sieves
         self.needs = needs
-        layout = RowLayout.of(needs)
         by_way = plan.settings.mode is MatchMode.INCREMENTAL
         self.waiting = WaitingAttempts(program, by_way, RunningValues.of(ConditionTraits.of(plan)))
         self.keys = KeyTable(self.waiting.marks, len(program.required))
-        self.arena = Arena(layout, self.waiting)
+        self.arena = Arena(RowLayout.of(needs), self.waiting)
         self.log = RowLog(columns)
         self.rows = 0
         self._counts = state.counts
@@ -99,7 +98,7 @@ class OpenRows:
         places = self.keys.find(held.key[first])
         to = ranges(table[LO, places], table[HI, places] - table[LO, places])
         prepared = prepare(self.plan, self.needs, held.table, held.key)
-        arena.layout.put(prepared, np.arange(len(held)), arena.ints, arena.floats, arena.valid, to)
+        arena.put(prepared, np.arange(len(held)), to)
         arena.bits[to], arena.time[to], arena.key[to] = prepared.bits, held.time, held.key
         arena.chunk[to] = chunk
         arena.source[to] = np.arange(len(held)) + self.log.append(held.table, len(held))
@@ -120,11 +119,10 @@ class OpenRows:
     @staticmethod
     def _partitions(fields: np.ndarray) -> HeldPartitions:
         lo = fields[LO]
-        positions = {
-            name: fields[field] - lo for field, name in zip(POSITIONS[2:], HeldPartitions.POSITIONS, strict=True)
-        }
+        next_start, covered, explored_start, explored_to = fields[POSITIONS[2:]] - lo
+        at_start, number = fields[AT_START] != 0, fields[NUMBER]
         return HeldPartitions(
-            key=fields[KEY], held=fields[HI] - lo, at_start=fields[AT_START] != 0, number=fields[NUMBER], **positions
+            fields[KEY], fields[HI] - lo, at_start, next_start, number, covered, explored_start, explored_to
         )
 
     def events_at(self, rows: np.ndarray) -> EventBatch:
@@ -149,7 +147,7 @@ class OpenRows:
 
     def _append(self, events: EventBatch, slots: np.ndarray, counts: np.ndarray) -> None:
         """Prepare new rows, and put them after the rows of their keys, which have room for them."""
-        table, arena, layout = self.keys.table, self.arena, self.arena.layout
+        table, arena, plan = self.keys.table, self.arena, self.plan
         lo, hi = table[LO, slots], table[HI, slots]
         to = ranges(hi, counts)
         arena.time[to], arena.key[to] = events.time, events.key
@@ -157,7 +155,6 @@ class OpenRows:
         arena.chunk[to] = NOT_WRITTEN
         table[HI, slots] += counts
         table[UNWRITTEN, slots] += counts
-        plan = self.plan
         around = np.minimum(hi - lo, plan.lookback + plan.lookahead)
         if not around.any():
             prepared = prepare(plan, self.needs, events.table, events.key, events.known)
@@ -166,7 +163,7 @@ class OpenRows:
             again = np.minimum(around, plan.lookahead)
             prepared, ends = self._prepare_with_context(events, hi, around, counts)
             rows, to = ranges(ends - counts - again, counts + again), ranges(hi - again, counts + again)
-        layout.put(prepared, rows, arena.ints, arena.floats, arena.valid, to)
+        arena.put(prepared, rows, to)
         arena.bits[to] = prepared.bits[rows]
 
     def _prepare_with_context(
@@ -178,7 +175,7 @@ class OpenRows:
         at, context_at = ranges(ends - counts, counts), ranges(ends - counts - around, around)
         context = ranges(hi - around, around)
         lanes = encode(events.table, needs.columns, needs.null_tests, needs.constants, needs.room, needs.words)
-        lanes = arena.layout.with_context(lanes, at, arena.ints, arena.floats, arena.valid, context, context_at)
+        lanes = arena.with_context(lanes, at, context, context_at)
         key = np.empty(len(at) + len(context_at), np.int64)
         key[at], key[context_at] = events.key, arena.key[context]
         return evaluate(self.plan, needs, lanes, key), ends
@@ -196,11 +193,7 @@ class OpenRows:
     def hold(self, slots: np.ndarray, after: np.ndarray, keep_from: np.ndarray, until: int) -> None:
         """Store the progress of these keys (fields by slot) and drop their rows before keep_from."""
         lo, hi = after[LO], after[HI]
-        gone = ranges(lo, keep_from - lo)
-        for chunk, count in _count_by_chunk(self.arena.chunk[gone]).items():
-            self._alive[chunk] -= count
-        self.arena.key[gone] = NO_KEY
-        self.rows -= len(gone)
+        self._drop(ranges(lo, keep_from - lo))
         after[AT_START] &= keep_from == lo
         after[LO] = keep_from
         after[OPENED + OPEN] &= after[NEXT_START] < hi  # an attempt that was given up does not continue
@@ -217,6 +210,13 @@ class OpenRows:
             self.keys.begin(empty)
         self._set_deadlines(slots, until)
 
+    def _drop(self, gone: np.ndarray) -> None:
+        """Drop rows of the arena."""
+        for chunk, count in _count_by_chunk(self.arena.chunk[gone]).items():
+            self._alive[chunk] -= count
+        self.arena.key[gone] = NO_KEY
+        self.rows -= len(gone)
+
     def _set_deadlines(self, slots: np.ndarray, until: int) -> None:
         """Set the ends of the windows of these keys; an undecided key whose window has ended waits for rows alone."""
         table, within = self.keys.table, self.plan.within
@@ -231,10 +231,10 @@ class OpenRows:
     def _tidy(self) -> None:
         """Drop rows and keys that are gone if they are the majority."""
         live = self._live()
-        if self.keys.count > 2 * len(live) + _LEAST_DEAD:
+        dead = self.keys.count > 2 * len(live) + _LEAST_DEAD
+        if dead:
             self.keys.keep(live)
-            self.arena.lay_out(self.keys, live[:0], live[:0])
-        elif self.arena.is_sparse(self.rows):
+        if dead or self.arena.is_sparse(self.rows):
             self.arena.lay_out(self.keys, live[:0], live[:0])
         self.waiting.tidy(self.keys)
         if len(self.log) > 2 * self.rows + _LEAST_DEAD:
@@ -283,18 +283,13 @@ class OpenRows:
         slots = slots[table[OPENED + OPEN, slots] != 0]
         instruction, row = table[OPENED + PC, slots], table[OPENED + ROW, slots]
         again = row > table[NEXT_START, slots]
-        again[again] = self.waiting.path[row[again] - 1] == instruction[again]
+        again[again] = self.waiting.by_row["path"][row[again] - 1] == instruction[again]
         return table[KEY, slots], instruction, again
 
     def forget_keys(self, keys: np.ndarray) -> None:
         slots = self.keys.find(keys)
         table = self.keys.table
-        lo, held = table[LO, slots], table[HI, slots] - table[LO, slots]
-        gone = ranges(lo, held)
-        for chunk, count in _count_by_chunk(self.arena.chunk[gone]).items():
-            self._alive[chunk] -= count
-        self.arena.key[gone] = NO_KEY
-        self.rows -= len(gone)
+        self._drop(ranges(table[LO, slots], table[HI, slots] - table[LO, slots]))
         if self._counts:
             left = np.ones(self.keys.count, np.bool_)
             left[slots] = False
