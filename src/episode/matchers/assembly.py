@@ -73,6 +73,14 @@ class PathLabels(NamedTuple):
     excluded: np.ndarray
 
 
+_KINDS = {
+    LabelAtPlace: pa.string(),
+    PlaceExists: pa.bool_(),
+    NumberOfMatch: pa.int64(),
+    MatchConfidence: pa.float64(),
+}
+
+
 def output_schema(plan: PatternPlan, input_schema: pa.Schema) -> pa.Schema:
     """Return the schema of the output: input columns, the matched flag if needed, atoms."""
     fields = [input_schema.field(name).with_nullable(True) for name in plan.output.columns]
@@ -97,16 +105,10 @@ def atom_field(atom: OutputAtom, input_schema: pa.Schema) -> pa.Field:
         return input_schema.field(atom.column)
     if isinstance(atom, Extreme):
         return of(atom.value)
-    if isinstance(atom, LabelAtPlace):
-        kind = pa.string()
-    elif isinstance(atom, PlaceExists):
-        kind = pa.bool_()
-    elif isinstance(atom, NumberOfMatch):
-        kind = pa.int64()
+    if type(atom) in _KINDS:
+        kind = _KINDS[type(atom)]
     elif isinstance(atom, FinalMatches):
         kind = pa.decimal128(38, 0) if atom.exact else pa.float64()
-    elif isinstance(atom, MatchConfidence):
-        kind = pa.float64()
     elif isinstance(atom, RowAggregate):
         kind = arrow_type(atom.type)
     elif isinstance(atom, DecimalSum):
@@ -114,6 +116,7 @@ def atom_field(atom: OutputAtom, input_schema: pa.Schema) -> pa.Field:
     elif isinstance(atom, DecimalAverage):
         kind = average_type(atom)
     else:
+        assert isinstance(atom, RowArray)
         kind = pa.list_(pa.string() if atom.value is None else of(atom.value).type)
     return pa.field("", kind)
 
@@ -183,36 +186,29 @@ def with_keys(matches: pa.Table, key: np.ndarray) -> pa.Table:
     return matches.append_column(KEY_COLUMN, pa.array(key, pa.int64()))
 
 
+@dataclass
 class OutputAssembler:
     """Builds the table of some output rows of the matches of one feed: see `code.measures`."""
 
-    def __init__(
-        self,
-        plan: PatternPlan,
-        schema: pa.Schema,
-        program: PathLabels,
-        table: pa.Table,
-        prepared: Prepared,
-        matches: MatchRows,
-        out_match: np.ndarray,
-        out_position: np.ndarray,
-    ) -> None:
-        self.plan = plan
-        self.schema = schema
-        self.program = program
-        self.table = table
-        self.prepared = prepared
-        self.matches = matches
-        self.out_match, self.out_position = out_match, out_position
-        m = matches
+    plan: PatternPlan
+    schema: pa.Schema
+    program: PathLabels
+    table: pa.Table
+    prepared: Prepared
+    matches: MatchRows
+    out_match: np.ndarray
+    out_position: np.ndarray
+
+    def __post_init__(self) -> None:
+        m = self.matches
         self.output = OutputRows(
-            out_match, out_position, m.start, m.length, m.path_from, m.path, program.label_of, m.part_lo, m.part_hi,
-            m.member, m.alike,
+            self.out_match, self.out_position, m.start, m.length, m.path_from, m.path, self.program.label_of, m.part_lo,
+            m.part_hi, m.member, m.alike,
         )  # fmt: skip
-        self.unmatched = matches.kind[out_match] == UNMATCHED
-        self.timed_out = matches.number[out_match] == TIMED_OUT
+        self.unmatched = m.kind[self.out_match] == UNMATCHED
+        self.timed_out = m.number[self.out_match] == TIMED_OUT
         self._places: dict[RowPlace, np.ndarray] = {}
-        self._label_names = pa.array(plan.labels.names, pa.string())
+        self._label_names = pa.array(self.plan.labels.names, pa.string())
 
     def table_of_matches(self) -> pa.Table:
         one_row = self.plan.output.rows is RowMode.ONE_ROW
@@ -364,12 +360,8 @@ def to_arrow(values: np.ndarray, missing: np.ndarray, type_: str) -> pa.Array:
     kind = arrow_type(type_)
     if type_ == "boolean":
         return pa.array(values != 0, mask=missing)
-    decimal = decimal_of(type_)
-    if decimal is not None:
-        words = np.empty((len(values), 2), np.int64)
-        words[:, 0], words[:, 1] = values, values >> 63
-        whole = pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(words)])
-        return pc.if_else(pa.array(~missing), whole, pa.scalar(None, kind))
+    if decimal_of(type_) is not None:
+        return decimals(values, values >> 63, ~missing, kind)
     array = pa.array(values, mask=missing)
     if array.type == kind:
         return array

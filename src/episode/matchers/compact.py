@@ -72,17 +72,11 @@ def common_unit(values: np.ndarray, valid: np.ndarray, base: int) -> int:
         distances = _distances(values[block], base)
         if len(valid):
             distances = np.where(valid[block], distances, np.uint64(0))
-        while unit > 1 and not _are_multiples(distances, unit):
+        while unit > 1 and not np.array_equal(distances // np.uint64(unit) * np.uint64(unit), distances):
             unit //= 1_000
         if unit == 1:
             break
     return unit
-
-
-def _are_multiples(distances: np.ndarray, unit: int) -> bool:
-    down = distances // np.uint64(unit)
-    down *= np.uint64(unit)
-    return np.array_equal(down, distances)
 
 
 def _distances(values: np.ndarray, base: int) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
@@ -102,14 +103,13 @@ def encode(
         lanes.at[name] = row = lanes.next_float()
         floats[row] = _floats(array.cast(pa.float64()))
         note_nulls(name, array)
-    groups: dict[str, list[str]] = {}
+    groups: dict[str, tuple[list[str], list[tuple[str, object]]]] = defaultdict(lambda: ([], []))
     for name in by_lane["code"]:
-        groups.setdefault(_group(columns[name]), []).append(name)
-    constants_by_group: dict[str, list[tuple[str, object]]] = {}
+        groups[_group(columns[name])][0].append(name)
     for type_, value in constants:
-        constants_by_group.setdefault(_group(type_), []).append((type_, value))
-    for group in groups.keys() | constants_by_group.keys():
-        _encode_group(table, groups.get(group, []), constants_by_group.get(group, []), lanes, note_nulls)
+        groups[_group(type_)][1].append((type_, value))
+    for group in groups.values():
+        _encode_group(table, *group, lanes, note_nulls)
     for name in words:
         array = one_chunk(table.column(name))
         lanes.words_at[name] = row = lanes.next_int()
@@ -176,13 +176,10 @@ def _encode_group(table, names, constants, lanes, note_nulls) -> None:  # type: 
     ranks[order] = np.arange(len(order))
     for name, array in zip(names, encoded, strict=True):
         lanes.at[name] = row = lanes.next_int()
-        lookup = (
-            ranks[pc.index_in(array.dictionary, universe).to_numpy()]
-            if len(array.dictionary)
-            else np.zeros(1, np.int64)
-        )
-        indices = pc.fill_null(array.indices, 0).to_numpy(zero_copy_only=False)
-        lanes.ints[row] = lookup[indices] if len(lookup) else 0
+        lookup = np.zeros(1, np.int64)
+        if len(array.dictionary):
+            lookup = ranks[pc.index_in(array.dictionary, universe).to_numpy()]
+        lanes.ints[row] = lookup[pc.fill_null(array.indices, 0).to_numpy(zero_copy_only=False)]
     if constants:
         places = ranks[pc.index_in(parts[-1], universe).to_numpy()]
         for constant, place in zip(constants, places, strict=True):

@@ -184,9 +184,7 @@ def _blobs(compacted: CompactTable, starts: np.ndarray) -> pa.Array:
 
 def empty_envelope(shard: int) -> pa.RecordBatch:
     """Return an envelope without events, which makes the shard run."""
-    values = [shard, None, None, 0, b""]
-    columns = [pa.array([value], field.type) for value, field in zip(values, _ARROW_SCHEMA, strict=True)]
-    return pa.RecordBatch.from_arrays(columns, schema=_ARROW_SCHEMA)
+    return _repeat([shard], 0, b"")
 
 
 _ORDERS = -(1 << 62)
@@ -195,10 +193,13 @@ _ORDERS = -(1 << 62)
 
 def order_envelopes(shards: Sequence[int], number: int, blob: bytes) -> pa.RecordBatch:
     """Return an order (given in bytes) for each of these shards. Orders are handled by number, before events."""
-    count = len(shards)
-    values = [list(shards), [None] * count, [None] * count, [_ORDERS + number] * count, [blob] * count]
-    columns = [pa.array(value, field.type) for value, field in zip(values, _ARROW_SCHEMA, strict=True)]
-    return pa.RecordBatch.from_arrays(columns, schema=_ARROW_SCHEMA)
+    return _repeat(shards, _ORDERS + number, blob)
+
+
+def _repeat(shards: Sequence[int], origin: int, blob: bytes) -> pa.RecordBatch:
+    """Return the same envelope, without times, for several shards."""
+    rows = [(shard, None, None, origin, blob) for shard in shards]
+    return pa.RecordBatch.from_pylist([dict(zip(_ARROW_SCHEMA.names, row)) for row in rows], _ARROW_SCHEMA)
 
 
 def is_order(origins: np.ndarray) -> np.ndarray:

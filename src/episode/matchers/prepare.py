@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -92,6 +92,20 @@ def loads_in(expression: Expression, columns: dict[str, str], words: dict[str, N
         pending += reversed(parts_of(node))
 
 
+def reads_of(
+    expressions: Iterable[Expression],
+) -> tuple[dict[str, str], tuple[tuple[str, object], ...], dict[str, None]]:
+    """Return the columns in lanes that expressions read, their constants with ranks, and their columns in words."""
+    columns: dict[str, str] = {}
+    words: dict[str, None] = {}
+    constants: dict[tuple[str, object], None] = {}
+    for expression in expressions:
+        for node in loads_in(expression, columns, words):
+            if isinstance(node, Constant) and is_ranked_constant(node):
+                constants[(node.type, node.value)] = None
+    return columns, tuple(constants), words
+
+
 def needs_of(plan: PatternPlan) -> Needs:
     """Return what a plan needs of a batch; computed once per plan."""
     columns: dict[str, str] = {}
@@ -131,7 +145,7 @@ def needs_of(plan: PatternPlan) -> Needs:
             read(part)
     for atom in plan.measures.atoms:
         if isinstance(atom, RowAggregate) and atom.argument is not None:
-            take(_measure_argument(atom), atom.function == "count")
+            take(measure_argument(atom), atom.function == "count")
         elif isinstance(atom, Extreme):
             take(atom.by, False)
             value_only.append(atom.value)
@@ -146,12 +160,9 @@ def needs_of(plan: PatternPlan) -> Needs:
     return Needs(columns, tuple(null_tests), tuple(constants), tuple(computed), tuple(words))
 
 
-def _measure_argument(atom: RowAggregate) -> Expression:
+def measure_argument(atom: RowAggregate) -> Expression:
     assert atom.argument is not None
     return to_float(atom.argument) if atom.function in FLOAT_FUNCTIONS else atom.argument
-
-
-measure_argument = _measure_argument
 
 
 @dataclass(frozen=True)

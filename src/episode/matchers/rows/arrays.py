@@ -268,7 +268,7 @@ class WorkArrays:
         """Make room for what the search ran out of; False if it did not run out of anything."""
         found, work = self.found, self.work
         if status == OUTPUT_FULL:
-            self.found = FoundPaths(*map(double_array, found[:-1]), found.path)
+            self.found = found._replace(**{name: double_array(getattr(found, name)) for name in found._fields[:-1]})
         elif status == PATHS_FULL:
             self.found = found._replace(path=double_array(found.path, self.longest))
         elif status == STACK_FULL:

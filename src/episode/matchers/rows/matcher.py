@@ -54,7 +54,7 @@ until then, it cannot end before such a row comes, or the window ends."""
 
 
 class RowSearch(NamedTuple):
-    """One search over rows. waiting: attempts that resume, if there are any. count: how many of the rows are new.
+    """One search over rows. waiting: attempts that resume, if there are any. new_rows: their number.
     final: no row comes after these. events_at: the events from a row on, for errors."""
 
     lowered: Lowered
@@ -62,7 +62,7 @@ class RowSearch(NamedTuple):
     partitions: SearchPartitions
     attempts: Attempts
     waiting: WaitingAttempts | None
-    count: int
+    new_rows: int
     until: int
     final: bool
     events_at: Callable[[int], EventBatch]

@@ -162,8 +162,8 @@ class RowOutput:
         first = np.cumsum(counts) - counts
         arena = held.arena
         events = held.events_at(rows)
-        lanes = (lane.take(rows, axis=1) for lane in (arena.ints, arena.floats, arena.valid))
-        prepared = arena.layout.as_prepared(*lanes, arena.bits[rows])
+        ints, floats, valid = (lane.take(rows, axis=1) for lane in (arena.ints, arena.floats, arena.valid))
+        prepared = arena.layout.as_prepared(ints, floats, valid, arena.bits[rows])
         here = replace(
             matches,
             start=matches.start + (first - begin)[part],

@@ -22,14 +22,11 @@ from typing import NamedTuple, Protocol, runtime_checkable
 import numpy as np
 import pyarrow as pa
 
-from episode.matchers.keys import KeyCoder
-from episode.matchers.ordering import events_of, times_of
-from episode.matchers.protocol import EventBatch, InputOrder, Matcher, MatcherSpec, Traits
-from episode.matchers.running import run
+from episode.matchers.ordering import times_of
+from episode.matchers.protocol import InputOrder, Matcher, MatcherSpec, Traits
 from episode.matchers.shard import SortedRun, drain, read_up_to, rechunk
 
 FIRST_TIME, LAST_TIME = np.iinfo(np.int64).min, np.iinfo(np.int64).max
-_ARRIVAL = "__episode_arrival"
 
 
 @dataclass(frozen=True)
@@ -103,7 +100,6 @@ class Sliceable(Protocol):
 
         Not for chained patterns.
         """
-        ...
 
 
 RESULTS, SUMMARY, HEAD, FAILURES = range(4)
@@ -138,19 +134,16 @@ class Chained(Sliceable, Protocol):
 
     def first_pass(self, tables: Iterable[pa.Table], bounds: SliceBounds) -> Iterator[SlicePart]:
         """A slice with its overlap, matched as if the matches before it left off where it begins."""
-        ...
 
     def next_entry(self, entry: Entry, summary: bytes) -> Entry:
         """Return where the chain enters the next slice, by the blob of kind SUMMARY of the one that it enters. Slices
         without rows have none, and are left out."""
-        ...
 
     def second_pass(self, parts: Iterable[SlicePart], entry: Entry) -> Iterator[pa.RecordBatch]:
         """The matches that a slice owns, which the chain enters there.
 
         parts: all that the first pass made of it, the SUMMARY first, the others in any order.
         """
-        ...
 
 
 class SliceableSpec(Sliceable, MatcherSpec, Protocol):
@@ -195,66 +188,6 @@ class SliceSpec:
 def bounds_between(cuts: Sequence[int]) -> list[SliceBounds]:
     """The slices between cuts, which grow: one more than there are cuts."""
     return [SliceBounds(first, last) for first, last in zip([None, *cuts], [*cuts, None], strict=True)]
-
-
-def fed_rows(time: np.ndarray, bounds: SliceBounds, overlap: Overlap) -> tuple[int, int]:
-    """The rows of a key that a slice is fed, from the first to before the last; time: of the key's rows, in order."""
-    begin, end = 0, len(time)
-    if bounds.first is not None:
-        earliest = max(FIRST_TIME, bounds.first - overlap.before_time)
-        begin = max(0, int(np.searchsorted(time, earliest, "left")) - overlap.before_rows)
-    if bounds.last is not None:
-        latest = min(LAST_TIME, bounds.last + overlap.after_time)
-        end = min(len(time), int(np.searchsorted(time, latest, "right")) + overlap.after_rows)
-    return begin, max(begin, end)
-
-
-def slices_of_key(
-    events: EventBatch, table: pa.Table, cuts: Sequence[int], overlap: Overlap
-) -> Iterator[tuple[int, SliceBounds, pa.Table]]:
-    """The rows of a table that the slices are fed, in order of arrival.
-
-    events: those of one key, which have their arrival in the table as a column. Slices that are fed nothing are not
-    among them.
-    """
-    arrival = events.table.column(_ARRIVAL).to_numpy()
-    for number, bounds in enumerate(bounds_between(cuts)):
-        begin, end = fed_rows(events.time, bounds, overlap)
-        if begin < end:
-            yield number, bounds, table.take(pa.array(np.sort(arrival[begin:end])))
-
-
-def run_sliced(spec: SliceableSpec, table: pa.Table, cuts: Sequence[int], overlap: Overlap | None = None) -> pa.Table:
-    """All matches of a table, every key cut at these times (which grow): those of `run`, in another order.
-
-    For tests of the law: all in process, one slice after the other. overlap: more of it than the spec asks for.
-    """
-    slicing = spec.slicing
-    if isinstance(slicing, Unsliced):
-        raise ValueError(f"it cannot be sliced: {slicing.reason}")
-    numbered = table.append_column(_ARRIVAL, pa.array(np.arange(table.num_rows)))
-    events = events_of(numbered, spec.input_order, KeyCoder(spec.input_order.keys))
-    outputs = [spec.output_schema.empty_table()]
-    for begin, end in zip(events.bounds[:-1], events.bounds[1:], strict=True):
-        of_key = EventBatch(events.table.slice(begin, end - begin), events.key[begin:end], events.time[begin:end])
-        slices = slices_of_key(of_key, table, cuts, overlap or slicing.overlap)
-        if slicing.chained:
-            assert isinstance(spec, Chained)
-            outputs += _run_chained(spec, slices)
-        else:
-            outputs += [run(SliceSpec(spec, bounds), fed) for _, bounds, fed in slices]
-    return pa.concat_tables(outputs)
-
-
-def _run_chained(spec: Chained, slices: Iterable[tuple[int, SliceBounds, pa.Table]]) -> Iterator[pa.Table]:
-    """Both passes over the slices of one key."""
-    entry = Entry()
-    for _, bounds, fed in slices:
-        parts = sorted(spec.first_pass([fed], bounds), key=lambda part: part.kind != SUMMARY)
-        batches = list(spec.second_pass(parts, entry))
-        if batches:
-            yield pa.Table.from_batches(batches)
-        entry = spec.next_entry(entry, parts[0].blob)
 
 
 # A slice of a chain that is larger than a task may hold: the task cuts it once more, into sections.
