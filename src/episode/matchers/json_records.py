@@ -94,6 +94,13 @@ def _is(sign: Value, *characters: str) -> Value:
     return found
 
 
+_SKIPPED: dict[str, Callable[[Value], Value]] = {
+    "spaces": lambda sign: _is(sign, " ", "\t", "\n", "\r"),
+    "blanks": lambda sign: _is(sign, " ") | (sign >= 9) & (sign <= 13),
+    "digits": _is_digit,
+}
+
+
 # ---- objects -------------------------------------------------------------------------------------------------
 
 
@@ -136,14 +143,14 @@ def _emit_record(s: Scope, record: Value, begin: Value, stop: Value) -> None:
             s.kinds[place], s.begins[place], s.ends[place] = kind.to(U8), first, last
 
     s.in_object[1] = 1
-    at.set(s.call("skip_blanks", _emit_skip_blanks, at, stop))
+    at.set(_skip(s, "blanks", at, stop))
     f.jump_unless(at < stop, broken)
     f.jump_unless(_is(s.data[at], "{"), broken)
     at.set(at + 1)
     then("name_or_end")
 
     f.at(blocks["next"])
-    at.set(s.call("skip_spaces", _emit_skip_spaces, at, stop))
+    at.set(_skip(s, "spaces", at, stop))
     f.jump_unless(at < stop, broken)
     sign.set(s.data[at])
     f.switch(state, {number: blocks[name] for number, name in enumerate(_STATES)})
@@ -207,27 +214,18 @@ def _emit_record(s: Scope, record: Value, begin: Value, stop: Value) -> None:
     f.give(0)
 
 
-def _emit_skip_spaces(s: Scope, begin: Value, stop: Value) -> None:
-    """Skip spaces as JSON has them."""
-    _emit_skip(s, begin, stop, lambda sign: _is(sign, " ", "\t", "\n", "\r"))
+def _skip(s: Scope, what: str, at: Value, stop: Value) -> Value:
+    """Return the place of the next byte that is not one of these: spaces as JSON has them; blanks, also vertical tabs
+    and form feeds; or digits."""
 
+    def emit(s: Scope, begin: Value, stop: Value) -> None:
+        at = s.f.variable("at", begin)
+        with s.f.during(lambda: at < stop) as done:
+            s.f.jump_unless(_SKIPPED[what](s.data[at]), done)
+            at.set(at + 1)
+        s.f.give(at)
 
-def _emit_skip_blanks(s: Scope, begin: Value, stop: Value) -> None:
-    """Skip spaces before an object, also vertical tabs and form feeds."""
-    _emit_skip(s, begin, stop, lambda sign: _is(sign, " ") | (sign >= 9) & (sign <= 13))
-
-
-def _emit_digits_end(s: Scope, begin: Value, stop: Value) -> None:
-    _emit_skip(s, begin, stop, _is_digit)
-
-
-def _emit_skip(s: Scope, begin: Value, stop: Value, passes: Callable[[Value], Value]) -> None:
-    f = s.f
-    at = f.variable("at", begin)
-    with f.during(lambda: at < stop) as done:
-        f.jump_unless(passes(s.data[at]), done)
-        at.set(at + 1)
-    f.give(at)
+    return s.call(f"skip_{what}", emit, at, stop)
 
 
 def _emit_field_of(s: Scope, begin: Value, end: Value) -> None:
@@ -303,25 +301,21 @@ def _emit_number(s: Scope, at: Value, stop: Value) -> None:
     with f.when(~is_signed):
         with f.when(_is_word(s, b"NaN", at, stop)):
             f.give((at + 3) * _KINDS + FRACTION)
-    end, kind = f.variable("end", _digits_end(s, first, stop)), f.variable("kind", INTEGER)
+    end, kind = f.variable("end", _skip(s, "digits", first, stop)), f.variable("kind", INTEGER)
     f.give_if(end.equals(first), -1)
     f.give_if(_is(s.data[first], "0") & (end > first + 1), -1)
     with f.when(_is_at(s, end.value, stop, ".")):
         point = end + 1
-        end.set(_digits_end(s, point, stop))
+        end.set(_skip(s, "digits", point, stop))
         kind.set(FRACTION)
         f.give_if(end.equals(point), -1)
     with f.when(_is_at(s, end.value, stop, "e", "E")):
         power = end + 1
         power = power + _is_at(s, power, stop, "+", "-").to(I64)
-        end.set(_digits_end(s, power, stop))
+        end.set(_skip(s, "digits", power, stop))
         kind.set(FRACTION)
         f.give_if(end.equals(power), -1)
     f.give(end * _KINDS + kind)
-
-
-def _digits_end(s: Scope, at: Value, stop: Value) -> Value:
-    return s.call("digits_end", _emit_digits_end, at, stop)
 
 
 def _is_at(s: Scope, at: Value, stop: Value, *characters: str) -> Value:

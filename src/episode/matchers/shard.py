@@ -34,8 +34,7 @@ class Spool:
         self.path = path
         self.rows = 0
         self.bytes = 0
-        self._hash: int | None = None
-        self._hashes_differ = False
+        self._hashes: set[int] = set()
         self._writer: pa.RecordBatchStreamWriter | None = None
 
     def append(self, table: pa.Table) -> None:
@@ -48,14 +47,13 @@ class Spool:
 
     def note_hashes(self, hashes: np.ndarray) -> None:
         """Remember whether all rows so far have one key hash."""
-        first = int(hashes[0])
-        self._hash = first if self._hash is None else self._hash
-        self._hashes_differ = self._hashes_differ or self._hash != first or bool((hashes != hashes[0]).any())
+        if len(self._hashes) < 2:
+            self._hashes |= {int(hashes.min()), int(hashes.max())}
 
     @property
     def has_one_key(self) -> bool:
         """Whether all rows have the same key hash, so that splitting by key cannot help."""
-        return self._hash is not None and not self._hashes_differ
+        return len(self._hashes) == 1
 
     def tables(self) -> Iterator[pa.Table]:
         """Yield the rows as mapped tables, one for each append."""
@@ -222,17 +220,13 @@ def _run_large(
         return
     spools = split_by_key(tables, spec.input_order.keys, _FANOUT, salt, directory, budget // _CHUNKS)
     for spool in spools:
-        yield from _run_spool(spec, spool, budget, directory, salt)
+        if spool.bytes <= budget:
+            yield from _run_whole(spec, list(spool.tables()))
+        elif spool.has_one_key:
+            yield from _run_in_pieces(spec, spool.tables(), budget, directory)
+        else:
+            yield from _run_large(spec, spool.tables(), budget, directory, salt + 1)
         spool.delete()
-
-
-def _run_spool(spec: MatcherSpec, spool: Spool, budget: int, directory: Path, salt: int) -> Iterator[pa.RecordBatch]:
-    if spool.bytes <= budget:
-        yield from _run_whole(spec, list(spool.tables()))
-    elif spool.has_one_key:
-        yield from _run_in_pieces(spec, spool.tables(), budget, directory)
-    else:
-        yield from _run_large(spec, spool.tables(), budget, directory, salt + 1)
 
 
 def _run_in_pieces(

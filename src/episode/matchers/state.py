@@ -100,10 +100,8 @@ class RowChunks:
         """Add new rows after the held ones."""
         self.chunk = np.concatenate([self.chunk, np.full(count, NOT_WRITTEN, np.int64)])
 
-    def reorder(self, order: np.ndarray) -> None:
-        self.chunk = self.chunk[order]
-
-    select = reorder
+    def select(self, rows: np.ndarray) -> None:
+        self.chunk = self.chunk[rows]
 
     @staticmethod
     def most_written(kept: int) -> int:
@@ -341,7 +339,7 @@ class HeldRows:
         held = self.rows
         key, time = np.concatenate([held.key, events.key]), np.concatenate([held.time, events.time])
         order = np.argsort(key, kind="stable")
-        self.kept.reorder(order)
+        self.kept.select(order)
         return _at(EventBatch(_stack(self.columns, held, events), key, time, _join_known(held, events)), order)
 
     def join_active(self, events: EventBatch) -> EventBatch:

@@ -145,13 +145,10 @@ class Sketch:
     @staticmethod
     def merge(parts: list[Sketch], words: str) -> Sketch:
         """Merge sketches of several parts of the input."""
-        return Sketch(
-            np.concatenate([part.hashes for part in parts]),
-            np.concatenate([part.times for part in parts]),
-            np.concatenate([part.weights for part in parts]),
-            pa.concat_tables([part.keys for part in parts]),
-            words,
+        hashes, times, weights = (
+            np.concatenate([getattr(part, name) for part in parts]) for name in ("hashes", "times", "weights")
         )
+        return Sketch(hashes, times, weights, pa.concat_tables([part.keys for part in parts]), words)
 
 
 @dataclass(frozen=True)

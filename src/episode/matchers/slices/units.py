@@ -61,13 +61,13 @@ def route(
     """Write the unit that owns each of the rows into `numbers` (int32[n]); the copies that are needed, if any."""
     of_rows = [rows, groups, times, sliced.first_cut, sliced.cuts, sliced.lows, sliced.highs, sliced.first_unit]
     counts = np.zeros(2, np.int64)
-    compiled_for(owners_program)([*of_rows, numbers, counts])
+    compiled_for(routes_program, False)([*of_rows, numbers, counts])
     following, preceding = counts.tolist()
     if not following + preceding:
         return None
     after = np.empty(following, np.int64), np.empty(following, np.int32)
     before = np.empty(preceding, np.int64), np.empty(preceding, np.int32)
-    compiled_for(copies_program)([*of_rows, *after, *before])
+    compiled_for(routes_program, True)([*of_rows, *after, *before])
     return SliceCopies(*after, *before)
 
 
@@ -116,21 +116,11 @@ def keys_program() -> Program:
 _OF_ROWS = ("rows", "groups", "times", "first_cut", "cuts", "lows", "highs", "first_unit")
 
 
-def owners_program() -> Program:
-    """Write the owners of rows into `numbers`, and how many copies there are, after and before, into `counts`."""
-    s = entry_scope("owners", _TYPES, *_OF_ROWS, "numbers", "counts")
-    _emit_routes(s, copies=False)
-    return s.f.program
-
-
-def copies_program() -> Program:
-    s = entry_scope("copies", _TYPES, *_OF_ROWS, "after_rows", "after_units", "before_rows", "before_units")
-    _emit_routes(s, copies=True)
-    return s.f.program
-
-
-def _emit_routes(s: Scope, copies: bool) -> None:
-    """Every row: the unit that owns it, and the further ones that have a copy. copies: write these, or count them."""
+def routes_program(copies: bool) -> Program:
+    """Every row: write the unit that owns it into `numbers`, and how many copies there are, after and before, into
+    `counts`; or (copies) write the copies."""
+    own = ("after_rows", "after_units", "before_rows", "before_units") if copies else ("numbers", "counts")
+    s = entry_scope("copies" if copies else "owners", _TYPES, *_OF_ROWS, *own)
     f = s.f
     following, preceding = f.variable("following", 0), f.variable("preceding", 0)
     group, unit = f.variable("group", -1), f.variable("unit", f.constant(0, I32))
@@ -172,6 +162,7 @@ def _emit_routes(s: Scope, copies: bool) -> None:
         s.counts[0] = following
         s.counts[1] = preceding
     f.give(0)
+    return f.program
 
 
 def nearest_program(after: bool) -> Program:
