@@ -219,8 +219,7 @@ class OutputAssembler:
         return self.table_with(columns, ~self.unmatched)
 
     def table_with(self, columns: list[pa.Array], matched: np.ndarray) -> pa.Table:
-        """Return a table of these input columns and the matches' values. matched: whether the output rows have a
-        match."""
+        """Return a table of input columns and matched values. matched: whether output rows have a match."""
         arrays = list(columns)
         if self.plan.output.rows is RowMode.ALL_WITH_UNMATCHED:
             arrays.append(pa.array(matched))

@@ -126,15 +126,11 @@ def plain(table: pa.Table, only_with_nulls: bool = False) -> pa.Table:
     for i, field in enumerate(table.schema):
         if not pa.types.is_dictionary(field.type):
             continue
-        column = table.column(i)
+        column, kind = table.column(i), field.type.value_type
         if not only_with_nulls or any(chunk.dictionary.null_count for chunk in column.chunks):
-            table = table.set_column(i, field.with_type(field.type.value_type), _decode(column))
+            decoded = pa.chunked_array([chunk.dictionary_decode() for chunk in column.chunks], kind)
+            table = table.set_column(i, field.with_type(kind), decoded)
     return table
-
-
-def _decode(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    kind = column.type.value_type
-    return pa.chunked_array([chunk.dictionary_decode() for chunk in column.chunks], kind)
 
 
 @dataclass(frozen=True)
@@ -151,11 +147,14 @@ class KeyAtom:
 
 
 def atoms(array: pa.Array, name: str) -> list[KeyAtom]:
-    """Split a key column into atoms whose equality is the column's; structs give a presence atom and those of their
-    fields."""
+    """Split a key column into atoms whose equality is the column's; structs give a presence atom and their fields'."""
     kind = array.type
     if pa.types.is_dictionary(kind):
-        return [_coded_atom(array)] if _is_dictionary_of_strings(array) else atoms(array.dictionary_decode(), name)
+        if not _is_dictionary_of_strings(array):
+            return atoms(array.dictionary_decode(), name)
+        large = kind.value_type in (pa.large_string(), pa.large_binary())
+        strings = array.dictionary.cast(pa.large_binary() if large else pa.binary())
+        return [KeyAtom(int64_values(array.indices), valid_mask(array), strings, coded=True)]
     if pa.types.is_null(kind):
         return [KeyAtom(np.zeros(len(array), np.int64), np.zeros(len(array), np.bool_))]
     if pa.types.is_struct(kind):
@@ -185,12 +184,6 @@ def _is_dictionary_of_strings(array: pa.DictionaryArray) -> bool:
     strings = array.dictionary
     kinds = (pa.string(), pa.binary(), pa.large_string(), pa.large_binary())
     return strings.type in kinds and strings.null_count == 0 and len(strings.unique()) == len(strings)
-
-
-def _coded_atom(array: pa.DictionaryArray) -> KeyAtom:
-    large = array.type.value_type in (pa.large_string(), pa.large_binary())
-    strings = array.dictionary.cast(pa.large_binary() if large else pa.binary())
-    return KeyAtom(int64_values(array.indices), valid_mask(array), strings, coded=True)
 
 
 _LARGE_BYTES = (

@@ -65,8 +65,7 @@ def whole_numbers(values: np.ndarray, valid: np.ndarray, scale: float) -> np.nda
 
 
 def common_unit(values: np.ndarray, valid: np.ndarray, base: int) -> int:
-    """Return the largest of 1,000,000, 1,000 and 1 of which all distances from the base are multiples (of whole
-    units)."""
+    """Return the largest unit (1,000,000, 1,000 or 1) of which all distances from the base are multiples."""
     unit = 1_000_000
     for block in _blocks(len(values), _FIRST_BLOCK):
         distances = _distances(values[block], base)
@@ -197,8 +196,7 @@ def compact_table(table: pa.Table) -> CompactTable:
 
 
 def compact_parts(compacted: CompactTable, starts: np.ndarray) -> tuple[CompactTable, list[dict[str, str]]]:
-    """Replace distances by steps if those are narrower; also return the first distances of such columns for each
-    part."""
+    """Replace distances by steps if those are narrower; also return the first distances of each part."""
     columns, recipes = [column.chunk(0) for column in compacted.table.columns], list(compacted.recipes)
     firsts: list[dict[str, str]] = [{} for _ in starts[1:]]
     for i, recipe in enumerate(recipes):

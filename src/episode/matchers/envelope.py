@@ -84,7 +84,7 @@ def pack(tables: Iterable[pa.Table], packing: Packing, partition_index: int) -> 
     for chunk in rechunk(wanted, packing.flush_bytes):
         if _has_large_dictionary(chunk, packing.units):
             chunk = plain(chunk)
-        yield _by_shard(chunk, packing, origin) if routing is None else _by_unit(chunk, packing, routing, origin)
+        yield _split(chunk, packing, routing, origin)
         origin += 1
     for rows, units in () if routing is None else routing.last():
         yield _envelopes(rows, units, packing.units, origin)
@@ -109,7 +109,7 @@ def pack_for_all(
             if _has_large_dictionary(own, packing.shards):
                 own = plain(own)
             if own.num_rows:
-                batch = _by_shard(own, packing, partition_index * _PER_PARTITION + count)
+                batch = _split(own, packing, None, partition_index * _PER_PARTITION + count)
                 yield batch.set_column(0, _ARROW_SCHEMA.field(0), pc.add(batch.column(0), pa.scalar(base, pa.int32())))
             base += packing.shards
 
@@ -120,20 +120,16 @@ def _has_large_dictionary(table: pa.Table, shards: int) -> bool:
     return any(len(column.dictionary) * shards * _DICTIONARY_SHARE > table.num_rows for column in columns)
 
 
-def _by_shard(table: pa.Table, packing: Packing, origin: int) -> pa.RecordBatch:
-    keys = packing.input_order.keys
-    numbers = shards_of(key_hashes(table, keys), packing.shards) if keys else np.zeros(len(table), np.int32)
-    spans = _time_spans(table, packing.input_order, numbers, packing.shards)
-    return _envelopes(table, numbers, packing.shards, origin, spans=spans)
-
-
-def _by_unit(table: pa.Table, packing: Packing, routing: SliceRouting, origin: int) -> pa.RecordBatch:
+def _split(table: pa.Table, packing: Packing, routing: SliceRouting | None, origin: int) -> pa.RecordBatch:
     """Pack rows of sliced keys for their slices, all others for their shards."""
     keys = packing.input_order.keys
     hashes = key_hashes(table, keys) if keys else None
     numbers = np.zeros(len(table), np.int32) if hashes is None else shards_of(hashes, packing.shards)
-    rows, units = routing.units(table, hashes, numbers)
-    return _envelopes(table, units, packing.units, origin, rows=rows)
+    if routing is not None:
+        rows, units = routing.units(table, hashes, numbers)
+        return _envelopes(table, units, packing.units, origin, rows=rows)
+    spans = _time_spans(table, packing.input_order, numbers, packing.shards)
+    return _envelopes(table, numbers, packing.shards, origin, spans=spans)
 
 
 def _envelopes(

@@ -60,8 +60,7 @@ def find_fields(
 def copy_spans(
     data: np.ndarray, begins: np.ndarray, ends: np.ndarray, chosen: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the values of one field one after the other, and their offsets (int64[records + 1]); values not chosen are
-    empty."""
+    """Return the chosen values of a field one after the other, and the offsets of all (int64[records + 1])."""
     offsets = np.zeros(len(begins) + 1, np.int64)
     np.cumsum(np.where(chosen, ends - begins, 0), out=offsets[1:])
     copied = np.empty(offsets[-1], np.uint8)
@@ -96,7 +95,7 @@ def _is(sign: Value, *characters: str) -> Value:
 
 _SKIPPED: dict[str, Callable[[Value], Value]] = {
     "spaces": lambda sign: _is(sign, " ", "\t", "\n", "\r"),
-    "blanks": lambda sign: _is(sign, " ") | (sign >= 9) & (sign <= 13),
+    "blanks": lambda sign: _is(sign, " ") | (sign >= 9) & (sign <= 13),  # also vertical tabs and form feeds
     "digits": _is_digit,
 }
 
@@ -215,8 +214,7 @@ def _emit_record(s: Scope, record: Value, begin: Value, stop: Value) -> None:
 
 
 def _skip(s: Scope, what: str, at: Value, stop: Value) -> Value:
-    """Return the place of the next byte that is not one of these: spaces as JSON has them; blanks, also vertical tabs
-    and form feeds; or digits."""
+    """Return the place of the next byte that is not one of these, see `_SKIPPED`."""
 
     def emit(s: Scope, begin: Value, stop: Value) -> None:
         at = s.f.variable("at", begin)

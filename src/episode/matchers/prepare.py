@@ -60,8 +60,7 @@ def aggregate_of(running: Running) -> AggregateShape:
 
 @dataclass(frozen=True)
 class Needs:
-    """Needs of a plan: columns in lanes, columns of which only nulls matter, constants, computed values; and columns in
-    words."""
+    """Needs of a plan: columns in lanes and in words, columns that are only tested for null, constants, computed."""
 
     columns: dict[str, str]
     null_tests: tuple[str, ...]
@@ -174,8 +173,7 @@ class Prepared:
     computed: dict[Expression, tuple[bool, int, int]]
 
     def column(self, argument: Expression) -> tuple[bool, int, int]:
-        """Return (is float, row in its lane, row in validity) of an argument; the lane row is -1 if only nulls are
-        known."""
+        """Return (is float, row in its lane, or -1 if only nulls are known, row in validity) of an argument."""
         if argument in self.computed:
             return self.computed[argument]
         if is_words(argument):

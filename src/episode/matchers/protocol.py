@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 import numpy as np
 import pyarrow as pa
 
+from episode.errors import EpisodeDataError
 from episode.matchers.columns import plain, take
 
 if TYPE_CHECKING:
@@ -166,6 +167,12 @@ class StateChunk:
     version: int
     data: bytes
 
+    def check_version(self, version: int) -> None:
+        """Raise an error if the chunk does not have this format."""
+        if self.version != version:
+            message = f"The state of format {self.version} cannot be read; this version reads format {version}."
+            raise EpisodeDataError(message)
+
 
 @dataclass(frozen=True)
 class Snapshot:
@@ -295,8 +302,7 @@ class Partial(Forgets, Protocol):
         """Give keys (codes, ascending) other codes, which no key has yet."""
 
     def walls(self, events: EventBatch) -> np.ndarray:
-        """Return the rows (bool) that can only be the first of a match; at the beginning of a key some may be left
-        out."""
+        """Return the rows (bool) that can only be first in a match; some may be left out where a key begins."""
 
 
 @dataclass(frozen=True)

@@ -69,15 +69,11 @@ class QuarantinedKeys:
 
     def restore(self, chunks: Sequence[StateChunk]) -> None:
         for chunk in chunks:
-            if chunk.name != _NAME:
-                continue
-            if chunk.version != ASIDE_VERSION:
-                raise EpisodeDataError(
-                    f"The state of format {chunk.version} cannot be read; this version reads format {ASIDE_VERSION}."
-                )
-            table = from_bytes(chunk.data).to_pydict()
-            self.until = dict(zip(table["key"], table["until"], strict=True))
-            self.reasons = dict(zip(table["key"], table["reason"], strict=True))
+            if chunk.name == _NAME:
+                chunk.check_version(ASIDE_VERSION)
+                table = from_bytes(chunk.data).to_pydict()
+                self.until = dict(zip(table["key"], table["until"], strict=True))
+                self.reasons = dict(zip(table["key"], table["reason"], strict=True))
 
 
 @dataclass

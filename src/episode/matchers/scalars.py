@@ -163,8 +163,7 @@ def _case(compiler: ScalarCompiler, node: exp.Case) -> Compiled:
 
 
 def _choose(*arrays: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Return the value of the first condition that holds, else the last one. arrays: the conditions, then the
-    values."""
+    """Return the value of the first condition that holds, else the last. arrays: conditions, then values."""
     branches = len(arrays) // 2
     *values, result = (_as(value, kind) for value in arrays[branches:])
     for condition, value in zip(reversed(arrays[:branches]), reversed(values), strict=True):

@@ -21,7 +21,7 @@ from episode.matchers.grouping import group, order_rows
 from episode.matchers.hashing import shards_of
 from episode.matchers.keys import KeyCoder
 from episode.matchers.ordering import events_of, has_lasting_image, times_of
-from episode.matchers.protocol import MatcherSpec
+from episode.matchers.protocol import InputOrder, MatcherSpec
 from episode.matchers.running import matches_of
 
 # Rows that do not fit into memory: local Arrow IPC files, read back through memory maps.
@@ -88,8 +88,7 @@ def read_up_to(source: Iterator[pa.Table], most_bytes: int) -> tuple[list[pa.Tab
 
 
 def drain(held: list[pa.Table], rest: Iterator[pa.Table]) -> Iterator[pa.Table]:
-    """Yield held tables, releasing them one by one, then the rest; without dictionaries, which differ from file to
-    file."""
+    """Yield held tables, releasing them one by one, then the rest; dictionaries, which differ by file, end here."""
     held.reverse()
     while held:
         yield plain(held.pop())
@@ -165,9 +164,13 @@ class SortedRun:
         return self.table.slice(begin, max(0, end - begin))
 
 
+def sorted_runs(chunks: Iterable[pa.Table], order: InputOrder, directory: Path) -> list[SortedRun]:
+    """Return each of the chunks in order of time, in files of a directory."""
+    return [SortedRun(chunk, times_of(chunk, order), directory / f"run-{i}") for i, chunk in enumerate(chunks)]
+
+
 def cuts_of(runs: list[SortedRun], chunk_rows: int) -> np.ndarray:
-    """Return ascending times that cut the runs' rows into pieces of about chunk_rows; the last one is the end of
-    time."""
+    """Return ascending times that cut the runs into pieces of about chunk_rows; the last is the end of time."""
     stride = max(1, chunk_rows // (8 * max(1, len(runs))))
     samples = np.sort(np.concatenate([run.times[stride - 1 :: stride] for run in runs]))
     step = max(1, chunk_rows // stride)
@@ -253,10 +256,7 @@ def _merge_chunks(
 ) -> Iterator[tuple[pa.Table, int]]:
     """Sort and merge the chunks; yield tables with the time up to which they complete the input."""
     with tempfile.TemporaryDirectory(prefix="runs-", dir=directory) as place:
-        runs = [
-            SortedRun(chunk, times_of(chunk, spec.input_order), Path(place) / f"run-{i}")
-            for i, chunk in enumerate(chunks)
-        ]
+        runs = sorted_runs(chunks, spec.input_order, Path(place))
         for cut in cuts_of(runs, chunk_rows):
             yield pa.concat_tables([run.until(int(cut)) for run in runs]), int(cut)
 

@@ -321,14 +321,11 @@ class StreamShard:
         if self.settings.skip_keys:
             self._marked = Marked({chunk.name: chunk for chunk in inner})
         self.aside.restore(chunks)
-        runs = sorted((*run_named(chunk), chunk.version, chunk.data) for chunk in chunks if is_waiting(chunk))
-        for number, source, version, data in runs:
-            if version != BUFFER_VERSION:
-                raise EpisodeDataError(
-                    f"The state of format {version} cannot be read; this version reads format {BUFFER_VERSION}."
-                )
+        for chunk in sorted(filter(is_waiting, chunks), key=run_named):
+            chunk.check_version(BUFFER_VERSION)
+            number, source = run_named(chunk)
             self._arrived = number
-            run, _ = self._admit(Arrived(None, opened(data), source=source), Counters())
+            run, _ = self._admit(Arrived(None, opened(chunk.data), source=source), Counters())
             if run is not None:
                 run.saved = True
                 self._waiting.add(run)

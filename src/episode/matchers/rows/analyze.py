@@ -64,8 +64,7 @@ class AnalyzedRowMatcher(RowPatternMatcher):
         yield from self._clock_tables(super().finish())
 
     def _clock_tables(self, tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
-        """Yield tables, with the clock in PREPARE until the search runs, and in the caller's stage while a table is
-        used."""
+        """Yield tables, with the clock in PREPARE until the search runs, and outside while a table is used."""
         outside, inside = self.clock.enter(PREPARE), PREPARE
         for table in tables:
             inside = self.clock.enter(outside) or PREPARE

@@ -88,8 +88,7 @@ def matches_of(spec: RowPatternSpec, events: EventBatch, mode: MatchMode | None 
 
 @dataclass(frozen=True)
 class TriedStarts:
-    """The start rows that the search tried. longest: the longest match of each start row with one, whatever the mode
-    reports."""
+    """The start rows that the search tried. longest: the longest match of each, whatever the mode reports."""
 
     plan: RowPatternPlan
     longest: PartitionMatches

@@ -291,9 +291,7 @@ class OpenRows:
         table = self.keys.table
         self._drop(ranges(table[LO, slots], table[HI, slots] - table[LO, slots]))
         if self._counts:
-            left = np.ones(self.keys.count, np.bool_)
-            left[slots] = False
-            self.keys.keep(np.flatnonzero(left))
+            self.keys.keep(np.setdiff1d(np.arange(self.keys.count), slots))
         else:
             self.keys.begin(slots)
 

@@ -95,8 +95,7 @@ def _reachable(program: PatternProgram, start: int) -> tuple[set[int], bool]:
 
 
 def _entry_bits(program: PatternProgram, number: dict[str, int]) -> np.ndarray:
-    """uint64 by instruction: labels of which the next row must offer one to continue; all bits if no label is
-    needed."""
+    """uint64 by instruction: labels of which the next row must offer one to continue; all bits if none is needed."""
     bits = np.full(len(program.instructions), np.uint64(2**64 - 1), np.uint64)
     if len(program.instructions) > LARGE_PROGRAM:
         return bits
@@ -196,13 +195,12 @@ def sieves_of(plan: RowPatternPlan) -> tuple[Sieve, ...]:
     first = _label_of_start(plan.program)
     if plan.output.timed_out or first is None:
         return ()
-    found = []
     for label in sorted(required_labels(plan.program) - {first}):
         for part in plan.conditions[label].residual if label in plan.conditions else ():
             sieve = _sieve(label, first, part, plan.order[0] if plan.order else None)
             if sieve is not None:
-                found.append(sieve)
-    return tuple(found[:1])
+                return (sieve,)
+    return ()
 
 
 def _label_of_start(program: PatternProgram) -> str | None:

@@ -217,7 +217,9 @@ class ConjunctReadings:
         type_ = expression.type
         decimal = decimal_of(type_)
         if lane_of(type_) == "code":
-            return self._text(expression, whole) if decimal is None else _decimal(whole, high, decimal[1])
+            if decimal is None:
+                return self._text(expression, whole)
+            return Decimal((high << 64) | (whole & (2**64 - 1))).scaleb(-decimal[1])
         if decimal is not None:
             return Decimal(whole).scaleb(-decimal[1])
         if is_float(type_):
@@ -261,7 +263,3 @@ def _loads(expression: Expression) -> Iterator[Load]:
             yield node
         elif isinstance(node, Running) and node.argument is not None:
             yield from _loads(node.argument)
-
-
-def _decimal(low: int, high: int, scale: int) -> Decimal:
-    return Decimal((high << 64) | (low & (2**64 - 1))).scaleb(-scale)

@@ -45,8 +45,7 @@ class Slice:
 
 @dataclass(frozen=True)
 class SlicedKeys:
-    """The keys that are cut, and the number of their first unit. keys: by ascending hash; one
-    without PARTITION BY."""
+    """The keys that are cut, by ascending hash (one without PARTITION BY), and the number of their first unit."""
 
     keys: tuple[SlicedKey, ...]
     overlap: Overlap

@@ -22,9 +22,8 @@ from typing import NamedTuple, Protocol, runtime_checkable
 import numpy as np
 import pyarrow as pa
 
-from episode.matchers.ordering import times_of
 from episode.matchers.protocol import InputOrder, Matcher, MatcherSpec, Traits
-from episode.matchers.shard import SortedRun, drain, read_up_to, rechunk
+from episode.matchers.shard import SortedRun, drain, read_up_to, rechunk, sorted_runs
 
 FIRST_TIME, LAST_TIME = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 
@@ -82,6 +81,11 @@ class SliceBounds:
         if self.last is not None:
             owned &= time < self.last
         return owned
+
+    def span(self, time: np.ndarray) -> tuple[int, int]:
+        """The places of the times that it owns among times in order, from the first to before the last."""
+        begin = 0 if self.first is None else int(np.searchsorted(time, self.first, "left"))
+        return begin, len(time) if self.last is None else int(np.searchsorted(time, self.last, "left"))
 
 
 ALL_TIMES = SliceBounds()
@@ -227,10 +231,7 @@ def sections_of(
         return
     with tempfile.TemporaryDirectory(prefix="episode-", dir=spill_directory) as directory:
         chunks = rechunk(drain(held, source), budget_bytes // _CHUNKS)
-        runs = [
-            SortedRun(chunk, times_of(chunk, input_order), Path(directory) / f"run-{i}")
-            for i, chunk in enumerate(chunks)
-        ]
+        runs = sorted_runs(chunks, input_order, Path(directory))
         cuts = _cuts(runs, bounds, overlap, budget_bytes // _SECTIONS)
         for first, last in pairwise([bounds.first, *cuts, bounds.last]):
             section = SliceBounds(first, last)
@@ -241,7 +242,7 @@ def _cuts(runs: Sequence[SortedRun], bounds: SliceBounds, overlap: Overlap, sect
     """Times with about `section_bytes` of own rows between them, and at least as far apart as the overlap."""
     times, weights = [], []
     for sorted_run in runs:
-        own = _own(sorted_run.times, bounds)
+        own = sorted_run.times[slice(*bounds.span(sorted_run.times))]
         step = max(1, len(own) // _SAMPLES)
         times.append(own[::step])
         weights.append(np.full(len(times[-1]), step * _row_bytes([sorted_run])))
@@ -262,13 +263,6 @@ def _cuts(runs: Sequence[SortedRun], bounds: SliceBounds, overlap: Overlap, sect
     return cuts
 
 
-def _own(times: np.ndarray, bounds: SliceBounds) -> np.ndarray:
-    """Times that a slice owns, of times in order."""
-    begin = 0 if bounds.first is None else int(np.searchsorted(times, bounds.first, "left"))
-    end = len(times) if bounds.last is None else int(np.searchsorted(times, bounds.last, "left"))
-    return times[begin:end]
-
-
 def _row_bytes(runs: Sequence[SortedRun]) -> float:
     return sum(run.table.nbytes for run in runs) / max(1, sum(len(run.times) for run in runs))
 
@@ -278,25 +272,20 @@ def section_rows(runs: Sequence[SortedRun], bounds: SliceBounds, overlap: Overla
     rows of an overlap are counted."""
     first, last = FIRST_TIME, LAST_TIME
     if bounds.first is not None:
-        first = _counted_from(runs, max(FIRST_TIME, bounds.first - overlap.before_time), overlap.before_rows)
+        first = _counted(runs, max(FIRST_TIME, bounds.first - overlap.before_time), overlap.before_rows, after=False)
     if bounds.last is not None:
-        last = _counted_to(runs, min(LAST_TIME, bounds.last + overlap.after_time), overlap.after_rows)
+        last = _counted(runs, min(LAST_TIME, bounds.last + overlap.after_time), overlap.after_rows, after=True)
     return [run.between(first, last) for run in runs]
 
 
-def _counted_from(runs: Sequence[SortedRun], limit: int, rows: int) -> int:
-    """The time from which on `rows` rows come before a limit of time, or all rows if there are fewer."""
+def _counted(runs: Sequence[SortedRun], limit: int, rows: int, after: bool) -> int:
+    """The time from which on (after: up to which) `rows` rows come before (after) a limit, or all."""
     if not rows:
         return limit
-    ends = [(run.times, int(np.searchsorted(run.times, limit, "left"))) for run in runs]
-    nearest = np.concatenate([times[max(0, end - rows) : end] for times, end in ends])
-    return int(np.partition(nearest, -rows)[-rows]) if len(nearest) > rows else FIRST_TIME
-
-
-def _counted_to(runs: Sequence[SortedRun], limit: int, rows: int) -> int:
-    """The time up to which `rows` rows come after a limit of time, or all rows if there are fewer."""
-    if not rows:
-        return limit
-    begins = [(run.times, int(np.searchsorted(run.times, limit, "right"))) for run in runs]
-    nearest = np.concatenate([times[begin : begin + rows] for times, begin in begins])
-    return int(np.partition(nearest, rows - 1)[rows - 1]) if len(nearest) > rows else LAST_TIME
+    ends = [(run.times, int(np.searchsorted(run.times, limit, "right" if after else "left"))) for run in runs]
+    parts = [times[end : end + rows] if after else times[max(0, end - rows) : end] for times, end in ends]
+    nearest = np.concatenate(parts)
+    if len(nearest) <= rows:
+        return LAST_TIME if after else FIRST_TIME
+    place = rows - 1 if after else len(nearest) - rows
+    return int(np.partition(nearest, place)[place])

@@ -56,8 +56,7 @@ def slicing_of(plan: RowPatternPlan, schema: pa.Schema) -> Slicing | Unsliced:
 
 
 def reach_of(plan: RowPatternPlan) -> tuple[int, int]:
-    """The longest time from the start row of a match to its end, or the most rows after it: one of the two, the other
-    is zero."""
+    """The longest time from the start row of a match to its end, or the most rows after it; the other is 0."""
     longest = plan.length[1]
     if plan.within is None or (longest is not None and longest <= FEW_ROWS):
         assert longest is not None

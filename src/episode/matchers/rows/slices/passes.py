@@ -112,8 +112,7 @@ class OwnChain:
     def __init__(self, spec: RowPatternSpec, events: EventBatch, bounds: SliceBounds) -> None:
         self.spec = spec
         self.events = events
-        own = 0 if bounds.first is None else int(np.searchsorted(events.time, bounds.first, "left"))
-        end = len(events) if bounds.last is None else int(np.searchsorted(events.time, bounds.last, "left"))
+        own, end = bounds.span(events.time)
         self.search = SliceSearch(spec, events, own)
         self.places = max(0, end - own)
         self._reached = self.search.entries(bounds.first)
@@ -133,7 +132,10 @@ class OwnChain:
         for begin in range(0, head.num_rows, rows):
             yield HEAD, to_bytes(head.slice(begin, rows))
         if self.failures:
-            yield FAILURES, to_bytes(self.failure_rows())
+            places, statuses = np.array(self.failures, np.int64).T
+            failed = self.events.table.take(pa.array(places + self.search.own))
+            failed = failed.append_column(PLACE, pa.array(places)).append_column(STATUS, pa.array(statuses))
+            yield FAILURES, to_bytes(failed)
 
     def results(self) -> Iterator[pa.Table]:
         """Its matches, with their places."""
@@ -155,8 +157,7 @@ class OwnChain:
                 raise matching_failed(plan, self.events.from_row(row), row, failure[1], budget)
 
     def _certain_failure(self) -> tuple[int, int] | None:
-        """The first failure on every chain that may enter the slice. Checked rarely, so that some failures may be
-        missed."""
+        """The first failure on every chain that may enter the slice. Checked rarely, some may be missed."""
         (place, status), times = self.failures[-1], len(self.failures)
         if status == codes.ALL_BUDGETS_SPENT:
             return place, status
@@ -242,12 +243,6 @@ class OwnChain:
         rows = self.search.rows_for(min(int(late.max()), self.places)) if len(late) else 0
         return self.events.table.slice(0, rows)
 
-    def failure_rows(self) -> pa.Table:
-        """The rows where the chain met an error."""
-        places, statuses = np.array(self.failures, np.int64).T
-        rows = self.events.table.take(pa.array(places + self.search.own))
-        return rows.append_column(PLACE, pa.array(places)).append_column(STATUS, pa.array(statuses))
-
 
 # The second pass over a slice: the chain that really enters it.
 
@@ -277,9 +272,7 @@ class TrueChain:
         if not wanted.all():
             results = results.filter(pa.array(wanted))
         before, left_out = (array[self.entry.place] for array in (self.summary.matches_before, self.summary.left_out))
-        return self._renumber(results, self.entry.number + int(before) - int(left_out))
-
-    def _renumber(self, results: pa.Table, by: int) -> pa.Table:
+        by = self.entry.number + int(before) - int(left_out)
         if by and is_numbered(self.spec.plan):
             at = results.schema.get_field_index(self.spec.plan.measures.atoms[NumberOfMatch()])
             results = results.set_column(at, results.schema.field(at), pc.add(results.column(at), by))

@@ -56,8 +56,7 @@ class SliceMatches:
         self._placed = placed
 
     def tables(self, found: FoundPaths) -> Iterator[pa.Table]:
-        """Yield tables with the place of the start as KEY_COLUMN, if places count; matches are numbered from `count`
-        on."""
+        """Yield tables with the place of the start as KEY_COLUMN, if places count; numbers follow `count`."""
         search, plan = self.search, self.search.matcher.plan
         last = found.start + found.length
         decisive = last - 1 if owned_by_end(plan) else found.start
@@ -258,14 +257,9 @@ class SliceSearch:
         if starts is not None and self._mark is not None:
             self._marked[offering] &= ~self._mark
         if status != codes.FINE:
-            self.failure = FailedStart(int(work.cursor[codes.STATUS_ROW]), status)
-            _count_before(work, self.failure.row)
+            row, found = int(work.cursor[codes.STATUS_ROW]), work.found.start
+            self.failure = FailedStart(row, status)
+            after = np.flatnonzero((found == _NOWHERE) | (found >= row))  # the search has not counted those before
+            outs = int(after[0]) if len(after) else len(found)
+            work.cursor[OUTS], work.cursor[codes.PATHS] = outs, work.found.path_from[outs]
         yield work.matches()
-
-
-def _count_before(work: WorkArrays, row: int) -> None:
-    """Count the matches before the start row at which the search stopped, which does not report it."""
-    start = work.found.start
-    found = np.flatnonzero((start == _NOWHERE) | (start >= row))
-    outs = int(found[0]) if len(found) else len(start)
-    work.cursor[OUTS], work.cursor[codes.PATHS] = outs, work.found.path_from[outs]
