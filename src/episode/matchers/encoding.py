@@ -149,13 +149,6 @@ def _floats(values: pa.Array) -> np.ndarray:
     return pc.fill_null(values, 0.0).to_numpy(zero_copy_only=False)
 
 
-def _bytes(values: pa.Array) -> pa.Array:
-    """Return strings as bytes, which compare as Spark compares strings."""
-    if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
-        return values.cast(pa.large_string()).view(pa.large_binary())
-    return values
-
-
 def _encode_group(table, names, constants, lanes, note_nulls) -> None:  # type: ignore[no-untyped-def]
     """Encode ranks in byte order over the values of all columns and constants of one type."""
     encoded = []
@@ -163,7 +156,10 @@ def _encode_group(table, names, constants, lanes, note_nulls) -> None:  # type: 
         array = one_chunk(table.column(name))
         if not pa.types.is_dictionary(array.type) or array.dictionary.null_count:
             array = (array.dictionary_decode() if pa.types.is_dictionary(array.type) else array).dictionary_encode()
-        encoded.append(pa.DictionaryArray.from_arrays(array.indices, _bytes(array.dictionary), safe=False))
+        values = array.dictionary
+        if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
+            values = values.cast(pa.large_string()).view(pa.large_binary())  # bytes compare as Spark compares strings
+        encoded.append(pa.DictionaryArray.from_arrays(array.indices, values, safe=False))
         note_nulls(name, array)
     parts = [array.dictionary for array in encoded]
     if constants:

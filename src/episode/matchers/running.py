@@ -86,13 +86,14 @@ def run(
         if restore:
             running.move()
         events = running.events(piece)
-        if until is not None:
-            complete = until[number]
-        else:
-            is_last = number == len(pieces) - 1
-            complete = END_OF_TIME if is_last else int(events.time.max(initial=BEFORE_ALL_TIME))
+        complete = completed_by(events, number == len(pieces) - 1) if until is None else until[number]
         outputs += running.matcher.feed(events, complete)
     return running.concat([*outputs, *running.matcher.finish()])
+
+
+def completed_by(events: EventBatch, last: bool) -> int:
+    """Return the time up to which the input is complete after a piece; last: after all of it."""
+    return END_OF_TIME if last else int(events.time.max(initial=BEFORE_ALL_TIME))
 
 
 # Rows that come partition by partition are matched as they come: nothing is shuffled, sorted by key or held for long.

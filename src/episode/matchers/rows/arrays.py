@@ -190,7 +190,10 @@ class SearchWork(NamedTuple):
     counts: np.ndarray
 
 
-STACKS = ("stack_pc", "stack_row", "stack_low")
+STACKS = {"stack_pc": np.int32, "stack_row": np.int64, "stack_low": np.int64}
+BY_ROW = {"path": np.int32, "best": np.int32, "previous": np.int64}
+RUNNING = {"agg_i": np.int64, "agg_f": np.float64, "agg_m": np.float64, "agg_n": np.int64}
+"""Types of arrays of `SearchWork` that attempts keep while they wait for rows."""
 
 
 # Codes shared by the search of row patterns and its callers: modes, skips, statuses, limits.
@@ -242,21 +245,14 @@ class WorkArrays:
         found = FoundPaths(np.empty(outputs, np.uint8), start, length, number, path_from, path)
         work = SearchWork(
             cursor=np.zeros(CURSOR, np.int64),
-            stack_pc=np.empty(stack, np.int32),
-            stack_row=np.empty(stack, np.int64),
-            stack_low=np.empty(stack, np.int64),
-            path=np.empty(deep, np.int32),
-            best=np.empty(deep, np.int32),
-            previous=np.empty(deep, np.int64),
             memo=np.zeros(0, np.int64),
             seen_end=np.zeros(deep, np.int64),
             end_taken=np.zeros(deep, np.int64),
             pending=np.empty(deep, np.int64),
-            agg_i=np.empty(running, np.int64),
-            agg_f=np.empty(running, np.float64),
-            agg_m=np.empty(running, np.float64),
-            agg_n=np.empty(running, np.int64),
             counts=counts,
+            **{name: np.empty(stack, kind) for name, kind in STACKS.items()},
+            **{name: np.empty(deep, kind) for name, kind in BY_ROW.items()},
+            **{name: np.empty(running, kind) for name, kind in RUNNING.items()},
         )
         return WorkArrays(found, work, longest)
 

@@ -182,14 +182,12 @@ class ConjunctReadings:
 
     def at_last_row(self, label: str) -> list[ConjunctReading]:
         """All conjuncts of a label, if the last row taken has it."""
-        return [
-            ConjunctReading(one, self._holds(one), tuple((read.span, self._value(read.value)) for read in one.values))
-            for one in self.conjuncts.get(label, ())
-        ]
-
-    def _holds(self, conjunct: LabelConjunct) -> bool | None:
-        null, whole, _, _ = self.trial.value(self._numbers[conjunct.holds])
-        return None if null else whole != 0
+        found = []
+        for one in self.conjuncts.get(label, ()):
+            null, whole, _, _ = self.trial.value(self._numbers[one.holds])
+            values = tuple((read.span, self._value(read.value)) for read in one.values)
+            found.append(ConjunctReading(one, None if null else whole != 0, values))
+        return found
 
     def _value(self, expression: Expression) -> Any:
         trial = self.trial

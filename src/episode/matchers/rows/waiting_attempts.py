@@ -15,7 +15,7 @@ import numpy as np
 
 from episode.matchers.rows import arrays as codes
 from episode.matchers.rows.arena import HI, LO, MARKS, OPENED
-from episode.matchers.rows.arrays import DEPTH, OPEN, STACKS, Attempts, RowProgram, WorkArrays, double_array
+from episode.matchers.rows.arrays import DEPTH, OPEN, Attempts, RowProgram, WorkArrays, double_array
 from episode.matchers.rows.code.array_code import RunningValues
 from episode.matchers.rows.code.paths import NO_TURN, keep_turns
 from episode.matchers.rows.code.waiting_ways import WAY_MARKS, WAY_ROW, WAY_START, WAY_TURN
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from episode.matchers.rows.arena import KeyTable
 
 _LEAST_STACKS = 1024
-_RUNNING = {"agg_i": np.int64, "agg_f": np.float64, "agg_m": np.float64, "agg_n": np.int64}
 WAYS_PER_ROW, TURNS_PER_ROW = 2, 16
 """Ways and turns per row of the arena for which room is kept; keys that would need more start over when rows come."""
 
@@ -49,7 +48,7 @@ class WaitingAttempts:
         self._values = values
         self._remembers = False
         self._rows = 0
-        self._stacks = {name: np.zeros(_LEAST_STACKS, np.int32 if name == "stack_pc" else np.int64) for name in STACKS}
+        self._stacks = {name: np.zeros(_LEAST_STACKS, kind) for name, kind in codes.STACKS.items()}
         ways = _LEAST_STACKS if by_way else 0
         self._ways = np.zeros((ways, WAY_MARKS + self.marks + 2 * aggregates), np.int64)
         self._way_values = np.zeros((ways, 2 * aggregates), np.float64)
@@ -62,10 +61,10 @@ class WaitingAttempts:
         self._rows = rows
         if self.by_way:
             return
-        types = {"path": np.int32, "best": np.int32, "previous": np.int64, "seen_end": np.int64}
-        self.by_row = {name: np.zeros(rows, kind) for name, kind in types.items()}
+        self.by_row = {name: np.zeros(rows, kind) for name, kind in codes.BY_ROW.items()}
+        self.by_row["seen_end"] = np.zeros(rows, np.int64)
         running = self._values.shape(rows)
-        self._running = {name: np.zeros(running, kind) for name, kind in _RUNNING.items()}
+        self._running = {name: np.zeros(running, kind) for name, kind in codes.RUNNING.items()}
         self._memo = np.zeros(rows * self._slots if self._remembers else 0, np.int64)
 
     @property
