@@ -24,14 +24,14 @@ from episode.native.ir import BOOL, I32, I64, U64, Value, Variable
 from episode.native.running import compiled_for
 
 _LEAST, _GREATEST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
-_TOP, _SIGN = 58, 1 << 63
+_TOP = 58
 
 _TYPES: ArrayTypes = {
     "hashes": (U64, False), "sliced": (U64, False), "rows": (I64, False), "groups": (I32, False), "times": (I64, False),
     "first_cut": (I64, False), "cuts": (I64, False), "lows": (I64, False), "highs": (I64, False),
     "first_unit": (I32, False), "numbers": (I32, True), "counts": (I64, True),
     "after_rows": (I64, True), "after_units": (I32, True), "before_rows": (I64, True), "before_units": (I32, True),
-    "limits": (I64, False), "heaps": (U64, True), "places": (I64, True), "intervals": (I32, True),
+    "limits": (I64, False), "heaps": (I64, True), "sizes": (I64, True), "places": (I64, True), "intervals": (I32, True),
     "found": (I64, True), "found_groups": (I32, True),
 }  # fmt: skip
 
@@ -81,9 +81,9 @@ def nearest(
     looked at from where the nearest are, if they are in order of time.
     """
     n_intervals = len(limits) + len(first_cut) - 1
-    heaps = np.zeros(n_intervals * most, np.uint64)
+    heaps, sizes = np.empty(n_intervals * most, np.int64), np.zeros(n_intervals, np.int64)
     places, intervals = np.empty(len(groups), np.int64), np.empty(len(groups), np.int32)
-    given = [groups, times, first_cut, limits, heaps, places, intervals]
+    given = [groups, times, first_cut, limits, heaps, sizes, places, intervals]
     kept = compiled_for(nearest_program, after)(given, most)
     return places[:kept], intervals[:kept]
 
@@ -166,7 +166,7 @@ def routes_program(copies: bool) -> Program:
 
 
 def nearest_program(after: bool) -> Program:
-    names = ("groups", "times", "first_cut", "limits", "heaps", "places", "intervals")
+    names = ("groups", "times", "first_cut", "limits", "heaps", "sizes", "places", "intervals")
     s = entry_scope("nearest", _TYPES, *names)
     f = s.f
     most = f.scalar("most")
@@ -180,14 +180,16 @@ def nearest_program(after: bool) -> Program:
             group.set(its)
             _find_interval(s, its, time, after, first, until, interval)
         with f.when(interval >= 0):
-            with f.when(s.call("is_near", _emit_is_near, interval, _nearness(time, after), most, result=BOOL)):
+            value = ~time if after else time
+            with f.when(s.call("is_near", _emit_is_near, interval, value, most, result=BOOL)):
                 s.places[count] = at
                 s.intervals[count] = interval.to(I32)
                 count.set(count + 1)
     kept = f.variable("kept", 0)
     with f.loop(0, count) as one:
         place, its = s.places[one], s.intervals[one]
-        with f.when(_nearness(s.times[place], after) >= s.heaps[its.to(I64) * most]):
+        value = ~s.times[place] if after else s.times[place]
+        with f.when(value >= s.heaps[its.to(I64) * most]):
             s.places[kept] = place
             s.intervals[kept] = its
             kept.set(kept + 1)
@@ -216,20 +218,33 @@ def _find_interval(
     interval.set(f.select(counts, begin + group + place, -1))
 
 
-def _nearness(time: Value, after: bool) -> Value:
-    """Return a number (U64) that is the greater, the nearer a time is to a limit; 0 for the farthest of all."""
-    nearness = time.bits_as(U64) ^ _SIGN
-    return ~nearness if after else nearness
-
-
 def _emit_is_near(s: Scope, interval: Value, value: Value, most: Value) -> None:
     """Is a value among the `most` greatest of its interval so far, or equal to the least of these? It is put into the
-    heap of the interval, whose root is the least; a heap begins with zeros."""
-    heap = interval * most
-    with s.f.when(value > s.heaps[heap]):
+    heap of the interval, whose root is the least."""
+    f = s.f
+    heap, size = interval * most, s.sizes[interval]
+    with f.when(size < most):
+        s.sizes[interval] = size + 1
+        s.call("add", _emit_add, heap, size, value)
+        f.give(True)
+    with f.when(value > s.heaps[heap]):
         s.call("replace", _emit_replace, heap, most, value)
-        s.f.give(True)
-    s.f.give(value.equals(s.heaps[heap]))
+        f.give(True)
+    f.give(value.equals(s.heaps[heap]))
+
+
+def _emit_add(s: Scope, heap: Value, size: Value, value: Value) -> None:
+    """Put a value into a heap of so many."""
+    f = s.f
+    at = f.variable("at", size)
+    with f.during(lambda: at > 0) as done:
+        parent = at - 1 >> 1
+        above = s.heaps[heap + parent]
+        f.jump_if(above <= value, done)
+        s.heaps[heap + at] = above
+        at.set(parent)
+    s.heaps[heap + at] = value
+    f.give(0)
 
 
 def _emit_replace(s: Scope, heap: Value, size: Value, value: Value) -> None:

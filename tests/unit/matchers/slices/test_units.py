@@ -91,7 +91,8 @@ def test_the_nearest_rows_of_each_interval_are_among_those_found(
     found = slice_units.nearest(groups, times, sliced.first_cut, sliced.cuts, after, most)
     assert sorted(pairs(found)) == sorted(expected)
     intervals = len(sliced.cuts) + len(cuts)
-    room = [np.zeros(intervals * most, np.uint64), np.zeros(len(rows), np.int64), np.zeros(len(rows), np.int32)]
+    room = [np.zeros(intervals * most, np.int64), np.zeros(intervals, np.int64)]
+    room += [np.zeros(len(rows), np.int64), np.zeros(len(rows), np.int32)]
     given_ = [groups, times, sliced.first_cut, sliced.cuts, *room]
     kept, (*_, places, its) = run_all_ways(slice_units.nearest_program(after), given_, most)
     assert (places[:kept].tolist(), its[:kept].tolist()) == (found[0].tolist(), found[1].tolist())
