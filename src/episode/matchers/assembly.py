@@ -19,25 +19,9 @@ from episode.matchers.codes import TIMED_OUT, UNMATCHED
 from episode.matchers.columns import ALL_VALID, one_chunk, raw_values, take_array, valid_mask
 from episode.matchers.prepare import FUNCTIONS, Prepared, measure_argument, membership
 from episode.matchers.protocol import KEY_COLUMN
+from episode.plan import output as atoms
 from episode.plan.expressions import Expression, Load
-from episode.plan.output import (
-    MATCHED_COLUMN,
-    TIMED_OUT_COLUMN,
-    ColumnAtPlace,
-    DecimalAverage,
-    DecimalSum,
-    Extreme,
-    FinalMatches,
-    LabelAtPlace,
-    MatchConfidence,
-    NumberOfMatch,
-    OutputAtom,
-    PlaceExists,
-    RowAggregate,
-    RowArray,
-    RowMode,
-    RowPlace,
-)
+from episode.plan.output import OutputAtom, RowAggregate, RowArray, RowMode, RowPlace
 from episode.plan.pattern import PatternPlan
 from episode.plan.types import decimal_of
 
@@ -74,10 +58,10 @@ class PathLabels(NamedTuple):
 
 
 _KINDS = {
-    LabelAtPlace: pa.string(),
-    PlaceExists: pa.bool_(),
-    NumberOfMatch: pa.int64(),
-    MatchConfidence: pa.float64(),
+    atoms.LabelAtPlace: pa.string(),
+    atoms.PlaceExists: pa.bool_(),
+    atoms.NumberOfMatch: pa.int64(),
+    atoms.MatchConfidence: pa.float64(),
 }
 
 
@@ -85,11 +69,11 @@ def output_schema(plan: PatternPlan, input_schema: pa.Schema) -> pa.Schema:
     """Return the schema of the output: input columns, the matched flag if needed, atoms."""
     fields = [input_schema.field(name).with_nullable(True) for name in plan.output.columns]
     if plan.output.rows is RowMode.ALL_WITH_UNMATCHED:
-        fields.append(pa.field(MATCHED_COLUMN, pa.bool_()))
+        fields.append(pa.field(atoms.MATCHED_COLUMN, pa.bool_()))
     for atom, name in plan.measures.atoms.items():
         fields.append(atom_field(atom, input_schema).with_name(name).with_nullable(True))
     if plan.output.timed_out:
-        fields.append(pa.field(TIMED_OUT_COLUMN, pa.bool_()))
+        fields.append(pa.field(atoms.TIMED_OUT_COLUMN, pa.bool_()))
     return pa.schema(fields or [pa.field(ROW_COLUMN, pa.bool_())])
 
 
@@ -101,19 +85,19 @@ def atom_field(atom: OutputAtom, input_schema: pa.Schema) -> pa.Field:
             return input_schema.field(expression.column)
         return pa.field("", arrow_type(expression.type))
 
-    if isinstance(atom, ColumnAtPlace):
+    if isinstance(atom, atoms.ColumnAtPlace):
         return input_schema.field(atom.column)
-    if isinstance(atom, Extreme):
+    if isinstance(atom, atoms.Extreme):
         return of(atom.value)
     if type(atom) in _KINDS:
         kind = _KINDS[type(atom)]
-    elif isinstance(atom, FinalMatches):
+    elif isinstance(atom, atoms.FinalMatches):
         kind = pa.decimal128(38, 0) if atom.exact else pa.float64()
     elif isinstance(atom, RowAggregate):
         kind = arrow_type(atom.type)
-    elif isinstance(atom, DecimalSum):
+    elif isinstance(atom, atoms.DecimalSum):
         kind = pa.decimal128(38, atom.scale)
-    elif isinstance(atom, DecimalAverage):
+    elif isinstance(atom, atoms.DecimalAverage):
         kind = average_type(atom)
     else:
         assert isinstance(atom, RowArray)
@@ -235,27 +219,27 @@ class OutputAssembler:
         return pa.Table.from_arrays(cast, schema=self.schema)
 
     def _atom(self, atom: OutputAtom) -> pa.Array:
-        if isinstance(atom, ColumnAtPlace):
+        if isinstance(atom, atoms.ColumnAtPlace):
             return gather(self.table.column(atom.column), self._place(atom.place))
-        if isinstance(atom, LabelAtPlace):
+        if isinstance(atom, atoms.LabelAtPlace):
             return gather(self._label_names, measure_code.labels_at(self.output, self._place(atom.place)))
-        if isinstance(atom, PlaceExists):
+        if isinstance(atom, atoms.PlaceExists):
             return pa.array(self._place(atom.place) >= 0)
-        if isinstance(atom, NumberOfMatch):
+        if isinstance(atom, atoms.NumberOfMatch):
             return pa.array(self.matches.number[self.out_match], mask=self.unmatched | self.timed_out)
-        if isinstance(atom, FinalMatches):
+        if isinstance(atom, atoms.FinalMatches):
             assert self.matches.final is not None
             return self.matches.final.take(pa.array(self.out_match))
-        if isinstance(atom, MatchConfidence):
+        if isinstance(atom, atoms.MatchConfidence):
             assert self.matches.confidence is not None
             return pa.array(self.matches.confidence[self.out_match])
         if isinstance(atom, RowAggregate):
             return self._aggregate(atom)
-        if isinstance(atom, DecimalSum):
+        if isinstance(atom, atoms.DecimalSum):
             return decimals(*self._sum_decimals(atom), pa.decimal128(38, atom.scale))
-        if isinstance(atom, DecimalAverage):
+        if isinstance(atom, atoms.DecimalAverage):
             return self._decimal_average(atom)
-        if isinstance(atom, Extreme):
+        if isinstance(atom, atoms.Extreme):
             return self._extreme(atom)
         return self._gather(atom)
 
@@ -295,7 +279,7 @@ class OutputAssembler:
         kind = arrow_type(atom.type)
         return array if array.type == kind else array.view(kind) if kind.bit_width == 64 else array.cast(kind)
 
-    def _sum_decimals(self, atom: DecimalSum | DecimalAverage) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _sum_decimals(self, atom: atoms.DecimalSum | atoms.DecimalAverage) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return (low words, high words, counts) of sums of a decimal column."""
         array = one_chunk(self.table.column(atom.column))
         array = array.cast(pa.decimal128(array.type.precision, array.type.scale))
@@ -303,13 +287,13 @@ class OutputAssembler:
         chosen = self._chosen_rows(atom.labels, atom.final, None if valid is ALL_VALID else valid.view(np.uint8))
         return measure_code.sum_decimals(self.output, raw_values(array, np.int64), chosen)
 
-    def _decimal_average(self, atom: DecimalAverage) -> pa.Array:
+    def _decimal_average(self, atom: atoms.DecimalAverage) -> pa.Array:
         low, high, counts = self._sum_decimals(atom)
         kind = average_type(atom)
         low, high = measure_code.divide_decimals(low, high, counts, kind.scale - atom.scale)
         return decimals(low, high, counts, kind)
 
-    def _extreme(self, atom: Extreme) -> pa.Array:
+    def _extreme(self, atom: atoms.Extreme) -> pa.Array:
         floating, values, valid = self._values(atom.by)
         function = AggregateShape(oc.MIN_BY if atom.function in ("min", "min_by") else oc.MAX_BY, floating)
         chosen = self._chosen_rows(atom.labels, atom.final, valid)
@@ -343,7 +327,7 @@ class OutputAssembler:
         return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), values, mask=mask)
 
 
-def average_type(atom: DecimalAverage) -> pa.DataType:
+def average_type(atom: atoms.DecimalAverage) -> pa.DataType:
     return pa.decimal128(min(38, atom.precision + 4), min(38, atom.scale + 4))
 
 

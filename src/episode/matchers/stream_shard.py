@@ -134,8 +134,6 @@ class StreamShard:
         self._waiting = WaitingEvents()
         self._arrived = 0
 
-    # ---- one step ------------------------------------------------------------------------------------
-
     def step(self, envelopes: Sequence[Envelope], watermark: int) -> ShardStep:
         """Take new envelopes (in order of arrival) at a watermark, and match as far as it allows.
 
@@ -294,8 +292,6 @@ class StreamShard:
         if self.settings.end is not None and (least is not None or self.matcher.state_rows):
             times.append(self.settings.end - 1)
         return min(times, default=None)
-
-    # ---- state ---------------------------------------------------------------------------------------
 
     def snapshot(self) -> Snapshot:
         """Return the changes since the last snapshot."""

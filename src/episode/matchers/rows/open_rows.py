@@ -18,26 +18,8 @@ from episode.matchers.columns import one_chunk_each
 from episode.matchers.encoding import encode
 from episode.matchers.prepare import Needs, Prepared, evaluate, prepare
 from episode.matchers.protocol import END_OF_TIME, EventBatch, Snapshot, StateChunk
-from episode.matchers.rows.arena import (
-    AT_START,
-    BASE,
-    DEADLINE,
-    EXPLORED_TO,
-    HI,
-    KEY,
-    LO,
-    NEVER,
-    NEXT_START,
-    NO_KEY,
-    NUMBER,
-    OPENED,
-    POSITIONS,
-    UNWRITTEN,
-    Arena,
-    KeyTable,
-    RowLayout,
-    RowLog,
-)
+from episode.matchers.rows import arena as fields
+from episode.matchers.rows.arena import HI, KEY, LO, NEXT_START, Arena, KeyTable, RowLayout, RowLog
 from episode.matchers.rows.arrays import OPEN, PC, ROW, RowProgram
 from episode.matchers.rows.code.array_code import RunningValues
 from episode.matchers.rows.code.row_code import Lowered
@@ -84,12 +66,12 @@ class OpenRows:
         slots = self.keys.slots_of(known.key)
         self.arena.make_room(self.keys, slots, known.held)
         table, arena = self.keys.table, self.arena
-        base = table[BASE, slots]
+        base = table[fields.BASE, slots]
         table[HI, slots] = base + known.held
-        for field, name in zip(POSITIONS[2:], HeldPartitions.POSITIONS, strict=True):
+        for field, name in zip(fields.POSITIONS[2:], HeldPartitions.POSITIONS, strict=True):
             table[field, slots] = base + getattr(known, name)
         table[self.keys.sought, slots] = base
-        table[NUMBER, slots], table[AT_START, slots] = known.number, known.at_start
+        table[fields.NUMBER, slots], table[fields.AT_START, slots] = known.number, known.at_start
         if held is None or len(held) == 0:
             return
         self.rows = len(held)
@@ -102,27 +84,27 @@ class OpenRows:
         arena.bits[to], arena.time[to], arena.key[to] = prepared.bits, held.time, held.key
         arena.chunk[to] = chunk
         arena.source[to] = np.arange(len(held)) + self.log.append(held.table, len(held))
-        table[UNWRITTEN, places] = np.add.reduceat((chunk == NOT_WRITTEN).astype(np.int64), first)
+        table[fields.UNWRITTEN, places] = np.add.reduceat((chunk == NOT_WRITTEN).astype(np.int64), first)
         self._alive = _count_by_chunk(chunk)
         self._set_deadlines(slots, np.iinfo(np.int64).min)
 
     def into(self, state: RowState) -> None:
         """Hand all rows over to a state."""
         slots = self._live()
-        fields = self.keys.table[:, slots]
-        state.partitions = self._partitions(fields)
-        rows = ranges(fields[LO], fields[HI] - fields[LO])
+        live = self.keys.table[:, slots]
+        state.partitions = self._partitions(live)
+        rows = ranges(live[LO], live[HI] - live[LO])
         self._kept.chunk = self.arena.chunk[rows]
         state.held.kept = self._kept
         state.held.rows = self.events_at(rows) if len(rows) else None
 
     @staticmethod
-    def _partitions(fields: np.ndarray) -> HeldPartitions:
-        lo = fields[LO]
-        next_start, covered, explored_start, explored_to = fields[POSITIONS[2:]] - lo
-        at_start, number = fields[AT_START] != 0, fields[NUMBER]
+    def _partitions(live: np.ndarray) -> HeldPartitions:
+        lo = live[LO]
+        next_start, covered, explored_start, explored_to = live[fields.POSITIONS[2:]] - lo
+        at_start, number = live[fields.AT_START] != 0, live[fields.NUMBER]
         return HeldPartitions(
-            fields[KEY], fields[HI] - lo, at_start, next_start, number, covered, explored_start, explored_to
+            live[KEY], live[HI] - lo, at_start, next_start, number, covered, explored_start, explored_to
         )
 
     def events_at(self, rows: np.ndarray) -> EventBatch:
@@ -134,7 +116,7 @@ class OpenRows:
     def take(self, events: EventBatch, until: int) -> np.ndarray:
         """Take new rows in; return the slots of the keys, in order, for which something may be decided now."""
         self._tidy()
-        due = np.flatnonzero(self.keys.table[DEADLINE] <= until)
+        due = np.flatnonzero(self.keys.table[fields.DEADLINE] <= until)
         if len(events) == 0:
             return due[np.argsort(self.keys.table[KEY, due])]
         first, counts = events.bounds[:-1], np.diff(events.bounds)
@@ -154,7 +136,7 @@ class OpenRows:
         arena.source[to] = np.arange(len(events)) + self.log.append(events.table, len(events))
         arena.chunk[to] = NOT_WRITTEN
         table[HI, slots] += counts
-        table[UNWRITTEN, slots] += counts
+        table[fields.UNWRITTEN, slots] += counts
         around = np.minimum(hi - lo, plan.lookback + plan.lookahead)
         if not around.any():
             prepared = prepare(plan, self.needs, events.table, events.key, events.known)
@@ -194,17 +176,17 @@ class OpenRows:
         """Store the progress of these keys (fields by slot) and drop their rows before keep_from."""
         lo, hi = after[LO], after[HI]
         self._drop(ranges(lo, keep_from - lo))
-        after[AT_START] &= keep_from == lo
+        after[fields.AT_START] &= keep_from == lo
         after[LO] = keep_from
-        after[OPENED + OPEN] &= after[NEXT_START] < hi  # an attempt that was given up does not continue
+        after[fields.OPENED + OPEN] &= after[NEXT_START] < hi  # an attempt that was given up does not continue
         if self.waiting.by_way and self.plan.lookahead == 0:
-            after[OPENED + OPEN] &= after[EXPLORED_TO] >= hi  # matches that `$` held back are searched again
+            after[fields.OPENED + OPEN] &= after[fields.EXPLORED_TO] >= hi  # `$` held matches back: search again
         table = self.keys.table
         table[:, slots] = after
         empty = slots[keep_from == hi]
         if self._counts:
-            shift = table[BASE, empty] - table[LO, empty]
-            table[POSITIONS[:, np.newaxis], empty] += shift
+            shift = table[fields.BASE, empty] - table[LO, empty]
+            table[fields.POSITIONS[:, np.newaxis], empty] += shift
             table[self.keys.sought, empty] += shift
         else:
             self.keys.begin(empty)
@@ -214,7 +196,7 @@ class OpenRows:
         """Drop rows of the arena."""
         for chunk, count in _count_by_chunk(self.arena.chunk[gone]).items():
             self._alive[chunk] -= count
-        self.arena.key[gone] = NO_KEY
+        self.arena.key[gone] = fields.NO_KEY
         self.rows -= len(gone)
 
     def _set_deadlines(self, slots: np.ndarray, until: int) -> None:
@@ -225,8 +207,8 @@ class OpenRows:
         waits = slots[table[NEXT_START, slots] < table[HI, slots]]
         begin = self.arena.time[table[NEXT_START, waits]]
         end = np.where(begin > END_OF_TIME - 1 - within, END_OF_TIME - 1, begin + within)
-        table[DEADLINE, slots] = NEVER
-        table[DEADLINE, waits] = np.where(end > until, end, NEVER)
+        table[fields.DEADLINE, slots] = fields.NEVER
+        table[fields.DEADLINE, waits] = np.where(end > until, end, fields.NEVER)
 
     def _tidy(self) -> None:
         """Drop rows and keys that are gone if they are the majority."""
@@ -264,8 +246,8 @@ class OpenRows:
 
     @property
     def wakes_at(self) -> int | None:
-        least = int(self.keys.table[DEADLINE].min(initial=NEVER))
-        return None if least == NEVER else least
+        least = int(self.keys.table[fields.DEADLINE].min(initial=fields.NEVER))
+        return None if least == fields.NEVER else least
 
     @property
     def open_from(self) -> tuple[np.ndarray, np.ndarray]:
@@ -280,8 +262,8 @@ class OpenRows:
         slots, table = self._live(), self.keys.table
         if self.waiting.by_way:
             return slots[:0], slots[:0], np.zeros(0, np.bool_)
-        slots = slots[table[OPENED + OPEN, slots] != 0]
-        instruction, row = table[OPENED + PC, slots], table[OPENED + ROW, slots]
+        slots = slots[table[fields.OPENED + OPEN, slots] != 0]
+        instruction, row = table[fields.OPENED + PC, slots], table[fields.OPENED + ROW, slots]
         again = row > table[NEXT_START, slots]
         again[again] = self.waiting.by_row["path"][row[again] - 1] == instruction[again]
         return table[KEY, slots], instruction, again
@@ -303,7 +285,7 @@ class OpenRows:
         self.arena.rename(self.keys, slots)
         self.arena.chunk[self._all_rows()] = NOT_WRITTEN  # they are to be written under the new codes
         table = self.keys.table
-        table[UNWRITTEN] = table[HI] - table[LO]
+        table[fields.UNWRITTEN] = table[HI] - table[LO]
         self._alive.clear()
 
     # ---- snapshots -----------------------------------------------------------------------------------
@@ -320,13 +302,13 @@ class OpenRows:
         alive = {chunk: count for chunk, count in self._alive.items() if count}
         if sum(kept.sizes[chunk] for chunk in alive) > kept.most_written(sum(alive.values())):
             alive = {}
-            table[UNWRITTEN] = table[HI] - table[LO]
+            table[fields.UNWRITTEN] = table[HI] - table[LO]
         removed = tuple(f"{kept.prefix}{chunk}" for chunk in kept.sizes if chunk not in alive)
         kept.sizes = {chunk: kept.sizes[chunk] for chunk in alive}
         self._alive = alive
-        slots = np.flatnonzero(table[UNWRITTEN])
-        counts = np.minimum(table[UNWRITTEN, slots], table[HI, slots] - table[LO, slots])
-        table[UNWRITTEN, slots] = 0
+        slots = np.flatnonzero(table[fields.UNWRITTEN])
+        counts = np.minimum(table[fields.UNWRITTEN, slots], table[HI, slots] - table[LO, slots])
+        table[fields.UNWRITTEN, slots] = 0
         rows = ranges(table[HI, slots] - counts, counts)
         if len(rows) == 0:
             return (), removed

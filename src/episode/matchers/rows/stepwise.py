@@ -72,8 +72,6 @@ class StepwiseAttempt:
         self.start = 0
         self.number = 0
 
-    # ---- rows ----------------------------------------------------------------------------------------
-
     def begin(self, start: int, number: int) -> None:
         """Begin an attempt at a start row. number: of the last match before it."""
         self.start, self.number = start, number
@@ -107,8 +105,6 @@ class StepwiseAttempt:
 
     def _run(self, what: int, label: int) -> None:
         self._step(self._arrays, 3 * label + what, self.start, self.row, self.number)
-
-    # ---- conditions ----------------------------------------------------------------------------------
 
     def offers(self, row: int, label: int) -> bool:
         """Do the row-local conditions of a label hold at a row?"""

@@ -81,8 +81,6 @@ class WaitingAttempts:
         """The number of attempts."""
         return int(self._cursor[codes.ATTEMPTS])
 
-    # ---- between feeds -------------------------------------------------------------------------------
-
     def tidy(self, keys: KeyTable) -> None:
         """Lay stacks, ways and turns out anew if most of the room belongs to keys and stacks that are gone."""
         table = keys.table
@@ -162,8 +160,6 @@ class WaitingAttempts:
             _shift(self._ways[:, mark], ways, by)
         for number in self._rows_of:
             self._way_values[ways, self._aggregates + number] += by
-
-    # ---- one feed ------------------------------------------------------------------------------------
 
     def attempts(self, keys: KeyTable, now: np.ndarray) -> Attempts:
         """The attempts of the keys whose fields are `now`."""

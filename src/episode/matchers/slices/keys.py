@@ -78,8 +78,6 @@ class SlicedKeys:
             for number, bounds in enumerate(bounds_between(key.cuts))
         ]
 
-    # ---- as arrays, for code -----------------------------------------------------------------------
-
     @cached_property
     def hashes(self) -> np.ndarray:
         return np.array([key.hash for key in self.keys], np.uint64)

@@ -88,9 +88,6 @@ def nearest(
     return places[:kept], intervals[:kept]
 
 
-# ---- code ----------------------------------------------------------------------------------------------------
-
-
 def keys_program() -> Program:
     """Most rows are of other keys: 64 bits mark which of the first bits of hashes occur among those of sliced keys."""
     s = entry_scope("of_sliced_keys", _TYPES, "hashes", "sliced", "found", "found_groups")

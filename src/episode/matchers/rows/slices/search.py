@@ -129,8 +129,6 @@ class SliceSearch:
         names = self.matcher.plan.labels.names
         return sum(1 << at for at, label in enumerate(names) if labels is not None and label in labels)
 
-    # ---- where chains lead -----------------------------------------------------------------------------
-
     def links(self, found: FoundPaths, places: int) -> tuple[np.ndarray, Links]:
         """The places (ascending, of the first `places`) at which matches start, and their links."""
         matcher = self.matcher
@@ -216,8 +214,6 @@ class SliceSearch:
     def _marked(self) -> np.ndarray:
         """The bits of rows, with room for a mark."""
         return self._rows.bits.copy()
-
-    # ---- the search ------------------------------------------------------------------------------------
 
     def matches(
         self, start: int, settings: SearchSettings, *, starts: np.ndarray | None = None, lo: int = 0,
