@@ -99,19 +99,13 @@ def largest_step(distances: np.ndarray, starts: np.ndarray) -> int:
     largest = 0
     for block in _blocks(len(distances) - 1, _FIRST_BLOCK):
         before, now = distances[block], distances[1:][block]
-        inside = _inside_parts(starts, block)
+        inside = np.ones(len(now), np.bool_)  # whether the next row is in the same part
+        first, last = np.searchsorted(starts, (block.start + 1, block.stop + 1))
+        inside[starts[first:last] - 1 - block.start] = False
         if ((now < before) & inside).any():
             return -1
         largest = max(largest, int(((now - before) * inside).max()))
     return largest if largest < 1 << 32 else -1
-
-
-def _inside_parts(starts: np.ndarray, block: slice) -> np.ndarray:
-    """Return, for each row of a block, whether the next row is in the same part."""
-    inside = np.ones(block.stop - block.start, np.bool_)
-    first, last = np.searchsorted(starts, (block.start + 1, block.stop + 1))
-    inside[starts[first:last] - 1 - block.start] = False
-    return inside
 
 
 def steps_of(distances: np.ndarray, starts: np.ndarray, kind: str) -> np.ndarray:

@@ -128,7 +128,9 @@ def _split(table: pa.Table, packing: Packing, routing: SliceRouting | None, orig
     if routing is not None:
         rows, units = routing.units(table, hashes, numbers)
         return _envelopes(table, units, packing.units, origin, rows=rows)
-    spans = _time_spans(table, packing.input_order, numbers, packing.shards)
+    order, spans = packing.input_order.order, None
+    if order and has_lasting_image(table.schema.field(order[0].column).type):
+        spans = spans_of(order_image(table, order[0]).time(), numbers, packing.shards)
     return _envelopes(table, numbers, packing.shards, origin, spans=spans)
 
 
@@ -139,29 +141,19 @@ def _envelopes(
     origin: int,
     *,
     rows: np.ndarray | None = None,
-    spans: tuple[pa.Array, pa.Array] | None = None,
+    spans: tuple[np.ndarray, np.ndarray] | None = None,
 ) -> pa.RecordBatch:
     """Return an envelope for each of the numbers 0 .. n - 1 that is given to a row. rows: the row of each number,
-    unless each row has one. spans: the times of each number's rows."""
+    unless each row has one. spans: the least and the greatest time of each number's rows, if they have one."""
     compacted = compact_table(table)
     order, starts = group(numbers, n)
     used = np.flatnonzero(np.diff(starts))
     if len(used) > 1 or rows is not None:
         compacted = replace(compacted, table=take(compacted.table, order if rows is None else rows.take(order)))
     blobs = _blobs(compacted, np.append(starts[used], len(numbers)))
-    first, last = (pa.nulls(n, pa.int64()), pa.nulls(n, pa.int64())) if spans is None else spans
-    columns = [pa.array(used.astype(np.int32)), first.take(pa.array(used)), last.take(pa.array(used))]
-    columns += [pa.array(np.full(len(used), origin)), blobs]
+    first, last = [pa.nulls(len(used), pa.int64())] * 2 if spans is None else (pa.array(span[used]) for span in spans)
+    columns = [pa.array(used.astype(np.int32)), first, last, pa.array(np.full(len(used), origin)), blobs]
     return pa.RecordBatch.from_arrays(columns, schema=_ARROW_SCHEMA)
-
-
-def _time_spans(table: pa.Table, input_order: InputOrder, numbers: np.ndarray, n: int) -> tuple[pa.Array, pa.Array]:
-    """Return the least and the greatest time of each shard's rows."""
-    order = input_order.order
-    if not order or not has_lasting_image(table.schema.field(order[0].column).type):
-        return pa.nulls(n, pa.int64()), pa.nulls(n, pa.int64())
-    first, last = spans_of(order_image(table, order[0]).time(), numbers, n)
-    return pa.array(first), pa.array(last)
 
 
 def _blobs(compacted: CompactTable, starts: np.ndarray) -> pa.Array:

@@ -179,7 +179,8 @@ def _expression(compiler: ScalarCompiler, value: ScalarColumn) -> Expression:
         return compiler.compile(value.tree)
     except NotCompilable as error:
         if not compiler.utc:
-            _expression(compiler.in_utc(), value)  # in UTC it may also need Spark
+            utc = ScalarCompiler(compiler.schema, True, compiler.arguments)
+            _expression(utc, value)  # in UTC it may also need Spark
         why = NeedsSpark.EXPRESSION if compiler.utc else NeedsSpark.ZONE
         raise _locate(NeedsSpark(value.original or error.node.sql("spark"), why), value) from None
     except Mistake as error:

@@ -165,14 +165,12 @@ def _case(compiler: ScalarCompiler, node: exp.Case) -> Compiled:
 def _choose(*arrays: pa.Array, kind: pa.DataType) -> pa.Array:
     """Return the value of the first condition that holds, else the last. arrays: conditions, then values."""
     branches = len(arrays) // 2
-    *values, result = (_as(value, kind) for value in arrays[branches:])
+    *values, result = (
+        pa.nulls(len(value), kind) if pa.types.is_null(value.type) else value for value in arrays[branches:]
+    )
     for condition, value in zip(reversed(arrays[:branches]), reversed(values), strict=True):
         result = pc.if_else(condition.fill_null(False), value, result)
     return result
-
-
-def _as(array: pa.Array, kind: pa.DataType) -> pa.Array:
-    return pa.nulls(len(array), kind) if pa.types.is_null(array.type) else array
 
 
 def _is_null(compiler: ScalarCompiler, node: exp.Is) -> Compiled:
@@ -259,10 +257,6 @@ class ScalarCompiler:
         self.read: dict[str, pa.DataType] = {}
         self._types: dict[str, pa.DataType] = {field.name: field.type for field in schema}
         self._names = {name.lower(): name for name in reversed(schema.names)}
-
-    def in_utc(self) -> ScalarCompiler:
-        """Return the same compiler with times of day in UTC."""
-        return ScalarCompiler(self.schema, True, self.arguments)
 
     def compile(self, tree: exp.Expression) -> Expression:
         """Compile a tree. Raises NotCompilable if only Spark evaluates it, and Mistake if it is wrong."""

@@ -248,17 +248,10 @@ def _run_in_pieces(
     if not has_lasting_image(first.schema.field(order[0].column).type):
         yield from _run_whole(spec, list(chunks))
         return
-    yield from _feed_all(spec, _merge_chunks(spec, chunks, first.num_rows, directory))
-
-
-def _merge_chunks(
-    spec: MatcherSpec, chunks: Iterator[pa.Table], chunk_rows: int, directory: Path
-) -> Iterator[tuple[pa.Table, int]]:
-    """Sort and merge the chunks; yield tables with the time up to which they complete the input."""
     with tempfile.TemporaryDirectory(prefix="runs-", dir=directory) as place:
         runs = sorted_runs(chunks, spec.input_order, Path(place))
-        for cut in cuts_of(runs, chunk_rows):
-            yield pa.concat_tables([run.until(int(cut)) for run in runs]), int(cut)
+        cuts = map(int, cuts_of(runs, first.num_rows))
+        yield from _feed_all(spec, ((pa.concat_tables([run.until(cut) for run in runs]), cut) for cut in cuts))
 
 
 def _feed_all(spec: MatcherSpec, pieces: Iterable[tuple[pa.Table, int]]) -> Iterator[pa.RecordBatch]:

@@ -119,11 +119,20 @@ class RowState:
             self.partitions = everyone.select(np.flatnonzero(alive))
 
     def keep_from(self, now: SearchPartitions, events_at: Callable[[int], EventBatch]) -> np.ndarray:
-        """The first rows that later rows may still need."""
-        keep_from = np.maximum(now.lo, now.next_start - self.plan.lookback)
-        if self.limit is not None and (now.hi - keep_from > self.limit.rows).any():
-            keep_from = self._within_limit(self.limit, events_at, now, keep_from)
-        return keep_from
+        """The first rows that later rows may still need. Keys with too many rows give up waiting; without `give_up`
+        they are an error. events_at: the events from a row on."""
+        keep_from, limit = np.maximum(now.lo, now.next_start - self.plan.lookback), self.limit
+        if limit is None or not (now.hi - keep_from > limit.rows).any():
+            return keep_from
+        over = now.hi - keep_from > limit.rows
+        if not limit.give_up:
+            first = int(np.flatnonzero(over)[0])
+            row = int(keep_from[first])
+            raise too_many_held(self.plan, events_at(row), int(now.hi[first]) - row, limit)
+        self.given_up += int(np.count_nonzero(over))
+        now.next_start[over] = now.hi[over]
+        now.explored_start[over] = now.hi[over] - 1
+        return np.where(over, np.maximum(now.lo, now.hi - self.plan.lookback), keep_from)
 
     def forget(self) -> None:
         """Forget everything: the input has ended."""
@@ -140,23 +149,6 @@ class RowState:
         self.held.rename(old, new)
         self.partitions.key = rename_keys(self.partitions.key, old, new)
         self.partitions = self.partitions.select(np.argsort(self.partitions.key, kind="stable"))
-
-    def _within_limit(
-        self, limit: StateLimit, events_at: Callable[[int], EventBatch], now: SearchPartitions, keep_from: np.ndarray
-    ) -> np.ndarray:
-        """The first rows to keep. Keys that hold too many rows give up waiting; without `give_up` they are an error.
-
-        events_at: the events from a row on.
-        """
-        over = now.hi - keep_from > limit.rows
-        if not limit.give_up:
-            first = int(np.flatnonzero(over)[0])
-            row = int(keep_from[first])
-            raise too_many_held(self.plan, events_at(row), int(now.hi[first]) - row, limit)
-        self.given_up += int(np.count_nonzero(over))
-        now.next_start[over] = now.hi[over]
-        now.explored_start[over] = now.hi[over] - 1
-        return np.where(over, np.maximum(now.lo, now.hi - self.plan.lookback), keep_from)
 
     def waiting_starts(self) -> np.ndarray:
         """Held rows at which the search of their key waits for more."""

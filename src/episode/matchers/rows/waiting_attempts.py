@@ -91,15 +91,15 @@ class WaitingAttempts:
             rows, to = ranges(table[OPENED + codes.STACK], used), ranges(begin, used)
             larger = max(_LEAST_STACKS, 2 * int(room.sum()))
 
-            def moved(array: np.ndarray) -> np.ndarray:
+            def lay_out(array: np.ndarray) -> np.ndarray:
                 fresh = np.zeros((larger, *array.shape[1:]), array.dtype)
                 fresh[to] = array[rows]
                 return fresh
 
             if self.by_way:
-                self._ways, self._way_values = moved(self._ways), moved(self._way_values)
+                self._ways, self._way_values = lay_out(self._ways), lay_out(self._way_values)
             else:
-                self._stacks = {name: moved(array) for name, array in self._stacks.items()}
+                self._stacks = {name: lay_out(array) for name, array in self._stacks.items()}
             table[OPENED + codes.STACK] = begin
             self._cursor[codes.STACK_END] = room.sum()
         if self._cursor[codes.TURNS_END] > len(self._turns) // 2:

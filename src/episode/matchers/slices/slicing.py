@@ -272,13 +272,15 @@ def section_rows(runs: Sequence[SortedRun], bounds: SliceBounds, overlap: Overla
     rows of an overlap are counted."""
     first, last = FIRST_TIME, LAST_TIME
     if bounds.first is not None:
-        first = _counted(runs, max(FIRST_TIME, bounds.first - overlap.before_time), overlap.before_rows, after=False)
+        first = _limit_by_rows(
+            runs, max(FIRST_TIME, bounds.first - overlap.before_time), overlap.before_rows, after=False
+        )
     if bounds.last is not None:
-        last = _counted(runs, min(LAST_TIME, bounds.last + overlap.after_time), overlap.after_rows, after=True)
+        last = _limit_by_rows(runs, min(LAST_TIME, bounds.last + overlap.after_time), overlap.after_rows, after=True)
     return [run.between(first, last) for run in runs]
 
 
-def _counted(runs: Sequence[SortedRun], limit: int, rows: int, after: bool) -> int:
+def _limit_by_rows(runs: Sequence[SortedRun], limit: int, rows: int, after: bool) -> int:
     """The time from which on (after: up to which) `rows` rows come before (after) a limit, or all."""
     if not rows:
         return limit
