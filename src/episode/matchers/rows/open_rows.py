@@ -68,8 +68,8 @@ class OpenRows:
         table, arena = self.keys.table, self.arena
         base = table[fields.BASE, slots]
         table[HI, slots] = base + known.held
-        for field, name in zip(fields.POSITIONS[2:], HeldPartitions.POSITIONS, strict=True):
-            table[field, slots] = base + getattr(known, name)
+        for field, positions in zip(fields.POSITIONS[2:], known[4:], strict=True):
+            table[field, slots] = base + positions
         table[self.keys.sought, slots] = base
         table[fields.NUMBER, slots], table[fields.AT_START, slots] = known.number, known.at_start
         if held is None or len(held) == 0:
@@ -101,11 +101,8 @@ class OpenRows:
     @staticmethod
     def _partitions(live: np.ndarray) -> HeldPartitions:
         lo = live[LO]
-        next_start, covered, explored_start, explored_to = live[fields.POSITIONS[2:]] - lo
         at_start, number = live[fields.AT_START] != 0, live[fields.NUMBER]
-        return HeldPartitions(
-            live[KEY], live[HI] - lo, at_start, next_start, number, covered, explored_start, explored_to
-        )
+        return HeldPartitions(live[KEY], live[HI] - lo, at_start, number, *(live[fields.POSITIONS[2:]] - lo))
 
     def events_at(self, rows: np.ndarray) -> EventBatch:
         """Rows of the arena as they came."""
@@ -293,8 +290,7 @@ class OpenRows:
     def snapshot(self) -> Snapshot:
         partitions = self._partitions(self.keys.table[:, self._live()])
         put, removed = self._changes()
-        columns = pa.table({name: getattr(partitions, name) for name in HeldPartitions.NAMES})
-        return Snapshot((chunk_of(PARTITIONS, columns), *put), removed)
+        return Snapshot((chunk_of(PARTITIONS, pa.table(partitions._asdict())), *put), removed)
 
     def _changes(self) -> tuple[tuple[StateChunk, ...], tuple[str, ...]]:
         """Chunks to write and names of chunks to remove, so that the stored state has the held rows."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -19,10 +20,9 @@ from episode.plan.rows.program import START
 PARTITIONS = "partitions"
 
 
-@dataclass
-class HeldPartitions:
-    """Held partitions by key, in order of key code: number of held rows, whether the first is the true first,
-    positions.
+class HeldPartitions(NamedTuple):
+    """Held partitions by key, in order of key code: number of held rows, whether the first is the true first, number of
+    the last match, positions.
 
     Positions are rows relative to the first held row of the key: next start, reach of earlier matches, and
     (INCREMENTAL) the last start explored and how far it could see.
@@ -31,35 +31,32 @@ class HeldPartitions:
     key: np.ndarray
     held: np.ndarray
     at_start: np.ndarray
-    next_start: np.ndarray
     number: np.ndarray
+    next_start: np.ndarray
     covered: np.ndarray
     explored_start: np.ndarray
     explored_to: np.ndarray
 
-    POSITIONS = ("next_start", "covered", "explored_start", "explored_to")
-    NAMES = ("key", "held", "at_start", "number", *POSITIONS)
-
     @staticmethod
     def without_rows(keys: np.ndarray) -> HeldPartitions:
         """Return fresh partitions of these keys."""
-        held, next_start, number, covered, explored_to = (np.zeros(len(keys), np.int64) for _ in range(5))
+        held, number, next_start, covered, explored_to = (np.zeros(len(keys), np.int64) for _ in range(5))
         at_start, explored_start = np.ones(len(keys), np.bool_), np.full(len(keys), -1, np.int64)
-        return HeldPartitions(keys, held, at_start, next_start, number, covered, explored_start, explored_to)
+        return HeldPartitions(keys, held, at_start, number, next_start, covered, explored_start, explored_to)
 
     def select(self, which: np.ndarray) -> HeldPartitions:
-        return HeldPartitions(**{name: getattr(self, name)[which] for name in self.NAMES})
+        return HeldPartitions(*(array[which] for array in self))
 
     def with_new_keys(self, keys: np.ndarray) -> HeldPartitions:
         """Return the partitions with fresh entries for unknown keys."""
         fresh = np.setdiff1d(keys, self.key, assume_unique=True)
         if len(fresh) == 0:
             return self
-        blank = HeldPartitions.without_rows(fresh)
-        joined = HeldPartitions(
-            **{name: np.concatenate([getattr(self, name), getattr(blank, name)]) for name in self.NAMES}
-        )
+        joined = HeldPartitions(*(np.concatenate(pair) for pair in zip(self, HeldPartitions.without_rows(fresh))))
         return joined.select(np.argsort(joined.key, kind="stable"))
+
+
+POSITIONS = HeldPartitions._fields[4:]
 
 
 @dataclass(frozen=True)
@@ -96,7 +93,7 @@ class RowState:
         keys = events.key[lo]
         everyone = self.partitions.with_new_keys(np.sort(keys))
         at = np.searchsorted(everyone.key, keys)
-        positions = {name: getattr(everyone, name)[at] + lo for name in HeldPartitions.POSITIONS}
+        positions = {name: getattr(everyone, name)[at] + lo for name in POSITIONS}
         now = SearchPartitions(lo, hi, everyone.at_start[at], number=everyone.number[at], **positions)
         return FeedPartitions(everyone, at, now)
 
@@ -104,7 +101,7 @@ class RowState:
         """Keep what later rows may still need."""
         everyone, now = here.everyone, here.now
         keep_from = self.keep_from(now, events.from_row)
-        for name in HeldPartitions.POSITIONS:
+        for name in POSITIONS:
             getattr(everyone, name)[here.at] = getattr(now, name) - keep_from
         counts = now.hi - keep_from
         everyone.held[here.at] = counts
@@ -147,8 +144,8 @@ class RowState:
     def rename_keys(self, old: np.ndarray, new: np.ndarray) -> None:
         """Give keys (the old ones in order) other codes."""
         self.held.rename(old, new)
-        self.partitions.key = rename_keys(self.partitions.key, old, new)
-        self.partitions = self.partitions.select(np.argsort(self.partitions.key, kind="stable"))
+        key = rename_keys(self.partitions.key, old, new)
+        self.partitions = self.partitions._replace(key=key).select(np.argsort(key, kind="stable"))
 
     def waiting_starts(self) -> np.ndarray:
         """Held rows at which the search of their key waits for more."""
@@ -178,16 +175,13 @@ class RowState:
         return held.key[starts][order], held.time[starts][order]
 
     def snapshot(self) -> Snapshot:
-        partitions = pa.table({name: getattr(self.partitions, name) for name in HeldPartitions.NAMES})
         put, removed = self.held.changes()
-        return Snapshot((chunk_of(PARTITIONS, partitions), *put), removed)
+        return Snapshot((chunk_of(PARTITIONS, pa.table(self.partitions._asdict())), *put), removed)
 
     def restore(self, chunks: Sequence[StateChunk]) -> None:
         known = by_name(chunks)
         if PARTITIONS not in known:
             return
         table = from_bytes(known[PARTITIONS].data)
-        self.partitions = HeldPartitions(
-            **{name: table.column(name).to_numpy().copy() for name in HeldPartitions.NAMES}
-        )
+        self.partitions = HeldPartitions(*(table.column(name).to_numpy().copy() for name in HeldPartitions._fields))
         self.held.restore(chunks, self.partitions.key, self.partitions.held)
