@@ -101,7 +101,8 @@ def encode(
     for name in by_lane["float"]:
         array = one_chunk(table.column(name))
         lanes.at[name] = row = lanes.next_float()
-        floats[row] = _floats(array.cast(pa.float64()))
+        values = array.cast(pa.float64())  # those under nulls are arbitrary
+        floats[row] = (pc.fill_null(values, 0.0) if values.null_count else values).to_numpy(zero_copy_only=False)
         note_nulls(name, array)
     groups: dict[str, tuple[list[str], list[tuple[str, object]]]] = defaultdict(lambda: ([], []))
     for name in by_lane["code"]:
@@ -140,13 +141,6 @@ def decimal_words(array: pa.Array) -> tuple[np.ndarray, np.ndarray]:
     """Return (low words, high words) of decimals, both as int64."""
     values = raw_values(array.cast(pa.decimal128(array.type.precision, array.type.scale)), np.int64)
     return np.ascontiguousarray(values[0::2]), np.ascontiguousarray(values[1::2])
-
-
-def _floats(values: pa.Array) -> np.ndarray:
-    """Return floats; values under nulls are arbitrary."""
-    if values.null_count == 0:
-        return values.to_numpy(zero_copy_only=False)
-    return pc.fill_null(values, 0.0).to_numpy(zero_copy_only=False)
 
 
 def _encode_group(table, names, constants, lanes, note_nulls) -> None:  # type: ignore[no-untyped-def]

@@ -88,7 +88,7 @@ class WaitingAttempts:
         if self._cursor[codes.STACK_END] > 4 * room.sum() + _LEAST_STACKS:
             begin = np.cumsum(room) - room
             used = np.where(table[OPENED + OPEN] != 0, table[OPENED + DEPTH], 0)
-            rows, to = ranges(table[OPENED + codes.STACK], used), ranges(begin, used)
+            rows, to = self._waiting(keys), ranges(begin, used)
             larger = max(_LEAST_STACKS, 2 * int(room.sum()))
 
             def lay_out(array: np.ndarray) -> np.ndarray:
@@ -136,7 +136,13 @@ class WaitingAttempts:
             return
         slots, shift = slots[waits], shift[waits]
         if self.by_way:
-            self._move_ways(keys, slots, shift)
+            ways, by = self._waiting(keys, slots), np.repeat(shift, table[OPENED + DEPTH, slots])
+            for mark in (WAY_START, WAY_ROW):
+                self._ways[ways, mark] += by
+            for mark in range(WAY_MARKS, WAY_MARKS + self.marks):
+                _shift(self._ways[:, mark], ways, by)
+            for number in self._rows_of:
+                self._way_values[ways, self._aggregates + number] += by
             return
         table[OPENED + codes.ROW, slots] += shift
         marks = table[keys.marked, slots]
@@ -150,16 +156,6 @@ class WaitingAttempts:
         entries, by = ranges(table[OPENED + codes.STACK, slots], depth), np.repeat(shift, depth)
         for name in ("stack_row", "stack_low"):
             _shift(self._stacks[name], entries, by)
-
-    def _move_ways(self, keys: KeyTable, slots: np.ndarray, shift: np.ndarray) -> None:
-        ways = self._waiting(keys, slots)
-        by = np.repeat(shift, keys.table[OPENED + DEPTH, slots])
-        self._ways[ways, WAY_START] += by
-        self._ways[ways, WAY_ROW] += by
-        for mark in range(WAY_MARKS, WAY_MARKS + self.marks):
-            _shift(self._ways[:, mark], ways, by)
-        for number in self._rows_of:
-            self._way_values[ways, self._aggregates + number] += by
 
     def attempts(self, keys: KeyTable, now: np.ndarray) -> Attempts:
         """The attempts of the keys whose fields are `now`."""
