@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -197,7 +197,7 @@ def sieves_of(plan: RowPatternPlan) -> tuple[Sieve, ...]:
         return ()
     for label in sorted(required_labels(plan.program) - {first}):
         for part in plan.conditions[label].residual if label in plan.conditions else ():
-            sieve = _sieve(label, first, part, plan.order[0] if plan.order else None)
+            sieve = _sieve(label, first, part, plan.order[:1])
             if sieve is not None:
                 return (sieve,)
     return ()
@@ -215,8 +215,8 @@ def _label_of_start(program: PatternProgram) -> str | None:
     return None if comes_back else first.label
 
 
-def _sieve(label: str, first: str, part: Expression, order: OrderColumn | None) -> Sieve | None:
-    """The sieve of one condition of the label. order: the first column of the order of rows."""
+def _sieve(label: str, first: str, part: Expression, order: Sequence[OrderColumn]) -> Sieve | None:
+    """The sieve of one condition of the label. order: the first column of the order of rows, if there is one."""
     if not isinstance(part, Apply) or part.operation not in BY_OPERATION:
         return None
     left, right = part.operands
@@ -227,8 +227,9 @@ def _sieve(label: str, first: str, part: Expression, order: OrderColumn | None) 
         at_start = _read_at_start(other, first)
         if at_start is not None and _reads_own_row(own):
             orders = orders_of(code)
-            is_order = order is not None and isinstance(own, Load) and own.column == order.column
-            decides = is_order and order is not None and orders in _FROM_FIRST[order.ascending]
+            decides = isinstance(own, Load) and any(
+                own.column == one.column and orders in _FROM_FIRST[one.ascending] for one in order
+            )
             return Sieve(label, own, at_start, orders, decides)
     return None
 

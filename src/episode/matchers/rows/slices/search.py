@@ -11,7 +11,7 @@ tried, and their results are dropped.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -46,14 +46,14 @@ def events_of_key(spec: RowPatternSpec, table: pa.Table) -> EventBatch:
     return events
 
 
+@dataclass
 class SliceMatches:
     """Tables of the matches that a search finds from own rows (or, owned by their end, at such rows) of a slice."""
 
-    def __init__(self, search: SliceSearch, end: int, count: int, *, placed: bool) -> None:
-        self.search = search
-        self.end = end
-        self.count = count
-        self._placed = placed
+    search: SliceSearch
+    end: int
+    count: int
+    placed: bool
 
     def tables(self, found: FoundPaths) -> Iterator[pa.Table]:
         """Yield tables with the place of the start as KEY_COLUMN, if places count; numbers follow `count`."""
@@ -70,7 +70,7 @@ class SliceMatches:
             counted &= matches.number != TIMED_OUT
         number = np.where(counted, self.count + np.cumsum(counted), matches.number)
         self.count += int(np.count_nonzero(counted))
-        place = matches.start - search.own if self._placed else np.zeros(len(wanted), np.int64)
+        place = matches.start - search.own if self.placed else np.zeros(len(wanted), np.int64)
         output, matches = search.matcher.output, replace(matches, number=number, key=place)
         yield from output_tables(plan, output.schema, output.path, search.events.table, search.prepared, matches)
 
