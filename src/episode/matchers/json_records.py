@@ -33,11 +33,9 @@ _DAY = 86_400_000_000
 _KINDS = 16
 """The end of a value and its kind are one number: end * 16 + kind."""
 
-_WORDS = b"nulltruefalseInfinityINFNaN"
-
 _TYPES: ArrayTypes = {
     "data": (U8, False), "offsets": (I64, False), "field_names": (U8, False), "name_offsets": (I64, False),
-    "kinds": (U8, True), "begins": (I64, True), "ends": (I64, True), "in_object": (U8, True), "words": (U8, False),
+    "kinds": (U8, True), "begins": (I64, True), "ends": (I64, True), "in_object": (U8, True),
     "copied": (U8, True), "chosen": (U8, False), "spans": (I64, False), "known": (U8, True), "values": (I64, True),
 }  # fmt: skip
 
@@ -53,8 +51,7 @@ def find_fields(
 ) -> None:
     """Fill in kinds (all MISSING before), begins and ends. Anything after the object of a record is ignored."""
     flat = [array.reshape(-1) for array in (kinds, begins, ends)]
-    room, words = np.zeros(DEPTH, np.uint8), np.frombuffer(_WORDS, np.uint8)
-    compiled_for(fields_program)([data, offsets, names, name_offsets, *flat, room, words])
+    compiled_for(fields_program)([data, offsets, names, name_offsets, *flat, np.zeros(DEPTH, np.uint8)])
 
 
 def copy_spans(
@@ -104,9 +101,7 @@ _SKIPPED: dict[str, Callable[[Value], Value]] = {
 
 
 def fields_program() -> Program:
-    s = _scope(
-        "find_fields", "data", "offsets", "field_names", "name_offsets", "kinds", "begins", "ends", "in_object", "words"
-    )
+    s = _scope("find_fields", "data", "offsets", "field_names", "name_offsets", "kinds", "begins", "ends", "in_object")
     f = s.f
     records = s.offsets.length - 1
     with f.loop(0, records) as record:
@@ -261,16 +256,15 @@ def _emit_text_end(s: Scope, opening: Value, stop: Value) -> None:
 
 
 def _is_word(s: Scope, word: bytes, at: Value, stop: Value) -> Value:
-    return s.call("is_word", _emit_is_word, at, stop, _WORDS.index(word), len(word)).differs(0)
+    """Whether a word is at a place."""
 
+    def emit(s: Scope, at: Value, stop: Value) -> None:
+        s.f.give_if(at + len(word) > stop, 0)
+        for place, letter in enumerate(word):
+            s.f.give_if(s.data[at + place].differs(letter), 0)
+        s.f.give(1)
 
-def _emit_is_word(s: Scope, at: Value, stop: Value, place: Value, length: Value) -> None:
-    """Whether the data at `at` is one of `words`, which begins at `place` among them."""
-    f = s.f
-    f.give_if(at + length > stop, 0)
-    with f.loop(0, length) as letter:
-        f.give_if(s.data[at + letter].differs(s.words[place + letter]), 0)
-    f.give(1)
+    return s.call(f"is_{word.decode()}", emit, at, stop).differs(0)
 
 
 def _emit_scalar(s: Scope, at: Value, stop: Value) -> None:
