@@ -53,8 +53,9 @@ class SliceRouting:
         if copies is None:
             return None, numbers
         # copies from before a slice come before its own rows, and those from after it after them: in order of time
-        rows = np.concatenate([copies.after_rows, np.arange(len(numbers)), copies.before_rows])
-        return rows, np.concatenate([copies.after_units, numbers, copies.before_units])
+        after_rows, after_units, before_rows, before_units = copies
+        rows = np.concatenate([after_rows, np.arange(len(numbers)), before_rows])
+        return rows, np.concatenate([after_units, numbers, before_units])
 
     def last(self) -> Iterator[tuple[pa.Table, np.ndarray]]:
         """When all rows are in: further rows for overlaps, and their units."""

@@ -13,8 +13,6 @@ See decision 35.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from episode.matchers.code.searching import first_after, first_at_least
@@ -36,15 +34,6 @@ _TYPES: ArrayTypes = {
 }  # fmt: skip
 
 
-class SliceCopies(NamedTuple):
-    """Copies for slices after the one that owns a row, and for slices before it; in order of the rows."""
-
-    after_rows: np.ndarray
-    after_units: np.ndarray
-    before_rows: np.ndarray
-    before_units: np.ndarray
-
-
 def of_sliced_keys(hashes: np.ndarray, sliced: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(rows, groups) of the rows whose hash (uint64[n]) is among those of sliced keys (uint64[k], ascending)."""
     if len(sliced) == 1:
@@ -57,8 +46,11 @@ def of_sliced_keys(hashes: np.ndarray, sliced: np.ndarray) -> tuple[np.ndarray, 
 
 def route(
     rows: np.ndarray, groups: np.ndarray, times: np.ndarray, sliced: SlicedKeys, numbers: np.ndarray
-) -> SliceCopies | None:
-    """Write the unit that owns each of the rows into `numbers` (int32[n]); the copies that are needed, if any."""
+) -> tuple[np.ndarray, ...] | None:
+    """Write the unit that owns each of the rows into `numbers` (int32[n]); return the copies that are needed, if any.
+
+    In order of the rows: rows and units of copies for later slices, and rows and units of those for earlier ones.
+    """
     of_rows = [rows, groups, times, sliced.first_cut, sliced.cuts, sliced.lows, sliced.highs, sliced.first_unit]
     counts = np.zeros(2, np.int64)
     compiled_for(routes_program, False)([*of_rows, numbers, counts])
@@ -68,7 +60,7 @@ def route(
     after = np.empty(following, np.int64), np.empty(following, np.int32)
     before = np.empty(preceding, np.int64), np.empty(preceding, np.int32)
     compiled_for(routes_program, True)([*of_rows, *after, *before])
-    return SliceCopies(*after, *before)
+    return *after, *before
 
 
 def nearest(
