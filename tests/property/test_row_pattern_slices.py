@@ -14,10 +14,11 @@ from episode.errors import EpisodeAnalysisError, EpisodeDataError, EpisodeUnsupp
 from episode.matchers.ordering import times_of
 from episode.matchers.rows.spec import RowPatternSpec
 from episode.matchers.running import run
-from episode.matchers.slices.slicing import Overlap, Slicing, run_sliced
+from episode.matchers.slices.slicing import Overlap, Slicing
 from tests.property.test_row_pattern_laws import canonical
 from tests.reference.generate import Given, clauses, tables
 from tests.support.rows import spec_of, table_in
+from tests.support.slices import run_sliced
 
 SETTINGS = settings(deadline=None, suppress_health_check=list(HealthCheck), max_examples=150)
 ORDERED = Given(

@@ -16,7 +16,8 @@ from episode.matchers.ordering import events_of, order_image
 from episode.matchers.protocol import InputOrder, OrderKey
 from episode.matchers.slices.keys import SlicedKey, SlicedKeys
 from episode.matchers.slices.routing import trim_to_slice
-from episode.matchers.slices.slicing import Overlap, bounds_between, fed_rows
+from episode.matchers.slices.slicing import Overlap, bounds_between
+from tests.support.slices import fed_rows
 
 SETTINGS = settings(deadline=None, suppress_health_check=list(HealthCheck))
 SHARDS = 3

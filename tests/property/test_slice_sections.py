@@ -17,11 +17,12 @@ from episode.matchers.ordering import events_of
 from episode.matchers.protocol import InputOrder, OrderKey
 from episode.matchers.rows.spec import RowPatternSpec
 from episode.matchers.running import run
-from episode.matchers.slices.slicing import SUMMARY, Entry, Overlap, SliceBounds, bounds_between, fed_rows, sections_of
+from episode.matchers.slices.slicing import SUMMARY, Entry, Overlap, SliceBounds, bounds_between, sections_of
 from tests.property.test_row_pattern_laws import canonical
 from tests.property.test_row_pattern_slices import ORDERED, chained_clauses, longer_table, sliceable, some_cuts
 from tests.reference.generate import clauses, tables
 from tests.support.rows import table_in
+from tests.support.slices import fed_rows
 
 SETTINGS = settings(deadline=None, suppress_health_check=list(HealthCheck), max_examples=100)
 ORDER = InputOrder((), (OrderKey("ts"),))

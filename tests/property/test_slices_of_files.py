@@ -6,8 +6,9 @@ import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from episode.matchers.slices.slicing import Overlap, bounds_between, fed_rows
+from episode.matchers.slices.slicing import Overlap, bounds_between
 from episode.spark.scan.row_groups import groups_of_slice
+from tests.support.slices import fed_rows
 
 SETTINGS = settings(deadline=None, suppress_health_check=list(HealthCheck))
 

@@ -20,25 +20,9 @@ from episode.matchers.codes import TIMED_OUT, UNMATCHED
 from episode.matchers.columns import ALL_VALID, from_numbers, from_texts, one_chunk, raw_values, take_array, valid_mask
 from episode.matchers.prepare import FUNCTIONS, Prepared, measure_argument, membership
 from episode.matchers.protocol import KEY_COLUMN
+from episode.plan import output as atoms
 from episode.plan.expressions import Expression, Load
-from episode.plan.output import (
-    MATCHED_COLUMN,
-    TIMED_OUT_COLUMN,
-    ColumnAtPlace,
-    DecimalAverage,
-    DecimalSum,
-    Extreme,
-    FinalMatches,
-    LabelAtPlace,
-    MatchConfidence,
-    NumberOfMatch,
-    OutputAtom,
-    PlaceExists,
-    RowAggregate,
-    RowArray,
-    RowMode,
-    RowPlace,
-)
+from episode.plan.output import OutputAtom, RowAggregate, RowArray, RowMode, RowPlace
 from episode.plan.pattern import PatternPlan
 from episode.plan.types import decimal_of
 
@@ -74,15 +58,23 @@ class PathLabels(NamedTuple):
     excluded: np.ndarray
 
 
+_KINDS = {
+    atoms.LabelAtPlace: pa.string(),
+    atoms.PlaceExists: pa.bool_(),
+    atoms.NumberOfMatch: pa.int64(),
+    atoms.MatchConfidence: pa.float64(),
+}
+
+
 def output_schema(plan: PatternPlan, input_schema: pa.Schema) -> pa.Schema:
     """Return the schema of the output: input columns, the matched flag if needed, atoms."""
     fields = [input_schema.field(name).with_nullable(True) for name in plan.output.columns]
     if plan.output.rows is RowMode.ALL_WITH_UNMATCHED:
-        fields.append(pa.field(MATCHED_COLUMN, pa.bool_()))
+        fields.append(pa.field(atoms.MATCHED_COLUMN, pa.bool_()))
     for atom, name in plan.measures.atoms.items():
         fields.append(atom_field(atom, input_schema).with_name(name).with_nullable(True))
     if plan.output.timed_out:
-        fields.append(pa.field(TIMED_OUT_COLUMN, pa.bool_()))
+        fields.append(pa.field(atoms.TIMED_OUT_COLUMN, pa.bool_()))
     return pa.schema(fields or [pa.field(ROW_COLUMN, pa.bool_())])
 
 
@@ -94,27 +86,22 @@ def atom_field(atom: OutputAtom, input_schema: pa.Schema) -> pa.Field:
             return input_schema.field(expression.column)
         return pa.field("", arrow_type(expression.type))
 
-    if isinstance(atom, ColumnAtPlace):
+    if isinstance(atom, atoms.ColumnAtPlace):
         return input_schema.field(atom.column)
-    if isinstance(atom, Extreme):
+    if isinstance(atom, atoms.Extreme):
         return of(atom.value)
-    if isinstance(atom, LabelAtPlace):
-        kind = pa.string()
-    elif isinstance(atom, PlaceExists):
-        kind = pa.bool_()
-    elif isinstance(atom, NumberOfMatch):
-        kind = pa.int64()
-    elif isinstance(atom, FinalMatches):
+    if type(atom) in _KINDS:
+        kind = _KINDS[type(atom)]
+    elif isinstance(atom, atoms.FinalMatches):
         kind = pa.decimal128(38, 0) if atom.exact else pa.float64()
-    elif isinstance(atom, MatchConfidence):
-        kind = pa.float64()
     elif isinstance(atom, RowAggregate):
         kind = arrow_type(atom.type)
-    elif isinstance(atom, DecimalSum):
+    elif isinstance(atom, atoms.DecimalSum):
         kind = pa.decimal128(38, atom.scale)
-    elif isinstance(atom, DecimalAverage):
+    elif isinstance(atom, atoms.DecimalAverage):
         kind = average_type(atom)
     else:
+        assert isinstance(atom, RowArray)
         kind = pa.list_(pa.string() if atom.value is None else of(atom.value).type)
     return pa.field("", kind)
 
@@ -188,34 +175,27 @@ def with_keys(matches: pa.Table, key: np.ndarray) -> pa.Table:
     return matches.append_column(KEY_COLUMN, from_numbers(key.astype(np.int64, copy=False)))
 
 
+@dataclass
 class OutputAssembler:
     """Builds the table of some output rows of the matches of one feed: see `code.measures`."""
 
-    def __init__(
-        self,
-        plan: PatternPlan,
-        schema: pa.Schema,
-        program: PathLabels,
-        table: pa.Table,
-        prepared: Prepared,
-        matches: MatchRows,
-        out_match: np.ndarray,
-        out_position: np.ndarray,
-    ) -> None:
-        self.plan = plan
-        self.schema = schema
-        self.program = program
-        self.table = table
-        self.prepared = prepared
-        self.matches = matches
-        self.out_match, self.out_position = out_match, out_position
-        m = matches
+    plan: PatternPlan
+    schema: pa.Schema
+    program: PathLabels
+    table: pa.Table
+    prepared: Prepared
+    matches: MatchRows
+    out_match: np.ndarray
+    out_position: np.ndarray
+
+    def __post_init__(self) -> None:
+        m = self.matches
         self.output = OutputRows(
-            out_match, out_position, m.start, m.length, m.path_from, m.path, program.label_of, m.part_lo, m.part_hi,
-            m.member, m.alike,
+            self.out_match, self.out_position, m.start, m.length, m.path_from, m.path, self.program.label_of, m.part_lo,
+            m.part_hi, m.member, m.alike,
         )  # fmt: skip
         self._places: dict[RowPlace, np.ndarray] = {}
-        self._label_names = from_texts(plan.labels.names)
+        self._label_names = from_texts(self.plan.labels.names)
 
     @cached_property
     def unmatched(self) -> np.ndarray:
@@ -235,8 +215,7 @@ class OutputAssembler:
         return self.table_with(columns, ~self.unmatched)
 
     def table_with(self, columns: list[pa.Array], matched: np.ndarray) -> pa.Table:
-        """Return a table of these input columns and the matches' values. matched: whether the output rows have a
-        match."""
+        """Return a table of input columns and matched values. matched: whether output rows have a match."""
         arrays = list(columns)
         if self.plan.output.rows is RowMode.ALL_WITH_UNMATCHED:
             arrays.append(from_numbers(matched))
@@ -252,27 +231,27 @@ class OutputAssembler:
         return pa.Table.from_arrays(cast, schema=self.schema)
 
     def _atom(self, atom: OutputAtom) -> pa.Array:
-        if isinstance(atom, ColumnAtPlace):
+        if isinstance(atom, atoms.ColumnAtPlace):
             return gather(self.table.column(atom.column), self._place(atom.place))
-        if isinstance(atom, LabelAtPlace):
+        if isinstance(atom, atoms.LabelAtPlace):
             return gather(self._label_names, measure_code.labels_at(self.output, self._place(atom.place)))
-        if isinstance(atom, PlaceExists):
+        if isinstance(atom, atoms.PlaceExists):
             return from_numbers(self._place(atom.place) >= 0)
-        if isinstance(atom, NumberOfMatch):
+        if isinstance(atom, atoms.NumberOfMatch):
             return from_numbers(self.matches.number[self.out_match], self.unmatched | self.timed_out)
-        if isinstance(atom, FinalMatches):
+        if isinstance(atom, atoms.FinalMatches):
             assert self.matches.final is not None
             return self.matches.final.take(from_numbers(self.out_match))
-        if isinstance(atom, MatchConfidence):
+        if isinstance(atom, atoms.MatchConfidence):
             assert self.matches.confidence is not None
             return from_numbers(self.matches.confidence[self.out_match])
         if isinstance(atom, RowAggregate):
             return self._aggregate(atom)
-        if isinstance(atom, DecimalSum):
+        if isinstance(atom, atoms.DecimalSum):
             return decimals(*self._sum_decimals(atom), pa.decimal128(38, atom.scale))
-        if isinstance(atom, DecimalAverage):
+        if isinstance(atom, atoms.DecimalAverage):
             return self._decimal_average(atom)
-        if isinstance(atom, Extreme):
+        if isinstance(atom, atoms.Extreme):
             return self._extreme(atom)
         return self._gather(atom)
 
@@ -312,7 +291,7 @@ class OutputAssembler:
         kind = arrow_type(atom.type)
         return array if array.type == kind else array.view(kind) if kind.bit_width == 64 else array.cast(kind)
 
-    def _sum_decimals(self, atom: DecimalSum | DecimalAverage) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _sum_decimals(self, atom: atoms.DecimalSum | atoms.DecimalAverage) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return (low words, high words, counts) of sums of a decimal column."""
         array = one_chunk(self.table.column(atom.column))
         array = array.cast(pa.decimal128(array.type.precision, array.type.scale))
@@ -320,13 +299,13 @@ class OutputAssembler:
         chosen = self._chosen_rows(atom.labels, atom.final, None if valid is ALL_VALID else valid.view(np.uint8))
         return measure_code.sum_decimals(self.output, raw_values(array, np.int64), chosen)
 
-    def _decimal_average(self, atom: DecimalAverage) -> pa.Array:
+    def _decimal_average(self, atom: atoms.DecimalAverage) -> pa.Array:
         low, high, counts = self._sum_decimals(atom)
         kind = average_type(atom)
         low, high = measure_code.divide_decimals(low, high, counts, kind.scale - atom.scale)
         return decimals(low, high, counts, kind)
 
-    def _extreme(self, atom: Extreme) -> pa.Array:
+    def _extreme(self, atom: atoms.Extreme) -> pa.Array:
         floating, values, valid = self._values(atom.by)
         function = AggregateShape(oc.MIN_BY if atom.function in ("min", "min_by") else oc.MAX_BY, floating)
         chosen = self._chosen_rows(atom.labels, atom.final, valid)
@@ -360,7 +339,7 @@ class OutputAssembler:
         return pa.ListArray.from_arrays(from_numbers(offsets.astype(np.int32)), values, mask=mask)
 
 
-def average_type(atom: DecimalAverage) -> pa.DataType:
+def average_type(atom: atoms.DecimalAverage) -> pa.DataType:
     return pa.decimal128(min(38, atom.precision + 4), min(38, atom.scale + 4))
 
 
@@ -376,12 +355,8 @@ def to_arrow(values: np.ndarray, missing: np.ndarray, type_: str) -> pa.Array:
     kind = arrow_type(type_)
     if type_ == "boolean":
         return from_numbers(values != 0, missing)
-    decimal = decimal_of(type_)
-    if decimal is not None:
-        words = np.empty((len(values), 2), np.int64)
-        words[:, 0], words[:, 1] = values, values >> 63
-        whole = pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(words)])
-        return pc.if_else(from_numbers(~missing), whole, pa.scalar(None, kind))
+    if decimal_of(type_) is not None:
+        return decimals(values, values >> 63, ~missing, kind)
     array = from_numbers(values, missing)
     if array.type == kind:
         return array

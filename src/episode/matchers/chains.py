@@ -6,6 +6,8 @@ from_ int64[partitions + 1]; start, end, time int64[rows], ascending by end with
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from episode.matchers.code.searching import window_end, window_start
@@ -61,13 +63,13 @@ def viable_program() -> Program:
         with f.loop(low, high) as row:
             s.out[row] = s.bits[row]
             with f.when((s.bits[row] & of_chain).differs(0)):
-                s.call("follow", _emit_follow, row, window)
+                s.call("follow", partial(_emit_clear, ahead=True), row, window)
         with f.when(whole):
             s.call("forget", _emit_forget)
             with f.loop(0, high - low) as back:
                 row = high - 1 - back
                 with f.when((s.out[row] & of_chain).differs(0)):
-                    s.call("precede", _emit_precede, row, window)
+                    s.call("precede", partial(_emit_clear, ahead=False), row, window)
     f.give(0)
     return s.program
 
@@ -78,44 +80,26 @@ def _emit_forget(s: Scope) -> None:
     s.f.give(0)
 
 
-def _emit_follow(s: Scope, row: Value, window: Value) -> None:
-    """Clear the places of a row that no earlier event precedes. best: the latest start of a chain up to each place."""
+def _emit_clear(s: Scope, row: Value, window: Value, ahead: bool) -> None:
+    """Clear the places of a row that no earlier event precedes (ahead), or no later event follows. best: the latest
+    start of a chain up to each place, or the earliest end of a chain from it on."""
     f = s.f
-    oldest = window_start(f, s.end[row], window)
-    gone, own = f.variable("gone", f.constant(0, U64)), s.bits[row]
-    with f.loop(0, s.masks.length) as back:
-        place = s.masks.length - 1 - back
+    limit = window_start(f, s.end[row], window) if ahead else window_end(f, s.start[row], window)
+    gone, own = f.variable("gone", f.constant(0, U64)), s.bits[row] if ahead else s.out[row]
+    final = s.masks.length - 1
+    with f.loop(0, s.masks.length) as step:
+        place = final - step if ahead else step
         with f.when((own & s.masks[place]).differs(0)):
-            first = place.equals(0)
-            before = f.select(first, 0, place - 1)
-            begins = f.select(first, s.start[row], s.best[before])
-            missing = ~first & s.some[before].equals(0)
-            with f.either(missing | (begins < oldest)) as otherwise:
+            is_edge = place.equals(0 if ahead else final)
+            beside = f.select(is_edge, place, place - 1 if ahead else place + 1)
+            reached = f.select(is_edge, s.start[row] if ahead else s.end[row], s.best[beside])
+            missing = ~is_edge & s.some[beside].equals(0)
+            with f.either(missing | (reached < limit if ahead else reached > limit)) as otherwise:
                 gone.set(gone | s.masks[place])
                 otherwise()
-                with f.when(s.some[place].equals(0) | (begins > s.best[place])):
-                    s.best[place] = begins
-                    s.some[place] = 1
-    s.out[row] = own & ~gone.value
-    f.give(0)
-
-
-def _emit_precede(s: Scope, row: Value, window: Value) -> None:
-    """Clear the places of a row that no later event follows. best: the earliest end of a chain from each place on."""
-    f = s.f
-    newest = window_end(f, s.start[row], window)
-    gone, own = f.variable("gone", f.constant(0, U64)), s.out[row]
-    with f.loop(0, s.masks.length) as place:
-        with f.when((own & s.masks[place]).differs(0)):
-            last = place.equals(s.masks.length - 1)
-            after = f.select(last, place, place + 1)
-            ends = f.select(last, s.end[row], s.best[after])
-            missing = ~last & s.some[after].equals(0)
-            with f.either(missing | (ends > newest)) as otherwise:
-                gone.set(gone | s.masks[place])
-                otherwise()
-                with f.when(s.some[place].equals(0) | (ends < s.best[place])):
-                    s.best[place] = ends
+                is_better = reached > s.best[place] if ahead else reached < s.best[place]
+                with f.when(s.some[place].equals(0) | is_better):
+                    s.best[place] = reached
                     s.some[place] = 1
     s.out[row] = own & ~gone.value
     f.give(0)

@@ -25,8 +25,7 @@ TIMED_OUT = 0
 """The number of a match that was cut off by its window; real ones count from 1."""
 
 
-# Comparisons, and the order of two values as Spark has it: -1, 0 or 1 for less, equal, greater. A comparison accepts
-# some orders.
+# Comparisons of two values. A comparison accepts some of the orders less, equal and greater.
 
 
 EQUAL, UNEQUAL, LESS, AT_MOST, GREATER, AT_LEAST = range(6)
@@ -35,22 +34,6 @@ BY_OPERATION = {"eq": EQUAL, "ne": UNEQUAL, "lt": LESS, "le": AT_MOST, "gt": GRE
 
 _ORDERS = (0b010, 0b101, 0b001, 0b011, 0b100, 0b110)
 """The orders that each comparison accepts: bit 0 less, bit 1 equal, bit 2 greater."""
-
-
-def compare_floats(a: float, b: float) -> int:
-    """Compare as Spark does: NaN equals NaN and is greater than everything else."""
-    if a != a or b != b:
-        return int(a != a) - int(b != b)
-    return int(a > b) - int(a < b)
-
-
-def compare_ints(a: int, b: int) -> int:
-    return int(a > b) - int(a < b)
-
-
-def accepts(comparison: int, order: int) -> bool:
-    """Whether a comparison holds for values of this order."""
-    return _ORDERS[comparison] >> (order + 1) & 1 != 0
 
 
 def orders_of(comparison: int) -> int:

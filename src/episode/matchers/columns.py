@@ -29,6 +29,7 @@ _READ = pa.ipc.IpcReadOptions(use_threads=False)
 """Buffers are compressed one after the other: Arrow's threads would cost more than they save, most of all on a busy
 machine. Small tables are not compressed."""
 _LARGE = {pa.string(): pa.large_string(), pa.binary(): pa.large_binary()}
+_BYTES = {kind: pa.binary() for kind in _LARGE} | {kind: pa.large_binary() for kind in _LARGE.values()}
 
 
 def one_chunk(column: pa.ChunkedArray | pa.Array) -> pa.Array:
@@ -138,15 +139,11 @@ def plain(table: pa.Table, only_with_nulls: bool = False) -> pa.Table:
     for i, field in enumerate(table.schema):
         if not pa.types.is_dictionary(field.type):
             continue
-        column = table.column(i)
+        column, kind = table.column(i), field.type.value_type
         if not only_with_nulls or any(chunk.dictionary.null_count for chunk in column.chunks):
-            table = table.set_column(i, field.with_type(field.type.value_type), _decode(column))
+            decoded = pa.chunked_array([chunk.dictionary_decode() for chunk in column.chunks], kind)
+            table = table.set_column(i, field.with_type(kind), decoded)
     return table
-
-
-def _decode(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    kind = column.type.value_type
-    return pa.chunked_array([chunk.dictionary_decode() for chunk in column.chunks], kind)
 
 
 @dataclass(frozen=True)
@@ -163,11 +160,13 @@ class KeyAtom:
 
 
 def atoms(array: pa.Array, name: str) -> list[KeyAtom]:
-    """Split a key column into atoms whose equality is the column's; structs give a presence atom and those of their
-    fields."""
+    """Split a key column into atoms whose equality is the column's; structs give a presence atom and their fields'."""
     kind = array.type
     if pa.types.is_dictionary(kind):
-        return [_coded_atom(array)] if _is_dictionary_of_strings(array) else atoms(array.dictionary_decode(), name)
+        strings, target = array.dictionary, _BYTES.get(kind.value_type)
+        if target is None or strings.null_count or len(strings.unique()) != len(strings):
+            return atoms(array.dictionary_decode(), name)
+        return [KeyAtom(int64_values(array.indices), valid_mask(array), strings.cast(target), coded=True)]
     if pa.types.is_null(kind):
         return [KeyAtom(np.zeros(len(array), np.int64), np.zeros(len(array), np.bool_))]
     if pa.types.is_struct(kind):
@@ -191,18 +190,6 @@ def atoms(array: pa.Array, name: str) -> list[KeyAtom]:
         f"column {name} of type {kind} cannot be a partition key",
         hint="Partition by columns of atomic types, or structs of them.",
     )
-
-
-def _is_dictionary_of_strings(array: pa.DictionaryArray) -> bool:
-    strings = array.dictionary
-    kinds = (pa.string(), pa.binary(), pa.large_string(), pa.large_binary())
-    return strings.type in kinds and strings.null_count == 0 and len(strings.unique()) == len(strings)
-
-
-def _coded_atom(array: pa.DictionaryArray) -> KeyAtom:
-    large = array.type.value_type in (pa.large_string(), pa.large_binary())
-    strings = array.dictionary.cast(pa.large_binary() if large else pa.binary())
-    return KeyAtom(int64_values(array.indices), valid_mask(array), strings, coded=True)
 
 
 _LARGE_BYTES = (

@@ -65,24 +65,17 @@ def whole_numbers(values: np.ndarray, valid: np.ndarray, scale: float) -> np.nda
 
 
 def common_unit(values: np.ndarray, valid: np.ndarray, base: int) -> int:
-    """Return the largest of 1,000,000, 1,000 and 1 of which all distances from the base are multiples (of whole
-    units)."""
+    """Return the largest unit (1,000,000, 1,000 or 1) of which all distances from the base are multiples."""
     unit = 1_000_000
     for block in _blocks(len(values), _FIRST_BLOCK):
         distances = _distances(values[block], base)
         if len(valid):
             distances = np.where(valid[block], distances, np.uint64(0))
-        while unit > 1 and not _are_multiples(distances, unit):
+        while unit > 1 and not np.array_equal(distances // np.uint64(unit) * np.uint64(unit), distances):
             unit //= 1_000
         if unit == 1:
             break
     return unit
-
-
-def _are_multiples(distances: np.ndarray, unit: int) -> bool:
-    down = distances // np.uint64(unit)
-    down *= np.uint64(unit)
-    return np.array_equal(down, distances)
 
 
 def _distances(values: np.ndarray, base: int) -> np.ndarray:
@@ -106,19 +99,13 @@ def largest_step(distances: np.ndarray, starts: np.ndarray) -> int:
     largest = 0
     for block in _blocks(len(distances) - 1, _FIRST_BLOCK):
         before, now = distances[block], distances[1:][block]
-        inside = _inside_parts(starts, block)
+        inside = np.ones(len(now), np.bool_)  # whether the next row is in the same part
+        first, last = np.searchsorted(starts, (block.start + 1, block.stop + 1))
+        inside[starts[first:last] - 1 - block.start] = False
         if ((now < before) & inside).any():
             return -1
         largest = max(largest, int(((now - before) * inside).max()))
     return largest if largest < 1 << 32 else -1
-
-
-def _inside_parts(starts: np.ndarray, block: slice) -> np.ndarray:
-    """Return, for each row of a block, whether the next row is in the same part."""
-    inside = np.ones(block.stop - block.start, np.bool_)
-    first, last = np.searchsorted(starts, (block.start + 1, block.stop + 1))
-    inside[starts[first:last] - 1 - block.start] = False
-    return inside
 
 
 def steps_of(distances: np.ndarray, starts: np.ndarray, kind: str) -> np.ndarray:
@@ -203,8 +190,7 @@ def compact_table(table: pa.Table) -> CompactTable:
 
 
 def compact_parts(compacted: CompactTable, starts: np.ndarray) -> tuple[CompactTable, list[dict[str, str]]]:
-    """Replace distances by steps if those are narrower; also return the first distances of such columns for each
-    part."""
+    """Replace distances by steps if those are narrower; also return the first distances of each part."""
     columns, recipes = [column.chunk(0) for column in compacted.table.columns], list(compacted.recipes)
     firsts: list[dict[str, str]] = [{} for _ in starts[1:]]
     for i, recipe in enumerate(recipes):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
@@ -108,16 +109,16 @@ def encode(
     for name in by_lane["float"]:
         array = one_chunk(table.column(name))
         lanes.at[name] = row = lanes.next_float()
-        floats[row] = _floats(array.cast(pa.float64()))
+        values = array.cast(pa.float64())  # those under nulls are arbitrary
+        floats[row] = raw_values(pc.fill_null(values, 0.0) if values.null_count else values, np.float64)
         note_nulls(name, array)
-    groups: dict[str, list[str]] = {}
+    groups: dict[str, tuple[list[str], list[tuple[str, object]]]] = defaultdict(lambda: ([], []))
     for name in by_lane["code"]:
-        groups.setdefault(_group(columns[name]), []).append(name)
-    constants_by_group: dict[str, list[tuple[str, object]]] = {}
+        groups[_group(columns[name])][0].append(name)
     for type_, value in constants:
-        constants_by_group.setdefault(_group(type_), []).append((type_, value))
-    for group in groups.keys() | constants_by_group.keys():
-        _encode_group(table, groups.get(group, []), constants_by_group.get(group, []), lanes, note_nulls)
+        groups[_group(type_)][1].append((type_, value))
+    for group in groups.values():
+        _encode_group(table, *group, lanes, note_nulls)
     for name in words:
         array = one_chunk(table.column(name))
         lanes.words_at[name] = row = lanes.next_int()
@@ -150,18 +151,6 @@ def decimal_words(array: pa.Array) -> tuple[np.ndarray, np.ndarray]:
     return np.ascontiguousarray(values[0::2]), np.ascontiguousarray(values[1::2])
 
 
-def _floats(values: pa.Array) -> np.ndarray:
-    """Return floats; values under nulls are arbitrary."""
-    return raw_values(values if values.null_count == 0 else pc.fill_null(values, 0.0), np.float64)
-
-
-def _bytes(values: pa.Array) -> pa.Array:
-    """Return strings as bytes, which compare as Spark compares strings."""
-    if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
-        return values.cast(pa.large_string()).view(pa.large_binary())
-    return values
-
-
 def _encode_group(table, names, constants, lanes, note_nulls) -> None:  # type: ignore[no-untyped-def]
     """Encode ranks in byte order over the values of all columns and constants of one type."""
     encoded = []
@@ -169,7 +158,10 @@ def _encode_group(table, names, constants, lanes, note_nulls) -> None:  # type: 
         array = one_chunk(table.column(name))
         if not pa.types.is_dictionary(array.type) or array.dictionary.null_count:
             array = (array.dictionary_decode() if pa.types.is_dictionary(array.type) else array).dictionary_encode()
-        encoded.append(pa.DictionaryArray.from_arrays(array.indices, _bytes(array.dictionary), safe=False))
+        values = array.dictionary
+        if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
+            values = values.cast(pa.large_string()).view(pa.large_binary())  # bytes compare as Spark compares strings
+        encoded.append(pa.DictionaryArray.from_arrays(array.indices, values, safe=False))
         note_nulls(name, array)
     parts = [array.dictionary for array in encoded]
     if constants:
@@ -182,13 +174,11 @@ def _encode_group(table, names, constants, lanes, note_nulls) -> None:  # type: 
     ranks[order] = np.arange(len(order))
     for name, array in zip(names, encoded, strict=True):
         lanes.at[name] = row = lanes.next_int()
-        lookup = (
-            ranks[raw_values(pc.index_in(array.dictionary, universe), np.int32)]
-            if len(array.dictionary)
-            else np.zeros(1, np.int64)
-        )
-        indices = numbers(array.indices if array.null_count == 0 else array.indices.fill_null(0))
-        lanes.ints[row] = lookup[indices] if len(lookup) else 0
+        lookup = np.zeros(1, np.int64)
+        if len(array.dictionary):
+            lookup = ranks[raw_values(pc.index_in(array.dictionary, universe), np.int32)]
+        indices = array.indices if array.null_count == 0 else array.indices.fill_null(0)
+        lanes.ints[row] = lookup[numbers(indices)]
     if constants:
         places = ranks[raw_values(pc.index_in(parts[-1], universe), np.int32)]
         for constant, place in zip(constants, places, strict=True):

@@ -17,8 +17,7 @@ ENGINES: dict[type, Callable[[Any, pa.Schema, StateLimit | None], MatcherSpec]] 
 
 
 def matcher_spec(plan: PatternPlan | PairPlan, schema: pa.Schema, limit: StateLimit | None = None) -> MatcherSpec:
-    """Return what workers open matchers from, for input columns of an Arrow schema. limit: of the rows held for a
-    key."""
+    """Return what workers open matchers from, for an Arrow schema. limit: of the rows held for a key."""
     return ENGINES[type(plan)](plan, schema, limit)
 
 

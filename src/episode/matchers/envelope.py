@@ -84,7 +84,7 @@ def pack(tables: Iterable[pa.Table], packing: Packing, partition_index: int) -> 
     for chunk in rechunk(wanted, packing.flush_bytes):
         if _has_large_dictionary(chunk, packing.units):
             chunk = plain(chunk)
-        yield _by_shard(chunk, packing, origin) if routing is None else _by_unit(chunk, packing, routing, origin)
+        yield _split(chunk, packing, routing, origin)
         origin += 1
     for rows, units in () if routing is None else routing.last():
         yield _envelopes(rows, units, packing.units, origin)
@@ -109,7 +109,7 @@ def pack_for_all(
             if _has_large_dictionary(own, packing.shards):
                 own = plain(own)
             if own.num_rows:
-                batch = _by_shard(own, packing, partition_index * _PER_PARTITION + count)
+                batch = _split(own, packing, None, partition_index * _PER_PARTITION + count)
                 yield batch.set_column(0, _ARROW_SCHEMA.field(0), pc.add(batch.column(0), pa.scalar(base, pa.int32())))
             base += packing.shards
 
@@ -120,20 +120,18 @@ def _has_large_dictionary(table: pa.Table, shards: int) -> bool:
     return any(len(column.dictionary) * shards * _DICTIONARY_SHARE > table.num_rows for column in columns)
 
 
-def _by_shard(table: pa.Table, packing: Packing, origin: int) -> pa.RecordBatch:
-    keys = packing.input_order.keys
-    numbers = shards_of(key_hashes(table, keys), packing.shards) if keys else np.zeros(len(table), np.int32)
-    spans = _time_spans(table, packing.input_order, numbers, packing.shards)
-    return _envelopes(table, numbers, packing.shards, origin, spans=spans)
-
-
-def _by_unit(table: pa.Table, packing: Packing, routing: SliceRouting, origin: int) -> pa.RecordBatch:
+def _split(table: pa.Table, packing: Packing, routing: SliceRouting | None, origin: int) -> pa.RecordBatch:
     """Pack rows of sliced keys for their slices, all others for their shards."""
     keys = packing.input_order.keys
     hashes = key_hashes(table, keys) if keys else None
     numbers = np.zeros(len(table), np.int32) if hashes is None else shards_of(hashes, packing.shards)
-    rows, units = routing.units(table, hashes, numbers)
-    return _envelopes(table, units, packing.units, origin, rows=rows)
+    if routing is not None:
+        rows, units = routing.units(table, hashes, numbers)
+        return _envelopes(table, units, packing.units, origin, rows=rows)
+    order, spans = packing.input_order.order, None
+    if order and has_lasting_image(table.schema.field(order[0].column).type):
+        spans = spans_of(order_image(table, order[0]).time(), numbers, packing.shards)
+    return _envelopes(table, numbers, packing.shards, origin, spans=spans)
 
 
 def _envelopes(
@@ -143,29 +141,19 @@ def _envelopes(
     origin: int,
     *,
     rows: np.ndarray | None = None,
-    spans: tuple[pa.Array, pa.Array] | None = None,
+    spans: tuple[np.ndarray, np.ndarray] | None = None,
 ) -> pa.RecordBatch:
     """Return an envelope for each of the numbers 0 .. n - 1 that is given to a row. rows: the row of each number,
-    unless each row has one. spans: the times of each number's rows."""
+    unless each row has one. spans: the least and the greatest time of each number's rows, if they have one."""
     compacted = compact_table(table)
     order, starts = group(numbers, n)
     used = np.flatnonzero(np.diff(starts))
     if len(used) > 1 or rows is not None:
         compacted = replace(compacted, table=take(compacted.table, order if rows is None else rows.take(order)))
     blobs = _blobs(compacted, np.append(starts[used], len(numbers)))
-    first, last = (pa.nulls(n, pa.int64()), pa.nulls(n, pa.int64())) if spans is None else spans
-    columns = [pa.array(used.astype(np.int32)), first.take(pa.array(used)), last.take(pa.array(used))]
-    columns += [pa.array(np.full(len(used), origin)), blobs]
+    first, last = [pa.nulls(len(used), pa.int64())] * 2 if spans is None else (pa.array(span[used]) for span in spans)
+    columns = [pa.array(used.astype(np.int32)), first, last, pa.array(np.full(len(used), origin)), blobs]
     return pa.RecordBatch.from_arrays(columns, schema=_ARROW_SCHEMA)
-
-
-def _time_spans(table: pa.Table, input_order: InputOrder, numbers: np.ndarray, n: int) -> tuple[pa.Array, pa.Array]:
-    """Return the least and the greatest time of each shard's rows."""
-    order = input_order.order
-    if not order or not has_lasting_image(table.schema.field(order[0].column).type):
-        return pa.nulls(n, pa.int64()), pa.nulls(n, pa.int64())
-    first, last = spans_of(order_image(table, order[0]).time(), numbers, n)
-    return pa.array(first), pa.array(last)
 
 
 def _blobs(compacted: CompactTable, starts: np.ndarray) -> pa.Array:
@@ -184,9 +172,7 @@ def _blobs(compacted: CompactTable, starts: np.ndarray) -> pa.Array:
 
 def empty_envelope(shard: int) -> pa.RecordBatch:
     """Return an envelope without events, which makes the shard run."""
-    values = [shard, None, None, 0, b""]
-    columns = [pa.array([value], field.type) for value, field in zip(values, _ARROW_SCHEMA, strict=True)]
-    return pa.RecordBatch.from_arrays(columns, schema=_ARROW_SCHEMA)
+    return _repeat([shard], 0, b"")
 
 
 _ORDERS = -(1 << 62)
@@ -195,10 +181,13 @@ _ORDERS = -(1 << 62)
 
 def order_envelopes(shards: Sequence[int], number: int, blob: bytes) -> pa.RecordBatch:
     """Return an order (given in bytes) for each of these shards. Orders are handled by number, before events."""
-    count = len(shards)
-    values = [list(shards), [None] * count, [None] * count, [_ORDERS + number] * count, [blob] * count]
-    columns = [pa.array(value, field.type) for value, field in zip(values, _ARROW_SCHEMA, strict=True)]
-    return pa.RecordBatch.from_arrays(columns, schema=_ARROW_SCHEMA)
+    return _repeat(shards, _ORDERS + number, blob)
+
+
+def _repeat(shards: Sequence[int], origin: int, blob: bytes) -> pa.RecordBatch:
+    """Return the same envelope, without times, for several shards."""
+    rows = [(shard, None, None, origin, blob) for shard in shards]
+    return pa.RecordBatch.from_pylist([dict(zip(_ARROW_SCHEMA.names, row)) for row in rows], _ARROW_SCHEMA)
 
 
 def is_order(origins: np.ndarray) -> np.ndarray:

@@ -69,9 +69,6 @@ def _type_of(offsets: np.ndarray) -> Type:
     return I32 if offsets.dtype == np.int32 else I64
 
 
-# ---- code ----------------------------------------------------------------------------------------------------
-
-
 def numbers_program(masked: bool) -> Program:
     program = Program("hash_numbers")
     f = program.function("run")

@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 
 from episode.errors import EpisodeUnsupportedError
 from episode.matchers import json_records
+from episode.matchers.json_text import json_texts
 from episode.plan.parameters import microseconds, read_time, zone_of
 
 _DAY_ZERO = date(1970, 1, 1).toordinal()
@@ -145,7 +146,9 @@ def _strings(field: _Field) -> pa.Array:
     """Return any value as text; of strings, their content."""
     found = field.texts(field.are(json_records.TEXT, json_records.TRUE, json_records.FALSE, json_records.INTEGER))
     found = _patch(found, field.are(json_records.ESCAPED), field.text)
-    found = _patch(found, field.are(json_records.FRACTION), lambda row: java_double(field.raw_text(row)))
+    fractions = pa.array(field.are(json_records.FRACTION))
+    if pc.any(fractions).as_py():
+        found = pc.replace_with_mask(found, fractions, json_texts(_floats(field, pa.float64()).filter(fractions)))
     return _patch(found, field.are(json_records.NESTED), lambda row: _without_spaces(field.raw_text(row)))
 
 
@@ -252,19 +255,6 @@ def _instant(text: str, wanted: pa.DataType, zone: str) -> int:
     if there is None:
         raise _Unfit
     return microseconds(local.replace(tzinfo=there))
-
-
-def java_double(written: str) -> str:
-    """Format a number with a fraction as Java does."""
-    value = float(_SPECIAL.get(written, written))
-    if value != value or value in (float("inf"), float("-inf")):
-        return '"NaN"' if value != value else '"Infinity"' if value > 0 else '"-Infinity"'
-    if value == 0 or 1e-3 <= abs(value) < 1e7:
-        text = format(Decimal(repr(value)), "f")
-        return text if "." in text else text + ".0"
-    digits, power = Decimal(repr(value)).as_tuple().digits, Decimal(repr(value)).adjusted()
-    shown = "".join(map(str, digits)).rstrip("0") or "0"
-    return f"{'-' if value < 0 else ''}{shown[0]}.{shown[1:] or '0'}E{power}"
 
 
 def _without_spaces(written: str) -> str:

@@ -33,11 +33,9 @@ _DAY = 86_400_000_000
 _KINDS = 16
 """The end of a value and its kind are one number: end * 16 + kind."""
 
-_WORDS = b"nulltruefalseInfinityINFNaN"
-
 _TYPES: ArrayTypes = {
     "data": (U8, False), "offsets": (I64, False), "field_names": (U8, False), "name_offsets": (I64, False),
-    "kinds": (U8, True), "begins": (I64, True), "ends": (I64, True), "in_object": (U8, True), "words": (U8, False),
+    "kinds": (U8, True), "begins": (I64, True), "ends": (I64, True), "in_object": (U8, True),
     "copied": (U8, True), "chosen": (U8, False), "spans": (I64, False), "known": (U8, True), "values": (I64, True),
 }  # fmt: skip
 
@@ -53,15 +51,13 @@ def find_fields(
 ) -> None:
     """Fill in kinds (all MISSING before), begins and ends. Anything after the object of a record is ignored."""
     flat = [array.reshape(-1) for array in (kinds, begins, ends)]
-    room, words = np.zeros(DEPTH, np.uint8), np.frombuffer(_WORDS, np.uint8)
-    compiled_for(fields_program)([data, offsets, names, name_offsets, *flat, room, words])
+    compiled_for(fields_program)([data, offsets, names, name_offsets, *flat, np.zeros(DEPTH, np.uint8)])
 
 
 def copy_spans(
     data: np.ndarray, begins: np.ndarray, ends: np.ndarray, chosen: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the values of one field one after the other, and their offsets (int64[records + 1]); values not chosen are
-    empty."""
+    """Return the chosen values of a field one after the other, and the offsets of all (int64[records + 1])."""
     offsets = np.zeros(len(begins) + 1, np.int64)
     np.cumsum(np.where(chosen, ends - begins, 0), out=offsets[1:])
     copied = np.empty(offsets[-1], np.uint8)
@@ -94,13 +90,18 @@ def _is(sign: Value, *characters: str) -> Value:
     return found
 
 
+_SKIPPED: dict[str, Callable[[Value], Value]] = {
+    "spaces": lambda sign: _is(sign, " ", "\t", "\n", "\r"),
+    "blanks": lambda sign: _is(sign, " ") | (sign >= 9) & (sign <= 13),  # also vertical tabs and form feeds
+    "digits": _is_digit,
+}
+
+
 # ---- objects -------------------------------------------------------------------------------------------------
 
 
 def fields_program() -> Program:
-    s = _scope(
-        "find_fields", "data", "offsets", "field_names", "name_offsets", "kinds", "begins", "ends", "in_object", "words"
-    )
+    s = _scope("find_fields", "data", "offsets", "field_names", "name_offsets", "kinds", "begins", "ends", "in_object")
     f = s.f
     records = s.offsets.length - 1
     with f.loop(0, records) as record:
@@ -136,14 +137,14 @@ def _emit_record(s: Scope, record: Value, begin: Value, stop: Value) -> None:
             s.kinds[place], s.begins[place], s.ends[place] = kind.to(U8), first, last
 
     s.in_object[1] = 1
-    at.set(s.call("skip_blanks", _emit_skip_blanks, at, stop))
+    at.set(_skip(s, "blanks", at, stop))
     f.jump_unless(at < stop, broken)
     f.jump_unless(_is(s.data[at], "{"), broken)
     at.set(at + 1)
     then("name_or_end")
 
     f.at(blocks["next"])
-    at.set(s.call("skip_spaces", _emit_skip_spaces, at, stop))
+    at.set(_skip(s, "spaces", at, stop))
     f.jump_unless(at < stop, broken)
     sign.set(s.data[at])
     f.switch(state, {number: blocks[name] for number, name in enumerate(_STATES)})
@@ -207,27 +208,17 @@ def _emit_record(s: Scope, record: Value, begin: Value, stop: Value) -> None:
     f.give(0)
 
 
-def _emit_skip_spaces(s: Scope, begin: Value, stop: Value) -> None:
-    """Skip spaces as JSON has them."""
-    _emit_skip(s, begin, stop, lambda sign: _is(sign, " ", "\t", "\n", "\r"))
+def _skip(s: Scope, what: str, at: Value, stop: Value) -> Value:
+    """Return the place of the next byte that is not one of these, see `_SKIPPED`."""
 
+    def emit(s: Scope, begin: Value, stop: Value) -> None:
+        at = s.f.variable("at", begin)
+        with s.f.during(lambda: at < stop) as done:
+            s.f.jump_unless(_SKIPPED[what](s.data[at]), done)
+            at.set(at + 1)
+        s.f.give(at)
 
-def _emit_skip_blanks(s: Scope, begin: Value, stop: Value) -> None:
-    """Skip spaces before an object, also vertical tabs and form feeds."""
-    _emit_skip(s, begin, stop, lambda sign: _is(sign, " ") | (sign >= 9) & (sign <= 13))
-
-
-def _emit_digits_end(s: Scope, begin: Value, stop: Value) -> None:
-    _emit_skip(s, begin, stop, _is_digit)
-
-
-def _emit_skip(s: Scope, begin: Value, stop: Value, passes: Callable[[Value], Value]) -> None:
-    f = s.f
-    at = f.variable("at", begin)
-    with f.during(lambda: at < stop) as done:
-        f.jump_unless(passes(s.data[at]), done)
-        at.set(at + 1)
-    f.give(at)
+    return s.call(f"skip_{what}", emit, at, stop)
 
 
 def _emit_field_of(s: Scope, begin: Value, end: Value) -> None:
@@ -265,16 +256,15 @@ def _emit_text_end(s: Scope, opening: Value, stop: Value) -> None:
 
 
 def _is_word(s: Scope, word: bytes, at: Value, stop: Value) -> Value:
-    return s.call("is_word", _emit_is_word, at, stop, _WORDS.index(word), len(word)).differs(0)
+    """Whether a word is at a place."""
 
+    def emit(s: Scope, at: Value, stop: Value) -> None:
+        s.f.give_if(at + len(word) > stop, 0)
+        for place, letter in enumerate(word):
+            s.f.give_if(s.data[at + place].differs(letter), 0)
+        s.f.give(1)
 
-def _emit_is_word(s: Scope, at: Value, stop: Value, place: Value, length: Value) -> None:
-    """Whether the data at `at` is one of `words`, which begins at `place` among them."""
-    f = s.f
-    f.give_if(at + length > stop, 0)
-    with f.loop(0, length) as letter:
-        f.give_if(s.data[at + letter].differs(s.words[place + letter]), 0)
-    f.give(1)
+    return s.call(f"is_{word.decode()}", emit, at, stop).differs(0)
 
 
 def _emit_scalar(s: Scope, at: Value, stop: Value) -> None:
@@ -303,25 +293,21 @@ def _emit_number(s: Scope, at: Value, stop: Value) -> None:
     with f.when(~is_signed):
         with f.when(_is_word(s, b"NaN", at, stop)):
             f.give((at + 3) * _KINDS + FRACTION)
-    end, kind = f.variable("end", _digits_end(s, first, stop)), f.variable("kind", INTEGER)
+    end, kind = f.variable("end", _skip(s, "digits", first, stop)), f.variable("kind", INTEGER)
     f.give_if(end.equals(first), -1)
     f.give_if(_is(s.data[first], "0") & (end > first + 1), -1)
     with f.when(_is_at(s, end.value, stop, ".")):
         point = end + 1
-        end.set(_digits_end(s, point, stop))
+        end.set(_skip(s, "digits", point, stop))
         kind.set(FRACTION)
         f.give_if(end.equals(point), -1)
     with f.when(_is_at(s, end.value, stop, "e", "E")):
         power = end + 1
         power = power + _is_at(s, power, stop, "+", "-").to(I64)
-        end.set(_digits_end(s, power, stop))
+        end.set(_skip(s, "digits", power, stop))
         kind.set(FRACTION)
         f.give_if(end.equals(power), -1)
     f.give(end * _KINDS + kind)
-
-
-def _digits_end(s: Scope, at: Value, stop: Value) -> Value:
-    return s.call("digits_end", _emit_digits_end, at, stop)
 
 
 def _is_at(s: Scope, at: Value, stop: Value, *characters: str) -> Value:

@@ -111,19 +111,14 @@ class _Stage:
         result[known] = self.codes[found.drop_null().to_numpy()]
         if not known.all():
             new = distinct.filter(pa.array(~known))
-            fresh = self._free_codes(len(new))
+            used = np.zeros(len(self.codes) + len(new), np.bool_)
+            used[self.codes[self.codes < len(used)]] = True
+            fresh = np.flatnonzero(~used)[: len(new)]  # the smallest codes that are not in use
             result[~known] = fresh
             self.values = pa.concat_arrays([self.values, new])
             self.codes = np.concatenate([self.codes, fresh])
             self.changed = True
         return result
-
-    def _free_codes(self, n: int) -> np.ndarray:
-        """Return the n smallest codes that are not in use."""
-        size = len(self.codes) + n
-        used = np.zeros(size, np.bool_)
-        used[self.codes[self.codes < size]] = True
-        return np.flatnonzero(~used)[:n]
 
     def keep(self, live: np.ndarray) -> None:
         """Forget values whose codes are not among the given."""
@@ -154,8 +149,7 @@ class _Stage:
 
 
 def _encode_atom(atom: KeyAtom) -> tuple[np.ndarray, pa.Array]:
-    """Return dense codes of one atom column, and its distinct values (int64 or large_binary; null last or among
-    them)."""
+    """Return dense codes of an atom column, and its distinct values (int64 or large_binary, and a null)."""
     if atom.strings is None:
         return _encode_ints(atom.values, atom.valid)
     if atom.coded:

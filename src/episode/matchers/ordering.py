@@ -37,7 +37,7 @@ _FIRST = np.iinfo(np.int64).min
 _LAST = np.iinfo(np.int64).max
 _DAY = 86_400_000_000
 _LAST_DAY = _LAST // _DAY
-_PER_MICROSECOND = {"s": 1_000_000, "ms": 1_000, "us": 1}
+_MICROSECONDS = {"s": 1_000_000, "ms": 1_000}
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,9 @@ def _ascending(array: pa.Array, name: str) -> np.ndarray:
         return np.clip(int64_values(array), -_LAST_DAY, _LAST_DAY) * _DAY
     if pa.types.is_timestamp(kind) or pa.types.is_duration(kind):
         values = int64_values(array)
-        return values // 1000 if kind.unit == "ns" else _scale(values, _PER_MICROSECOND[kind.unit])
+        if kind.unit == "ns":
+            return values // 1000
+        return values if kind.unit == "us" else values * _MICROSECONDS[kind.unit]
     if pa.types.is_floating(kind):
         bits = float_bits(array)
         return bits ^ ((bits >> 63) & _LAST)
@@ -101,8 +103,7 @@ def _ascending(array: pa.Array, name: str) -> np.ndarray:
     if pa.types.is_decimal(kind) or any(test(kind) for test in _BYTES):
         return _ranks(array)
     raise EpisodeUnsupportedError(
-        f"rows cannot be ordered by column {name} of type {kind}",
-        hint="ORDER BY columns of atomic types.",
+        f"rows cannot be ordered by column {name} of type {kind}", hint="ORDER BY columns of atomic types."
     )
 
 
@@ -113,10 +114,6 @@ _BYTES = (
     pa.types.is_large_binary,
     pa.types.is_fixed_size_binary,
 )
-
-
-def _scale(values: np.ndarray, factor: int) -> np.ndarray:
-    return values if factor == 1 else values * factor
 
 
 def _ranks(array: pa.Array) -> np.ndarray:
@@ -235,42 +232,30 @@ def start_image(table: pa.Table, input_order: InputOrder) -> OrderImage | None:
 def _check_starts(table: pa.Table, time: np.ndarray, input_order: InputOrder) -> None:
     image = start_image(table, input_order)
     assert image is not None
-    start, end = input_order.start, input_order.order[0].column
+    start, end, width = input_order.start, input_order.order[0].column, input_order.width
+    wrong = np.flatnonzero(image.values > time) if image.valid is ALL_VALID else np.flatnonzero(~image.valid)
+    wide = False
+    if len(wrong) == 0 and width is not None:
+        wide, wrong = True, np.flatnonzero(is_too_wide(image.values, time, width))
+    if len(wrong) == 0:
+        return
+    first, last = (table.column(name)[int(wrong[0])].as_py() for name in (start, end))
     if image.valid is not ALL_VALID:
-        nulls = len(image.valid) - int(np.count_nonzero(image.valid))
-        missing = f"no start: column {start} is null"
+        reason = f"have no start: column {start} is null"
         if input_order.imprecise:
-            null = table.column(end)[int(np.argmin(image.valid))].as_py()
-            missing = f"no earliest time: column {start} is null, in one of them with {end} {null}"
-        raise EpisodeDataError(
-            f"{nulls:,} of the {len(image.valid):,} rows of a shard have {missing}",
-            hint=f"Leave such rows out (WHERE {start} IS NOT NULL), or take them as instants: "
-            f"coalesce({start}, {end}).",
-        )
-    wrong = np.flatnonzero(image.values > time)
-    if len(wrong):
-        first, last = (table.column(name)[int(wrong[0])].as_py() for name in (start, end))
-        if input_order.imprecise:
-            raise EpisodeDataError(
-                f"{len(wrong):,} of the {table.num_rows:,} rows of a shard have an earliest time after the latest, one "
-                f"of them with {start} {first} and {end} {last}",
-                hint=f"The time of an event lies between {start} and {end}. Leave such rows out: "
-                f"WHERE {start} <= {end}.",
-            )
-        raise EpisodeDataError(
-            f"{len(wrong):,} of the {table.num_rows:,} rows of a shard start after their end, one of them with "
-            f"{start} {first} and {end} {last}",
-            hint=f"time= is the end of an event, start= its start. Leave such rows out: WHERE {start} <= {end}.",
-        )
-    if input_order.width is not None:
-        wide = np.flatnonzero(is_too_wide(image.values, time, input_order.width))
-        if len(wide):
-            first, last = (table.column(name)[int(wide[0])].as_py() for name in (start, end))
-            raise EpisodeDataError(
-                f"{len(wide):,} of the {table.num_rows:,} rows of a shard have times that are further apart than the "
-                f"WIDTH of the query, one of them {start} {first} and {end} {last}",
-                hint="Give a larger WIDTH, or leave such rows out.",
-            )
+            reason = f"have no earliest time: column {start} is null, in one of them with {end} {last}"
+        hint = f"Leave such rows out (WHERE {start} IS NOT NULL), or take them as instants: coalesce({start}, {end})."
+    elif wide:
+        reason = "have times that are further apart than the WIDTH of the query, "
+        reason += f"one of them {start} {first} and {end} {last}"
+        hint = "Give a larger WIDTH, or leave such rows out."
+    elif input_order.imprecise:
+        reason = f"have an earliest time after the latest, one of them with {start} {first} and {end} {last}"
+        hint = f"The time of an event lies between {start} and {end}. Leave such rows out: WHERE {start} <= {end}."
+    else:
+        reason = f"start after their end, one of them with {start} {first} and {end} {last}"
+        hint = f"time= is the end of an event, start= its start. Leave such rows out: WHERE {start} <= {end}."
+    raise EpisodeDataError(f"{len(wrong):,} of the {table.num_rows:,} rows of a shard {reason}", hint=hint)
 
 
 def is_too_wide(start: np.ndarray, end: np.ndarray, width: int) -> np.ndarray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -14,22 +14,8 @@ from episode.matchers.code.aggregates import AggregateShape, UserFunctions
 from episode.matchers.code.rows import compute_lane, set_bits
 from episode.matchers.encoding import Lanes, encode, is_float_lane
 from episode.plan.compilable import to_float
-from episode.plan.expressions import (
-    Constant,
-    Current,
-    Expression,
-    LabelAt,
-    Load,
-    Running,
-    is_row_local,
-    parts_of,
-)
-from episode.plan.output import (
-    Extreme,
-    Labels,
-    RowAggregate,
-    RowArray,
-)
+from episode.plan.expressions import Constant, Current, Expression, LabelAt, Load, Running, is_row_local, parts_of
+from episode.plan.output import Extreme, Labels, RowAggregate, RowArray
 from episode.plan.pattern import PatternPlan
 from episode.plan.types import decimal_of, has_words, is_ranked_constant, is_wide, is_words
 
@@ -74,8 +60,7 @@ def aggregate_of(running: Running) -> AggregateShape:
 
 @dataclass(frozen=True)
 class Needs:
-    """Needs of a plan: columns in lanes, columns of which only nulls matter, constants, computed values; and columns in
-    words."""
+    """Needs of a plan: columns in lanes and in words, columns that are only tested for null, constants, computed."""
 
     columns: dict[str, str]
     null_tests: tuple[str, ...]
@@ -104,6 +89,20 @@ def loads_in(expression: Expression, columns: dict[str, str], words: dict[str, N
         else:
             yield node
         pending += reversed(parts_of(node))
+
+
+def reads_of(
+    expressions: Iterable[Expression],
+) -> tuple[dict[str, str], tuple[tuple[str, object], ...], dict[str, None]]:
+    """Return the columns in lanes that expressions read, their constants with ranks, and their columns in words."""
+    columns: dict[str, str] = {}
+    words: dict[str, None] = {}
+    constants: dict[tuple[str, object], None] = {}
+    for expression in expressions:
+        for node in loads_in(expression, columns, words):
+            if isinstance(node, Constant) and is_ranked_constant(node):
+                constants[(node.type, node.value)] = None
+    return columns, tuple(constants), words
 
 
 def needs_of(plan: PatternPlan) -> Needs:
@@ -145,7 +144,7 @@ def needs_of(plan: PatternPlan) -> Needs:
             read(part)
     for atom in plan.measures.atoms:
         if isinstance(atom, RowAggregate) and atom.argument is not None:
-            take(_measure_argument(atom), atom.function == "count")
+            take(measure_argument(atom), atom.function == "count")
         elif isinstance(atom, Extreme):
             take(atom.by, False)
             value_only.append(atom.value)
@@ -160,12 +159,9 @@ def needs_of(plan: PatternPlan) -> Needs:
     return Needs(columns, tuple(null_tests), tuple(constants), tuple(computed), tuple(words))
 
 
-def _measure_argument(atom: RowAggregate) -> Expression:
+def measure_argument(atom: RowAggregate) -> Expression:
     assert atom.argument is not None
     return to_float(atom.argument) if atom.function in FLOAT_FUNCTIONS else atom.argument
-
-
-measure_argument = _measure_argument
 
 
 @dataclass(frozen=True)
@@ -177,8 +173,7 @@ class Prepared:
     computed: dict[Expression, tuple[bool, int, int]]
 
     def column(self, argument: Expression) -> tuple[bool, int, int]:
-        """Return (is float, row in its lane, row in validity) of an argument; the lane row is -1 if only nulls are
-        known."""
+        """Return (is float, row in its lane, or -1 if only nulls are known, row in validity) of an argument."""
         if argument in self.computed:
             return self.computed[argument]
         if is_words(argument):

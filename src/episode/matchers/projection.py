@@ -82,7 +82,8 @@ class Projection:
 
         arguments: the values of parameters. utc: whether times of day are those of UTC; if not, only Spark knows them.
         """
-        compiler = ScalarCompiler(held_schema(schema), utc, arguments)
+        held = pa.schema([(one.name, held_as(one.type)) for one in schema])
+        compiler = ScalarCompiler(held, utc, arguments)
         kept = tuple(_condition(compiler, condition) for condition in conditions)
         values = tuple(_compile(compiler, value) for _, value in columns)
         types = [one.type if isinstance(one, ConstantColumn) else compiler.type_of(one) for one in values]
@@ -153,11 +154,6 @@ class Projections:
         return Projections((*self.steps, Projection.compile(columns, self.schema, (), arguments, utc)))
 
 
-def held_schema(schema: pa.Schema) -> pa.Schema:
-    """Return the types in which columns are computed."""
-    return pa.schema([(one.name, held_as(one.type)) for one in schema])
-
-
 def _column(scalars: Scalars, value: Expression | ConstantColumn) -> pa.Array | pa.ChunkedArray:
     if isinstance(value, ConstantColumn):
         return pa.repeat(pa.scalar(value.value, value.type), scalars.rows)
@@ -173,7 +169,7 @@ def _compile(compiler: ScalarCompiler, value: Value) -> Expression | ConstantCol
     assert column is not None, f"there is no column {value.column}"
     if value.type is None or value.type == compiler.type_of(column):
         return column
-    return compiler.call(ArrowCall(partial(_cast, kind=value.type), (column,)))
+    return compiler.call(ArrowCall(partial(pc.cast, target_type=value.type), (column,)))
 
 
 def _expression(compiler: ScalarCompiler, value: ScalarColumn) -> Expression:
@@ -183,7 +179,8 @@ def _expression(compiler: ScalarCompiler, value: ScalarColumn) -> Expression:
         return compiler.compile(value.tree)
     except NotCompilable as error:
         if not compiler.utc:
-            _expression(compiler.in_utc(), value)  # in UTC it may also need Spark
+            utc = ScalarCompiler(compiler.schema, True, compiler.arguments)
+            _expression(utc, value)  # in UTC it may also need Spark
         why = NeedsSpark.EXPRESSION if compiler.utc else NeedsSpark.ZONE
         raise _locate(NeedsSpark(value.original or error.node.sql("spark"), why), value) from None
     except Mistake as error:
@@ -203,7 +200,3 @@ def _locate(error: Kind, value: ScalarColumn) -> Kind:
     if value.source is None or value.span is None:
         return error
     return value.source.locate(error, value.span)
-
-
-def _cast(array: pa.Array, kind: pa.DataType) -> pa.Array:
-    return array.cast(kind)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 import numpy as np
 import pyarrow as pa
 
+from episode.errors import EpisodeDataError
 from episode.matchers.columns import empty_table, plain, take
 
 if TYPE_CHECKING:
@@ -166,6 +167,12 @@ class StateChunk:
     version: int
     data: bytes
 
+    def check_version(self, version: int) -> None:
+        """Raise an error if the chunk does not have this format."""
+        if self.version != version:
+            message = f"The state of format {self.version} cannot be read; this version reads format {version}."
+            raise EpisodeDataError(message)
+
 
 @dataclass(frozen=True)
 class Snapshot:
@@ -201,39 +208,31 @@ class Matcher(Protocol):
         Matches are yielded as they are found, in tables of bounded size. All of them must be taken before any other
         call.
         """
-        ...
 
     def finish(self) -> Iterator[pa.Table]:
         """Yield all remaining matches, as `feed` does: the input has ended."""
-        ...
 
     def snapshot(self) -> Snapshot:
         """Return the changes of the state since the last call (or since restore), columnar and versioned."""
-        ...
 
     def restore(self, chunks: Sequence[StateChunk]) -> None:
         """Continue from a state (chunks in any order), in a matcher newly opened from the same spec."""
-        ...
 
     @property
     def state_rows(self) -> int:
         """Events held for future matches."""
-        ...
 
     @property
     def given_up(self) -> int:
         """Open matches dropped by the state limit so far."""
-        ...
 
     @property
     def live_keys(self) -> np.ndarray:
         """Codes of the keys that the matcher holds something of."""
-        ...
 
     @property
     def wakes_at(self) -> int | None:
         """The least `until` at which a feed without events could yield a match, or None."""
-        ...
 
     @property
     def open_from(self) -> tuple[np.ndarray, np.ndarray]:
@@ -242,7 +241,6 @@ class Matcher(Protocol):
 
         Future matches of other keys have only future events.
         """
-        ...
 
 
 class MatcherReport(Protocol):
@@ -250,7 +248,6 @@ class MatcherReport(Protocol):
 
     def to_json(self) -> str:
         """Encode the counts for the way from a worker to the driver."""
-        ...
 
 
 @runtime_checkable
@@ -295,7 +292,6 @@ class Forgets(Protocol):
 
     def forget(self, keys: np.ndarray) -> None:
         """Drop everything held for these keys (codes, ascending)."""
-        ...
 
 
 @runtime_checkable
@@ -304,12 +300,9 @@ class Partial(Forgets, Protocol):
 
     def rename(self, old: np.ndarray, new: np.ndarray) -> None:
         """Give keys (codes, ascending) other codes, which no key has yet."""
-        ...
 
     def walls(self, events: EventBatch) -> np.ndarray:
-        """Return the rows (bool) that can only be the first of a match; at the beginning of a key some may be left
-        out."""
-        ...
+        """Return the rows (bool) that can only be first in a match; some may be left out where a key begins."""
 
 
 @dataclass(frozen=True)
@@ -348,13 +341,11 @@ class Selective(Protocol):
 
     def selectivities(self) -> Selectivities:
         """Return the counts so far."""
-        ...
 
     @property
     def current_states(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the keys (int64 codes, ascending) with a window that waits for more rows, and the state (int64: its
         place in `Selectivities.labels`) at which each of them waits. All other keys are before the first state."""
-        ...
 
 
 class MatcherSpec(Protocol):
@@ -369,7 +360,6 @@ class MatcherSpec(Protocol):
     @property
     def input_schema(self) -> pa.Schema:
         """The types of at least the input columns, as they are fed."""
-        ...
 
     @property
     def output_schema(self) -> pa.Schema: ...
@@ -377,14 +367,12 @@ class MatcherSpec(Protocol):
     @property
     def fingerprint(self) -> str:
         """The identity of a state: equal for specs whose matchers can resume each other's state."""
-        ...
 
     @property
     def traits(self) -> Traits: ...
 
     def open(self) -> Matcher:
         """Return a new matcher with empty state."""
-        ...
 
 
 def keeps_dictionaries(spec: MatcherSpec) -> bool:
@@ -399,7 +387,6 @@ class Screens(Protocol):
     @property
     def screen(self) -> Screen | None:
         """The filter of rows; None: any row may count."""
-        ...
 
 
 @runtime_checkable
@@ -409,7 +396,6 @@ class Demands(Protocol):
     @property
     def demand(self) -> ClassDemand | None:
         """The conditions, or None if unknown."""
-        ...
 
 
 @runtime_checkable
@@ -418,4 +404,3 @@ class Analyzes(Protocol):
 
     def open_analyzed(self, clock: StageClock) -> Matcher:
         """Return a new matcher with empty state, which reports its stages to the clock."""
-        ...

@@ -69,15 +69,11 @@ class QuarantinedKeys:
 
     def restore(self, chunks: Sequence[StateChunk]) -> None:
         for chunk in chunks:
-            if chunk.name != _NAME:
-                continue
-            if chunk.version != ASIDE_VERSION:
-                raise EpisodeDataError(
-                    f"The state of format {chunk.version} cannot be read; this version reads format {ASIDE_VERSION}."
-                )
-            table = from_bytes(chunk.data).to_pydict()
-            self.until = dict(zip(table["key"], table["until"], strict=True))
-            self.reasons = dict(zip(table["key"], table["reason"], strict=True))
+            if chunk.name == _NAME:
+                chunk.check_version(ASIDE_VERSION)
+                table = from_bytes(chunk.data).to_pydict()
+                self.until = dict(zip(table["key"], table["until"], strict=True))
+                self.reasons = dict(zip(table["key"], table["reason"], strict=True))
 
 
 @dataclass
@@ -141,67 +137,66 @@ def isolate(opened: Callable[[], Matcher], feed: Feed, error: EpisodeDataError) 
 
     The error is raised if no key raises by itself: then it does not belong to a single key.
     """
-    live = opened().live_keys
-    keys = np.union1d(live, feed.events.key)
-    failed: dict[int, tuple[int, EpisodeDataError]] = {}
-    for key, reason in _failing(opened, live, feed, keys):
-        failed[key] = (_matched_until(opened, live, feed, key), reason)
+    search = _FailureSearch(opened, feed, opened().live_keys)
+    keys = np.union1d(search.live, feed.events.key)
+    failed = {key: (search.matched_until(key), reason) for key, reason in search.failing(keys)}
     if not failed:
         raise error
     others = np.setdiff1d(keys, np.array(list(failed), np.int64))
-    matcher = _only(opened, live, others)
+    matcher = search.matcher_of(others)
     matches = list(feed.of(others).into(matcher))
     for key, (until, _) in failed.items():
         if until > feed.done:
             alone = np.array([key], np.int64)
-            matches += feed.of(alone).up_to(until).into(_only(opened, live, alone))
+            matches += feed.of(alone).up_to(until).into(search.matcher_of(alone))
     return Isolated(matcher, matches, failed)
 
 
-def _failing(
-    opened: Callable[[], Matcher], live: np.ndarray, feed: Feed, keys: np.ndarray
-) -> Iterator[tuple[int, EpisodeDataError]]:
-    """The keys that raise by themselves, and what."""
-    try:
-        _run(opened, live, feed, keys)
-    except EpisodeDataError as error:
-        if len(keys) == 1:
-            yield int(keys[0]), error
-        elif len(keys) > 1:
-            half = len(keys) // 2
-            yield from _failing(opened, live, feed, keys[:half])
-            yield from _failing(opened, live, feed, keys[half:])
+@dataclass(frozen=True)
+class _FailureSearch:
+    """A feed that raised, for which parts of it are fed again. opened: see `isolate`; live: the keys known before."""
 
+    opened: Callable[[], Matcher]
+    feed: Feed
+    live: np.ndarray
 
-def _matched_until(opened: Callable[[], Matcher], live: np.ndarray, feed: Feed, key: int) -> int:
-    """The last time up to which a key can be fed."""
-    alone = np.array([key], np.int64)
-    fine, fails = int(feed.done), int(feed.until)
-    if key not in live:  # nothing is known of it: nothing happens before its first event
-        fine = max(fine, int(feed.events.time[feed.events.key == key].min()) - 1)
-    while fails - fine > 1:
-        middle = (fine + fails) // 2
+    def matcher_of(self, keys: np.ndarray) -> Matcher:
+        """A matcher that knows nothing of other keys than these."""
+        matcher = self.opened()
+        others = np.setdiff1d(self.live, keys)
+        if len(others):
+            assert isinstance(matcher, Forgets)
+            matcher.forget(others)
+        return matcher
+
+    def failing(self, keys: np.ndarray) -> Iterator[tuple[int, EpisodeDataError]]:
+        """The keys that raise by themselves, and what."""
         try:
-            _run(opened, live, feed.of(alone).up_to(middle), alone)
-            fine = middle
-        except EpisodeDataError:
-            fails = middle
-    return fine
+            for _ in self.feed.of(keys).into(self.matcher_of(keys)):
+                pass
+        except EpisodeDataError as error:
+            if len(keys) == 1:
+                yield int(keys[0]), error
+            elif len(keys) > 1:
+                half = len(keys) // 2
+                yield from self.failing(keys[:half])
+                yield from self.failing(keys[half:])
 
-
-def _run(opened: Callable[[], Matcher], live: np.ndarray, feed: Feed, keys: np.ndarray) -> None:
-    for _ in feed.of(keys).into(_only(opened, live, keys)):
-        pass
-
-
-def _only(opened: Callable[[], Matcher], live: np.ndarray, keys: np.ndarray) -> Matcher:
-    """A matcher that knows nothing of other keys than these."""
-    matcher = opened()
-    others = np.setdiff1d(live, keys)
-    if len(others):
-        assert isinstance(matcher, Forgets)
-        matcher.forget(others)
-    return matcher
+    def matched_until(self, key: int) -> int:
+        """The last time up to which a key can be fed."""
+        feed, alone = self.feed, np.array([key], np.int64)
+        fine, fails = int(feed.done), int(feed.until)
+        if key not in self.live:  # nothing is known of it: nothing happens before its first event
+            fine = max(fine, int(feed.events.time[feed.events.key == key].min()) - 1)
+        while fails - fine > 1:
+            middle = (fine + fails) // 2
+            try:
+                for _ in feed.of(alone).up_to(middle).into(self.matcher_of(alone)):
+                    pass
+                fine = middle
+            except EpisodeDataError:
+                fails = middle
+        return fine
 
 
 def select_events(events: EventBatch, rows: np.ndarray) -> EventBatch:

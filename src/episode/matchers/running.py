@@ -29,8 +29,7 @@ class LocalRun:
         self._state: dict[str, StateChunk] = {}
 
     def events(self, table: pa.Table) -> EventBatch:
-        """Return the rows of a table (in order of arrival) as the matcher takes them: by key, and in the query's
-        order."""
+        """Return the rows of a table (in order of arrival) by key, and in the query's order."""
         read = columns_read(self.spec, table)
         return events_of(read, self.spec.input_order, self._coder, keeps_dictionaries(self.spec))
 
@@ -94,11 +93,8 @@ def run(
 
 
 def completed_by(events: EventBatch, last: bool) -> int:
-    """Return the time up to which the input is complete after a piece that ends at the end of a time; last: after all
-    of it."""
-    if last:
-        return END_OF_TIME
-    return int(events.time.max()) if len(events) else BEFORE_ALL_TIME
+    """Return the time up to which the input is complete after a piece; last: after all of it."""
+    return END_OF_TIME if last else int(events.time.max(initial=BEFORE_ALL_TIME))
 
 
 # Rows that come partition by partition are matched as they come: nothing is shuffled, sorted by key or held for long.

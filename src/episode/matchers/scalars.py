@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import partial
-from typing import Any, Protocol, Union
+from typing import Any, Union
 
 import numpy as np
 import pyarrow as pa
@@ -21,12 +21,12 @@ from episode.matchers.assembly import arrow_type, decimals, to_arrow
 from episode.matchers.code.rows import compute
 from episode.matchers.columns import one_chunk
 from episode.matchers.encoding import encode, is_float_lane
-from episode.matchers.prepare import loads_in
+from episode.matchers.prepare import reads_of
 from episode.matchers.spark_types import spark_name, to_spark_types
 from episode.plan.compilable import NO_ARGUMENTS, NativeCompiler, NeedsSpark, NotCompilable
 from episode.plan.expressions import Apply, Constant, Current, Expression, Load
 from episode.plan.parameters import Arguments
-from episode.plan.types import VOID, is_ranked, is_ranked_constant, is_wide
+from episode.plan.types import VOID, is_ranked, is_wide
 
 # Arrow evaluates what the machine cannot: fields, structs, arrays, choices between them, casts; only functions whose
 # results are Spark's to the last bit. A node is compiled to a function of arrays and the expressions whose values it
@@ -37,31 +37,10 @@ _NAMES_OF_TYPES = {"integer": "int", "long": "bigint", "short": "smallint", "byt
 Compiled = Union[tuple[Callable[..., pa.Array], tuple[Expression, ...]], None]
 
 
-class Compiler(Protocol):
-    """The part of `ScalarCompiler` that nodes use."""
-
-    def compile(self, tree: exp.Expression) -> Expression: ...
-
-    def column(self, name: str) -> Expression | None: ...
-
-    def type_of(self, expression: Expression) -> pa.DataType: ...
-
-
-def compile_node(compiler: Compiler, node: exp.Expression) -> Compiled:
-    """Compile a node to a function of arrays."""
-    if isinstance(node, (exp.Column, exp.Dot)):
-        return _field(compiler, node)
-    if isinstance(node, exp.Anonymous):
-        function = FUNCTIONS.get(node.name.lower())
-        return None if function is None else function(compiler, node.expressions)
-    handler = NODES.get(type(node))
-    return None if handler is None else handler(compiler, node)
-
-
 # ---- structs -------------------------------------------------------------------------------------------------
 
 
-def _field(compiler: Compiler, node: exp.Expression) -> Compiled:
+def _field(compiler: ScalarCompiler, node: exp.Expression) -> Compiled:
     """Compile a field of a struct, of a field of it …"""
     if isinstance(node, exp.Dot):
         names = [node.expression.name]
@@ -90,7 +69,7 @@ def _field_at(array: pa.Array, path: Sequence[str]) -> pa.Array:
     return array
 
 
-def _named_struct(compiler: Compiler, arguments: list[exp.Expression]) -> Compiled:
+def _named_struct(compiler: ScalarCompiler, arguments: list[exp.Expression]) -> Compiled:
     names, values = arguments[::2], arguments[1::2]
     if not names or len(names) != len(values) or not all(name.is_string for name in names):
         return None
@@ -104,7 +83,7 @@ def _struct(*arrays: pa.Array, names: list[str]) -> pa.Array:
 # ---- arrays --------------------------------------------------------------------------------------------------
 
 
-def _size(compiler: Compiler, arguments: list[exp.Expression]) -> Compiled:
+def _size(compiler: ScalarCompiler, arguments: list[exp.Expression]) -> Compiled:
     if len(arguments) != 1:
         return None
     value = compiler.compile(arguments[0])
@@ -115,7 +94,7 @@ def _lengths(array: pa.Array) -> pa.Array:
     return pc.list_value_length(array).cast(pa.int32())
 
 
-def _element(compiler: Compiler, arguments: list[exp.Expression]) -> Compiled:
+def _element(compiler: ScalarCompiler, arguments: list[exp.Expression]) -> Compiled:
     """Compile try_element_at(array, n) for a literal n."""
     if len(arguments) != 2:
         return None
@@ -144,7 +123,7 @@ def _written_integer(node: exp.Expression) -> int | None:
     return -int(literal.this) if negative else int(literal.this)
 
 
-def _zip(compiler: Compiler, node: exp.Cast) -> Compiled:
+def _zip(compiler: ScalarCompiler, node: exp.Cast) -> Compiled:
     """Compile CAST(arrays_zip(a, b …) AS ARRAY<STRUCT<…>>) of arrays of the same lengths: the events of a closure."""
     inner = node.to.expressions[0] if node.to.expressions else None
     if not isinstance(inner, exp.DataType) or inner.this is not exp.DataType.Type.STRUCT:
@@ -168,7 +147,7 @@ def _structs(*arrays: pa.Array, names: list[str]) -> pa.Array:
 # ---- choices, tests ------------------------------------------------------------------------------------------
 
 
-def _case(compiler: Compiler, node: exp.Case) -> Compiled:
+def _case(compiler: ScalarCompiler, node: exp.Case) -> Compiled:
     """Compile CASE WHEN over values that are not the machine's, all of one type."""
     if node.this is not None:
         return None
@@ -184,35 +163,28 @@ def _case(compiler: Compiler, node: exp.Case) -> Compiled:
 
 
 def _choose(*arrays: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Return the value of the first condition that holds, else the last one. arrays: the conditions, then the
-    values."""
+    """Return the value of the first condition that holds, else the last. arrays: conditions, then values."""
     branches = len(arrays) // 2
-    *values, result = (_as(value, kind) for value in arrays[branches:])
+    *values, result = (
+        pa.nulls(len(value), kind) if pa.types.is_null(value.type) else value for value in arrays[branches:]
+    )
     for condition, value in zip(reversed(arrays[:branches]), reversed(values), strict=True):
         result = pc.if_else(condition.fill_null(False), value, result)
     return result
 
 
-def _as(array: pa.Array, kind: pa.DataType) -> pa.Array:
-    return pa.nulls(len(array), kind) if pa.types.is_null(array.type) else array
-
-
-def _is_null(compiler: Compiler, node: exp.Is) -> Compiled:
+def _is_null(compiler: ScalarCompiler, node: exp.Is) -> Compiled:
     negated = isinstance(node.expression, exp.Not)
     target = node.expression.this if negated else node.expression
     if not isinstance(target, exp.Null):
         return None
-    return partial(_missing, negated=negated), (compiler.compile(node.this),)
-
-
-def _missing(array: pa.Array, negated: bool) -> pa.Array:
-    return array.is_valid() if negated else array.is_null()
+    return pc.is_valid if negated else pc.is_null, (compiler.compile(node.this),)
 
 
 # ---- casts ---------------------------------------------------------------------------------------------------
 
 
-def _cast(compiler: Compiler, node: exp.Cast) -> Compiled:
+def _cast(compiler: ScalarCompiler, node: exp.Cast) -> Compiled:
     if isinstance(node.this, exp.Anonymous) and node.this.name.lower() == "arrays_zip":
         return _zip(compiler, node)
     value = compiler.compile(node.this)
@@ -225,11 +197,7 @@ def _cast(compiler: Compiler, node: exp.Cast) -> Compiled:
     if _NAMES_OF_TYPES.get(name, name) != "string":
         return None
     tests = (pa.types.is_string, pa.types.is_integer, pa.types.is_boolean, pa.types.is_date32)
-    return (_as_string, (value,)) if any(test(kind) for test in tests) else None
-
-
-def _as_string(array: pa.Array) -> pa.Array:
-    return array.cast(pa.string())
+    return (partial(pc.cast, target_type=pa.string()), (value,)) if any(test(kind) for test in tests) else None
 
 
 def _as_decimal(value: pa.Array, precision: int, scale: int) -> pa.Array:
@@ -246,13 +214,15 @@ def _as_decimal(value: pa.Array, precision: int, scale: int) -> pa.Array:
     return value.cast(pa.decimal128(precision, scale))
 
 
-FUNCTIONS: dict[str, Callable[[Compiler, list[exp.Expression]], Compiled]] = {
+FUNCTIONS: dict[str, Callable[[ScalarCompiler, list[exp.Expression]], Compiled]] = {
     "named_struct": _named_struct,
     "size": _size,
     "cardinality": _size,
     "try_element_at": _element,
 }
-NODES: dict[type, Callable[[Compiler, exp.Expression], Compiled]] = {
+NODES: dict[type, Callable[[ScalarCompiler, exp.Expression], Compiled]] = {
+    exp.Column: _field,
+    exp.Dot: _field,
     exp.Case: _case,
     exp.Is: _is_null,
     exp.Cast: _cast,
@@ -287,10 +257,6 @@ class ScalarCompiler:
         self.read: dict[str, pa.DataType] = {}
         self._types: dict[str, pa.DataType] = {field.name: field.type for field in schema}
         self._names = {name.lower(): name for name in reversed(schema.names)}
-
-    def in_utc(self) -> ScalarCompiler:
-        """Return the same compiler with times of day in UTC."""
-        return ScalarCompiler(self.schema, True, self.arguments)
 
     def compile(self, tree: exp.Expression) -> Expression:
         """Compile a tree. Raises NotCompilable if only Spark evaluates it, and Mistake if it is wrong."""
@@ -329,7 +295,12 @@ class ScalarCompiler:
     def _by_arrow(self, node: exp.Expression) -> Expression | None:
         """Compile a subtree that Arrow evaluates, as a further column; None if it does not."""
         try:
-            found = compile_node(self, node)
+            if isinstance(node, exp.Anonymous):
+                function = FUNCTIONS.get(node.name.lower())
+                found = None if function is None else function(self, node.expressions)
+            else:
+                handler = NODES.get(type(node))
+                found = None if handler is None else handler(self, node)
         except NotCompilable:
             return None
         return None if found is None else self.call(ArrowCall(*found))
@@ -403,23 +374,14 @@ class Scalars:
         return pc.if_else(best.is_null(), either, pc.if_else(best, first, _like(second, first)))
 
     def _compute(self, apply: Apply) -> pa.Array:
-        columns: dict[str, str] = {}
-        words: dict[str, Any] = {}
-        constants = dict.fromkeys(
-            (node.type, node.value)
-            for node in loads_in(apply, columns, words)
-            if isinstance(node, Constant) and is_ranked_constant(node)
-        )
-        table = _table({name: self._column(name) for name in (*columns, *words)})
+        columns, constants, words = reads_of([apply])
+        read = {name: self._column(name) for name in (*columns, *words)}
+        table = pa.Table.from_arrays([pa.chunked_array([array]) for array in read.values()], names=list(read))
         lanes = encode(table, columns, (), constants, (0, 0), words)
         values, high, valid = compute(lanes, np.zeros(self.rows, np.int64), apply)
         if is_wide(apply):
             return decimals(values, high, valid.astype(np.int64), arrow_type(apply.type))
         return to_arrow(values, valid == 0, apply.type)
-
-
-def _table(columns: Mapping[str, pa.Array]) -> pa.Table:
-    return pa.Table.from_arrays([pa.chunked_array([array]) for array in columns.values()], names=list(columns))
 
 
 def _like(array: pa.Array, other: pa.Array) -> pa.Array:

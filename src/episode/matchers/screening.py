@@ -17,15 +17,12 @@ from episode.matchers.code.rows import set_bits
 from episode.matchers.columns import ALL_VALID, int64_values, one_chunk, one_chunk_each, take
 from episode.matchers.encoding import encode
 from episode.matchers.ordering import is_too_wide, order_image, start_image
-from episode.matchers.prepare import loads_in
+from episode.matchers.prepare import reads_of
 from episode.matchers.protocol import InputOrder
 from episode.matchers.times import EVER
-from episode.plan.expressions import Constant, Expression
-from episode.plan.types import is_ranked_constant
+from episode.plan.expressions import Expression
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from episode.matchers.protocol import EventBatch
 
 
@@ -92,7 +89,6 @@ class Prefix(Protocol):
     @property
     def words(self) -> str:
         """The prefix in words, for explain."""
-        ...
 
     def gain(self, sample: EventBatch, counts: Sequence[int], windows: float, rules: float) -> float:
         """Return the nanoseconds saved by finding the events of the prefix once for `rules` rules.
@@ -100,11 +96,9 @@ class Prefix(Protocol):
         sample: some of the events. counts: the number of events for each place. windows: the number of windows of all
         partitions together.
         """
-        ...
 
     def left(self, events: EventBatch) -> np.ndarray:
         """Return for which places (uint64, bits) events are in some match of the prefix; all events must be given."""
-        ...
 
 
 @runtime_checkable
@@ -114,7 +108,6 @@ class Prefixed(Protocol):
     @property
     def prefixes(self) -> tuple[Prefix, ...]:
         """The prefixes, the shortest first."""
-        ...
 
 
 # Rows that cannot be in a match are left out before they are packed: fewer rows to move, to order and to match.
@@ -210,10 +203,7 @@ def screen_of(
 
 
 def _columns_of(expression: Expression) -> frozenset[str]:
-    columns: dict[str, str] = {}
-    words: dict[str, None] = {}
-    for _ in loads_in(expression, columns, words):
-        pass
+    columns, _, words = reads_of([expression])
     return frozenset((*columns, *words))
 
 
@@ -231,13 +221,7 @@ def _bits(parts: tuple[ScreenPart, ...], table: pa.Table, bits: np.ndarray | Non
     found = np.full(count, (1 << variables) - 1, np.uint64) if bits is None else bits.copy()
     if not parts or not count:
         return found
-    columns: dict[str, str] = {}
-    words: dict[str, None] = {}
-    constants: dict[tuple[str, object], None] = {}
-    for part in parts:
-        for node in loads_in(part.expression, columns, words):
-            if isinstance(node, Constant) and is_ranked_constant(node):
-                constants[(node.type, node.value)] = None
-    lanes = encode(table, columns, (), tuple(constants), (0, 0), tuple(words))
+    columns, constants, words = reads_of(part.expression for part in parts)
+    lanes = encode(table, columns, (), constants, (0, 0), words)
     set_bits(lanes, np.zeros(count, np.int64), [(part.expression, part.bit) for part in parts], found)
     return found

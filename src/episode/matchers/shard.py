@@ -21,7 +21,7 @@ from episode.matchers.grouping import group, order_rows
 from episode.matchers.hashing import shards_of
 from episode.matchers.keys import KeyCoder
 from episode.matchers.ordering import events_of, has_lasting_image, times_of
-from episode.matchers.protocol import MatcherSpec
+from episode.matchers.protocol import InputOrder, MatcherSpec
 from episode.matchers.running import matches_of
 
 # Rows that do not fit into memory: local Arrow IPC files, read back through memory maps.
@@ -34,8 +34,7 @@ class Spool:
         self.path = path
         self.rows = 0
         self.bytes = 0
-        self._hash: int | None = None
-        self._hashes_differ = False
+        self._hashes: set[int] = set()
         self._writer: pa.RecordBatchStreamWriter | None = None
 
     def append(self, table: pa.Table) -> None:
@@ -48,14 +47,13 @@ class Spool:
 
     def note_hashes(self, hashes: np.ndarray) -> None:
         """Remember whether all rows so far have one key hash."""
-        first = int(hashes[0])
-        self._hash = first if self._hash is None else self._hash
-        self._hashes_differ = self._hashes_differ or self._hash != first or bool((hashes != hashes[0]).any())
+        if len(self._hashes) < 2:
+            self._hashes |= {int(hashes.min()), int(hashes.max())}
 
     @property
     def has_one_key(self) -> bool:
         """Whether all rows have the same key hash, so that splitting by key cannot help."""
-        return self._hash is not None and not self._hashes_differ
+        return len(self._hashes) == 1
 
     def tables(self) -> Iterator[pa.Table]:
         """Yield the rows as mapped tables, one for each append."""
@@ -90,8 +88,7 @@ def read_up_to(source: Iterator[pa.Table], most_bytes: int) -> tuple[list[pa.Tab
 
 
 def drain(held: list[pa.Table], rest: Iterator[pa.Table]) -> Iterator[pa.Table]:
-    """Yield held tables, releasing them one by one, then the rest; without dictionaries, which differ from file to
-    file."""
+    """Yield held tables, releasing them one by one, then the rest; dictionaries, which differ by file, end here."""
     held.reverse()
     while held:
         yield plain(held.pop())
@@ -167,9 +164,13 @@ class SortedRun:
         return self.table.slice(begin, max(0, end - begin))
 
 
+def sorted_runs(chunks: Iterable[pa.Table], order: InputOrder, directory: Path) -> list[SortedRun]:
+    """Return each of the chunks in order of time, in files of a directory."""
+    return [SortedRun(chunk, times_of(chunk, order), directory / f"run-{i}") for i, chunk in enumerate(chunks)]
+
+
 def cuts_of(runs: list[SortedRun], chunk_rows: int) -> np.ndarray:
-    """Return ascending times that cut the runs' rows into pieces of about chunk_rows; the last one is the end of
-    time."""
+    """Return ascending times that cut the runs into pieces of about chunk_rows; the last is the end of time."""
     stride = max(1, chunk_rows // (8 * max(1, len(runs))))
     samples = np.sort(np.concatenate([run.times[stride - 1 :: stride] for run in runs]))
     step = max(1, chunk_rows // stride)
@@ -222,17 +223,13 @@ def _run_large(
         return
     spools = split_by_key(tables, spec.input_order.keys, _FANOUT, salt, directory, budget // _CHUNKS)
     for spool in spools:
-        yield from _run_spool(spec, spool, budget, directory, salt)
+        if spool.bytes <= budget:
+            yield from _run_whole(spec, list(spool.tables()))
+        elif spool.has_one_key:
+            yield from _run_in_pieces(spec, spool.tables(), budget, directory)
+        else:
+            yield from _run_large(spec, spool.tables(), budget, directory, salt + 1)
         spool.delete()
-
-
-def _run_spool(spec: MatcherSpec, spool: Spool, budget: int, directory: Path, salt: int) -> Iterator[pa.RecordBatch]:
-    if spool.bytes <= budget:
-        yield from _run_whole(spec, list(spool.tables()))
-    elif spool.has_one_key:
-        yield from _run_in_pieces(spec, spool.tables(), budget, directory)
-    else:
-        yield from _run_large(spec, spool.tables(), budget, directory, salt + 1)
 
 
 def _run_in_pieces(
@@ -251,20 +248,10 @@ def _run_in_pieces(
     if not has_lasting_image(first.schema.field(order[0].column).type):
         yield from _run_whole(spec, list(chunks))
         return
-    yield from _feed_all(spec, _merge_chunks(spec, chunks, first.num_rows, directory))
-
-
-def _merge_chunks(
-    spec: MatcherSpec, chunks: Iterator[pa.Table], chunk_rows: int, directory: Path
-) -> Iterator[tuple[pa.Table, int]]:
-    """Sort and merge the chunks; yield tables with the time up to which they complete the input."""
     with tempfile.TemporaryDirectory(prefix="runs-", dir=directory) as place:
-        runs = [
-            SortedRun(chunk, times_of(chunk, spec.input_order), Path(place) / f"run-{i}")
-            for i, chunk in enumerate(chunks)
-        ]
-        for cut in cuts_of(runs, chunk_rows):
-            yield pa.concat_tables([run.until(int(cut)) for run in runs]), int(cut)
+        runs = sorted_runs(chunks, spec.input_order, Path(place))
+        cuts = map(int, cuts_of(runs, first.num_rows))
+        yield from _feed_all(spec, ((pa.concat_tables([run.until(cut) for run in runs]), cut) for cut in cuts))
 
 
 def _feed_all(spec: MatcherSpec, pieces: Iterable[tuple[pa.Table, int]]) -> Iterator[pa.RecordBatch]:

@@ -20,12 +20,7 @@ _WIDER = {
     pa.float16(): pa.float32(), pa.date64(): pa.date32(),
 }  # fmt: skip
 _STRINGS = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
-_BINARIES = (
-    pa.types.is_binary,
-    pa.types.is_large_binary,
-    pa.types.is_binary_view,
-    pa.types.is_fixed_size_binary,
-)
+_BINARIES = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view, pa.types.is_fixed_size_binary)
 _LISTS = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list, pa.types.is_list_view)
 
 

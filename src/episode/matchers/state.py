@@ -13,7 +13,6 @@ from typing import Generic, Protocol, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from episode.errors import EpisodeDataError
 from episode.matchers.columns import from_bytes, one_chunk_each, take, to_bytes
 from episode.matchers.prepare import Precomputed
 from episode.matchers.protocol import END_OF_TIME, ChosenBatch, EventBatch, MatcherSpec, Snapshot, StateChunk
@@ -62,10 +61,7 @@ _COMPACTION = 4
 def by_name(chunks: Sequence[StateChunk]) -> dict[str, StateChunk]:
     """Return the chunks of a state by name; raise an error if a chunk has a format that this version does not read."""
     for chunk in chunks:
-        if chunk.version != STATE_VERSION:
-            raise EpisodeDataError(
-                f"The state of format {chunk.version} cannot be read; this version reads format {STATE_VERSION}."
-            )
+        chunk.check_version(STATE_VERSION)
     return {chunk.name: chunk for chunk in chunks}
 
 
@@ -100,10 +96,8 @@ class RowChunks:
         """Add new rows after the held ones."""
         self.chunk = np.concatenate([self.chunk, np.full(count, NOT_WRITTEN, np.int64)])
 
-    def reorder(self, order: np.ndarray) -> None:
-        self.chunk = self.chunk[order]
-
-    select = reorder
+    def select(self, rows: np.ndarray) -> None:
+        self.chunk = self.chunk[rows]
 
     @staticmethod
     def most_written(kept: int) -> int:
@@ -146,8 +140,7 @@ class RowChunks:
         return (chunk_of(f"{self.prefix}{number}", with_key_and_time(rows_at(rows))),), removed
 
     def restore(self, chunks: Sequence[StateChunk], key_codes: np.ndarray, held_rows: np.ndarray) -> EventBatch | None:
-        """Return the held rows: of each key's rows in the chunks the last ones; held_rows: how many, for keys in
-        order."""
+        """Return the held rows: the last held_rows of each key in the chunks, for keys in order."""
         mine = sorted(
             (int(chunk.name[len(self.prefix) :]), from_bytes(chunk.data))
             for chunk in chunks
@@ -341,7 +334,7 @@ class HeldRows:
         held = self.rows
         key, time = np.concatenate([held.key, events.key]), np.concatenate([held.time, events.time])
         order = np.argsort(key, kind="stable")
-        self.kept.reorder(order)
+        self.kept.select(order)
         return _at(EventBatch(_stack(self.columns, held, events), key, time, _join_known(held, events)), order)
 
     def join_active(self, events: EventBatch) -> EventBatch:

@@ -134,8 +134,6 @@ class StreamShard:
         self._waiting = WaitingEvents()
         self._arrived = 0
 
-    # ---- one step ------------------------------------------------------------------------------------
-
     def step(self, envelopes: Sequence[Envelope], watermark: int) -> ShardStep:
         """Take new envelopes (in order of arrival) at a watermark, and match as far as it allows.
 
@@ -150,7 +148,14 @@ class StreamShard:
         if not self.settings.of_matches:
             self.watermark = max(self.watermark, watermark)
         self.counters = counters = Counters()
-        late = [table for envelope in envelopes for table in self._take(Arrived(*envelope), counters)]
+        late = []
+        for envelope in envelopes:
+            run, its_late = self._admit(Arrived(*envelope), counters)
+            if self.settings.keep_late and its_late is not None:
+                late.append(its_late)
+            if run is not None:
+                self._arrived += 1
+                self._waiting.add(run)
         self.late = concat(late) if late else None
         self.watermark = max(self.watermark, watermark)
         for matches in self._release(done, counters):
@@ -160,21 +165,14 @@ class StreamShard:
         counters.waiting_events = self._waiting.rows
         counters.live_keys = len(self.matcher.live_keys)
         counters.skipped_keys = len(self.aside)
-        self._forget_keys()
-
-    def _take(self, arrived: Arrived, counters: Counters) -> Iterator[pa.Table]:
-        """Put the events of an envelope into the buffer; late ones come back, if they are kept."""
-        counters.events += arrived.table.num_rows
-        run, late = self._admit(arrived, counters)
-        if self.settings.keep_late and late is not None:
-            yield late
-        if run is not None:
-            self._arrived += 1
-            self._waiting.add(run)
+        live = np.union1d(self.matcher.live_keys, self.aside.codes)
+        if self.coder.size > 2 * len(live) + _LEAST_KEYS:
+            self.coder.keep(live)
 
     def _admit(self, arrived: Arrived, counters: Counters) -> tuple[WaitingRun | None, pa.Table | None]:
         """Return the events of an envelope that are in time, and those that are late; count all others."""
         table = arrived.table
+        counters.events += table.num_rows
         if not table.num_rows:
             return None, None
         image = order_image(table, self.spec.input_order.order[0])
@@ -235,11 +233,13 @@ class StreamShard:
         due = self._waiting.until(until)
         wakes_at = self.matcher.wakes_at
         if due:
-            events = self._without_aside(events_of(concat(due), self.spec.input_order, self.coder), counters)
+            events, aside = self.aside.part(events_of(concat(due), self.spec.input_order, self.coder))
+            if aside is not None:
+                self._count_aside(aside, counters)
             if self.watched is not None:
                 self.watched(events)
         elif ends or (wakes_at is not None and wakes_at <= until):
-            events = self._no_events()
+            events = EventBatch.empty(self.spec.input_schema, self.spec.input_columns)
         else:
             return
         feed = Feed(events, until, ends, done)
@@ -255,7 +255,7 @@ class StreamShard:
 
     def _feed_or_quarantine(self, feed: Feed, counters: Counters) -> list[pa.Table]:
         """Return the matches of a feed, and quarantine keys whose data raise an error."""
-        self._mark()
+        self._marked.take(self.matcher.snapshot())
         try:
             return list(feed.into(self.matcher))
         except EpisodeDataError as error:
@@ -270,9 +270,6 @@ class StreamShard:
             self._count_aside(feed.events.table.filter(pa.array(later)), counters)
         return found.matches
 
-    def _mark(self) -> None:
-        self._marked.take(self.matcher.snapshot())
-
     def _as_marked(self) -> Matcher:
         """A matcher in the state before a feed."""
         matcher = self.spec.open()
@@ -280,26 +277,10 @@ class StreamShard:
         matcher.restore(list(self._marked.chunks.values()))
         return matcher
 
-    def _without_aside(self, events: EventBatch, counters: Counters) -> EventBatch:
-        """Leave out and count the events of quarantined keys."""
-        events, aside = self.aside.part(events)
-        if aside is not None:
-            self._count_aside(aside, counters)
-        return events
-
     def _count_aside(self, events: pa.Table, counters: Counters) -> None:
         counters.skipped += events.num_rows
         if self.settings.keep_late and events.num_rows:
             self.late = events if self.late is None else concat([self.late, events])
-
-    def _no_events(self) -> EventBatch:
-        empty = self.spec.input_schema.empty_table().select(list(self.spec.input_columns))
-        return events_of(empty, self.spec.input_order, self.coder)
-
-    def _forget_keys(self) -> None:
-        live = np.union1d(self.matcher.live_keys, self.aside.codes)
-        if self.coder.size > 2 * len(live) + _LEAST_KEYS:
-            self.coder.keep(live)
 
     @property
     def wakes_at(self) -> int | None:
@@ -312,13 +293,12 @@ class StreamShard:
             times.append(self.settings.end - 1)
         return min(times, default=None)
 
-    # ---- state ---------------------------------------------------------------------------------------
-
     def snapshot(self) -> Snapshot:
         """Return the changes since the last snapshot."""
+        inner = self.matcher.snapshot()
         if self.settings.skip_keys:
-            self._mark()
-        inner = self._marked.take_unsaved() if self.settings.skip_keys else self.matcher.snapshot()
+            self._marked.take(inner)
+            inner = self._marked.take_unsaved()
         keys = self.coder.snapshot()
         mine = self._waiting.changes()
         put = [StateChunk(_MATCHER + chunk.name, chunk.version, chunk.data) for chunk in inner.put]
@@ -337,14 +317,11 @@ class StreamShard:
         if self.settings.skip_keys:
             self._marked = Marked({chunk.name: chunk for chunk in inner})
         self.aside.restore(chunks)
-        runs = sorted((*run_named(chunk), chunk.version, chunk.data) for chunk in chunks if is_waiting(chunk))
-        for number, source, version, data in runs:
-            if version != BUFFER_VERSION:
-                raise EpisodeDataError(
-                    f"The state of format {version} cannot be read; this version reads format {BUFFER_VERSION}."
-                )
+        for chunk in sorted(filter(is_waiting, chunks), key=run_named):
+            chunk.check_version(BUFFER_VERSION)
+            number, source = run_named(chunk)
             self._arrived = number
-            run, _ = self._admit(Arrived(None, opened(data), source=source), Counters())
+            run, _ = self._admit(Arrived(None, opened(chunk.data), source=source), Counters())
             if run is not None:
                 run.saved = True
                 self._waiting.add(run)

@@ -77,8 +77,7 @@ class _Unusable(Exception):
 def trace_aggregate(
     name: str, initial: Any, step: Callable[..., Any], finish: Callable[..., Any] | None, takes: str
 ) -> tuple[TracedAggregate, str]:
-    """Return the functions as traces, and the SQL type of the result; or raise an error that explains why they cannot
-    be used."""
+    """Return the functions as traces, and the SQL type of the result; or raise an error that explains why not."""
     try:
         return _trace(initial, step, finish, KINDS[takes])
     except _Unusable as reason:

@@ -54,8 +54,7 @@ class WaitingRun:
 
     def due(self, until: int) -> pa.Table:
         """Remove and return the events up to a time: some of the run, but not all."""
-        if not self.sorted:
-            self._sort()
+        self._sort()
         count = int(np.searchsorted(self.time, until, side="right"))
         found = self.table.slice(0, count)
         self.table, self.time = self.table.slice(count), self.time[count:]
@@ -63,15 +62,14 @@ class WaitingRun:
         return found
 
     def _sort(self) -> None:
-        if np.any(self.time[1:] < self.time[:-1]):
+        if not self.sorted and np.any(self.time[1:] < self.time[:-1]):
             order = np.argsort(self.time, kind="stable")
             self.table, self.time = take(self.table, order), self.time[order]
         self.sorted = True
 
     def at(self, times: np.ndarray) -> tuple[pa.Table, np.ndarray]:
         """Return the events of some times (ascending, each once), which stay in the run."""
-        if not self.sorted:
-            self._sort()
+        self._sort()
         begins, ends = (np.searchsorted(self.time, times, side=side) for side in ("left", "right"))
         counts = ends - begins
         rows = np.repeat(begins - np.cumsum(counts) + counts, counts) + np.arange(counts.sum())
@@ -80,11 +78,8 @@ class WaitingRun:
     def join(self, later: WaitingRun) -> WaitingRun:
         """Merge this run and the next one of its source, under the name of this one."""
         time = np.concatenate([self.time, later.time])
-        table = concat([self.table, later.table])
-        least, greatest = min(self.least, later.least), max(self.greatest, later.greatest)
-        merged = WaitingRun(self.number, self.source, table, time, least, greatest)
-        order = np.argsort(time, kind="stable")
-        merged.table, merged.time, merged.sorted = take(table, order), time[order], True
+        merged = WaitingRun.of(self.number, self.source, concat([self.table, later.table]), time)
+        merged._sort()
         return merged
 
 

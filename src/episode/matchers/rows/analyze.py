@@ -6,7 +6,7 @@ short cuts cannot count, are counted by a second search over copies of the same 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,10 +15,8 @@ import pyarrow as pa
 from episode.errors import EpisodeError
 from episode.matchers.codes import TIMED_OUT, UNMATCHED
 from episode.matchers.protocol import EventBatch
-from episode.matchers.rows.arrays import ATTEMPTS, Attempts, SearchPartitions, SearchRows, WorkArrays
-from episode.matchers.rows.code.row_code import Lowered
-from episode.matchers.rows.matcher import RowPatternMatcher
-from episode.matchers.rows.waiting_attempts import WaitingAttempts
+from episode.matchers.rows.arrays import ATTEMPTS, SearchPartitions, WorkArrays
+from episode.matchers.rows.matcher import RowPatternMatcher, RowSearch
 from episode.matchers.rows.windows import WindowMatcher
 from episode.matchers.stage_clock import ASSEMBLE, MATCH, PREPARE, StageClock
 from episode.matchers.state import ranges
@@ -66,8 +64,7 @@ class AnalyzedRowMatcher(RowPatternMatcher):
         yield from self._clock_tables(super().finish())
 
     def _clock_tables(self, tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
-        """Yield tables, with the clock in PREPARE until the search runs, and in the caller's stage while a table is
-        used."""
+        """Yield tables, with the clock in PREPARE until the search runs, and outside while a table is used."""
         outside, inside = self.clock.enter(PREPARE), PREPARE
         for table in tables:
             inside = self.clock.enter(outside) or PREPARE
@@ -75,17 +72,14 @@ class AnalyzedRowMatcher(RowPatternMatcher):
             self.clock.enter(inside)
         self.clock.enter(outside)
 
-    def _run(
-        self, lowered: Lowered, rows: SearchRows, partitions: SearchPartitions, waiting: WaitingAttempts | None,
-        attempts: Attempts, count: int, until: int, final: bool, events_at: Callable[[int], EventBatch],
-    ) -> Iterator[WorkArrays]:  # fmt: skip
-        if waiting is None:
+    def _run(self, search: RowSearch) -> Iterator[WorkArrays]:
+        if search.waiting is None:
             before = self.clock.enter(None)
-            self._count(lowered, rows, partitions, attempts, count, until, final, events_at)
+            self._count(search)
             self.clock.enter(before)
         self.clock.enter(MATCH)
-        begun = 0 if waiting is None else waiting.attempts_so_far
-        for work in super()._run(lowered, rows, partitions, waiting, attempts, count, until, final, events_at):
+        begun = 0 if search.waiting is None else search.waiting.attempts_so_far
+        for work in super()._run(search):
             self.clock.enter(ASSEMBLE)
             ended = int(work.cursor[ATTEMPTS])
             self._attempts, begun = self._attempts + ended - begun, ended
@@ -102,21 +96,19 @@ class AnalyzedRowMatcher(RowPatternMatcher):
         path = found.path[ranges(found.path_from[matches], found.length[matches])]
         self._taken += np.bincount(path, minlength=len(self._taken))
 
-    def _count(
-        self, lowered: Lowered, rows: SearchRows, partitions: SearchPartitions, attempts: Attempts, count: int,
-        until: int, final: bool, events_at: Callable[[int], EventBatch],
-    ) -> None:  # fmt: skip
+    def _count(self, search: RowSearch) -> None:
         """Search copies of the partitions, counting; the counts of a search that takes too many steps are dropped."""
-        copies = SearchPartitions(*(array.copy() for array in partitions))
+        copies = SearchPartitions(*(array.copy() for array in search.partitions))
         steps, counts, settings = self.steps, self._counts, self.settings
         self._counts, self.settings = np.zeros_like(counts), settings._replace(counting=True)
         try:
-            for _ in super()._run(lowered, rows, copies, None, attempts, count, until, final, events_at):
+            for _ in super()._run(search._replace(partitions=copies)):
                 pass
             counts += self._counts
-            self._counted += len(rows.bits)
+            bits = search.rows.bits
+            self._counted += len(bits)
             for number in range(len(self._offered)):
-                self._offered[number] += np.count_nonzero(rows.bits & np.uint64(1 << number))
+                self._offered[number] += np.count_nonzero(bits & np.uint64(1 << number))
         except EpisodeError:
             pass
         finally:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -27,12 +27,11 @@ if TYPE_CHECKING:
 
 
 (
-    KEY, BASE, ROOM, LO, HI, NEXT_START, COVERED, EXPLORED_START, EXPLORED_TO, NUMBER, AT_START, DEADLINE, UNWRITTEN,
+    KEY, BASE, ROOM, LO, HI, AT_START, NEXT_START, NUMBER, COVERED, EXPLORED_START, EXPLORED_TO, DEADLINE, UNWRITTEN,
 ) = range(13)  # fmt: skip
-"""Fields of a key. KEY: its code. BASE, ROOM: its block in the arena. LO, HI: its rows there. NEXT_START … EXPLORED_TO:
-see `SearchPartitions`, as rows of the arena. NUMBER: of the last match. AT_START: is LO its true first row? DEADLINE:
-the `until` from which on a feed without rows may decide something. UNWRITTEN: the number of its last rows that no
-snapshot has written yet."""
+"""Fields of a key. KEY: its code. BASE, ROOM: its block in the arena. LO … EXPLORED_TO: see `SearchPartitions`, as rows
+of the arena. DEADLINE: the `until` from which on a feed without rows may decide something. UNWRITTEN: the number of its
+last rows that no snapshot has written yet."""
 OPENED = 13
 """First of the fields of an attempt that waits, followed by its marks and the rows sought; see
 `matchers.rows.arrays.Attempts`."""
@@ -66,9 +65,7 @@ class KeyTable:
 
     def slots_of(self, keys: np.ndarray) -> np.ndarray:
         """The slots of different keys; keys without a slot get one, with no rows."""
-        at = np.searchsorted(self._keys, keys)
-        known = at < len(self._keys)
-        known[known] = self._keys[at[known]] == keys[known]
+        at, known = self._places(keys)
         if not known.all():
             self._add(np.sort(keys[~known]))
             at = np.searchsorted(self._keys, keys)
@@ -76,10 +73,15 @@ class KeyTable:
 
     def find(self, keys: np.ndarray) -> np.ndarray:
         """The slots of the known ones of these keys."""
+        at, known = self._places(keys)
+        return self._slots[at[known]]
+
+    def _places(self, keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The places of keys in the order of known keys, and which of them are known."""
         at = np.searchsorted(self._keys, keys)
         known = at < len(self._keys)
         known[known] = self._keys[at[known]] == keys[known]
-        return self._slots[at[known]]
+        return at, known
 
     def _add(self, fresh: np.ndarray) -> None:
         count = self.count + len(fresh)
@@ -219,6 +221,45 @@ class Arena:
         held = table[HI, slots] - table[LO, slots]
         self.key[ranges(table[LO, slots], held)] = np.repeat(table[KEY, slots], held)
 
+    def put(self, prepared: Prepared, rows: np.ndarray, to: np.ndarray) -> None:
+        """Put rows of a prepared batch into the lanes, at the places `to`."""
+        lanes, layout = prepared.lanes, self.layout
+        columns = list(layout.columns_in(lanes))
+        for name, row in layout.valid_at.items():
+            check = lanes.valid_at[name]
+            if check < 0:
+                self.valid[row, to] = 1
+            else:
+                self.valid[row, to] = lanes.valid[check][rows]
+                layout.seen.add(name)
+        for expression, (floating, row, check) in layout.computed.items():
+            _, from_row, from_check = prepared.computed[expression]
+            columns.append((floating, row, from_row))
+            if is_wide(expression):
+                columns.append((False, row + 1, from_row + 1))
+            self.valid[check, to] = lanes.valid[from_check][rows]
+        for floating, row, from_row in columns:
+            own, others = (self.floats, lanes.floats) if floating else (self.ints, lanes.ints)
+            own[row, to] = others[from_row][rows]
+
+    def with_context(self, lanes: Lanes, at: np.ndarray, context: np.ndarray, context_at: np.ndarray) -> Lanes:
+        """The lanes of new rows, spread to the places `at`, with rows of the arena at the places between."""
+        count, layout = len(at) + len(context_at), self.layout
+        ints, floats = np.zeros((len(lanes.ints), count), np.int64), np.zeros((len(lanes.floats), count), np.float64)
+        ints[:, at], floats[:, at] = lanes.ints, lanes.floats
+        for floating, row, to_row in layout.columns_in(lanes):
+            wide, own = (floats, self.floats) if floating else (ints, self.ints)
+            wide[to_row, context_at] = own[row, context]
+        nullable = [name for name, check in lanes.valid_at.items() if check >= 0 or name in layout.seen]
+        valid = np.ones((len(nullable) + len(lanes.valid) - lanes.valid_rows, count), np.uint8)
+        for number, name in enumerate(nullable):
+            if lanes.valid_at[name] >= 0:
+                valid[number, at] = lanes.valid[lanes.valid_at[name]]
+            if name in layout.valid_at:
+                valid[number, context_at] = self.valid[layout.valid_at[name], context]
+        checks = dict.fromkeys(lanes.valid_at, -1) | {name: number for number, name in enumerate(nullable)}
+        return replace(lanes, ints=ints, floats=floats, valid=valid, valid_at=checks, valid_rows=len(nullable))
+
 
 # The lanes of an arena, and how prepared rows get into it and out of it. Rows of later feeds are compared with those of
 # earlier ones, so the lanes must not depend on a feed: ranks of strings, which do, cannot be in an arena, and every
@@ -273,112 +314,38 @@ class RowLayout:
             lane = lane_of(type_)
             if lane != "code":
                 layout.floating[name] = lane == "float"
-                layout.at[name] = layout._next(lane == "float")
-        for name in needs.words:
-            layout.words_at[name] = layout._next(False)
-            layout._next(False)
-        for name in dict.fromkeys((*layout.at, *layout.words_at, *needs.null_tests)):
-            layout.valid_at[name] = layout._next_valid()
+                layout.at[name] = layout._take(lane == "float")
+        layout.words_at = {name: layout._take(False, 2) for name in needs.words}
+        nullable = dict.fromkeys((*layout.at, *layout.words_at, *needs.null_tests))
+        layout.valid_at = {name: row for row, name in enumerate(nullable)}
+        layout.valids = len(nullable)
         for expression in needs.computed:
             floating = is_float_lane(expression.type)
-            layout.computed[expression] = floating, layout._next(floating), layout._next_valid()
-            if is_wide(expression):
-                layout._next(False)
+            layout.computed[expression] = floating, layout._take(floating, 1 + is_wide(expression)), layout.valids
+            layout.valids += 1
         return layout
 
-    def _next(self, floating: bool) -> int:
+    def _take(self, floating: bool, rows: int = 1) -> int:
+        """Take the next rows of a lane; return the first."""
         if floating:
-            self.floats += 1
-            return self.floats - 1
-        self.ints += 1
-        return self.ints - 1
+            self.floats += rows
+            return self.floats - rows
+        self.ints += rows
+        return self.ints - rows
 
-    def _next_valid(self) -> int:
-        self.valids += 1
-        return self.valids - 1
+    def columns_in(self, lanes: Lanes) -> Iterator[tuple[bool, int, int]]:
+        """Yield (is float, row here, row in the lanes of a feed) for columns."""
+        for name, row in self.at.items():
+            yield self.floating[name], row, lanes.at[name]
+        for name, row in self.words_at.items():
+            yield False, row, lanes.words_at[name]
+            yield False, row + 1, lanes.words_at[name] + 1
 
     def as_prepared(self, ints: np.ndarray, floats: np.ndarray, valid: np.ndarray, bits: np.ndarray) -> Prepared:
         """Lanes of this layout as prepared rows."""
         checks = {name: row if name in self.seen else -1 for name, row in self.valid_at.items()}
         lanes = Lanes(ints, floats, valid, self.at, checks, self.words_at)
         return Prepared(lanes, bits, self.computed)
-
-    def empty(self) -> Prepared:
-        """No rows."""
-        ints, floats = np.zeros((self.ints, 0), np.int64), np.zeros((self.floats, 0), np.float64)
-        return self.as_prepared(ints, floats, np.zeros((self.valids, 0), np.uint8), np.zeros(0, np.uint64))
-
-    def put(
-        self, prepared: Prepared, rows: np.ndarray, ints: np.ndarray, floats: np.ndarray, valid: np.ndarray,
-        to: np.ndarray,
-    ) -> None:  # fmt: skip
-        """Put rows of a prepared batch into the lanes, at the places `to`."""
-        lanes = prepared.lanes
-        for name, row in self.at.items():
-            if self.floating[name]:
-                floats[row, to] = lanes.floats[lanes.at[name]][rows]
-            else:
-                ints[row, to] = lanes.ints[lanes.at[name]][rows]
-        for name, row in self.words_at.items():
-            ints[row, to] = lanes.ints[lanes.words_at[name]][rows]
-            ints[row + 1, to] = lanes.ints[lanes.words_at[name] + 1][rows]
-        for name, row in self.valid_at.items():
-            check = lanes.valid_at[name]
-            if check < 0:
-                valid[row, to] = 1
-            else:
-                valid[row, to] = lanes.valid[check][rows]
-                self.seen.add(name)
-        for expression, (floating, row, check) in self.computed.items():
-            _, from_row, from_check = prepared.computed[expression]
-            if floating:
-                floats[row, to] = lanes.floats[from_row][rows]
-            else:
-                ints[row, to] = lanes.ints[from_row][rows]
-            if is_wide(expression):
-                ints[row + 1, to] = lanes.ints[from_row + 1][rows]
-            valid[check, to] = lanes.valid[from_check][rows]
-
-    def with_context(
-        self, lanes: Lanes, at: np.ndarray, ints: np.ndarray, floats: np.ndarray, valid: np.ndarray,
-        context: np.ndarray, context_at: np.ndarray,
-    ) -> Lanes:  # fmt: skip
-        """The lanes of new rows, spread to the places `at`, with rows of the arena at the places between."""
-        count = len(at) + len(context_at)
-        wide_ints = np.zeros((len(lanes.ints), count), np.int64)
-        wide_floats = np.zeros((len(lanes.floats), count), np.float64)
-        wide_ints[:, at] = lanes.ints
-        wide_floats[:, at] = lanes.floats
-        checks: dict[str, int] = {}
-        masks: list[np.ndarray] = []
-        for name, row in self.at.items():
-            if self.floating[name]:
-                wide_floats[lanes.at[name], context_at] = floats[row, context]
-            else:
-                wide_ints[lanes.at[name], context_at] = ints[row, context]
-        for name, row in self.words_at.items():
-            wide_ints[lanes.words_at[name], context_at] = ints[row, context]
-            wide_ints[lanes.words_at[name] + 1, context_at] = ints[row + 1, context]
-        for name, check in lanes.valid_at.items():
-            known = self.valid_at.get(name, -1)
-            if check < 0 and name not in self.seen:
-                checks[name] = -1
-                continue
-            mask = np.ones(count, np.uint8)
-            if check >= 0:
-                mask[at] = lanes.valid[check]
-            if known >= 0:
-                mask[context_at] = valid[known, context]
-            checks[name] = len(masks)
-            masks.append(mask)
-        free = len(lanes.valid) - lanes.valid_rows
-        wide_valid = np.ones((len(masks) + free, count), np.uint8)
-        for number, mask in enumerate(masks):
-            wide_valid[number] = mask
-        return Lanes(
-            wide_ints, wide_floats, wide_valid, lanes.at, checks, lanes.words_at, lanes.ranks,
-            lanes.int_rows, lanes.float_rows, len(masks),
-        )  # fmt: skip
 
 
 # Rows as they came, in order: the source of output, and of the rows that the state keeps.

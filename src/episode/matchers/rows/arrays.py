@@ -109,26 +109,8 @@ class SearchPartitions(NamedTuple):
     explored_to: np.ndarray
 
 
-(
-    OPEN,
-    PC,
-    ROW,
-    DEPTH,
-    STEPS,
-    ATTEMPT,
-    STAMP,
-    REMEMBERING,
-    LENGTH,
-    HAS_EMPTY,
-    CUT_AT,
-    SIEVE,
-    EXTREME_AT,
-    SIFTED,
-    STACK,
-    ROOM,
-    LATEST,
-    AT_LABEL,
-) = range(18)
+OPEN, PC, ROW, DEPTH, STEPS, ATTEMPT, STAMP, REMEMBERING, LENGTH, HAS_EMPTY = range(10)
+CUT_AT, SIEVE, EXTREME_AT, SIFTED, STACK, ROOM, LATEST, AT_LABEL = range(10, 18)
 """Fields of an attempt that waits: is there one to resume?; its instruction and row; the number of untried choices;
 steps so far; its number; the stamp of its memory, and whether it is in use; the length of the best way so far, and
 whether there is an empty one; rows that a window cut off; the state of its sieve: NOT_SOUGHT before labels are sought
@@ -171,21 +153,8 @@ class FoundPaths(NamedTuple):
     path: np.ndarray
 
 
-(
-    AT_PARTITION,
-    OUTS,
-    PATHS,
-    GENERATION,
-    ATTEMPTS,
-    STATUS_ROW,
-    CUT,
-    EXCESS,
-    ALL_STEPS,
-    STACK_END,
-    TURNS_END,
-    AT_LIMIT,
-    SIFTINGS,
-) = range(13)
+AT_PARTITION, OUTS, PATHS, GENERATION, ATTEMPTS, STATUS_ROW, CUT, EXCESS, ALL_STEPS = range(9)
+STACK_END, TURNS_END, AT_LIMIT, SIFTINGS = range(9, 13)
 """Places of the cursor: partition to resume at; matches; entries of their paths; memory generation; attempts; row of an
 error; rows that a window cut off; steps beyond the allowance of the rows; steps of all attempts; the ends of the stacks
 (or ways) and of the turns; may these not grow any more?; rows that sieves have looked through."""
@@ -219,6 +188,12 @@ class SearchWork(NamedTuple):
     agg_m: np.ndarray
     agg_n: np.ndarray
     counts: np.ndarray
+
+
+STACKS = {"stack_pc": np.int32, "stack_row": np.int64, "stack_low": np.int64}
+BY_ROW = {"path": np.int32, "best": np.int32, "previous": np.int64}
+RUNNING = {"agg_i": np.int64, "agg_f": np.float64, "agg_m": np.float64, "agg_n": np.int64}
+"""Types of arrays of `SearchWork` that attempts keep while they wait for rows."""
 
 
 # Codes shared by the search of row patterns and its callers: modes, skips, statuses, limits.
@@ -261,35 +236,23 @@ class WorkArrays:
 
     @staticmethod
     def allocate(longest: int, rows: int, values: RunningValues, counts: np.ndarray) -> WorkArrays:
-        """Allocate for partitions of at most `longest` rows, `rows` in all, and the values that conditions need."""
+        """Allocate for `rows` rows in all, and the values that conditions need."""
         outputs, deep = max(1024, rows // 4), longest + 2
         stack = max(256, 2 * deep)
         running = values.shape(deep)
-        found = FoundPaths(
-            kind=np.empty(outputs, np.uint8),
-            start=np.empty(outputs, np.int64),
-            length=np.empty(outputs, np.int64),
-            number=np.zeros(outputs, np.int64),
-            path_from=np.zeros(outputs + 1, np.int64),
-            path=np.empty(max(4096, rows), np.int32),
-        )
+        start, length, number = (np.zeros(outputs, np.int64) for _ in range(3))
+        path_from, path = np.zeros(outputs + 1, np.int64), np.empty(max(4096, rows), np.int32)
+        found = FoundPaths(np.empty(outputs, np.uint8), start, length, number, path_from, path)
         work = SearchWork(
             cursor=np.zeros(CURSOR, np.int64),
-            stack_pc=np.empty(stack, np.int32),
-            stack_row=np.empty(stack, np.int64),
-            stack_low=np.empty(stack, np.int64),
-            path=np.empty(deep, np.int32),
-            best=np.empty(deep, np.int32),
-            previous=np.empty(deep, np.int64),
             memo=np.zeros(0, np.int64),
             seen_end=np.zeros(deep, np.int64),
             end_taken=np.zeros(deep, np.int64),
             pending=np.empty(deep, np.int64),
-            agg_i=np.empty(running, np.int64),
-            agg_f=np.empty(running, np.float64),
-            agg_m=np.empty(running, np.float64),
-            agg_n=np.empty(running, np.int64),
             counts=counts,
+            **{name: np.empty(stack, kind) for name, kind in STACKS.items()},
+            **{name: np.empty(deep, kind) for name, kind in BY_ROW.items()},
+            **{name: np.empty(running, kind) for name, kind in RUNNING.items()},
         )
         return WorkArrays(found, work, longest)
 
@@ -301,21 +264,11 @@ class WorkArrays:
         """Make room for what the search ran out of; False if it did not run out of anything."""
         found, work = self.found, self.work
         if status == OUTPUT_FULL:
-            self.found = found._replace(
-                kind=double_array(found.kind),
-                start=double_array(found.start),
-                length=double_array(found.length),
-                number=double_array(found.number),
-                path_from=double_array(found.path_from),
-            )
+            self.found = found._replace(**{name: double_array(getattr(found, name)) for name in found._fields[:-1]})
         elif status == PATHS_FULL:
             self.found = found._replace(path=double_array(found.path, self.longest))
         elif status == STACK_FULL:
-            self.work = work._replace(
-                stack_pc=double_array(work.stack_pc),
-                stack_row=double_array(work.stack_row),
-                stack_low=double_array(work.stack_low),
-            )
+            self.work = work._replace(**{name: double_array(getattr(work, name)) for name in STACKS})
         elif status == MEMORY_NEEDED:
             self.work = work._replace(memo=np.zeros((self.longest + 1) * slots, np.int64))
         else:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from episode.errors import EpisodeDataError
 from episode.matchers.protocol import EventBatch, StateLimit
 from episode.matchers.rows import arrays as codes
-from episode.plan.pattern import Span
 from episode.plan.rows.plan import RowPatternPlan
 
 
@@ -14,16 +13,11 @@ def is_bounded(plan: RowPatternPlan) -> bool:
     return plan.within is not None or plan.length[1] is not None
 
 
-def _error(plan: RowPatternPlan, message: str, span: Span, hint: str) -> EpisodeDataError:
-    """An error of the data, at the part of the clause that causes it."""
-    return plan.source.error(EpisodeDataError, message, span, hint)
-
-
 def too_many_held(plan: RowPatternPlan, events: EventBatch, count: int, limit: StateLimit) -> EpisodeDataError:
     """A key holds `count` rows from the first of these events on, more than the limit."""
     holder = events.values_at(0, plan.keys) or "The stream"
-    return _error(
-        plan,
+    return plan.source.error(
+        EpisodeDataError,
         f"{holder} holds {count:,} rows for a match that is still open; max_state_rows is {limit.rows:,}.",
         plan.source.pattern,
         "Add WITHIN, bound the pattern, raise max_state_rows, or give such matches up: when_full='drop'.",
@@ -32,43 +26,32 @@ def too_many_held(plan: RowPatternPlan, events: EventBatch, count: int, limit: S
 
 def matching_failed(plan: RowPatternPlan, events: EventBatch, row: int, status: int, budget: int) -> EpisodeDataError:
     """The search stopped at a start row, the first of these events."""
-    settings = plan.settings
+    source, skip = plan.source, plan.settings.skip_label
     names = dict.fromkeys([*plan.keys, *(column.column for column in plan.order)])
     place = events.values_at(0, names) or f"row {row}"
+    span = source.pattern
     if status == codes.BUDGET_SPENT:
-        return _error(
-            plan,
-            f"Matching from one start row ({place}) took more than {budget:,} steps.",
-            plan.source.pattern,
-            "Narrow the conditions, add WITHIN, or raise Options(step_budget=…).",
-        )
-    if status == codes.ALL_BUDGETS_SPENT and not is_bounded(plan):
-        return _error(
-            plan,
+        message = f"Matching from one start row ({place}) took more than {budget:,} steps."
+        hint = "Narrow the conditions, add WITHIN, or raise Options(step_budget=…)."
+    elif status == codes.ALL_BUDGETS_SPENT and not is_bounded(plan):
+        message = (
             f"Matching took more than {codes.BUDGETS * budget:,} steps in all and {codes.STEPS_PER_ROW_READ:,} for "
-            f"each row, from start rows up to {place}: nothing says how far a start row may look, and each looks far.",
-            plan.source.pattern,
-            "Add WITHIN, bound the repetitions (B{0,100} for B*), let their conditions end them sooner, or raise "
-            "Options(step_budget=…).",
+            f"each row, from start rows up to {place}: nothing says how far a start row may look, and each looks far."
         )
-    if status == codes.ALL_BUDGETS_SPENT:
-        return _error(
-            plan,
+        hint = "Add WITHIN, bound the repetitions (B{0,100} for B*), let their conditions end them sooner, or raise "
+        hint += "Options(step_budget=…)."
+    elif status == codes.ALL_BUDGETS_SPENT:
+        message = (
             f"Matching took more than {codes.BUDGETS * budget:,} steps in all, from start rows up to {place}: rows "
-            "may have labels in many ways, and each of them is tried.",
-            plan.source.pattern,
-            "Make the conditions of labels that stand in one place exclude each other, add WITHIN, or raise "
-            "Options(step_budget=…).",
+            "may have labels in many ways, and each of them is tried."
         )
-    reason = (
-        f"the match has no row labelled {settings.skip_label}"
-        if status == codes.SKIP_NOT_FOUND
-        else f"{settings.skip_label} is the first row of the match, so matching would never advance"
-    )
-    return _error(
-        plan,
-        f"AFTER MATCH {plan.source.text_at(settings.skip_span)} is not possible for the match "
-        f"that starts at {place}: {reason}.",
-        settings.skip_span,
-        "Skip to a label that every match has after its first row, or SKIP PAST LAST ROW.",
-    )
+        hint = "Make the conditions of labels that stand in one place exclude each other, add WITHIN, or raise "
+        hint += "Options(step_budget=…)."
+    else:
+        reason = f"{skip} is the first row of the match, so matching would never advance"
+        if status == codes.SKIP_NOT_FOUND:
+            reason = f"the match has no row labelled {skip}"
+        span = plan.settings.skip_span
+        message = f"AFTER MATCH {source.text_at(span)} is not possible for the match that starts at {place}: {reason}."
+        hint = "Skip to a label that every match has after its first row, or SKIP PAST LAST ROW."
+    return source.error(EpisodeDataError, message, span, hint)

@@ -162,15 +162,11 @@ class Explorer:
                     failure = WINDOW
                 else:
                     failure = "" if self._takes(pc, row, label) else CONDITION
-                if failure == LONGER:
-                    failed = True
-                elif failure:
+                failed = failure != ""
+                if not failed:
+                    path, row, pc = TakenRow(pc, path), row + 1, pc + 1
+                elif failure != LONGER:
                     found.note(FailedWay(failure, pc, row, path), label)
-                    failed = True
-                else:
-                    path = TakenRow(pc, path)
-                    row += 1
-                    pc += 1
             elif operation == oc.SPLIT:
                 if remembers:
                     slot = instruction[SLOT] + sum(loop_rows[loop] == row for loop in self.loops_around[pc])
@@ -182,11 +178,12 @@ class Explorer:
             elif operation == oc.JUMP:
                 pc = instruction[FIRST]
             elif operation in (oc.START, oc.END):
-                if row == (0 if operation == oc.START else rows):
-                    pc += 1
+                place, kind = (0, AT_START) if operation == oc.START else (rows, AT_END)
+                failed = row != place
+                if failed:
+                    found.note(FailedWay(kind, pc, row, path), -1)
                 else:
-                    found.note(FailedWay(AT_START if operation == oc.START else AT_END, pc, row, path), -1)
-                    failed = True
+                    pc += 1
             elif operation == oc.ENTER:
                 loop = instruction[FIRST]
                 stack.append((-1, loop_rows[loop], None, loop))

@@ -9,47 +9,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from episode.matchers.codes import TIMED_OUT, UNMATCHED
-from episode.matchers.prepare import Needs, Prepared, needs_of, prepare
+from episode.matchers.prepare import Prepared, needs_of, prepare
 from episode.matchers.protocol import END_OF_TIME, EventBatch, Selectivities
 from episode.matchers.rows import arrays as codes
-from episode.matchers.rows.arena import (
-    AT_START,
-    COVERED,
-    EXPLORED_START,
-    EXPLORED_TO,
-    HI,
-    LO,
-    NEXT_START,
-    NUMBER,
-    is_lasting,
-)
-from episode.matchers.rows.arrays import (
-    ALL_STEPS,
-    ATTEMPTS,
-    SIFTINGS,
-    STATUS_ROW,
-    Attempts,
-    FoundPaths,
-    Frames,
-    RowProgram,
-    SearchPartitions,
-    SearchRows,
-    SearchSettings,
-    WorkArrays,
-)
+from episode.matchers.rows.arena import AT_START, DEADLINE, LO, is_lasting
+from episode.matchers.rows.arrays import Attempts, FoundPaths, Frames, SearchPartitions, SearchRows, WorkArrays
 from episode.matchers.rows.code.row_code import Lowered
 from episode.matchers.rows.errors import is_bounded, matching_failed
 from episode.matchers.rows.matches import RowOutput
 from episode.matchers.rows.open_rows import OpenRows
 from episode.matchers.rows.program import later_labels, lower_program, sieves_of, with_sieves, without_hopeless_starts
 from episode.matchers.rows.selectivity import States
-from episode.matchers.rows.state import FeedPartitions, PartitionBounds, RowState
+from episode.matchers.rows.state import FeedPartitions, RowState
 from episode.matchers.rows.waiting_attempts import WaitingAttempts, no_attempts
 from episode.matchers.state import HoldingMatcher, ranges, writable
 from episode.plan.output import RowMode
@@ -67,17 +44,28 @@ SKIPS = {
     SkipTo.FIRST_LABEL: codes.FIRST_LABEL, SkipTo.LAST_LABEL: codes.LAST_LABEL,
 }  # fmt: skip
 MEMORY = {"none": codes.NO_MEMORY, "attempt": codes.ATTEMPT_MEMORY, "partition": codes.PARTITION_MEMORY}
-
-
 JOIN_FACTOR, JOIN_ROWS = 4, 4096
-"""A feed of more rows than MANY times those that are held, and FEW, is joined with them; see `open_rows`."""
-
-
+"""A feed of more rows than JOIN_FACTOR times the held ones, and JOIN_ROWS, is joined with them; see `open_rows`."""
 ALREADY_SIFTED = -(1 << 62)
 """The count of rows that sieves have looked through, once all start rows are sifted: too small for a second sifting."""
 PATIENCE = 64
 """Steps after which a start row waits for a label that it needs and that no row offers yet: whatever the search finds
 until then, it cannot end before such a row comes, or the window ends."""
+
+
+class RowSearch(NamedTuple):
+    """One search over rows. waiting: attempts that resume, if there are any. new_rows: their number.
+    final: no row comes after these. events_at: the events from a row on, for errors."""
+
+    lowered: Lowered
+    rows: SearchRows
+    partitions: SearchPartitions
+    attempts: Attempts
+    waiting: WaitingAttempts | None
+    new_rows: int
+    until: int
+    final: bool
+    events_at: Callable[[int], EventBatch]
 
 
 class RowPatternMatcher(HoldingMatcher["RowPatternSpec", RowState, RowOutput]):
@@ -90,12 +78,10 @@ class RowPatternMatcher(HoldingMatcher["RowPatternSpec", RowState, RowOutput]):
         self.spec = spec
         self.plan = spec.plan
         conditional = [label for label, condition in self.plan.conditions.items() if condition.row_local]
-        self.program: RowProgram = lower_program(
-            self.plan.program, self.plan.labels.names, self.plan.output.timed_out, conditional
-        )
-        self.settings: SearchSettings = lower_settings(self.plan, spec.step_budget)
+        self.program = lower_program(self.plan.program, self.plan.labels.names, self.plan.output.timed_out, conditional)
+        self.settings = lower_settings(self.plan, spec.step_budget)
         self.sieves = sieves_of(self.plan)
-        self.needs: Needs = with_sieves(needs_of(self.plan), self.sieves)
+        self.needs = with_sieves(needs_of(self.plan), self.sieves)
         self.output = RowOutput(self.plan, self.program.label_of, spec.output_schema)
         self.state = RowState(self.plan, spec.input_columns, spec.limit)
         self.open: OpenRows | None = None
@@ -195,14 +181,12 @@ class RowPatternMatcher(HoldingMatcher["RowPatternSpec", RowState, RowOutput]):
     def _work(
         self, events: EventBatch, prepared: Prepared, here: FeedPartitions, until: int, final: bool
     ) -> Iterator[WorkArrays]:  # fmt: skip
-        lanes, now = prepared.lanes, here.now
+        lanes = prepared.lanes
         rows = SearchRows(prepared.bits, events.time, events.key, lanes.ints, lanes.floats, lanes.valid)
-        partitions = SearchPartitions(
-            here.lo, here.hi, now.at_start, now.next_start, now.number, now.covered, now.explored_start, now.explored_to
+        lowered, count = Lowered.of(self.plan, prepared, self.sieves), len(events)
+        yield from self._run(
+            RowSearch(lowered, rows, here.now, self._start_over, None, count, until, final, events.from_row)
         )
-        lowered = Lowered.of(self.plan, prepared, self.sieves)
-        count = len(events)
-        yield from self._run(lowered, rows, partitions, None, self._start_over, count, until, final, events.from_row)
 
     def find_paths(self, events: EventBatch) -> Iterator[FoundPaths]:
         """Yield the matches of events that are the whole input, as the search finds them."""
@@ -222,35 +206,30 @@ class RowPatternMatcher(HoldingMatcher["RowPatternSpec", RowState, RowOutput]):
             return
         arena, now = held.arena, np.ascontiguousarray(held.keys.table[:, slots])
         rows = SearchRows(arena.bits, arena.time, arena.key, arena.ints, arena.floats, arena.valid)
-        lo, hi = now[LO], now[HI]
-        partitions = SearchPartitions(
-            lo, hi, now[AT_START] != 0, now[NEXT_START], now[NUMBER], now[COVERED], now[EXPLORED_START],
-            now[EXPLORED_TO],
-        )  # fmt: skip
+        partitions = SearchPartitions(*now[LO:DEADLINE])._replace(at_start=now[AT_START] != 0)
 
         def events_at(row: int) -> EventBatch:
             return held.events_at(np.array([row]))
 
         waiting = held.waiting
         attempts = waiting.attempts(held.keys, now)
-        for work in self._run(held.lowered, rows, partitions, waiting, attempts, len(events), until, False, events_at):
-            yield from self.output.tables_of_arena(held, work, lo, hi)
-        bounds = PartitionBounds(lo, hi, now[NEXT_START], now[EXPLORED_START])
-        held.hold(slots, now, self.state.keep_from(bounds, events_at), until)
+        for work in self._run(
+            RowSearch(held.lowered, rows, partitions, attempts, waiting, len(events), until, False, events_at)
+        ):
+            yield from self.output.tables_of_arena(held, work, partitions)
+        held.hold(slots, now, self.state.keep_from(partitions, events_at), until)
 
     # ---- the search ------------------------------------------------------------------------------------
 
-    def _run(
-        self, lowered: Lowered, rows: SearchRows, partitions: SearchPartitions, waiting: WaitingAttempts | None,
-        attempts: Attempts, count: int, until: int, final: bool, events_at: Callable[[int], EventBatch],
-    ) -> Iterator[WorkArrays]:  # fmt: skip
-        """Run the search; yield the matches when it is done, and whenever they are many."""
+    def _run(self, search: RowSearch) -> Iterator[WorkArrays]:
+        """Run a search; yield the matches when it is done, and whenever they are many."""
+        lowered, rows, partitions, attempts, waiting, count, until, final, events_at = search
         code = lowered.code(self.program, self.settings, self.frames, waiting is not None, final)
         longest = int((partitions.hi - partitions.lo).max(initial=0))
         work = WorkArrays.allocate(longest, count, code.values, self._counts)
         if waiting is not None:
             waiting.begin(work)
-        attempts_before = int(work.cursor[ATTEMPTS])
+        attempts_before = int(work.cursor[codes.ATTEMPTS])
         while True:
             status = code.run(
                 self.program, self.settings, self.frames, lowered.prepared.lanes, rows, partitions, attempts,
@@ -263,19 +242,19 @@ class RowPatternMatcher(HoldingMatcher["RowPatternSpec", RowState, RowOutput]):
             elif status == codes.SIFTING_SLOW:
                 bits = without_hopeless_starts(lowered.sieves[0], self.program, rows, partitions, self.settings.within)
                 rows = rows._replace(bits=bits)
-                work.cursor[SIFTINGS] = ALREADY_SIFTED
+                work.cursor[codes.SIFTINGS] = ALREADY_SIFTED
             elif waiting is not None and waiting.enlarge(status, work):
                 attempts = waiting.with_room(attempts)
             elif not work.enlarge(status, self.program.slots):
                 break
         if waiting is not None:
             waiting.end(work)
-        self.steps += int(work.cursor[ALL_STEPS])
+        self.steps += int(work.cursor[codes.ALL_STEPS])
         if self.counting:
-            self._windows += int(work.cursor[ATTEMPTS]) - attempts_before
+            self._windows += int(work.cursor[codes.ATTEMPTS]) - attempts_before
             self._count_matches(work)
         if status != codes.FINE:
-            row = int(work.cursor[STATUS_ROW])
+            row = int(work.cursor[codes.STATUS_ROW])
             raise matching_failed(self.plan, events_at(row), row, status, self.spec.step_budget)
         yield work
 
@@ -285,9 +264,9 @@ class RowPatternMatcher(HoldingMatcher["RowPatternSpec", RowState, RowOutput]):
             self._matches += int(np.count_nonzero((found.kind != UNMATCHED) & (found.number != TIMED_OUT)))
 
 
-def lower_settings(plan: RowPatternPlan, step_budget: int) -> SearchSettings:
-    """Lower the match clauses of a query for the waiting."""
-    return SearchSettings(
+def lower_settings(plan: RowPatternPlan, step_budget: int) -> codes.SearchSettings:
+    """Lower the match clauses of a query for the search."""
+    return codes.SearchSettings(
         mode=MODES[plan.settings.mode],
         skip=SKIPS[plan.settings.skip_to],
         memory=MEMORY[plan.memory],

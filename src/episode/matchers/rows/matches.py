@@ -12,7 +12,7 @@ import pyarrow as pa
 from episode.matchers.assembly import MatchRows, PathLabels, output_tables
 from episode.matchers.prepare import Prepared
 from episode.matchers.protocol import EventBatch
-from episode.matchers.rows.arrays import FoundPaths, WorkArrays
+from episode.matchers.rows.arrays import SearchPartitions, WorkArrays
 from episode.matchers.rows.open_rows import OpenRows
 from episode.matchers.rows.state import FeedPartitions
 from episode.matchers.state import ranges
@@ -51,9 +51,8 @@ class PartitionMatches:
         return len(self.start)
 
     def match(self, number: int) -> RowMatch:
-        begin = int(self.path_from[number])
-        length = int(self.length[number])
-        return RowMatch(int(self.start[number]), tuple(self.path[begin : begin + length].tolist()))
+        begin, end = int(self.path_from[number]), int(self.path_from[number] + self.length[number])
+        return RowMatch(int(self.start[number]), tuple(self.path[begin:end].tolist()))
 
     def beginning_at(self, row: int) -> list[RowMatch]:
         """The matches with a start, the shortest first."""
@@ -75,29 +74,21 @@ def matches_of(spec: RowPatternSpec, events: EventBatch, mode: MatchMode | None 
     plan = replace(spec.plan, output=replace(spec.plan.output, rows=RowMode.ONE_ROW, timed_out=False))
     if mode is not None:
         plan = replace(plan, settings=replace(plan.settings, mode=mode))
-    found = list(replace(spec, plan=plan).open().find_paths(events))
-    return _concatenate(found)
-
-
-def _concatenate(found: list[FoundPaths]) -> PartitionMatches:
-    """Concatenate parts of the output of a search, in order."""
-    starts = [one.start.copy() for one in found]
-    lengths = [one.length.copy() for one in found]
-    used = np.cumsum([0, *(len(one.path) for one in found)])
-    froms = [one.path_from[: len(one.start)] + base for one, base in zip(found, used[:-1], strict=True)]
-    paths = [one.path.copy() for one in found]
     nothing = np.zeros(0, np.int64)
-    start, length, path_from = (np.concatenate([nothing, *parts]) for parts in (starts, lengths, froms))
+    starts, lengths, froms, path = [nothing], [nothing], [nothing], np.zeros(0, np.int32)
+    for found in replace(spec, plan=plan).open().find_paths(events):
+        starts.append(found.start.copy())
+        lengths.append(found.length.copy())
+        froms.append(found.path_from[: len(found.start)] + len(path))
+        path = np.concatenate([path, found.path])
+    start, length, path_from = (np.concatenate(parts) for parts in (starts, lengths, froms))
     order = np.lexsort((length, start))
-    return PartitionMatches(
-        start[order], length[order], path_from[order], np.concatenate([nothing.astype(np.int32), *paths])
-    )
+    return PartitionMatches(start[order], length[order], path_from[order], path)
 
 
 @dataclass(frozen=True)
 class TriedStarts:
-    """The start rows that the search tried. longest: the longest match of each start row with one, whatever the mode
-    reports."""
+    """The start rows that the search tried. longest: the longest match of each, whatever the mode reports."""
 
     plan: RowPatternPlan
     longest: PartitionMatches
@@ -150,16 +141,17 @@ class RowOutput:
         self, events: EventBatch, prepared: Prepared, work: WorkArrays, here: FeedPartitions
     ) -> Iterator[pa.Table]:
         """Yield matches in the rows of a feed as output rows, in tables of bounded size."""
-        matches, _ = self.select_emitted(*self._in_order(work, here.lo, here.hi), events.time)
+        matches, _ = self.select_emitted(*self._in_order(work, here.now), events.time)
         if self.keyed:
             matches = replace(matches, key=events.key[matches.part_lo])
         yield from output_tables(self.plan, self.schema, self.path, events.table, prepared, matches)
 
-    def tables_of_arena(self, held: OpenRows, work: WorkArrays, lo: np.ndarray, hi: np.ndarray) -> Iterator[pa.Table]:
+    def tables_of_arena(self, held: OpenRows, work: WorkArrays, partitions: SearchPartitions) -> Iterator[pa.Table]:
         """Yield matches in the rows of an arena, of which only the rows that the matches may read are taken."""
-        matches, part = self.select_emitted(*self._in_order(work, lo, hi), held.arena.time)
+        matches, part = self.select_emitted(*self._in_order(work, partitions), held.arena.time)
         if len(part) == 0:
             return
+        lo, hi = partitions.lo, partitions.hi
         begin, end = hi.copy(), lo.copy()
         np.minimum.at(begin, part, matches.start)
         np.maximum.at(end, part, matches.start + np.maximum(matches.length, 1))
@@ -184,9 +176,10 @@ class RowOutput:
         """Select the matches to emit, with their partitions; time: of all rows."""
         return matches, part
 
-    def _in_order(self, work: WorkArrays, lo: np.ndarray, hi: np.ndarray) -> tuple[MatchRows, np.ndarray]:
+    def _in_order(self, work: WorkArrays, partitions: SearchPartitions) -> tuple[MatchRows, np.ndarray]:
         """By partition, and there by start row; INCREMENTAL MATCH: by number, which is the order of end rows."""
         kind, start, length, number, path_from, path = work.matches()
+        lo, hi = partitions.lo, partitions.hi
         order = np.argsort(lo, kind="stable")
         part = order[np.searchsorted(lo[order], start, side="right") - 1]
         if self.plan.settings.mode is MatchMode.INCREMENTAL:

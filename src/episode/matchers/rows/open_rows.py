@@ -18,26 +18,8 @@ from episode.matchers.columns import one_chunk_each
 from episode.matchers.encoding import encode
 from episode.matchers.prepare import Needs, Prepared, evaluate, prepare
 from episode.matchers.protocol import END_OF_TIME, EventBatch, Snapshot, StateChunk
-from episode.matchers.rows.arena import (
-    AT_START,
-    BASE,
-    DEADLINE,
-    EXPLORED_TO,
-    HI,
-    KEY,
-    LO,
-    NEVER,
-    NEXT_START,
-    NO_KEY,
-    NUMBER,
-    OPENED,
-    POSITIONS,
-    UNWRITTEN,
-    Arena,
-    KeyTable,
-    RowLayout,
-    RowLog,
-)
+from episode.matchers.rows import arena as fields
+from episode.matchers.rows.arena import HI, KEY, LO, NEXT_START, Arena, KeyTable, RowLayout, RowLog
 from episode.matchers.rows.arrays import OPEN, PC, ROW, RowProgram
 from episode.matchers.rows.code.array_code import RunningValues
 from episode.matchers.rows.code.row_code import Lowered
@@ -61,11 +43,10 @@ class OpenRows:
         self.plan = plan
         self._sieves = sieves
         self.needs = needs
-        layout = RowLayout.of(needs)
         by_way = plan.settings.mode is MatchMode.INCREMENTAL
         self.waiting = WaitingAttempts(program, by_way, RunningValues.of(ConditionTraits.of(plan)))
         self.keys = KeyTable(self.waiting.marks, len(program.required))
-        self.arena = Arena(layout, self.waiting)
+        self.arena = Arena(RowLayout.of(needs), self.waiting)
         self.log = RowLog(columns)
         self.rows = 0
         self._counts = state.counts
@@ -85,12 +66,12 @@ class OpenRows:
         slots = self.keys.slots_of(known.key)
         self.arena.make_room(self.keys, slots, known.held)
         table, arena = self.keys.table, self.arena
-        base = table[BASE, slots]
+        base = table[fields.BASE, slots]
         table[HI, slots] = base + known.held
-        for field, name in zip(POSITIONS[2:], HeldPartitions.POSITIONS, strict=True):
-            table[field, slots] = base + getattr(known, name)
+        for field, positions in zip(fields.POSITIONS[2:], known[4:], strict=True):
+            table[field, slots] = base + positions
         table[self.keys.sought, slots] = base
-        table[NUMBER, slots], table[AT_START, slots] = known.number, known.at_start
+        table[fields.NUMBER, slots], table[fields.AT_START, slots] = known.number, known.at_start
         if held is None or len(held) == 0:
             return
         self.rows = len(held)
@@ -99,33 +80,29 @@ class OpenRows:
         places = self.keys.find(held.key[first])
         to = ranges(table[LO, places], table[HI, places] - table[LO, places])
         prepared = prepare(self.plan, self.needs, held.table, held.key)
-        arena.layout.put(prepared, np.arange(len(held)), arena.ints, arena.floats, arena.valid, to)
+        arena.put(prepared, np.arange(len(held)), to)
         arena.bits[to], arena.time[to], arena.key[to] = prepared.bits, held.time, held.key
         arena.chunk[to] = chunk
         arena.source[to] = np.arange(len(held)) + self.log.append(held.table, len(held))
-        table[UNWRITTEN, places] = np.add.reduceat((chunk == NOT_WRITTEN).astype(np.int64), first)
+        table[fields.UNWRITTEN, places] = np.add.reduceat((chunk == NOT_WRITTEN).astype(np.int64), first)
         self._alive = _count_by_chunk(chunk)
         self._set_deadlines(slots, np.iinfo(np.int64).min)
 
     def into(self, state: RowState) -> None:
         """Hand all rows over to a state."""
         slots = self._live()
-        fields = self.keys.table[:, slots]
-        state.partitions = self._partitions(fields)
-        rows = ranges(fields[LO], fields[HI] - fields[LO])
+        live = self.keys.table[:, slots]
+        state.partitions = self._partitions(live)
+        rows = ranges(live[LO], live[HI] - live[LO])
         self._kept.chunk = self.arena.chunk[rows]
         state.held.kept = self._kept
         state.held.rows = self.events_at(rows) if len(rows) else None
 
     @staticmethod
-    def _partitions(fields: np.ndarray) -> HeldPartitions:
-        lo = fields[LO]
-        positions = {
-            name: fields[field] - lo for field, name in zip(POSITIONS[2:], HeldPartitions.POSITIONS, strict=True)
-        }
-        return HeldPartitions(
-            key=fields[KEY], held=fields[HI] - lo, at_start=fields[AT_START] != 0, number=fields[NUMBER], **positions
-        )
+    def _partitions(live: np.ndarray) -> HeldPartitions:
+        lo = live[LO]
+        at_start, number = live[fields.AT_START] != 0, live[fields.NUMBER]
+        return HeldPartitions(live[KEY], live[HI] - lo, at_start, number, *(live[fields.POSITIONS[2:]] - lo))
 
     def events_at(self, rows: np.ndarray) -> EventBatch:
         """Rows of the arena as they came."""
@@ -136,7 +113,7 @@ class OpenRows:
     def take(self, events: EventBatch, until: int) -> np.ndarray:
         """Take new rows in; return the slots of the keys, in order, for which something may be decided now."""
         self._tidy()
-        due = np.flatnonzero(self.keys.table[DEADLINE] <= until)
+        due = np.flatnonzero(self.keys.table[fields.DEADLINE] <= until)
         if len(events) == 0:
             return due[np.argsort(self.keys.table[KEY, due])]
         first, counts = events.bounds[:-1], np.diff(events.bounds)
@@ -149,15 +126,14 @@ class OpenRows:
 
     def _append(self, events: EventBatch, slots: np.ndarray, counts: np.ndarray) -> None:
         """Prepare new rows, and put them after the rows of their keys, which have room for them."""
-        table, arena, layout = self.keys.table, self.arena, self.arena.layout
+        table, arena, plan = self.keys.table, self.arena, self.plan
         lo, hi = table[LO, slots], table[HI, slots]
         to = ranges(hi, counts)
         arena.time[to], arena.key[to] = events.time, events.key
         arena.source[to] = np.arange(len(events)) + self.log.append(events.table, len(events))
         arena.chunk[to] = NOT_WRITTEN
         table[HI, slots] += counts
-        table[UNWRITTEN, slots] += counts
-        plan = self.plan
+        table[fields.UNWRITTEN, slots] += counts
         around = np.minimum(hi - lo, plan.lookback + plan.lookahead)
         if not around.any():
             prepared = prepare(plan, self.needs, events.table, events.key, events.known)
@@ -166,7 +142,7 @@ class OpenRows:
             again = np.minimum(around, plan.lookahead)
             prepared, ends = self._prepare_with_context(events, hi, around, counts)
             rows, to = ranges(ends - counts - again, counts + again), ranges(hi - again, counts + again)
-        layout.put(prepared, rows, arena.ints, arena.floats, arena.valid, to)
+        arena.put(prepared, rows, to)
         arena.bits[to] = prepared.bits[rows]
 
     def _prepare_with_context(
@@ -178,7 +154,7 @@ class OpenRows:
         at, context_at = ranges(ends - counts, counts), ranges(ends - counts - around, around)
         context = ranges(hi - around, around)
         lanes = encode(events.table, needs.columns, needs.null_tests, needs.constants, needs.room, needs.words)
-        lanes = arena.layout.with_context(lanes, at, arena.ints, arena.floats, arena.valid, context, context_at)
+        lanes = arena.with_context(lanes, at, context, context_at)
         key = np.empty(len(at) + len(context_at), np.int64)
         key[at], key[context_at] = events.key, arena.key[context]
         return evaluate(self.plan, needs, lanes, key), ends
@@ -196,26 +172,29 @@ class OpenRows:
     def hold(self, slots: np.ndarray, after: np.ndarray, keep_from: np.ndarray, until: int) -> None:
         """Store the progress of these keys (fields by slot) and drop their rows before keep_from."""
         lo, hi = after[LO], after[HI]
-        gone = ranges(lo, keep_from - lo)
-        for chunk, count in _count_by_chunk(self.arena.chunk[gone]).items():
-            self._alive[chunk] -= count
-        self.arena.key[gone] = NO_KEY
-        self.rows -= len(gone)
-        after[AT_START] &= keep_from == lo
+        self._drop(ranges(lo, keep_from - lo))
+        after[fields.AT_START] &= keep_from == lo
         after[LO] = keep_from
-        after[OPENED + OPEN] &= after[NEXT_START] < hi  # an attempt that was given up does not continue
+        after[fields.OPENED + OPEN] &= after[NEXT_START] < hi  # an attempt that was given up does not continue
         if self.waiting.by_way and self.plan.lookahead == 0:
-            after[OPENED + OPEN] &= after[EXPLORED_TO] >= hi  # matches that `$` held back are searched again
+            after[fields.OPENED + OPEN] &= after[fields.EXPLORED_TO] >= hi  # `$` held matches back: search again
         table = self.keys.table
         table[:, slots] = after
         empty = slots[keep_from == hi]
         if self._counts:
-            shift = table[BASE, empty] - table[LO, empty]
-            table[POSITIONS[:, np.newaxis], empty] += shift
+            shift = table[fields.BASE, empty] - table[LO, empty]
+            table[fields.POSITIONS[:, np.newaxis], empty] += shift
             table[self.keys.sought, empty] += shift
         else:
             self.keys.begin(empty)
         self._set_deadlines(slots, until)
+
+    def _drop(self, gone: np.ndarray) -> None:
+        """Drop rows of the arena."""
+        for chunk, count in _count_by_chunk(self.arena.chunk[gone]).items():
+            self._alive[chunk] -= count
+        self.arena.key[gone] = fields.NO_KEY
+        self.rows -= len(gone)
 
     def _set_deadlines(self, slots: np.ndarray, until: int) -> None:
         """Set the ends of the windows of these keys; an undecided key whose window has ended waits for rows alone."""
@@ -225,16 +204,16 @@ class OpenRows:
         waits = slots[table[NEXT_START, slots] < table[HI, slots]]
         begin = self.arena.time[table[NEXT_START, waits]]
         end = np.where(begin > END_OF_TIME - 1 - within, END_OF_TIME - 1, begin + within)
-        table[DEADLINE, slots] = NEVER
-        table[DEADLINE, waits] = np.where(end > until, end, NEVER)
+        table[fields.DEADLINE, slots] = fields.NEVER
+        table[fields.DEADLINE, waits] = np.where(end > until, end, fields.NEVER)
 
     def _tidy(self) -> None:
         """Drop rows and keys that are gone if they are the majority."""
         live = self._live()
-        if self.keys.count > 2 * len(live) + _LEAST_DEAD:
+        dead = self.keys.count > 2 * len(live) + _LEAST_DEAD
+        if dead:
             self.keys.keep(live)
-            self.arena.lay_out(self.keys, live[:0], live[:0])
-        elif self.arena.is_sparse(self.rows):
+        if dead or self.arena.is_sparse(self.rows):
             self.arena.lay_out(self.keys, live[:0], live[:0])
         self.waiting.tidy(self.keys)
         if len(self.log) > 2 * self.rows + _LEAST_DEAD:
@@ -264,8 +243,8 @@ class OpenRows:
 
     @property
     def wakes_at(self) -> int | None:
-        least = int(self.keys.table[DEADLINE].min(initial=NEVER))
-        return None if least == NEVER else least
+        least = int(self.keys.table[fields.DEADLINE].min(initial=fields.NEVER))
+        return None if least == fields.NEVER else least
 
     @property
     def open_from(self) -> tuple[np.ndarray, np.ndarray]:
@@ -280,25 +259,18 @@ class OpenRows:
         slots, table = self._live(), self.keys.table
         if self.waiting.by_way:
             return slots[:0], slots[:0], np.zeros(0, np.bool_)
-        slots = slots[table[OPENED + OPEN, slots] != 0]
-        instruction, row = table[OPENED + PC, slots], table[OPENED + ROW, slots]
+        slots = slots[table[fields.OPENED + OPEN, slots] != 0]
+        instruction, row = table[fields.OPENED + PC, slots], table[fields.OPENED + ROW, slots]
         again = row > table[NEXT_START, slots]
-        again[again] = self.waiting.path[row[again] - 1] == instruction[again]
+        again[again] = self.waiting.by_row["path"][row[again] - 1] == instruction[again]
         return table[KEY, slots], instruction, again
 
     def forget_keys(self, keys: np.ndarray) -> None:
         slots = self.keys.find(keys)
         table = self.keys.table
-        lo, held = table[LO, slots], table[HI, slots] - table[LO, slots]
-        gone = ranges(lo, held)
-        for chunk, count in _count_by_chunk(self.arena.chunk[gone]).items():
-            self._alive[chunk] -= count
-        self.arena.key[gone] = NO_KEY
-        self.rows -= len(gone)
+        self._drop(ranges(table[LO, slots], table[HI, slots] - table[LO, slots]))
         if self._counts:
-            left = np.ones(self.keys.count, np.bool_)
-            left[slots] = False
-            self.keys.keep(np.flatnonzero(left))
+            self.keys.keep(np.setdiff1d(np.arange(self.keys.count), slots))
         else:
             self.keys.begin(slots)
 
@@ -310,7 +282,7 @@ class OpenRows:
         self.arena.rename(self.keys, slots)
         self.arena.chunk[self._all_rows()] = NOT_WRITTEN  # they are to be written under the new codes
         table = self.keys.table
-        table[UNWRITTEN] = table[HI] - table[LO]
+        table[fields.UNWRITTEN] = table[HI] - table[LO]
         self._alive.clear()
 
     # ---- snapshots -----------------------------------------------------------------------------------
@@ -318,8 +290,7 @@ class OpenRows:
     def snapshot(self) -> Snapshot:
         partitions = self._partitions(self.keys.table[:, self._live()])
         put, removed = self._changes()
-        columns = pa.table({name: getattr(partitions, name) for name in HeldPartitions.NAMES})
-        return Snapshot((chunk_of(PARTITIONS, columns), *put), removed)
+        return Snapshot((chunk_of(PARTITIONS, pa.table(partitions._asdict())), *put), removed)
 
     def _changes(self) -> tuple[tuple[StateChunk, ...], tuple[str, ...]]:
         """Chunks to write and names of chunks to remove, so that the stored state has the held rows."""
@@ -327,13 +298,13 @@ class OpenRows:
         alive = {chunk: count for chunk, count in self._alive.items() if count}
         if sum(kept.sizes[chunk] for chunk in alive) > kept.most_written(sum(alive.values())):
             alive = {}
-            table[UNWRITTEN] = table[HI] - table[LO]
+            table[fields.UNWRITTEN] = table[HI] - table[LO]
         removed = tuple(f"{kept.prefix}{chunk}" for chunk in kept.sizes if chunk not in alive)
         kept.sizes = {chunk: kept.sizes[chunk] for chunk in alive}
         self._alive = alive
-        slots = np.flatnonzero(table[UNWRITTEN])
-        counts = np.minimum(table[UNWRITTEN, slots], table[HI, slots] - table[LO, slots])
-        table[UNWRITTEN, slots] = 0
+        slots = np.flatnonzero(table[fields.UNWRITTEN])
+        counts = np.minimum(table[fields.UNWRITTEN, slots], table[HI, slots] - table[LO, slots])
+        table[fields.UNWRITTEN, slots] = 0
         rows = ranges(table[HI, slots] - counts, counts)
         if len(rows) == 0:
             return (), removed

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,33 +11,9 @@ from episode.matchers import codes as oc
 from episode.matchers.codes import BY_OPERATION, orders_of, swap_sides
 from episode.matchers.encoding import is_float_lane
 from episode.matchers.prepare import Needs, Prepared
-from episode.matchers.rows.arrays import (
-    BIT,
-    ENTRY,
-    FIRST,
-    LABEL,
-    LOOP,
-    OP,
-    SECOND,
-    SLOT,
-    RowProgram,
-    SearchPartitions,
-    SearchRows,
-)
-from episode.matchers.rows.code.sieves import (
-    ACCEPTED,
-    EQUAL,
-    FIRST_DECIDES,
-    GREATER,
-    IN_FLOAT_LANE,
-    LESS,
-    OWN_CHECK,
-    OWN_COLUMN,
-    SIEVE_BIT,
-    START_CHECK,
-    START_COLUMN,
-    hopeless_starts,
-)
+from episode.matchers.rows import arrays as codes
+from episode.matchers.rows.arrays import RowProgram, SearchPartitions, SearchRows
+from episode.matchers.rows.code import sieves as sieve_code
 from episode.plan.expressions import Apply, Constant, Current, Expression, Load, Navigated, walk
 from episode.plan.pattern import OrderColumn
 from episode.plan.rows.plan import RowPatternPlan
@@ -63,32 +39,26 @@ def lower_program(
     required = required_labels(program).intersection(conditional)
     number = {label: index for index, label in enumerate(labels)}
     instructions = program.instructions
-    slots, slot = 0, []
-    for instruction, around in zip(instructions, program.enclosing_loops, strict=True):
-        if instruction.operation == SPLIT:
-            slot.append(slots)
-            slots += len(around) + 1
-        else:
-            slot.append(-1)
-    loop_from = np.zeros(len(instructions) + 1, np.int64)
-    loop_from[1:] = np.cumsum([len(around) for around in program.enclosing_loops])
+    around = np.array([len(loops) for loops in program.enclosing_loops], np.int64)
+    is_split = np.array([i.operation == SPLIT for i in instructions])
+    slots = np.where(is_split, around + 1, 0)
     first_bits, follow_bits, one_row_enough, nullable = _openings(program, number)
     label_of = np.array([number.get(i.label, 0) for i in instructions], np.int64)
     code = np.empty((len(instructions), 8), np.int64)
-    code[:, OP] = [CODES[i.operation] for i in instructions]
-    code[:, FIRST] = [i.first for i in instructions]
-    code[:, SECOND] = [i.second for i in instructions]
-    code[:, LABEL] = label_of
-    code[:, BIT] = (np.uint64(1) << label_of.astype(np.uint64)).view(np.int64)
-    code[:, ENTRY] = _entry_bits(program, number).view(np.int64)
-    code[:, LOOP] = [_is_loop_choice(program, at) for at in range(len(instructions))]
-    code[:, SLOT] = slot
+    code[:, codes.OP] = [CODES[i.operation] for i in instructions]
+    code[:, codes.FIRST] = [i.first for i in instructions]
+    code[:, codes.SECOND] = [i.second for i in instructions]
+    code[:, codes.LABEL] = label_of
+    code[:, codes.BIT] = (np.uint64(1) << label_of.astype(np.uint64)).view(np.int64)
+    code[:, codes.ENTRY] = _entry_bits(program, number).view(np.int64)
+    code[:, codes.LOOP] = [_is_loop_choice(program, at) for at in range(len(instructions))]
+    code[:, codes.SLOT] = np.where(is_split, np.cumsum(slots) - slots, -1)
     return RowProgram(
         code=code,
         label_of=label_of,
-        loop_from=loop_from,
-        loop_ids=np.array([loop for around in program.enclosing_loops for loop in around], np.int32),
-        slots=max(1, slots),
+        loop_from=np.append(0, np.cumsum(around)),
+        loop_ids=np.array([loop for loops in program.enclosing_loops for loop in loops], np.int32),
+        slots=max(1, int(slots.sum())),
         loops=program.loops,
         labels=max(1, len(labels)),
         first_bits=np.uint64(first_bits),
@@ -99,40 +69,33 @@ def lower_program(
     )
 
 
-def _reachable(program: PatternProgram, start: int) -> tuple[set[int], bool]:
-    """MATCH instructions reachable without a row (anchors pass, loops may end), and whether ACCEPT is."""
-    matches: set[int] = set()
-    accepts = False
-    seen: set[int] = set()
-    stack = [start]
-    while stack:
-        at = stack.pop()
-        if at in seen:
+def reach(program: PatternProgram, start: int, without: str | None = None) -> set[int]:
+    """Instructions to which the search may come from one without a row (anchors pass, loops may end); without: or with
+    rows of all labels but this one."""
+    reached: set[int] = set()
+    pending = [start]
+    while pending:
+        at = pending.pop()
+        one = program.instructions[at]
+        if at in reached:
             continue
-        seen.add(at)
-        instruction = program.instructions[at]
-        if instruction.operation == MATCH:
-            matches.add(at)
-        elif instruction.operation == ACCEPT:
-            accepts = True
-        else:
-            stack += _after(program, at)
-    return matches, accepts
+        reached.add(at)
+        if one.operation == ACCEPT or (one.operation == MATCH and without in (None, one.label)):
+            continue
+        pending.append(one.first if one.operation in (SPLIT, JUMP) else at + 1)
+        if one.operation in (SPLIT, CHECK):
+            pending.append(one.second)
+    return reached
 
 
-def _after(program: PatternProgram, at: int) -> tuple[int, ...]:
-    """The instructions that may follow one."""
-    instruction = program.instructions[at]
-    if instruction.operation == SPLIT:
-        return instruction.first, instruction.second
-    if instruction.operation == CHECK:
-        return at + 1, instruction.second
-    return (instruction.first if instruction.operation == JUMP else at + 1,)
+def _reachable(program: PatternProgram, start: int) -> tuple[set[int], bool]:
+    """MATCH instructions reachable without a row, and whether ACCEPT is."""
+    reached = {at: program.instructions[at].operation for at in reach(program, start)}
+    return {at for at, operation in reached.items() if operation == MATCH}, ACCEPT in reached.values()
 
 
 def _entry_bits(program: PatternProgram, number: dict[str, int]) -> np.ndarray:
-    """uint64 by instruction: labels of which the next row must offer one to continue; all bits if no label is
-    needed."""
+    """uint64 by instruction: labels of which the next row must offer one to continue; all bits if none is needed."""
     bits = np.full(len(program.instructions), np.uint64(2**64 - 1), np.uint64)
     if len(program.instructions) > LARGE_PROGRAM:
         return bits
@@ -171,24 +134,11 @@ def required_labels(program: PatternProgram) -> frozenset[str]:
     """Labels that every match has."""
     if len(program.instructions) > LARGE_PROGRAM:
         return frozenset()
-    labels = {instruction.label for instruction in program.instructions if instruction.operation == MATCH}
-    return frozenset(label for label in labels if not _accepts_without(program, label))
-
-
-def _accepts_without(program: PatternProgram, label: str) -> bool:
-    """Is there a way through the program on which no row has the label?"""
-    seen: set[int] = set()
-    stack = [0]
-    while stack:
-        at = stack.pop()
-        instruction = program.instructions[at]
-        if at in seen or (instruction.operation == MATCH and instruction.label == label):
-            continue
-        seen.add(at)
-        if instruction.operation == ACCEPT:
-            return True
-        stack += _after(program, at)
-    return False
+    steps = program.instructions
+    labels = {step.label for step in steps if step.operation == MATCH}
+    return frozenset(
+        label for label in labels if all(steps[at].operation != ACCEPT for at in reach(program, 0, without=label))
+    )
 
 
 def later_labels(program: PatternProgram) -> frozenset[str]:
@@ -233,7 +183,10 @@ class Sieve:
     first_decides: bool
 
 
-_FROM_FIRST = {True: (LESS, LESS | EQUAL), False: (GREATER, GREATER | EQUAL)}
+_FROM_FIRST = {
+    True: (sieve_code.LESS, sieve_code.LESS | sieve_code.EQUAL),
+    False: (sieve_code.GREATER, sieve_code.GREATER | sieve_code.EQUAL),
+}
 """By the direction of an order: comparisons that fail from some row on."""
 
 
@@ -242,13 +195,12 @@ def sieves_of(plan: RowPatternPlan) -> tuple[Sieve, ...]:
     first = _label_of_start(plan.program)
     if plan.output.timed_out or first is None:
         return ()
-    found = []
     for label in sorted(required_labels(plan.program) - {first}):
         for part in plan.conditions[label].residual if label in plan.conditions else ():
-            sieve = _sieve(label, first, part, plan.order[0] if plan.order else None)
+            sieve = _sieve(label, first, part, plan.order[:1])
             if sieve is not None:
-                found.append(sieve)
-    return tuple(found[:1])
+                return (sieve,)
+    return ()
 
 
 def _label_of_start(program: PatternProgram) -> str | None:
@@ -263,8 +215,8 @@ def _label_of_start(program: PatternProgram) -> str | None:
     return None if comes_back else first.label
 
 
-def _sieve(label: str, first: str, part: Expression, order: OrderColumn | None) -> Sieve | None:
-    """The sieve of one condition of the label. order: the first column of the order of rows."""
+def _sieve(label: str, first: str, part: Expression, order: Sequence[OrderColumn]) -> Sieve | None:
+    """The sieve of one condition of the label. order: the first column of the order of rows, if there is one."""
     if not isinstance(part, Apply) or part.operation not in BY_OPERATION:
         return None
     left, right = part.operands
@@ -275,13 +227,11 @@ def _sieve(label: str, first: str, part: Expression, order: OrderColumn | None) 
         at_start = _read_at_start(other, first)
         if at_start is not None and _reads_own_row(own):
             orders = orders_of(code)
-            decides = order is not None and _is_column(own, order.column) and orders in _FROM_FIRST[order.ascending]
+            decides = isinstance(own, Load) and any(
+                own.column == one.column and orders in _FROM_FIRST[one.ascending] for one in order
+            )
             return Sieve(label, own, at_start, orders, decides)
     return None
-
-
-def _is_column(expression: Expression, column: str) -> bool:
-    return isinstance(expression, Load) and expression.column == column
 
 
 def _reads_own_row(expression: Expression) -> bool:
@@ -319,16 +269,13 @@ def with_sieves(needs: Needs, sieves: tuple[Sieve, ...]) -> Needs:
 
 def lower_sieves(sieves: tuple[Sieve, ...], labels: tuple[str, ...], prepared: Prepared) -> np.ndarray:
     """int64[sieves, 8]: in the columns of `code.sifting`."""
-    rows = []
-    for sieve in sieves:
+    table = np.empty((len(sieves), sieve_code.FIRST_DECIDES + 1), np.int64)
+    for row, sieve in zip(table, sieves, strict=True):
         _, own, own_valid = prepared.column(sieve.own)
         floating, start, start_valid = prepared.column(sieve.start)
         assert floating == is_float_lane(sieve.own.type)
-        columns = floating, own, own_valid, start, start_valid, sieve.orders, sieve.first_decides
-        rows.append((1 << labels.index(sieve.label), *columns))
-    bits = np.array([row[0] for row in rows], np.uint64).view(np.int64)
-    table = np.array([(0, *row[1:]) for row in rows], np.int64).reshape(-1, FIRST_DECIDES + 1)
-    table[:, 0] = bits
+        bit = np.uint64(1 << labels.index(sieve.label)).view(np.int64)
+        row[:] = bit, floating, own, own_valid, start, start_valid, sieve.orders, sieve.first_decides
     return table
 
 
@@ -336,19 +283,18 @@ def without_hopeless_starts(
     sieve: np.ndarray, program: RowProgram, rows: SearchRows, partitions: SearchPartitions, within: int
 ) -> np.ndarray:
     """The bits of all rows at the end of input; a start row that the sieve shows to fail does not offer its label."""
-    first = np.uint64(program.code[0, BIT])
-    offers_first, is_candidate = rows.bits & first != 0, rows.bits & sieve[SIEVE_BIT].view(np.uint64) != 0
+    first = np.uint64(program.code[0, codes.BIT])
+    offers_first, is_candidate = rows.bits & first != 0, rows.bits & sieve[sieve_code.SIEVE_BIT].view(np.uint64) != 0
     is_start = offers_first.copy()
-    for check, offered in ((sieve[OWN_CHECK], is_candidate), (sieve[START_CHECK], is_start)):
+    for check, offered in ((sieve[sieve_code.OWN_CHECK], is_candidate), (sieve[sieve_code.START_CHECK], is_start)):
         if check >= 0:
             offered &= rows.valid[check] != 0
-    lane = rows.floats if sieve[IN_FLOAT_LANE] else rows.ints
-    values = np.concatenate([lane[sieve[OWN_COLUMN]][is_candidate], lane[sieve[START_COLUMN]][is_start]])
+    lane = rows.floats if sieve[sieve_code.IN_FLOAT_LANE] else rows.ints
+    own_values, start_values = lane[sieve[sieve_code.OWN_COLUMN]], lane[sieve[sieve_code.START_COLUMN]]
+    values = np.concatenate([own_values[is_candidate], start_values[is_start]])
+    ranks = np.unique(values, return_inverse=True)[1]
     own, wanted = np.zeros((2, len(rows.bits)), np.int64)
-    own[is_candidate], wanted[is_start] = np.split(
-        np.unique(values, return_inverse=True)[1], [np.count_nonzero(is_candidate)]
-    )
-    hopeless = hopeless_starts(
-        partitions.lo, partitions.hi, within, rows.time, is_start, is_candidate, own, wanted, int(sieve[ACCEPTED])
-    )
+    own[is_candidate], wanted[is_start] = np.split(ranks, [np.count_nonzero(is_candidate)])
+    lo, hi, accepted = partitions.lo, partitions.hi, int(sieve[sieve_code.ACCEPTED])
+    hopeless = sieve_code.hopeless_starts(lo, hi, within, rows.time, is_start, is_candidate, own, wanted, accepted)
     return np.where(hopeless | (offers_first & ~is_start), rows.bits & ~first, rows.bits)

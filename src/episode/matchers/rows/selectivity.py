@@ -11,7 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from episode.matchers.protocol import Selectivities
-from episode.plan.rows.program import CHECK, JUMP, MATCH, SPLIT, PatternProgram
+from episode.matchers.rows.program import reach
+from episode.plan.rows.program import JUMP, MATCH, SPLIT, PatternProgram
 
 
 @dataclass(frozen=True)
@@ -78,23 +79,7 @@ def _passes(program: PatternProgram, choice: int, taken: int) -> bool:
     if not _leads_to(program, choice, taken):
         return False
     other = instruction.second if instruction.first == taken else instruction.first
-    seen: set[int] = set()
-    stack = [taken + 1]
-    while stack:
-        at = stack.pop()
-        if at in seen or at >= len(program.instructions):
-            continue
-        seen.add(at)
-        here = program.instructions[at]
-        if here.operation == SPLIT:
-            stack += [here.first, here.second]
-        elif here.operation == JUMP:
-            stack.append(here.first)
-        elif here.operation == CHECK:
-            stack += [at + 1, here.second]
-        elif here.operation != MATCH:
-            stack.append(at + 1)
-    return other in seen
+    return other in reach(program, taken + 1)
 
 
 def _next_state(program: PatternProgram, at: int, places: dict[int, tuple[int, int]]) -> int:

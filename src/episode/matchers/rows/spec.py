@@ -13,6 +13,7 @@ from episode.matchers.protocol import InputOrder, OrderKey, StateLimit, Traits
 from episode.matchers.rows.matcher import RowPatternMatcher
 from episode.matchers.rows.program import LARGE_PROGRAM, later_labels, required_labels, sieves_of, with_sieves
 from episode.matchers.rows.slices.chains import slicing_of
+from episode.matchers.rows.slices.passes import Summary, first_pass, second_pass
 from episode.matchers.rows.slices.search import OwnedOutput
 from episode.matchers.screening import ClassDemand, demand_of
 from episode.matchers.slices.slicing import Entry, SliceBounds, SlicePart, Slicing, Unsliced
@@ -86,20 +87,14 @@ class RowPatternSpec:
 
     def first_pass(self, tables: Iterable[pa.Table], bounds: SliceBounds) -> Iterator[SlicePart]:
         """See `Chained`."""
-        from episode.matchers.rows.slices.passes import first_pass
-
         return first_pass(self, tables, bounds)
 
     def next_entry(self, entry: Entry, summary: bytes) -> Entry:
         """See `Chained`."""
-        from episode.matchers.rows.slices.passes import Summary
-
         return Summary.from_bytes(summary).next_entry(entry)
 
     def second_pass(self, parts: Iterable[SlicePart], entry: Entry) -> Iterator[pa.RecordBatch]:
         """See `Chained`."""
-        from episode.matchers.rows.slices.passes import second_pass
-
         return second_pass(self, parts, entry)
 
     def open_analyzed(self, clock: StageClock) -> RowPatternMatcher:

@@ -72,8 +72,6 @@ class StepwiseAttempt:
         self.start = 0
         self.number = 0
 
-    # ---- rows ----------------------------------------------------------------------------------------
-
     def begin(self, start: int, number: int) -> None:
         """Begin an attempt at a start row. number: of the last match before it."""
         self.start, self.number = start, number
@@ -107,8 +105,6 @@ class StepwiseAttempt:
 
     def _run(self, what: int, label: int) -> None:
         self._step(self._arrays, 3 * label + what, self.start, self.row, self.number)
-
-    # ---- conditions ----------------------------------------------------------------------------------
 
     def offers(self, row: int, label: int) -> bool:
         """Do the row-local conditions of a label hold at a row?"""
@@ -182,14 +178,12 @@ class ConjunctReadings:
 
     def at_last_row(self, label: str) -> list[ConjunctReading]:
         """All conjuncts of a label, if the last row taken has it."""
-        return [
-            ConjunctReading(one, self._holds(one), tuple((read.span, self._value(read.value)) for read in one.values))
-            for one in self.conjuncts.get(label, ())
-        ]
-
-    def _holds(self, conjunct: LabelConjunct) -> bool | None:
-        null, whole, _, _ = self.trial.value(self._numbers[conjunct.holds])
-        return None if null else whole != 0
+        found = []
+        for one in self.conjuncts.get(label, ()):
+            null, whole, _, _ = self.trial.value(self._numbers[one.holds])
+            values = tuple((read.span, self._value(read.value)) for read in one.values)
+            found.append(ConjunctReading(one, None if null else whole != 0, values))
+        return found
 
     def _value(self, expression: Expression) -> Any:
         trial = self.trial
@@ -217,7 +211,9 @@ class ConjunctReadings:
         type_ = expression.type
         decimal = decimal_of(type_)
         if lane_of(type_) == "code":
-            return self._text(expression, whole) if decimal is None else _decimal(whole, high, decimal[1])
+            if decimal is None:
+                return self._text(expression, whole)
+            return Decimal((high << 64) | (whole & (2**64 - 1))).scaleb(-decimal[1])
         if decimal is not None:
             return Decimal(whole).scaleb(-decimal[1])
         if is_float(type_):
@@ -261,7 +257,3 @@ def _loads(expression: Expression) -> Iterator[Load]:
             yield node
         elif isinstance(node, Running) and node.argument is not None:
             yield from _loads(node.argument)
-
-
-def _decimal(low: int, high: int, scale: int) -> Decimal:
-    return Decimal((high << 64) | (low & (2**64 - 1))).scaleb(-scale)

@@ -15,26 +15,7 @@ import numpy as np
 
 from episode.matchers.rows import arrays as codes
 from episode.matchers.rows.arena import HI, LO, MARKS, OPENED
-from episode.matchers.rows.arrays import (
-    AT_LIMIT,
-    ATTEMPTS,
-    CURSOR,
-    DEPTH,
-    EXTREME_AT,
-    GENERATION,
-    LATEST,
-    OPEN,
-    ROOM,
-    ROW,
-    SIFTED,
-    STACK,
-    STACK_END,
-    TURNS_END,
-    Attempts,
-    RowProgram,
-    WorkArrays,
-    double_array,
-)
+from episode.matchers.rows.arrays import DEPTH, OPEN, Attempts, RowProgram, WorkArrays, double_array
 from episode.matchers.rows.code.array_code import RunningValues
 from episode.matchers.rows.code.paths import NO_TURN, keep_turns
 from episode.matchers.rows.code.waiting_ways import WAY_MARKS, WAY_ROW, WAY_START, WAY_TURN
@@ -67,15 +48,12 @@ class WaitingAttempts:
         self._values = values
         self._remembers = False
         self._rows = 0
-        stacks = 0 if by_way else _LEAST_STACKS
-        self._stack_pc = np.zeros(stacks, np.int32)
-        self._stack_row = np.zeros(stacks, np.int64)
-        self._stack_low = np.zeros(stacks, np.int64)
+        self._stacks = {name: np.zeros(_LEAST_STACKS, kind) for name, kind in codes.STACKS.items()}
         ways = _LEAST_STACKS if by_way else 0
         self._ways = np.zeros((ways, WAY_MARKS + self.marks + 2 * aggregates), np.int64)
         self._way_values = np.zeros((ways, 2 * aggregates), np.float64)
         self._turns = np.zeros((_LEAST_STACKS, 3), np.int64)
-        self._cursor = np.zeros(CURSOR, np.int64)
+        self._cursor = np.zeros(codes.CURSOR, np.int64)
         self.allocate(0)
 
     def allocate(self, rows: int) -> None:
@@ -83,51 +61,48 @@ class WaitingAttempts:
         self._rows = rows
         if self.by_way:
             return
-        self.path = np.zeros(rows, np.int32)
-        self.best = np.zeros(rows, np.int32)
-        self.previous = np.zeros(rows, np.int64)
-        self.seen_end = np.zeros(rows, np.int64)
-        self.memo = np.zeros(rows * self._slots if self._remembers else 0, np.int64)
+        self.by_row = {name: np.zeros(rows, kind) for name, kind in codes.BY_ROW.items()}
+        self.by_row["seen_end"] = np.zeros(rows, np.int64)
         running = self._values.shape(rows)
-        self.agg_i, self.agg_f = np.zeros(running, np.int64), np.zeros(running, np.float64)
-        self.agg_m, self.agg_n = np.zeros(running, np.float64), np.zeros(running, np.int64)
+        self._running = {name: np.zeros(running, kind) for name, kind in codes.RUNNING.items()}
+        self._memo = np.zeros(rows * self._slots if self._remembers else 0, np.int64)
 
     @property
     def columns(self) -> tuple[np.ndarray, ...]:
         """The arrays with their rows last."""
         if self.by_way:
             return ()
-        own: list[np.ndarray] = [self.path, self.best, self.previous, self.seen_end]
         kept = slice(self._aggregates), slice(1, self._rows + 1)
-        own += [running[kept] for running in (self.agg_i, self.agg_f, self.agg_m, self.agg_n)]
-        if self._remembers:
-            own.append(self.memo.reshape(-1, self._slots).T)
-        return tuple(own)
+        memory = (self._memo.reshape(-1, self._slots).T,) if self._remembers else ()
+        return *self.by_row.values(), *(running[kept] for running in self._running.values()), *memory
 
     @property
     def attempts_so_far(self) -> int:
         """The number of attempts."""
-        return int(self._cursor[ATTEMPTS])
-
-    # ---- between feeds -------------------------------------------------------------------------------
+        return int(self._cursor[codes.ATTEMPTS])
 
     def tidy(self, keys: KeyTable) -> None:
         """Lay stacks, ways and turns out anew if most of the room belongs to keys and stacks that are gone."""
         table = keys.table
-        room = table[OPENED + ROOM]
-        if self._cursor[STACK_END] > 4 * room.sum() + _LEAST_STACKS:
+        room = table[OPENED + codes.ROOM]
+        if self._cursor[codes.STACK_END] > 4 * room.sum() + _LEAST_STACKS:
             begin = np.cumsum(room) - room
             used = np.where(table[OPENED + OPEN] != 0, table[OPENED + DEPTH], 0)
-            rows, to = ranges(table[OPENED + STACK], used), ranges(begin, used)
+            rows, to = self._waiting(keys), ranges(begin, used)
             larger = max(_LEAST_STACKS, 2 * int(room.sum()))
-            for name in ("_ways", "_way_values") if self.by_way else ("_stack_pc", "_stack_row", "_stack_low"):
-                array = getattr(self, name)
+
+            def lay_out(array: np.ndarray) -> np.ndarray:
                 fresh = np.zeros((larger, *array.shape[1:]), array.dtype)
                 fresh[to] = array[rows]
-                setattr(self, name, fresh)
-            table[OPENED + STACK] = begin
-            self._cursor[STACK_END] = room.sum()
-        if self._cursor[TURNS_END] > len(self._turns) // 2:
+                return fresh
+
+            if self.by_way:
+                self._ways, self._way_values = lay_out(self._ways), lay_out(self._way_values)
+            else:
+                self._stacks = {name: lay_out(array) for name, array in self._stacks.items()}
+            table[OPENED + codes.STACK] = begin
+            self._cursor[codes.STACK_END] = room.sum()
+        if self._cursor[codes.TURNS_END] > len(self._turns) // 2:
             self._keep_turns(keys)
 
     def _keep_turns(self, keys: KeyTable) -> None:
@@ -138,57 +113,49 @@ class WaitingAttempts:
             roots = np.ascontiguousarray(self._ways[ways, WAY_TURN])
         else:
             waits = table[OPENED + OPEN] != 0
-            roots = np.where(waits, table[OPENED + LATEST], NO_TURN)
-        self._turns, end = keep_turns(self._turns, int(self._cursor[TURNS_END]), roots)
-        self._cursor[TURNS_END] = end
+            roots = np.where(waits, table[OPENED + codes.LATEST], NO_TURN)
+        self._turns, end = keep_turns(self._turns, int(self._cursor[codes.TURNS_END]), roots)
+        self._cursor[codes.TURNS_END] = end
         if self.by_way:
             self._ways[ways, WAY_TURN] = roots
         else:
-            table[OPENED + LATEST] = roots
+            table[OPENED + codes.LATEST] = roots
 
     def _waiting(self, keys: KeyTable, slots: np.ndarray | None = None) -> np.ndarray:
         """The ways that wait, of all keys or those of these slots."""
         table = keys.table if slots is None else keys.table[:, slots]
-        return ranges(table[OPENED + STACK], np.where(table[OPENED + OPEN] != 0, table[OPENED + DEPTH], 0))
+        return ranges(table[OPENED + codes.STACK], np.where(table[OPENED + OPEN] != 0, table[OPENED + DEPTH], 0))
 
     def follow(self, keys: KeyTable, slots: np.ndarray, shift: np.ndarray) -> None:
         """Follow the rows of these keys, which have moved by `shift`."""
         table = keys.table
-        for field in (OPENED + EXTREME_AT, OPENED + SIFTED):
-            table[field, slots] = np.where(table[field, slots] >= 0, table[field, slots] + shift, -1)
+        for field in (OPENED + codes.EXTREME_AT, OPENED + codes.SIFTED):
+            _shift(table[field], slots, shift)
         waits = table[OPENED + OPEN, slots] != 0
         if not waits.any():
             return
         slots, shift = slots[waits], shift[waits]
         if self.by_way:
-            self._move_ways(keys, slots, shift)
+            ways, by = self._waiting(keys, slots), np.repeat(shift, table[OPENED + DEPTH, slots])
+            for mark in (WAY_START, WAY_ROW):
+                self._ways[ways, mark] += by
+            for mark in range(WAY_MARKS, WAY_MARKS + self.marks):
+                _shift(self._ways[:, mark], ways, by)
+            for number in self._rows_of:
+                self._way_values[ways, self._aggregates + number] += by
             return
-        table[OPENED + ROW, slots] += shift
+        table[OPENED + codes.ROW, slots] += shift
         marks = table[keys.marked, slots]
         table[keys.marked, slots] = np.where(marks >= 0, marks + shift, marks)
         held = table[HI, slots] - table[LO, slots]
         rows, by = ranges(table[LO, slots], held), np.repeat(shift, held)
-        before = self.previous[rows]
-        self.previous[rows] = np.where(before >= 0, before + by, before)
+        _shift(self.by_row["previous"], rows, by)
         for number in self._rows_of:
-            self.agg_m[number, rows + 1] += by
+            self._running["agg_m"][number, rows + 1] += by
         depth = table[OPENED + DEPTH, slots]
-        entries, by = ranges(table[OPENED + STACK, slots], depth), np.repeat(shift, depth)
-        for array in (self._stack_row, self._stack_low):
-            array[entries] = np.where(array[entries] >= 0, array[entries] + by, array[entries])
-
-    def _move_ways(self, keys: KeyTable, slots: np.ndarray, shift: np.ndarray) -> None:
-        ways = self._waiting(keys, slots)
-        by = np.repeat(shift, keys.table[OPENED + DEPTH, slots])
-        self._ways[ways, WAY_START] += by
-        self._ways[ways, WAY_ROW] += by
-        for mark in range(WAY_MARKS, WAY_MARKS + self.marks):
-            row = self._ways[ways, mark]
-            self._ways[ways, mark] = np.where(row >= 0, row + by, row)
-        for number in self._rows_of:
-            self._way_values[ways, self._aggregates + number] += by
-
-    # ---- one feed ------------------------------------------------------------------------------------
+        entries, by = ranges(table[OPENED + codes.STACK, slots], depth), np.repeat(shift, depth)
+        for name in ("stack_row", "stack_low"):
+            _shift(self._stacks[name], entries, by)
 
     def attempts(self, keys: KeyTable, now: np.ndarray) -> Attempts:
         """The attempts of the keys whose fields are `now`."""
@@ -202,48 +169,41 @@ class WaitingAttempts:
 
     def begin(self, work: WorkArrays) -> None:
         """Let the search work in these arrays."""
-        for name in (GENERATION, ATTEMPTS, STACK_END, TURNS_END):
+        for name in (codes.GENERATION, codes.ATTEMPTS, codes.STACK_END, codes.TURNS_END):
             work.cursor[name] = self._cursor[name]
         self._lend(work)
 
     def _lend(self, work: WorkArrays) -> None:
         if not self.by_way:
-            work.work = work.work._replace(
-                stack_pc=self._stack_pc, stack_row=self._stack_row, stack_low=self._stack_low, path=self.path,
-                best=self.best, previous=self.previous, memo=self.memo, seen_end=self.seen_end, agg_i=self.agg_i,
-                agg_f=self.agg_f, agg_m=self.agg_m, agg_n=self.agg_n,
-            )  # fmt: skip
+            work.work = work.work._replace(**self._stacks, **self.by_row, **self._running, memo=self._memo)
 
     def enlarge(self, status: int, work: WorkArrays) -> bool:
         """Make room for what the search ran out of, if that is kept here."""
+        ways, turns = len(self._ways), len(self._turns)
+        if status == codes.WAYS_FULL and ways < WAYS_PER_ROW * self._rows + _LEAST_STACKS:
+            self._ways, self._way_values = double_array(self._ways), double_array(self._way_values)
+        elif status == codes.TURNS_FULL and turns < TURNS_PER_ROW * self._rows + _LEAST_STACKS:
+            self._turns = double_array(self._turns)
+        elif status in (codes.WAYS_FULL, codes.TURNS_FULL):
+            work.cursor[codes.AT_LIMIT] = 1
         if status in (codes.WAYS_FULL, codes.TURNS_FULL):
-            if not self._enlarge_ways(status):
-                work.cursor[AT_LIMIT] = 1
             return True
         if self.by_way or status not in (codes.STACK_FULL, codes.MEMORY_NEEDED):
             return False
         if status == codes.MEMORY_NEEDED:
             self._remembers = True
-            self.memo = np.zeros(len(self.path) * self._slots, np.int64)
+            self._memo = np.zeros(self._rows * self._slots, np.int64)
         else:
-            self._stack_pc, self._stack_row, self._stack_low = (
-                double_array(array) for array in (self._stack_pc, self._stack_row, self._stack_low)
-            )
+            self._stacks = {name: double_array(array) for name, array in self._stacks.items()}
         self._lend(work)
         return True
-
-    def _enlarge_ways(self, status: int) -> bool:
-        """Make room for ways or turns, unless there are too many of them already."""
-        if status == codes.TURNS_FULL:
-            few = len(self._turns) < TURNS_PER_ROW * self._rows + _LEAST_STACKS
-            if few:
-                self._turns = double_array(self._turns)
-        else:
-            few = len(self._ways) < WAYS_PER_ROW * self._rows + _LEAST_STACKS
-            if few:
-                self._ways, self._way_values = double_array(self._ways), double_array(self._way_values)
-        return few
 
     def end(self, work: WorkArrays) -> None:
         """Take over the counts of a search that is done."""
         self._cursor = work.cursor
+
+
+def _shift(positions: np.ndarray, at: np.ndarray, by: np.ndarray) -> None:
+    """Add to the rows at some places; -1 stays: there is none."""
+    rows = positions[at]
+    positions[at] = np.where(rows >= 0, rows + by, rows)

@@ -18,10 +18,9 @@ from episode.matchers.codes import EMPTY, MATCHED
 from episode.matchers.columns import one_chunk
 from episode.matchers.prepare import Prepared, prepare
 from episode.matchers.protocol import END_OF_TIME, EventBatch
-from episode.matchers.rows.arrays import AT_PARTITION, OUTS, Frames, SearchPartitions, SearchRows, WorkArrays
+from episode.matchers.rows.arrays import AT_PARTITION, OUTS, Frames, WorkArrays
 from episode.matchers.rows.code.frames import ALL_ROWS
-from episode.matchers.rows.code.row_code import Lowered
-from episode.matchers.rows.matcher import RowPatternMatcher, lower_settings
+from episode.matchers.rows.matcher import RowPatternMatcher
 from episode.matchers.rows.spec import RowPatternSpec
 from episode.matchers.slices.slicing import Slicing, Unsliced
 from episode.matchers.stage_clock import StageClock
@@ -56,8 +55,11 @@ class WindowMatcher(RowPatternMatcher):
 
     def __init__(self, spec: WindowSpec) -> None:
         super().__init__(spec)
-        self.settings = lower_settings(spec.plan, spec.step_budget)._replace(with_unmatched=False)
-        self.frames = lower_frames(spec.plan)
+        self.settings = self.settings._replace(with_unmatched=False)
+        self.sieves = ()
+        following = spec.plan.frame.following
+        reach = ALL_ROWS if following is None else min(following + 1, ALL_ROWS - 1)
+        self.frames = Frames(spec.plan.frame.seek, reach, spec.plan.lookback)
 
     def feed(self, events: EventBatch, until: int) -> Iterator[pa.Table]:
         events = self.state.held.join(events)
@@ -74,17 +76,9 @@ class WindowMatcher(RowPatternMatcher):
     def _all(self, events: EventBatch) -> Iterator[pa.Table]:
         here = self.state.here(events)
         prepared = prepare(self.plan, self.needs, events.table, events.key)
-        lanes, now = prepared.lanes, here.now
-        rows = SearchRows(prepared.bits, events.time, events.key, lanes.ints, lanes.floats, lanes.valid)
-        partitions = SearchPartitions(
-            here.lo, here.hi, now.at_start, now.next_start, now.number, now.covered, now.explored_start, now.explored_to
-        )
-        lowered = Lowered.of(self.plan, prepared)
         done = 0
-        for work in self._run(
-            lowered, rows, partitions, None, self._start_over, len(events), END_OF_TIME, True, events.from_row
-        ):
-            finished = int(work.cursor[AT_PARTITION]) == len(here.lo)
+        for work in self._work(events, prepared, here, END_OF_TIME, True):
+            finished = int(work.cursor[AT_PARTITION]) == len(here.at)
             outs = int(work.cursor[OUTS])
             end = len(events) if finished else int(work.found.number[outs - 1]) + 1
             yield from self._tables(events, prepared, work, done, end)
@@ -117,25 +111,13 @@ class WindowMatcher(RowPatternMatcher):
         if self.plan.frame.following is not None:
             until = np.minimum(until, frame + self.plan.frame.following + 1)
         nothing = np.zeros(1, np.int64)
-        matches = MatchRows(
-            kind=np.concatenate([kind, np.full(1, EMPTY, kind.dtype)]),
-            start=np.concatenate([start, nothing]),
-            length=np.concatenate([length, nothing]),
-            number=np.concatenate([frame, nothing]),
-            path_from=np.concatenate([path_from, nothing]),
-            path=path,
-            part_lo=np.concatenate([frame, nothing]),
-            part_hi=np.concatenate([until, nothing]),
+        kinds = np.concatenate([kind, np.full(1, EMPTY, kind.dtype)])
+        starts, lengths, frames, paths_from, untils = (
+            np.concatenate([array, nothing]) for array in (start, length, frame, path_from, until)
         )
+        matches = MatchRows(kinds, starts, lengths, frames, paths_from, path, part_lo=frames, part_hi=untils)
         out_match = np.full(end - begin, len(kind), np.int64)
         out_position = np.full(end - begin, -1, np.int64)
         out_match[frame - begin] = np.arange(len(kind))
         out_position[frame - begin] = np.where(kind == MATCHED, length - 1, -1)
         return matches, out_match, out_position
-
-
-def lower_frames(plan: WindowPlan) -> Frames:
-    """Lower the frames of a window for the search."""
-    following = plan.frame.following
-    reach = ALL_ROWS if following is None else min(following + 1, ALL_ROWS - 1)
-    return Frames(plan.frame.seek, reach, plan.lookback)

@@ -45,8 +45,7 @@ class Slice:
 
 @dataclass(frozen=True)
 class SlicedKeys:
-    """The keys that are cut, and the number of their first unit. keys: by ascending hash; one
-    without PARTITION BY."""
+    """The keys that are cut, by ascending hash (one without PARTITION BY), and the number of their first unit."""
 
     keys: tuple[SlicedKey, ...]
     overlap: Overlap
@@ -78,8 +77,6 @@ class SlicedKeys:
             for place, key in enumerate(self.keys)
             for number, bounds in enumerate(bounds_between(key.cuts))
         ]
-
-    # ---- as arrays, for code -----------------------------------------------------------------------
 
     @cached_property
     def hashes(self) -> np.ndarray:
@@ -145,13 +142,10 @@ class Sketch:
     @staticmethod
     def merge(parts: list[Sketch], words: str) -> Sketch:
         """Merge sketches of several parts of the input."""
-        return Sketch(
-            np.concatenate([part.hashes for part in parts]),
-            np.concatenate([part.times for part in parts]),
-            np.concatenate([part.weights for part in parts]),
-            pa.concat_tables([part.keys for part in parts]),
-            words,
+        hashes, times, weights = (
+            np.concatenate([getattr(part, name) for part in parts]) for name in ("hashes", "times", "weights")
         )
+        return Sketch(hashes, times, weights, pa.concat_tables([part.keys for part in parts]), words)
 
 
 @dataclass(frozen=True)

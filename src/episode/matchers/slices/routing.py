@@ -53,8 +53,9 @@ class SliceRouting:
         if copies is None:
             return None, numbers
         # copies from before a slice come before its own rows, and those from after it after them: in order of time
-        rows = np.concatenate([copies.after_rows, np.arange(len(numbers)), copies.before_rows])
-        return rows, np.concatenate([copies.after_units, numbers, copies.before_units])
+        after_rows, after_units, before_rows, before_units = copies
+        rows = np.concatenate([after_rows, np.arange(len(numbers)), before_rows])
+        return rows, np.concatenate([after_units, numbers, before_units])
 
     def last(self) -> Iterator[tuple[pa.Table, np.ndarray]]:
         """When all rows are in: further rows for overlaps, and their units."""
@@ -62,40 +63,49 @@ class SliceRouting:
             yield from counted.route_counted()
 
 
-class _Counted:
+class _NearestRows:
+    """The last rows of each group in the query's order (after: the first ones), `most` at most, as they came."""
+
+    def __init__(self, input_order: InputOrder, most: int, after: bool) -> None:
+        self.input_order, self.most, self.after = input_order, most, after
+        self.rows: pa.Table | None = None
+        self.groups = np.empty(0, np.int32)
+
+    def put(self, table: pa.Table, groups: np.ndarray) -> None:
+        """Put further rows, in order of arrival, with their groups (int32) among the others."""
+        rows = plain(table)
+        if self.rows is not None:
+            rows, groups = one_chunk_each(concat([self.rows, rows])), np.concatenate([self.groups, groups])
+        if np.bincount(groups).max() > self.most:
+            kept = kept_rows(rows, self.input_order, groups, self.most, self.after)
+            rows, groups = take(rows, kept), groups[kept]
+        self.rows, self.groups = rows, groups
+
+
+class _Counted(_NearestRows):
     """The last (after: the first) rows of a task for every cut, before (after) what overlaps by time.
 
-    Limits of time part the rows of a key into intervals. Each keeps as many rows as an overlap asks for, and a cut
-    takes them from the intervals before (after) its limit, the nearest first.
+    Limits of time part the rows of a key into intervals, which are the groups. Each keeps as many rows as an overlap
+    asks for, and a cut takes them from the intervals before (after) its limit, the nearest first.
     """
 
     def __init__(self, sliced: SlicedKeys, input_order: InputOrder, most: int, after: bool) -> None:
-        self.sliced, self.input_order, self.most, self.after = sliced, input_order, most, after
-        self._rows: pa.Table | None = None
-        self._intervals = np.empty(0, np.int32)
+        super().__init__(input_order, most, after)
+        self.sliced = sliced
 
     def add(self, table: pa.Table, of_keys: np.ndarray, groups: np.ndarray, times: np.ndarray) -> None:
         """Rows of a table, in order of arrival: those of sliced keys, their keys and their times."""
-        sliced = self.sliced
-        limits = sliced.highs if self.after else sliced.lows
-        places, intervals = nearest(groups, times, sliced.first_cut, limits, self.after, self.most)
-        if len(places) == 0:
-            return
-        order = np.argsort(places)
-        rows, found = plain(take(table, of_keys[places[order]])), intervals[order]
-        if self._rows is not None:
-            rows = one_chunk_each(concat([self._rows, rows]))
-            found = np.concatenate([self._intervals, found])
-        if np.bincount(found).max() > self.most:
-            kept = kept_rows(rows, self.input_order, found, self.most, self.after)
-            rows, found = take(rows, kept), found[kept]
-        self._rows, self._intervals = rows, found
+        limits = self.sliced.highs if self.after else self.sliced.lows
+        places, intervals = nearest(groups, times, self.sliced.first_cut, limits, self.after, self.most)
+        if len(places):
+            order = np.argsort(places)
+            self.put(take(table, of_keys[places[order]]), intervals[order])
 
     def route_counted(self) -> Iterator[tuple[pa.Table, np.ndarray]]:
-        if self._rows is None:
+        if self.rows is None:
             return
-        counts = np.bincount(self._intervals, minlength=len(self.sliced.cuts) + len(self.sliced.keys))
-        places = np.argsort(self._intervals, kind="stable")
+        counts = np.bincount(self.groups, minlength=len(self.sliced.cuts) + len(self.sliced.keys))
+        places = np.argsort(self.groups, kind="stable")
         starts = np.concatenate([[0], np.cumsum(counts)])
         rows, units = [], []
         for interval, unit in self._overlapped_intervals(counts):
@@ -105,7 +115,7 @@ class _Counted:
         if rows:
             every, of = np.concatenate(rows), np.concatenate(units)
             order = np.argsort(every, kind="stable")  # in order of arrival
-            yield take(self._rows, every[order]), of[order]
+            yield take(self.rows, every[order]), of[order]
 
     def _overlapped_intervals(self, counts: np.ndarray) -> Iterator[tuple[int, int]]:
         """(interval, unit): for every slice, the intervals that its overlap takes rows from."""
@@ -166,11 +176,13 @@ def trim_to_slice(
         size += within.nbytes
         while held and size > hold_bytes:
             yield held.pop(0)
-    before, after = sides
-    yield from before.tables()
+    before, after = (side.rows for side in sides)
+    if before is not None:
+        yield before
     while held:
         yield held.pop(0)  # release one by one
-    yield from after.tables()
+    if after is not None:
+        yield after
 
 
 def _within(table: pa.Table, times: np.ndarray, earliest: int, latest: int, sides: list[_Farther]) -> pa.Table | None:
@@ -181,21 +193,14 @@ def _within(table: pa.Table, times: np.ndarray, earliest: int, latest: int, side
     for side, rows in zip(sides, (before, after), strict=True):
         side.add(table, times, rows)
     within = np.flatnonzero(~(before | after))
-    return _take_rows(table, within) if len(within) else None
+    if len(within) == 0:
+        return None
+    follow_each_other = within[-1] - within[0] + 1 == len(within)
+    return table.slice(int(within[0]), len(within)) if follow_each_other else take(table, within)
 
 
-def _take_rows(table: pa.Table, rows: np.ndarray) -> pa.Table:
-    """Rows of a table, in order: without copying where they follow each other."""
-    first, last = int(rows[0]), int(rows[-1])
-    return table.slice(first, len(rows)) if last - first + 1 == len(rows) else take(table, rows)
-
-
-class _Farther:
-    """The last rows before (after: the first rows after) what overlaps a slice by time, `most` at most."""
-
-    def __init__(self, input_order: InputOrder, most: int, after: bool) -> None:
-        self.input_order, self.most, self.after = input_order, most, after
-        self.rows: pa.Table | None = None
+class _Farther(_NearestRows):
+    """The last rows before (after: the first rows after) what overlaps a slice by time: all are of one group."""
 
     def add(self, table: pa.Table, times: np.ndarray, outside: np.ndarray) -> None:
         """Add rows of a table that is in order of arrival. outside: bool[n], the rows to add."""
@@ -206,11 +211,4 @@ class _Farther:
         if len(values) > self.most:
             least = values.max() if self.most == 1 else np.partition(values, -self.most)[-self.most]
             rows = rows[values >= least]
-        found = plain(take(table, rows))
-        found = found if self.rows is None else one_chunk_each(concat([self.rows, found]))
-        together = np.zeros(len(found), np.int32)
-        self.rows = take(found, kept_rows(found, self.input_order, together, self.most, self.after))
-
-    def tables(self) -> Iterator[pa.Table]:
-        if self.rows is not None:
-            yield self.rows
+        self.put(take(table, rows), np.zeros(len(rows), np.int32))

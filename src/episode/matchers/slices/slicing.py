@@ -22,14 +22,10 @@ from typing import NamedTuple, Protocol, runtime_checkable
 import numpy as np
 import pyarrow as pa
 
-from episode.matchers.keys import KeyCoder
-from episode.matchers.ordering import events_of, times_of
-from episode.matchers.protocol import EventBatch, InputOrder, Matcher, MatcherSpec, Traits
-from episode.matchers.running import run
-from episode.matchers.shard import SortedRun, drain, read_up_to, rechunk
+from episode.matchers.protocol import InputOrder, Matcher, MatcherSpec, Traits
+from episode.matchers.shard import SortedRun, drain, read_up_to, rechunk, sorted_runs
 
 FIRST_TIME, LAST_TIME = np.iinfo(np.int64).min, np.iinfo(np.int64).max
-_ARRIVAL = "__episode_arrival"
 
 
 @dataclass(frozen=True)
@@ -86,6 +82,11 @@ class SliceBounds:
             owned &= time < self.last
         return owned
 
+    def span(self, time: np.ndarray) -> tuple[int, int]:
+        """The places of the times that it owns among times in order, from the first to before the last."""
+        begin = 0 if self.first is None else int(np.searchsorted(time, self.first, "left"))
+        return begin, len(time) if self.last is None else int(np.searchsorted(time, self.last, "left"))
+
 
 ALL_TIMES = SliceBounds()
 """Bounds of a run that is not sliced."""
@@ -103,7 +104,6 @@ class Sliceable(Protocol):
 
         Not for chained patterns.
         """
-        ...
 
 
 RESULTS, SUMMARY, HEAD, FAILURES = range(4)
@@ -138,19 +138,16 @@ class Chained(Sliceable, Protocol):
 
     def first_pass(self, tables: Iterable[pa.Table], bounds: SliceBounds) -> Iterator[SlicePart]:
         """A slice with its overlap, matched as if the matches before it left off where it begins."""
-        ...
 
     def next_entry(self, entry: Entry, summary: bytes) -> Entry:
         """Return where the chain enters the next slice, by the blob of kind SUMMARY of the one that it enters. Slices
         without rows have none, and are left out."""
-        ...
 
     def second_pass(self, parts: Iterable[SlicePart], entry: Entry) -> Iterator[pa.RecordBatch]:
         """The matches that a slice owns, which the chain enters there.
 
         parts: all that the first pass made of it, the SUMMARY first, the others in any order.
         """
-        ...
 
 
 class SliceableSpec(Sliceable, MatcherSpec, Protocol):
@@ -197,66 +194,6 @@ def bounds_between(cuts: Sequence[int]) -> list[SliceBounds]:
     return [SliceBounds(first, last) for first, last in zip([None, *cuts], [*cuts, None], strict=True)]
 
 
-def fed_rows(time: np.ndarray, bounds: SliceBounds, overlap: Overlap) -> tuple[int, int]:
-    """The rows of a key that a slice is fed, from the first to before the last; time: of the key's rows, in order."""
-    begin, end = 0, len(time)
-    if bounds.first is not None:
-        earliest = max(FIRST_TIME, bounds.first - overlap.before_time)
-        begin = max(0, int(np.searchsorted(time, earliest, "left")) - overlap.before_rows)
-    if bounds.last is not None:
-        latest = min(LAST_TIME, bounds.last + overlap.after_time)
-        end = min(len(time), int(np.searchsorted(time, latest, "right")) + overlap.after_rows)
-    return begin, max(begin, end)
-
-
-def slices_of_key(
-    events: EventBatch, table: pa.Table, cuts: Sequence[int], overlap: Overlap
-) -> Iterator[tuple[int, SliceBounds, pa.Table]]:
-    """The rows of a table that the slices are fed, in order of arrival.
-
-    events: those of one key, which have their arrival in the table as a column. Slices that are fed nothing are not
-    among them.
-    """
-    arrival = events.table.column(_ARRIVAL).to_numpy()
-    for number, bounds in enumerate(bounds_between(cuts)):
-        begin, end = fed_rows(events.time, bounds, overlap)
-        if begin < end:
-            yield number, bounds, table.take(pa.array(np.sort(arrival[begin:end])))
-
-
-def run_sliced(spec: SliceableSpec, table: pa.Table, cuts: Sequence[int], overlap: Overlap | None = None) -> pa.Table:
-    """All matches of a table, every key cut at these times (which grow): those of `run`, in another order.
-
-    For tests of the law: all in process, one slice after the other. overlap: more of it than the spec asks for.
-    """
-    slicing = spec.slicing
-    if isinstance(slicing, Unsliced):
-        raise ValueError(f"it cannot be sliced: {slicing.reason}")
-    numbered = table.append_column(_ARRIVAL, pa.array(np.arange(table.num_rows)))
-    events = events_of(numbered, spec.input_order, KeyCoder(spec.input_order.keys))
-    outputs = [spec.output_schema.empty_table()]
-    for begin, end in zip(events.bounds[:-1], events.bounds[1:], strict=True):
-        of_key = EventBatch(events.table.slice(begin, end - begin), events.key[begin:end], events.time[begin:end])
-        slices = slices_of_key(of_key, table, cuts, overlap or slicing.overlap)
-        if slicing.chained:
-            assert isinstance(spec, Chained)
-            outputs += _run_chained(spec, slices)
-        else:
-            outputs += [run(SliceSpec(spec, bounds), fed) for _, bounds, fed in slices]
-    return pa.concat_tables(outputs)
-
-
-def _run_chained(spec: Chained, slices: Iterable[tuple[int, SliceBounds, pa.Table]]) -> Iterator[pa.Table]:
-    """Both passes over the slices of one key."""
-    entry = Entry()
-    for _, bounds, fed in slices:
-        parts = sorted(spec.first_pass([fed], bounds), key=lambda part: part.kind != SUMMARY)
-        batches = list(spec.second_pass(parts, entry))
-        if batches:
-            yield pa.Table.from_batches(batches)
-        entry = spec.next_entry(entry, parts[0].blob)
-
-
 # A slice of a chain that is larger than a task may hold: the task cuts it once more, into sections.
 #
 # How large slices are is planned by a sample, and may turn out otherwise. A task that is fed more than its budget
@@ -294,10 +231,7 @@ def sections_of(
         return
     with tempfile.TemporaryDirectory(prefix="episode-", dir=spill_directory) as directory:
         chunks = rechunk(drain(held, source), budget_bytes // _CHUNKS)
-        runs = [
-            SortedRun(chunk, times_of(chunk, input_order), Path(directory) / f"run-{i}")
-            for i, chunk in enumerate(chunks)
-        ]
+        runs = sorted_runs(chunks, input_order, Path(directory))
         cuts = _cuts(runs, bounds, overlap, budget_bytes // _SECTIONS)
         for first, last in pairwise([bounds.first, *cuts, bounds.last]):
             section = SliceBounds(first, last)
@@ -308,7 +242,7 @@ def _cuts(runs: Sequence[SortedRun], bounds: SliceBounds, overlap: Overlap, sect
     """Times with about `section_bytes` of own rows between them, and at least as far apart as the overlap."""
     times, weights = [], []
     for sorted_run in runs:
-        own = _own(sorted_run.times, bounds)
+        own = sorted_run.times[slice(*bounds.span(sorted_run.times))]
         step = max(1, len(own) // _SAMPLES)
         times.append(own[::step])
         weights.append(np.full(len(times[-1]), step * _row_bytes([sorted_run])))
@@ -329,13 +263,6 @@ def _cuts(runs: Sequence[SortedRun], bounds: SliceBounds, overlap: Overlap, sect
     return cuts
 
 
-def _own(times: np.ndarray, bounds: SliceBounds) -> np.ndarray:
-    """Times that a slice owns, of times in order."""
-    begin = 0 if bounds.first is None else int(np.searchsorted(times, bounds.first, "left"))
-    end = len(times) if bounds.last is None else int(np.searchsorted(times, bounds.last, "left"))
-    return times[begin:end]
-
-
 def _row_bytes(runs: Sequence[SortedRun]) -> float:
     return sum(run.table.nbytes for run in runs) / max(1, sum(len(run.times) for run in runs))
 
@@ -345,25 +272,22 @@ def section_rows(runs: Sequence[SortedRun], bounds: SliceBounds, overlap: Overla
     rows of an overlap are counted."""
     first, last = FIRST_TIME, LAST_TIME
     if bounds.first is not None:
-        first = _counted_from(runs, max(FIRST_TIME, bounds.first - overlap.before_time), overlap.before_rows)
+        first = _limit_by_rows(
+            runs, max(FIRST_TIME, bounds.first - overlap.before_time), overlap.before_rows, after=False
+        )
     if bounds.last is not None:
-        last = _counted_to(runs, min(LAST_TIME, bounds.last + overlap.after_time), overlap.after_rows)
+        last = _limit_by_rows(runs, min(LAST_TIME, bounds.last + overlap.after_time), overlap.after_rows, after=True)
     return [run.between(first, last) for run in runs]
 
 
-def _counted_from(runs: Sequence[SortedRun], limit: int, rows: int) -> int:
-    """The time from which on `rows` rows come before a limit of time, or all rows if there are fewer."""
+def _limit_by_rows(runs: Sequence[SortedRun], limit: int, rows: int, after: bool) -> int:
+    """The time from which on (after: up to which) `rows` rows come before (after) a limit, or all."""
     if not rows:
         return limit
-    ends = [(run.times, int(np.searchsorted(run.times, limit, "left"))) for run in runs]
-    nearest = np.concatenate([times[max(0, end - rows) : end] for times, end in ends])
-    return int(np.partition(nearest, -rows)[-rows]) if len(nearest) > rows else FIRST_TIME
-
-
-def _counted_to(runs: Sequence[SortedRun], limit: int, rows: int) -> int:
-    """The time up to which `rows` rows come after a limit of time, or all rows if there are fewer."""
-    if not rows:
-        return limit
-    begins = [(run.times, int(np.searchsorted(run.times, limit, "right"))) for run in runs]
-    nearest = np.concatenate([times[begin : begin + rows] for times, begin in begins])
-    return int(np.partition(nearest, rows - 1)[rows - 1]) if len(nearest) > rows else LAST_TIME
+    ends = [(run.times, int(np.searchsorted(run.times, limit, "right" if after else "left"))) for run in runs]
+    parts = [times[end : end + rows] if after else times[max(0, end - rows) : end] for times, end in ends]
+    nearest = np.concatenate(parts)
+    if len(nearest) <= rows:
+        return LAST_TIME if after else FIRST_TIME
+    place = rows - 1 if after else len(nearest) - rows
+    return int(np.partition(nearest, place)[place])

@@ -13,8 +13,6 @@ See decision 35.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from episode.matchers.code.searching import first_after, first_at_least
@@ -36,15 +34,6 @@ _TYPES: ArrayTypes = {
 }  # fmt: skip
 
 
-class SliceCopies(NamedTuple):
-    """Copies for slices after the one that owns a row, and for slices before it; in order of the rows."""
-
-    after_rows: np.ndarray
-    after_units: np.ndarray
-    before_rows: np.ndarray
-    before_units: np.ndarray
-
-
 def of_sliced_keys(hashes: np.ndarray, sliced: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(rows, groups) of the rows whose hash (uint64[n]) is among those of sliced keys (uint64[k], ascending)."""
     if len(sliced) == 1:
@@ -57,18 +46,21 @@ def of_sliced_keys(hashes: np.ndarray, sliced: np.ndarray) -> tuple[np.ndarray, 
 
 def route(
     rows: np.ndarray, groups: np.ndarray, times: np.ndarray, sliced: SlicedKeys, numbers: np.ndarray
-) -> SliceCopies | None:
-    """Write the unit that owns each of the rows into `numbers` (int32[n]); the copies that are needed, if any."""
+) -> tuple[np.ndarray, ...] | None:
+    """Write the unit that owns each of the rows into `numbers` (int32[n]); return the copies that are needed, if any.
+
+    In order of the rows: rows and units of copies for later slices, and rows and units of those for earlier ones.
+    """
     of_rows = [rows, groups, times, sliced.first_cut, sliced.cuts, sliced.lows, sliced.highs, sliced.first_unit]
     counts = np.zeros(2, np.int64)
-    compiled_for(owners_program)([*of_rows, numbers, counts])
+    compiled_for(routes_program, False)([*of_rows, numbers, counts])
     following, preceding = counts.tolist()
     if not following + preceding:
         return None
     after = np.empty(following, np.int64), np.empty(following, np.int32)
     before = np.empty(preceding, np.int64), np.empty(preceding, np.int32)
-    compiled_for(copies_program)([*of_rows, *after, *before])
-    return SliceCopies(*after, *before)
+    compiled_for(routes_program, True)([*of_rows, *after, *before])
+    return *after, *before
 
 
 def nearest(
@@ -86,9 +78,6 @@ def nearest(
     given = [groups, times, first_cut, limits, heaps, sizes, places, intervals]
     kept = compiled_for(nearest_program, after)(given, most)
     return places[:kept], intervals[:kept]
-
-
-# ---- code ----------------------------------------------------------------------------------------------------
 
 
 def keys_program() -> Program:
@@ -116,21 +105,11 @@ def keys_program() -> Program:
 _OF_ROWS = ("rows", "groups", "times", "first_cut", "cuts", "lows", "highs", "first_unit")
 
 
-def owners_program() -> Program:
-    """Write the owners of rows into `numbers`, and how many copies there are, after and before, into `counts`."""
-    s = entry_scope("owners", _TYPES, *_OF_ROWS, "numbers", "counts")
-    _emit_routes(s, copies=False)
-    return s.f.program
-
-
-def copies_program() -> Program:
-    s = entry_scope("copies", _TYPES, *_OF_ROWS, "after_rows", "after_units", "before_rows", "before_units")
-    _emit_routes(s, copies=True)
-    return s.f.program
-
-
-def _emit_routes(s: Scope, copies: bool) -> None:
-    """Every row: the unit that owns it, and the further ones that have a copy. copies: write these, or count them."""
+def routes_program(copies: bool) -> Program:
+    """Every row: write the unit that owns it into `numbers`, and how many copies there are, after and before, into
+    `counts`; or (copies) write the copies."""
+    own = ("after_rows", "after_units", "before_rows", "before_units") if copies else ("numbers", "counts")
+    s = entry_scope("copies" if copies else "owners", _TYPES, *_OF_ROWS, *own)
     f = s.f
     following, preceding = f.variable("following", 0), f.variable("preceding", 0)
     group, unit = f.variable("group", -1), f.variable("unit", f.constant(0, I32))
@@ -172,6 +151,7 @@ def _emit_routes(s: Scope, copies: bool) -> None:
         s.counts[0] = following
         s.counts[1] = preceding
     f.give(0)
+    return f.program
 
 
 def nearest_program(after: bool) -> Program:
@@ -212,10 +192,7 @@ def _find_interval(
     """The interval of a time (-1: none), and the times that are in it: from `first` up to before `until`."""
     f = s.f
     begin, end = s.first_cut[group], s.first_cut[group + 1]
-    earlier = f.select(time > _LEAST, time - 1, time) if after else time
-    place = first_after(s, "limits", begin, end, earlier) - begin
-    if after:
-        place = f.select(time.equals(_LEAST), 0, place)
+    place = (first_at_least if after else first_after)(s, "limits", begin, end, time) - begin
     first.set(_LEAST)
     with f.when(place > 0):
         first.set(s.limits[begin + place - 1])

@@ -54,11 +54,13 @@ def test_rows_go_to_their_slice_and_to_those_that_overlap(
     assert found == (later, earlier)
     of_rows = [places, groups, times, sliced.first_cut, sliced.cuts, sliced.lows, sliced.highs, sliced.first_unit]
     counts = np.zeros(2, np.int64)
-    _, (*_, again, counts) = run_all_ways(slice_units.owners_program(), [*of_rows, np.zeros_like(numbers), counts])
+    _, (*_, again, counts) = run_all_ways(
+        slice_units.routes_program(copies=False), [*of_rows, np.zeros_like(numbers), counts]
+    )
     assert again.tolist() == numbers.tolist()
     assert counts.tolist() == [len(later), len(earlier)]
     room = [np.zeros(len(side), kind) for side in (later, earlier) for kind in (np.int64, np.int32)]
-    _, arrays = run_all_ways(slice_units.copies_program(), [*of_rows, *room])
+    _, arrays = run_all_ways(slice_units.routes_program(copies=True), [*of_rows, *room])
     assert (pairs(arrays[-4:-2]), pairs(arrays[-2:])) == (later, earlier)
 
 

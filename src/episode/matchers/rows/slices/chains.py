@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -55,8 +56,7 @@ def slicing_of(plan: RowPatternPlan, schema: pa.Schema) -> Slicing | Unsliced:
 
 
 def reach_of(plan: RowPatternPlan) -> tuple[int, int]:
-    """The longest time from the start row of a match to its end, or the most rows after it: one of the two, the other
-    is zero."""
+    """The longest time from the start row of a match to its end, or the most rows after it; the other is 0."""
     longest = plan.length[1]
     if plan.within is None or (longest is not None and longest <= FEW_ROWS):
         assert longest is not None
@@ -107,10 +107,9 @@ def _hindrance(plan: RowPatternPlan, schema: pa.Schema) -> str | None:
 # the search resumes after a start row; counts int64: its matches; ends int64: the place after its longest match.
 
 
-_FILLED = ("place", "following", "counts", "ends")
 _LINK_TYPES: ArrayTypes = {
     **dict.fromkeys(("start", "length", "number", "path_from", "label_of"), (I64, False)),
-    **dict.fromkeys(_FILLED, (I64, True)),
+    **dict.fromkeys(("place", "following", "counts", "ends"), (I64, True)),
     "kind": (U8, False),
     "path": (I32, False),
 }
@@ -121,22 +120,52 @@ _TYPES: ArrayTypes = {
 }
 
 
+class Links(NamedTuple):
+    """Successors of the places of a stretch in chains of matches."""
+
+    following: np.ndarray
+    counts: np.ndarray
+    ends: np.ndarray
+
+    @staticmethod
+    def of(places: int) -> Links:
+        """Links without any match: the search continues at the next row."""
+        return Links(np.arange(1, places + 1), np.zeros(places, np.int64), np.zeros(places, np.int64))
+
+    @property
+    def places(self) -> int:
+        return len(self.following)
+
+    def select(self, which: np.ndarray | slice) -> Links:
+        return Links(*(array[which] for array in self))
+
+    def with_room(self, places: int) -> Links:
+        """The same links with room for more places."""
+        more = Links.of(places)
+        more.put(slice(self.places), self)
+        return more
+
+    def put(self, place: np.ndarray | slice, some: Links) -> None:
+        """Set the links of some places."""
+        for mine, theirs in zip(self, some, strict=True):
+            mine[place] = theirs
+
+
 def links_of(
     found: FoundPaths, emit_timed_out: bool, first: int, places: int, label_of: np.ndarray, labels: int | None,
     to_first: bool,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
-    """Links from matches, in the order of their start rows: place int64: of each start row with a match; its following,
-    counts, ends.
+) -> tuple[np.ndarray, Links]:  # fmt: skip
+    """Links from matches, in the order of their start rows, and the place (int64) of each start row with a match.
 
     first: the row whose place is 0; places: their number. labels: a bit for each label at whose first (to_first) or
     last row the search resumes; None: past the last row. After a match without such a row after its first one, which is
     an error for any chain that visits it, the search resumes at the next row.
     """
-    filled = [np.empty(len(found.start), np.int64) for _ in range(4)]
-    arrays = found._asdict() | dict(zip(_FILLED, filled, strict=True)) | {"label_of": label_of}
+    place, *filled = (np.empty(len(found.start), np.int64) for _ in range(4))
+    links = Links(*filled)
+    arrays = found._asdict() | links._asdict() | {"place": place, "label_of": label_of}
     count = compiled_for(links_program, emit_timed_out, labels, to_first).run(arrays, first, places)
-    place, following, counts, ends = (array[:count] for array in filled)
-    return place, following, counts, ends
+    return place[:count], links.select(slice(count))
 
 
 def links_program(emit_timed_out: bool, labels: int | None, to_first: bool) -> Program:
@@ -168,12 +197,13 @@ def links_program(emit_timed_out: bool, labels: int | None, to_first: bool) -> P
 # ---- following chains ------------------------------------------------------------------------------------------------
 
 
-def visit(following: np.ndarray, counts: np.ndarray, ends: np.ndarray, clean: bool) -> tuple[np.ndarray, np.ndarray]:
+def visit(links: Links, clean: bool) -> tuple[np.ndarray, np.ndarray]:
     """The chain from place 0 on: is_met bool: the places where another chain may join it; before int64: how many of its
     matches start before a place. clean: only where none of its earlier matches reaches beyond the place.
     """
-    is_met, before = np.zeros(len(following), np.uint8), np.zeros(len(following), np.int64)
-    _run(_visit, following=following, counts=counts, ends=ends, is_met=is_met, before=before, scalars=(int(clean),))
+    is_met, before = np.zeros(links.places, np.uint8), np.zeros(links.places, np.int64)
+    arrays = links._asdict() | {"is_met": is_met, "before": before}
+    compiled_for(chain_program, _visit).run(arrays, int(clean))
     return is_met.view(np.bool_), before
 
 
@@ -192,20 +222,17 @@ def _visit(s: Scope) -> None:
         at.set(to)
 
 
-def join(
-    following: np.ndarray, counts: np.ndarray, ends: np.ndarray, tried: np.ndarray, is_met: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def join(links: Links, tried: np.ndarray, is_met: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Chains from each place of a stretch: how far they are known (joins int64, a place), how many matches they have
     until there (matches int64), and the place after all of these (cover int64).
 
     A chain is known up to where it joins the chain of `visit`, leaves the stretch, or comes to a place that was not
     tried (bool) as a start.
     """
-    joins, matches, cover = (np.empty(len(following), np.int64) for _ in range(3))
-    _run(
-        _join, following=following, counts=counts, ends=ends, tried=tried.view(np.uint8), is_met=is_met.view(np.uint8),
-        joins=joins, matches=matches, cover=cover,
-    )  # fmt: skip
+    joins, matches, cover = (np.empty(links.places, np.int64) for _ in range(3))
+    known = {"tried": tried.view(np.uint8), "is_met": is_met.view(np.uint8)}
+    arrays = links._asdict() | known | {"joins": joins, "matches": matches, "cover": cover}
+    compiled_for(chain_program, _join).run(arrays)
     return joins, matches, cover
 
 
@@ -224,15 +251,10 @@ def _join(s: Scope) -> None:
                 s.joins[at], s.matches[at], s.cover[at] = to, count, end
 
 
-def adopt(
-    following: np.ndarray, counts: np.ndarray, ends: np.ndarray, begin: int, all_following: np.ndarray,
-    all_counts: np.ndarray, all_ends: np.ndarray, tried: np.ndarray,
-) -> None:  # fmt: skip
+def adopt(links: Links, begin: int, others: Links, tried: np.ndarray) -> None:
     """Put the places that the chain from one of them comes to among those of other chains, up to one tried before."""
-    _run(
-        _adopt, following=following, counts=counts, ends=ends, all_following=all_following, all_counts=all_counts,
-        all_ends=all_ends, tried=tried.view(np.uint8), scalars=(begin,),
-    )  # fmt: skip
+    arrays = links._asdict() | {f"all_{name}": array for name, array in others._asdict().items()}
+    compiled_for(chain_program, _adopt).run(arrays | {"tried": tried.view(np.uint8)}, begin)
 
 
 def _adopt(s: Scope) -> None:
@@ -247,14 +269,9 @@ def _adopt(s: Scope) -> None:
         at.set(to)
 
 
-def _run(build: Callable[[Scope], None], scalars: tuple[int, ...] = (), **arrays: np.ndarray) -> None:
-    compiled_for(chain_program, build).run(arrays, *scalars)
-
-
 def chain_program(build: Callable[[Scope], None]) -> Program:
     """The program of one of these functions."""
     s = entry_scope("chains", _TYPES)
-    f = s.f
     build(s)
-    f.give(0)
+    s.f.give(0)
     return s.program

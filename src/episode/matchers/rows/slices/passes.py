@@ -19,7 +19,7 @@ import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import count
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -29,8 +29,8 @@ from episode.matchers.columns import concat, from_bytes, to_bytes
 from episode.matchers.protocol import KEY_COLUMN, EventBatch
 from episode.matchers.rows import arrays as codes
 from episode.matchers.rows.errors import matching_failed
-from episode.matchers.rows.slices.chains import adopt, is_chain, is_numbered, join, visit
-from episode.matchers.rows.slices.search import Links, SliceMatches, SliceSearch, events_of_key
+from episode.matchers.rows.slices.chains import Links, adopt, is_chain, is_numbered, join, visit
+from episode.matchers.rows.slices.search import SliceMatches, SliceSearch, events_of_key
 from episode.matchers.slices.slicing import FAILURES, HEAD, RESULTS, SUMMARY, Entry, SliceBounds, SlicePart
 from episode.plan.output import MATCHED_COLUMN, NumberOfMatch, RowMode
 
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from episode.matchers.rows.spec import RowPatternSpec
 
 
-_SCALARS = ("places", "rows_before", "leaves", "matches", "cover")
 _ENTRIES = ("joins", "matches_before", "cover_before", "left_out")
 
 
@@ -65,9 +64,9 @@ class Summary:
     left_out: np.ndarray
 
     def to_bytes(self) -> bytes:
-        scalars = json.dumps([int(getattr(self, name)) for name in _SCALARS])
+        scalars = self.places, self.rows_before, self.leaves, self.matches, self.cover
         table = pa.table({name: getattr(self, name) for name in _ENTRIES})
-        return to_bytes(table.replace_schema_metadata({"slice": scalars}))
+        return to_bytes(table.replace_schema_metadata({"slice": json.dumps(list(map(int, scalars)))}))
 
     @staticmethod
     def from_bytes(data: bytes) -> Summary:
@@ -107,23 +106,13 @@ _HEAD_BYTES = 1 << 25
 """The rows of a head are stored in parts of about this size."""
 
 
-class JoinedChain(NamedTuple):
-    """By entry, as in `Summary`."""
-
-    joins: np.ndarray
-    matches_before: np.ndarray
-    cover_before: np.ndarray
-    left_out: np.ndarray
-
-
 class OwnChain:
     """The chain that enters a slice at its first row, and where others join it."""
 
     def __init__(self, spec: RowPatternSpec, events: EventBatch, bounds: SliceBounds) -> None:
         self.spec = spec
         self.events = events
-        own = 0 if bounds.first is None else int(np.searchsorted(events.time, bounds.first, "left"))
-        end = len(events) if bounds.last is None else int(np.searchsorted(events.time, bounds.last, "left"))
+        own, end = bounds.span(events.time)
         self.search = SliceSearch(spec, events, own)
         self.places = max(0, end - own)
         self._reached = self.search.entries(bounds.first)
@@ -143,7 +132,10 @@ class OwnChain:
         for begin in range(0, head.num_rows, rows):
             yield HEAD, to_bytes(head.slice(begin, rows))
         if self.failures:
-            yield FAILURES, to_bytes(self.failure_rows())
+            places, statuses = np.array(self.failures, np.int64).T
+            failed = self.events.table.take(pa.array(places + self.search.own))
+            failed = failed.append_column(PLACE, pa.array(places)).append_column(STATUS, pa.array(statuses))
+            yield FAILURES, to_bytes(failed)
 
     def results(self) -> Iterator[pa.Table]:
         """Its matches, with their places."""
@@ -165,14 +157,13 @@ class OwnChain:
                 raise matching_failed(plan, self.events.from_row(row), row, failure[1], budget)
 
     def _certain_failure(self) -> tuple[int, int] | None:
-        """The first failure on every chain that may enter the slice. Checked rarely, so that some failures may be
-        missed."""
+        """The first failure on every chain that may enter the slice. Checked rarely, some may be missed."""
         (place, status), times = self.failures[-1], len(self.failures)
         if status == codes.ALL_BUDGETS_SPENT:
             return place, status
         if times & (times - 1) or place + 1 < self._reached:
             return None
-        joins = self._join_chains(place + 1).joins
+        joins = self._join_chains(place + 1)[0]
         return next((failure for failure in self.failures if failure[0] >= joins.max()), None)
 
     def _visit_own(self, places: int) -> tuple[np.ndarray, np.ndarray]:
@@ -180,21 +171,21 @@ class OwnChain:
         links = Links.of(places)
         for place, some in self._links:
             inside = int(np.searchsorted(place, places))
-            links.put(place[:inside], Links(*(array[:inside] for array in some.arrays)))
-        return visit(*links.arrays, self.spec.plan.output.rows is RowMode.ALL_WITH_UNMATCHED)
+            links.put(place[:inside], some.select(slice(inside)))
+        return visit(links, self.spec.plan.output.rows is RowMode.ALL_WITH_UNMATCHED)
 
-    def _join_chains(self, places: int) -> JoinedChain:
-        """Places where chains join the slice's own in the first places: in a stretch of them, which grows if it
-        must."""
+    def _join_chains(self, places: int) -> tuple[np.ndarray, ...]:
+        """By entry, as in `Summary`: where chains join the slice's own in the first places, in a stretch of them, which
+        grows if it must."""
         stretch = 2 * self.entries + LEAST_STRETCH
         while stretch < places:
             joined = self._join_within(stretch)
-            if joined.joins.max(initial=-1) < stretch:
+            if joined[0].max(initial=-1) < stretch:
                 return joined
             stretch *= 4
         return self._join_within(places)
 
-    def _join_within(self, stretch: int) -> JoinedChain:
+    def _join_within(self, stretch: int) -> tuple[np.ndarray, ...]:
         """Places where chains join the slice's own in a stretch, or leave the stretch."""
         met, before = self._visit_own(stretch)
         entered = self.search.possible(self.entries)
@@ -203,28 +194,28 @@ class OwnChain:
         for turn in count():
             if len(pending):
                 links, tried = self._follow(links, tried, pending, met, turn)
-            joins, matches, cover = (array[: self.entries] for array in join(*links.arrays, tried, met))
+            joins, matches, cover = (array[: self.entries] for array in join(links, tried, met))
             ends = joins[entered]
             ends = ends[ends < stretch]
             pending = np.unique(ends[~met[ends]])
             if len(pending) == 0:
                 break
         joins = np.where(entered | met[: self.entries], joins, -1)
-        return JoinedChain(joins, matches, cover, np.append(before, 0)[np.minimum(joins, stretch)])
+        return joins, matches, cover, np.append(before, 0)[np.minimum(joins, stretch)]
 
     def _follow(
         self, links: Links, tried: np.ndarray, pending: np.ndarray, met: np.ndarray, turn: int
     ) -> tuple[Links, np.ndarray]:
         """Follow chains from some places: match by match, and in each turn over more places without a match; after a
         few turns, along a stretch that grows: each chain, or all start rows in it."""
-        ahead = 4**turn if turn < FEW_TURNS else len(links) + LEAST_STRETCH
-        room = min(len(met), max(len(links), int(pending[-1]) + ahead))
-        tried = np.append(tried, self.search.hopeless(len(links), room))
+        ahead = 4**turn if turn < FEW_TURNS else links.places + LEAST_STRETCH
+        room = min(len(met), max(links.places, int(pending[-1]) + ahead))
+        tried = np.append(tried, self.search.hopeless(links.places, room))
         links = links.with_room(room)
         if turn >= FEW_TURNS and len(pending) <= FEW_CHAINS:
             for begin in pending.tolist():
                 if not tried[begin]:
-                    adopt(*self.search.chain(begin, room).arrays, begin, *links.arrays, tried)
+                    adopt(self.search.chain(begin, room), begin, links, tried)
             return links, tried
         edges = np.zeros(room + 1, np.int64)
         edges[pending] = 1
@@ -238,12 +229,10 @@ class OwnChain:
 
     def summary(self) -> Summary:
         """The summary for other slices."""
-        nothing = np.zeros(self.entries, np.int64)
         if not is_chain(self.spec.plan):
-            return Summary(
-                self.places, self.search.own, self.places, self._found.count, 0, nothing, nothing, nothing, nothing
-            )
-        leaves = max([self.places, *(int(some.following[-1]) for _, some in self._links if len(some))])
+            nothing = [np.zeros(self.entries, np.int64)] * 4
+            return Summary(self.places, self.search.own, self.places, self._found.count, 0, *nothing)
+        leaves = max([self.places, *(int(some.following[-1]) for _, some in self._links if some.places)])
         cover = max([0, *(int(some.ends.max(initial=0)) for _, some in self._links)])
         matches = sum(int(some.counts.sum()) for _, some in self._links)
         return Summary(self.places, self.search.own, leaves, matches, cover, *self._join_chains(self.places))
@@ -253,12 +242,6 @@ class OwnChain:
         late = summary.joins[summary.joins > np.arange(self.entries)]
         rows = self.search.rows_for(min(int(late.max()), self.places)) if len(late) else 0
         return self.events.table.slice(0, rows)
-
-    def failure_rows(self) -> pa.Table:
-        """The rows where the chain met an error."""
-        places, statuses = np.array(self.failures, np.int64).T
-        rows = self.events.table.take(pa.array(places + self.search.own))
-        return rows.append_column(PLACE, pa.array(places)).append_column(STATUS, pa.array(statuses))
 
 
 # The second pass over a slice: the chain that really enters it.
@@ -289,9 +272,7 @@ class TrueChain:
         if not wanted.all():
             results = results.filter(pa.array(wanted))
         before, left_out = (array[self.entry.place] for array in (self.summary.matches_before, self.summary.left_out))
-        return self._renumber(results, self.entry.number + int(before) - int(left_out))
-
-    def _renumber(self, results: pa.Table, by: int) -> pa.Table:
+        by = self.entry.number + int(before) - int(left_out)
         if by and is_numbered(self.spec.plan):
             at = results.schema.get_field_index(self.spec.plan.measures.atoms[NumberOfMatch()])
             results = results.set_column(at, results.schema.field(at), pc.add(results.column(at), by))

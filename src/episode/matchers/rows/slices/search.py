@@ -25,22 +25,12 @@ from episode.matchers.ordering import events_of
 from episode.matchers.prepare import prepare
 from episode.matchers.protocol import END_OF_TIME, EventBatch
 from episode.matchers.rows import arrays as codes
-from episode.matchers.rows.arrays import (
-    OUTS,
-    PATHS,
-    SIFTINGS,
-    STATUS_ROW,
-    FoundPaths,
-    SearchPartitions,
-    SearchRows,
-    SearchSettings,
-    WorkArrays,
-)
+from episode.matchers.rows.arrays import OUTS, FoundPaths, SearchPartitions, SearchRows, SearchSettings, WorkArrays
 from episode.matchers.rows.code.row_code import Lowered
 from episode.matchers.rows.matcher import ALREADY_SIFTED, RowPatternMatcher
 from episode.matchers.rows.matches import RowOutput
 from episode.matchers.rows.program import last_labels, without_hopeless_starts
-from episode.matchers.rows.slices.chains import links_of, owned_by_end, reach_of
+from episode.matchers.rows.slices.chains import Links, links_of, owned_by_end, reach_of
 from episode.matchers.rows.waiting_attempts import no_attempts
 from episode.matchers.slices.slicing import LAST_TIME, Overlap, SliceBounds, Slicing
 from episode.plan.rows.plan import MAXIMUM_LABELS, RowPatternPlan
@@ -56,43 +46,33 @@ def events_of_key(spec: RowPatternSpec, table: pa.Table) -> EventBatch:
     return events
 
 
+@dataclass
 class SliceMatches:
     """Tables of the matches that a search finds from own rows (or, owned by their end, at such rows) of a slice."""
 
-    def __init__(self, search: SliceSearch, end: int, count: int, *, placed: bool) -> None:
-        self.search = search
-        self.end = end
-        self.count = count
-        self._placed = placed
+    search: SliceSearch
+    end: int
+    count: int
+    placed: bool
 
     def tables(self, found: FoundPaths) -> Iterator[pa.Table]:
-        """Yield tables with the place of the start as KEY_COLUMN, if places count; matches are numbered from `count`
-        on."""
+        """Yield tables with the place of the start as KEY_COLUMN, if places count; numbers follow `count`."""
         search, plan = self.search, self.search.matcher.plan
         last = found.start + found.length
         decisive = last - 1 if owned_by_end(plan) else found.start
         wanted = np.flatnonzero((decisive >= search.own) & (decisive < self.end))
         if search.matcher.settings.mode == codes.INCREMENTAL:
             wanted = wanted[np.argsort(last[wanted], kind="stable")]
-        nowhere = np.zeros(len(found.start), np.int64)
-        matches = select_matches(
-            MatchRows(
-                found.kind, found.start, found.length, found.number, found.path_from, found.path, nowhere,
-                nowhere + len(search.events),
-            ),
-            wanted,
-        )  # fmt: skip
+        first = np.zeros(len(found.start), np.int64)
+        matches = select_matches(MatchRows(*found, part_lo=first, part_hi=first + len(search.events)), wanted)
         counted = matches.kind != UNMATCHED
         if plan.output.timed_out:
             counted &= matches.number != TIMED_OUT
         number = np.where(counted, self.count + np.cumsum(counted), matches.number)
         self.count += int(np.count_nonzero(counted))
-        place = matches.start - search.own if self._placed else np.zeros(len(wanted), np.int64)
-        output = search.matcher.output
-        yield from output_tables(
-            plan, output.schema, output.path, search.events.table, search.prepared,
-            replace(matches, number=number, key=place),
-        )  # fmt: skip
+        place = matches.start - search.own if self.placed else np.zeros(len(wanted), np.int64)
+        output, matches = search.matcher.output, replace(matches, number=number, key=place)
+        yield from output_tables(plan, output.schema, output.path, search.events.table, search.prepared, matches)
 
 
 class OwnedOutput(RowOutput):
@@ -125,39 +105,6 @@ class FailedStart(NamedTuple):
     status: int
 
 
-@dataclass(frozen=True)
-class Links:
-    """Successors of the places of a stretch in chains of matches; see `slices.chains`."""
-
-    following: np.ndarray
-    counts: np.ndarray
-    ends: np.ndarray
-
-    @staticmethod
-    def of(places: int) -> Links:
-        """Links without any match: the search continues at the next row."""
-        return Links(np.arange(1, places + 1), np.zeros(places, np.int64), np.zeros(places, np.int64))
-
-    def __len__(self) -> int:
-        return len(self.following)
-
-    def with_room(self, places: int) -> Links:
-        """The same links with room for more places."""
-        more = Links.of(places)
-        for mine, theirs in zip(self.arrays, more.arrays, strict=True):
-            theirs[: len(mine)] = mine
-        return more
-
-    @property
-    def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        return self.following, self.counts, self.ends
-
-    def put(self, place: np.ndarray, some: Links) -> None:
-        """Set the links of some places."""
-        for mine, theirs in zip(self.arrays, some.arrays, strict=True):
-            mine[place] = theirs
-
-
 class SliceSearch:
     """Searches over the rows of one key that a slice is fed. own: the first row that it owns."""
 
@@ -182,28 +129,22 @@ class SliceSearch:
         names = self.matcher.plan.labels.names
         return sum(1 << at for at, label in enumerate(names) if labels is not None and label in labels)
 
-    # ---- where chains lead -----------------------------------------------------------------------------
-
     def links(self, found: FoundPaths, places: int) -> tuple[np.ndarray, Links]:
         """The places (ascending, of the first `places`) at which matches start, and their links."""
         matcher = self.matcher
-        place, *links = links_of(
-            found, matcher.plan.output.timed_out, self.own, places, matcher.program.label_of, self._skip_to,
-            matcher.settings.skip == codes.FIRST_LABEL,
-        )  # fmt: skip
-        return place, Links(*links)
+        timed_out, to_first = matcher.plan.output.timed_out, matcher.settings.skip == codes.FIRST_LABEL
+        return links_of(found, timed_out, self.own, places, matcher.program.label_of, self._skip_to, to_first)
 
     def try_each(self, links: Links, places: np.ndarray) -> None:
         """Note where some places (ascending) lead."""
-        wanted = np.zeros(len(links), np.bool_)
+        wanted = np.zeros(links.places, np.bool_)
         wanted[places] = True
-        settings, starts = self._trial_settings(codes.NEXT_ROW), self.own + places
-        self._try(links, wanted, settings, int(places[0]), int(places[-1]) + 1, starts)
+        self._try(links, wanted, codes.NEXT_ROW, int(places[0]), int(places[-1]) + 1, self.own + places)
 
     def chain(self, begin: int, places: int) -> Links:
         """The links of the places that the chain from `begin` visits, among the first `places`."""
         links = Links.of(places)
-        self._try(links, np.ones(places, np.bool_), self._trial_settings(self.matcher.settings.skip), begin, places)
+        self._try(links, np.ones(places, np.bool_), self.matcher.settings.skip, begin, places)
         return links
 
     def _trial_settings(self, skip: int) -> SearchSettings:
@@ -213,21 +154,16 @@ class SliceSearch:
         return self.matcher.settings._replace(mode=mode, skip=skip, with_unmatched=False, timed_out=False)
 
     def _try(
-        self,
-        links: Links,
-        wanted: np.ndarray,
-        settings: SearchSettings,
-        begin: int,
-        places: int,
-        starts: np.ndarray | None = None,
+        self, links: Links, wanted: np.ndarray, skip: int, begin: int, places: int, starts: np.ndarray | None = None
     ) -> None:
+        settings = self._trial_settings(skip)
         row, stop = self.own + begin, self.own + places
         lo, hi = max(0, row - self._overlap.before_rows), self.rows_for(places)
         while row < stop:
             for found in self.matches(row, settings, starts=starts, lo=lo, hi=hi):
                 place, some = self.links(found, places)
                 which = wanted[place]
-                links.put(place[which], Links(*(array[which] for array in some.arrays)))
+                links.put(place[which], some.select(which))
             if self.failure is None:
                 break
             row = self.failure.row + 1
@@ -279,8 +215,6 @@ class SliceSearch:
         """The bits of rows, with room for a mark."""
         return self._rows.bits.copy()
 
-    # ---- the search ------------------------------------------------------------------------------------
-
     def matches(
         self, start: int, settings: SearchSettings, *, starts: np.ndarray | None = None, lo: int = 0,
         hi: int | None = None, covered: int = 0,
@@ -296,8 +230,8 @@ class SliceSearch:
             self._marked[offering] |= self._mark
             program, rows = program._replace(first_bits=self._mark), rows._replace(bits=self._marked)
         hi = len(self.events) if hi is None else hi
-        one = np.array([lo]), np.array([hi]), np.array([lo == 0]), np.array([start]), np.zeros(1, np.int64)
-        partitions = SearchPartitions(*one, np.array([covered]), np.array([lo - 1]), np.array([lo]))
+        one = (np.array([value]) for value in (lo, hi, lo == 0, start, 0, covered, lo - 1, lo))
+        partitions = SearchPartitions(*one)
         counts = np.zeros((len(program.code), 2, 2), np.int64)
         code = self._lowered.code(program, settings, None, kept=False, final=True)
         work = WorkArrays.allocate(hi - lo, hi - lo, code.values, counts)
@@ -313,20 +247,15 @@ class SliceSearch:
             elif status == codes.SIFTING_SLOW:
                 bits = without_hopeless_starts(self._lowered.sieves[0], program, rows, partitions, settings.within)
                 rows = rows._replace(bits=bits)
-                work.cursor[SIFTINGS] = ALREADY_SIFTED
+                work.cursor[codes.SIFTINGS] = ALREADY_SIFTED
             elif not work.enlarge(status, program.slots):
                 break
         if starts is not None and self._mark is not None:
             self._marked[offering] &= ~self._mark
         if status != codes.FINE:
-            self.failure = FailedStart(int(work.cursor[STATUS_ROW]), status)
-            _count_before(work, self.failure.row)
+            row, found = int(work.cursor[codes.STATUS_ROW]), work.found.start
+            self.failure = FailedStart(row, status)
+            after = np.flatnonzero((found == _NOWHERE) | (found >= row))  # the search has not counted those before
+            outs = int(after[0]) if len(after) else len(found)
+            work.cursor[OUTS], work.cursor[codes.PATHS] = outs, work.found.path_from[outs]
         yield work.matches()
-
-
-def _count_before(work: WorkArrays, row: int) -> None:
-    """Count the matches before the start row at which the search stopped, which does not report it."""
-    start = work.found.start
-    found = np.flatnonzero((start == _NOWHERE) | (start >= row))
-    outs = int(found[0]) if len(found) else len(start)
-    work.cursor[OUTS], work.cursor[PATHS] = outs, work.found.path_from[outs]

@@ -10,17 +10,17 @@ import pytest
 from episode.matchers.codes import EMPTY, MATCHED, TIMED_OUT, UNMATCHED
 from episode.matchers.rows.arrays import FoundPaths
 from episode.matchers.rows.slices import chains
-from episode.matchers.rows.slices.chains import adopt, join, links_of, links_program, visit
+from episode.matchers.rows.slices.chains import Links, adopt, join, links_of, links_program, visit
 from tests.unit.native.runs import run_all_ways
 
 
-def random_links(draw: np.random.Generator, places: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def random_links(draw: np.random.Generator, places: int) -> Links:
     """Some places have matches; where these lead may be before or after their ends, and beyond the stretch."""
     has_match, at = draw.random(places) < 0.4, np.arange(places)
     following = np.where(has_match, at + draw.integers(1, 6, places), at + 1)
     counts = np.where(has_match, draw.integers(1, 4, places), 0)
     ends = np.where(has_match, at + draw.integers(0, 9, places), 0)
-    return following, counts, ends
+    return Links(following, counts, ends)
 
 
 def chain_from(following: np.ndarray, at: int) -> list[int]:
@@ -49,7 +49,7 @@ def test_the_chain_from_the_first_place(seed: int, clean: bool) -> None:
     visited = chain_from(following, 0)
     is_met = [at in visited and (not clean or all(ends[i] <= at for i in visited if i < at)) for at in range(len(ends))]
     before = [sum(int(counts[i]) for i in visited if i < at) for at in range(len(ends))]
-    met, matches_before = visit(*links, clean)
+    met, matches_before = visit(links, clean)
     assert met.tolist() == is_met
     assert matches_before.tolist() == before
     nothing = np.zeros(len(ends), np.int64)
@@ -71,7 +71,7 @@ def test_where_chains_join(seed: int) -> None:
         while at < places and tried[at] and not is_met[at]:
             at, matches, cover = int(following[at]), matches + int(counts[at]), max(cover, int(ends[at]))
         expected.append((at, matches, cover))
-    joined = [array.tolist() for array in join(*links, tried, is_met)]
+    joined = [array.tolist() for array in join(links, tried, is_met)]
     assert joined == [[one[part] for one in expected] for part in range(3)]
     room = {name: np.zeros(places, np.int64) for name in ("joins", "matches", "cover")}
     run_alike(
@@ -99,7 +99,7 @@ def test_a_chain_is_put_among_others(seed: int) -> None:
     )  # fmt: skip
     tried_after = tried.copy()
     tried_after[chain] = True
-    adopt(*links, begin, *others, tried)
+    adopt(links, begin, others, tried)
     assert [array.tolist() for array in others] == [array.tolist() for array in expected]
     assert tried.tolist() == tried_after.tolist()
 
@@ -139,5 +139,5 @@ def test_where_the_search_resumes_after_matches(seed: int, emit_timed_out: bool,
     room = {name: np.zeros(matches, np.int64) for name in ("place", "following", "counts", "ends")}
     arrays = {**found._asdict(), "label_of": label_of, **room}
     assert run_all_ways(program, [arrays[one.name] for one in program.entry.arrays], first, places)[0] == len(expected)
-    links = links_of(found, emit_timed_out, first, places, label_of, labels, to == "first")
-    assert list(zip(*(array.tolist() for array in links), strict=True)) == expected
+    place, links = links_of(found, emit_timed_out, first, places, label_of, labels, to == "first")
+    assert list(zip(*(array.tolist() for array in (place, *links)), strict=True)) == expected

@@ -33,10 +33,9 @@ from episode.matchers.slices.slicing import (
     Slicing,
     Unsliced,
     bounds_between,
-    fed_rows,
-    run_sliced,
 )
 from tests.support.rows import spec_of, table_in
+from tests.support.slices import fed_rows, run_sliced
 
 NUMBERED = "MEASURES FIRST(ts) AS a, LAST(ts) AS b, MATCH_NUMBER() AS n"
 
