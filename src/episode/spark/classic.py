@@ -1,13 +1,12 @@
 """Facts that only a classic (not a Connect) session has: plans, and the cluster's parallelism.
 
-Here and in `plan_files.py` and `plan_conditions.py` episode looks beneath PySpark's public interface. Everything found
-there is a hint: if it fails, for whatever reason, the answer is "not known" and the caller goes the general way. Only
-`confinement.py` depends on it: if it fails, the query is refused.
+Here and in `scan/plan_files.py` and `scan/conditions.py` episode looks beneath PySpark's public interface. Everything
+found there is a hint: if it fails, for whatever reason, the answer is "not known" and the caller goes the general way.
+Only `confinement.py` depends on it: if it fails, the query is refused.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote, urlparse
 
@@ -35,20 +34,13 @@ def parquet_roots(frame: DataFrame) -> tuple[str, ...] | str:
         relation = parquet_relation(frame._jdf.queryExecution().optimizedPlan())
         if isinstance(relation, str):
             return relation
-        roots = relation.location().rootPaths()
-        return _local_paths([roots.apply(at).toString() for at in range(roots.size())])
+        parsed = [urlparse(root.toString()) for root in items(relation.location().rootPaths())]
     except NOT_KNOWN:
         return UNREADABLE
-
-
-def _local_paths(uris: list[str]) -> tuple[str, ...] | str:
-    parsed = [urlparse(uri) for uri in uris]
     remote = next((uri.scheme for uri in parsed if uri.scheme != "file"), None)
-    return (
-        f"the input's files are not local ({remote}:)"
-        if remote is not None
-        else tuple(unquote(uri.path) for uri in parsed)
-    )
+    if remote is not None:
+        return f"the input's files are not local ({remote}:)"
+    return tuple(unquote(uri.path) for uri in parsed)
 
 
 def parquet_relation(plan: Any, selecting: bool = False) -> Any:
@@ -74,12 +66,8 @@ def _is_column(expression: Any, renamed: bool) -> bool:
     return class_of(expression) == "AttributeReference"
 
 
-@dataclass(frozen=True)
-class SourceTable:
-    """A table of a data source: the names that the frame's columns have there, and the options of the reader."""
-
-    columns: tuple[str, ...]
-    options: dict[str, str]
+SourceTable = tuple[list[str], dict[str, str]]
+"""A table of a data source: the names that a frame's columns have there, and the options of the reader."""
 
 
 def table_of_source(frame: DataFrame, name: str) -> SourceTable | str:
@@ -97,24 +85,20 @@ _RELATIONS = {"StreamingRelationV2": "extraOptions", "DataSourceV2Relation": "op
 
 
 def _source_table(plan: Any, name: str) -> SourceTable | str:
-    output = plan.output()
-    wanted = [output.apply(i).exprId().id() for i in range(output.size())]
+    wanted = [column.exprId().id() for column in items(plan.output())]
     while class_of(plan) in _AROUND:
-        if class_of(plan) == "Project":
-            expressions = plan.projectList()
-            if any(class_of(expressions.apply(i)) != "AttributeReference" for i in range(expressions.size())):
-                return "the input computes columns"
+        if class_of(plan) == "Project" and not all(_is_column(one, False) for one in items(plan.projectList())):
+            return "the input computes columns"
         plan = plan.child()
     kind = class_of(plan)
     if kind not in _RELATIONS:
         return f"the input is not just a stream store: its plan has {plan.nodeName()}"
     if plan.table().name() != name and (kind != "StreamingRelationV2" or plan.sourceName() != name):
         return "the input is not a stream store"
-    output = plan.output()
-    names = {output.apply(i).exprId().id(): output.apply(i).name() for i in range(output.size())}
+    names = {column.exprId().id(): column.name() for column in items(plan.output())}
     found = getattr(plan, _RELATIONS[kind])()
     options = {str(entry.getKey()): str(entry.getValue()) for entry in found.asCaseSensitiveMap().entrySet()}
-    return SourceTable(tuple(names[one] for one in wanted), options)
+    return [names[one] for one in wanted], options
 
 
 def class_of(java_object: Any) -> str:

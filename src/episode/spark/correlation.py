@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
-from functools import partial, reduce
+from functools import partial
 
 import pyarrow as pa
-from pyspark.errors import AnalysisException, PySparkException
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -30,10 +30,9 @@ from episode.spark import types as carry
 from episode.spark.batch.expanding import Expansion
 from episode.spark.batch.runtime import plan_batch
 from episode.spark.classic import parquet_roots
-from episode.spark.expressions import Arguments, check_measures, select, where
+from episode.spark.expressions import Arguments, check_measures, select, unite, where
 from episode.spark.query import Planned
 from episode.spark.stream.runtime import own_watermarks, plan_stream
-from episode.spark.tables import spark_error
 from episode.store.history import ParquetHistory
 
 _TIMES = {MATCH_START: HIDDEN_START, MATCH_END: HIDDEN_END}
@@ -121,7 +120,7 @@ def plan_correlation(
     columns, derived = pattern.input_columns, pattern.derived
     if not live.isStreaming:
         spec = partial(_narrow_spec, pattern, wanted)
-        batch = plan_batch(spark, _unite(parts), columns, derived, spec, run)
+        batch = plan_batch(spark, unite(parts), columns, derived, spec, run)
         return PlannedCorrelation(pattern, batch, run.arguments)
     limit = StateLimit.of(run.live.max_state_rows, run.live.gives_up)
     time, watermark = counted_in(pattern.event_time(limit is not None), run.live.time_unit), None
@@ -130,7 +129,7 @@ def plan_correlation(
     elif len(parts) > 1:
         parts, watermark = own_watermarks(parts, time, run.live.watermark)
     spec_of, delays = partial(correlation_spec, pattern, limit=limit), pattern.delays()
-    stream = plan_stream(spark, _unite(parts), columns, derived, spec_of, time, delays, run, watermark)
+    stream = plan_stream(spark, unite(parts), columns, derived, spec_of, time, delays, run, watermark)
     return PlannedCorrelation(pattern, stream, run.arguments)
 
 
@@ -156,13 +155,6 @@ def _parts(live: DataFrame, archive: DataFrame, pattern: PairPlan, run: RunOptio
         own = select(frame, [*selections, *named], run.arguments)
         parts.append(own.withColumn(SIDE_COLUMN, F.lit(side).cast("tinyint")))
     return parts
-
-
-def _unite(parts: list[DataFrame]) -> DataFrame:
-    try:
-        return reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), parts)
-    except AnalysisException as error:
-        raise spark_error(error) from None
 
 
 def _with_columns_of(frame: DataFrame, other: DataFrame) -> DataFrame:

@@ -13,6 +13,7 @@ from episode.plan.schema import quote
 from episode.spark.confinement import expr
 from episode.spark.expressions import Arguments, select, uses
 from episode.spark.startup.workers import prepare_worker
+from episode.spark.types import as_events
 
 Stage = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 Packer = Callable[..., Iterator[pa.RecordBatch]]
@@ -39,12 +40,3 @@ def pack_rows(packer: Packer, schema: pa.Schema) -> Stage:
         yield from packer(tables, partition_index=TaskContext.get().partitionId())
 
     return stage
-
-
-def as_events(batch: pa.RecordBatch, schema: pa.Schema) -> pa.Table:
-    """A batch as Spark sends it in the schema that was planned: times in UTC, strings with small offsets."""
-    columns = [
-        column if column.type == field.type else column.cast(field.type)
-        for column, field in zip(batch.columns, schema, strict=True)
-    ]
-    return pa.Table.from_arrays(columns, schema=schema)

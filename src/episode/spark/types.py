@@ -119,6 +119,15 @@ def _encode(column: Column, kind: DataType) -> Column:
     return column.cast("string") if isinstance(kind, CalendarIntervalType) else column
 
 
+def as_events(batch: pa.RecordBatch, schema: pa.Schema) -> pa.Table:
+    """A batch in the schema that was planned, as Spark sends it: times in UTC, strings with small offsets."""
+    columns = [
+        column if column.type == field.type else column.cast(field.type)
+        for column, field in zip(batch.columns, schema, strict=True)
+    ]
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
 def travel_schema(schema: pa.Schema) -> StructType:
     """The Spark schema in which a matcher's output arrives, before `decode`."""
     return StructType([StructField(field.name, _travel_type(spark_type(field))) for field in schema])

@@ -28,7 +28,7 @@ from episode.matchers.rules.one_rule import RULE_COLUMN
 from episode.plan.schema import quote
 from episode.spark.confinement import check_expression
 from episode.spark.errors import without_context_logs
-from episode.spark.expressions import Arguments, select, uses, where
+from episode.spark.expressions import Arguments, select, text_literal, uses, where
 
 JSON_OPTIONS = "map('ignoreNullFields', 'false')"
 TIME_OPTIONS = (
@@ -111,7 +111,7 @@ def one_result(
     times = {rule.time for rule in rules if rule.time is not None and rule.start is not None}
     as_text = len(times) > 1
     columns = [
-        (_looked_up([_text(rule.name) for rule in sorted(rules, key=lambda rule: rule.number)]), "rule"),
+        (_looked_up([text_literal(rule.name) for rule in sorted(rules, key=lambda rule: rule.number)]), "rule"),
         *((_case({rule.number: rule.key.get(name) for rule in rules}), name) for name in keys),
         (_case({rule.number: _time(rule.start, as_text) for rule in rules}), "match_start"),
         (_case({rule.number: _time(rule.end, as_text) for rule in rules}), "match_end"),
@@ -161,7 +161,7 @@ def _time(sql: str | None, as_text: bool) -> str | None:
 
 def _result(rule: Finish, types: StructType, variant: bool) -> str:
     fields = [
-        f"{_text(name)}, {_in_json(sql, field.dataType)}"
+        f"{text_literal(name)}, {_in_json(sql, field.dataType)}"
         for (name, sql), field in zip(rule.columns, types.fields, strict=True)
     ]
     struct = f"named_struct({', '.join(fields)})"
@@ -179,9 +179,8 @@ def _in_json(sql: str, kind: DataType, depth: int = 0) -> str:
         key, value = _key(f"{one}.key", kind.keyType, depth + 1), _in_json(f"{one}.value", kind.valueType, depth + 1)
         return f"map_from_entries(transform(map_entries({sql}), {one} -> struct({key} AS key, {value} AS value)))"
     if isinstance(kind, StructType):
-        fields = (
-            f"{_text(field.name)}, {_in_json(f'({sql}).{quote(field.name)}', field.dataType, depth)}" for field in kind
-        )
+        values = [(one.name, _in_json(f"({sql}).{quote(one.name)}", one.dataType, depth)) for one in kind]
+        fields = (f"{text_literal(name)}, {value}" for name, value in values)
         return f"if(({sql}) IS NULL, NULL, named_struct({', '.join(fields)}))"
     if isinstance(kind, FloatType):
         return f"CAST(CAST({sql} AS STRING) AS DOUBLE)"  # the digits that are shown, and no others
@@ -211,8 +210,3 @@ def _is_json(kind: DataType) -> bool:
     if isinstance(kind, MapType):
         return isinstance(kind.keyType, StringType) and _is_json(kind.valueType)
     return isinstance(kind, AS_JSON) and not isinstance(kind, FloatType)
-
-
-def _text(value: str) -> str:
-    """A string of SQL. Braces and colons need no care: see `expressions.select`."""
-    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"

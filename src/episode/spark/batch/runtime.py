@@ -44,7 +44,7 @@ from episode.spark.batch.slices import (
     match_units,
     plan_slices,
 )
-from episode.spark.packing import Packer, Stage, as_events, columns_of, pack_rows
+from episode.spark.packing import Packer, Stage, columns_of, pack_rows
 from episode.spark.scan.direct import LEAST_TASK_BYTES, ParquetScan, Split, choose_scan, in_waves
 from episode.spark.scan.sketch import sketch_of_rows, sketch_of_scan, sketch_of_store
 from episode.spark.startup.workers import await_worker, prepare_worker, spill_directory
@@ -341,7 +341,7 @@ def _scan_and_work(work: Work, scan: ParquetScan) -> Stage:
 def _work_on_rows(work: Work, schema: pa.Schema) -> Stage:
     def stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         prepare_worker()
-        yield from work(as_events(batch, schema) for batch in batches)
+        yield from work(carry.as_events(batch, schema) for batch in batches)
 
     return stage
 

@@ -12,7 +12,6 @@ from functools import partial
 
 import numpy as np
 import pyarrow as pa
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -23,8 +22,8 @@ from episode.matchers.protocol import InputOrder
 from episode.matchers.slices.keys import Sketch
 from episode.plan.schema import quote
 from episode.spark import types as carry
-from episode.spark.errors import translate
-from episode.spark.packing import Stage, as_events
+from episode.spark.errors import translated
+from episode.spark.packing import Stage
 from episode.spark.scan.direct import ParquetScan, Split, row_bytes
 from episode.spark.scan.row_groups import GroupTimes, times_of_groups
 from episode.spark.scan.storage import LOCAL
@@ -173,7 +172,7 @@ def sketch_of_store(scan: StoreScan, schema: pa.Schema, order: InputOrder) -> Sk
 
 def _events(store: StreamStore, part: Part, names: dict[str, str], schema: pa.Schema) -> pa.Table:
     batches = store.read_part(part, list(dict.fromkeys(names.values())))
-    tables = [as_events(batch.select(list(names.values())), schema) for batch in batches]
+    tables = [carry.as_events(batch.select(list(names.values())), schema) for batch in batches]
     return plain(pa.concat_tables([schema.empty_table(), *tables]))
 
 
@@ -185,13 +184,8 @@ def sketch_of_rows(frame: DataFrame, schema: pa.Schema, order: InputOrder) -> Sk
     names = _columns(order)
     wanted = pa.schema([schema.field(name) for name in names])
     selected = carry.encode(frame.select(*(F.col(quote(name)) for name in names)))
-    try:
+    with translated():
         found = selected.mapInArrow(_sampling(wanted), "rows long, blob binary").collect()
-    except PySparkException as error:
-        ours = translate(error)
-        if ours is None:
-            raise
-        raise ours from None
     tables = [(from_bytes(bytes(one.blob)), one.rows) for one in found]
     parts = [_sketch(table, order, rows / len(table)) for table, rows in tables if len(table)]
     parts = parts or [_sketch(wanted.empty_table(), order, 0.0)]
@@ -202,7 +196,7 @@ def sketch_of_rows(frame: DataFrame, schema: pa.Schema, order: InputOrder) -> Sk
 def _sampling(schema: pa.Schema) -> Stage:
     def stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         prepare_worker()
-        rows, table = every_so_many(as_events(batch, schema) for batch in batches)
+        rows, table = every_so_many(carry.as_events(batch, schema) for batch in batches)
         yield pa.RecordBatch.from_pydict(
             {"rows": pa.array([rows], pa.int64()), "blob": pa.array([to_bytes(table or schema.empty_table())])}
         )
