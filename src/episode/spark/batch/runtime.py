@@ -116,7 +116,7 @@ class Batch:
     @property
     def tasks(self) -> list[tuple[Split, ...]]:
         """The input of each task of a direct scan."""
-        return [] if self.scan is None else tasks_of(self.scan, self.shards)
+        return [] if self.scan is None else self.scan.tasks(_TASK_BYTES, self.shards.cores, _TASKS_PER_CORE)
 
     def frame(self) -> DataFrame:
         """The matches as a DataFrame; nothing runs before an action."""
@@ -152,14 +152,12 @@ class Batch:
 
     def _slice_matches(self, plan: SlicePlan, sliced: SlicedKeys, schema: StructType | str) -> DataFrame:
         """The matches of shards and slices; in two stages if slices depend on each other."""
-        together = min(GROUP_BYTES, self.budget_bytes)
+        units = Units(self.spec, sliced, self.budget_bytes, min(GROUP_BYTES, self.budget_bytes))
         if plan.reads is None:
-            units = Units(self.spec, sliced, self.budget_bytes, together)
             rows = _by_unit(self._envelopes(sliced), plan.tasks)
         else:
             assert self.scan is not None
-            scan = replace(self.scan, splits=())
-            units = Units(self.spec, sliced, self.budget_bytes, together, scan, plan.reads)
+            units = replace(units, scan=replace(self.scan, splits=()), reads=plan.reads)
             rows = self.spark.range(0, plan.tasks, 1, numPartitions=plan.tasks)
         if not plan.chained:
             return rows.mapInArrow(match_units(units), schema)
@@ -271,18 +269,9 @@ def plan_batches(
     else:
         sample = partial(sketch_of_rows, selected, schema, spec.input_order)
     given = SliceInput(sample, scan is not None or store is not None, size if size is not None else estimate, scan)
-    slices = plan_slices(spec, schema, given, Tasks(plan.count, _tasks(plan, size), plan.cores, budget), run.slices)
+    tasks = max(plan.partitions, in_waves(-(-(size or 0) // _TASK_BYTES), plan.cores))  # if keys were many and small
+    slices = plan_slices(spec, schema, given, Tasks(plan.count, tasks, plan.cores, budget), run.slices)
     return Batch(spark, selected, schema, spec, scan, plan, budget, reason, store, slices)
-
-
-def _tasks(shards: Shards, size: int | None) -> int:
-    """Return the number of tasks there would be if keys were many and small."""
-    return max(shards.partitions, in_waves(-(-(size or 0) // _TASK_BYTES), shards.cores))
-
-
-def tasks_of(scan: ParquetScan, shards: Shards) -> list[tuple[Split, ...]]:
-    """The input of each task of a direct scan."""
-    return scan.tasks(_TASK_BYTES, shards.cores, _TASKS_PER_CORE)
 
 
 def one_shard(order: InputOrder, parallelism: int | None) -> Shards:

@@ -57,7 +57,7 @@ _OPTIONS = {
     "ignoreMissingFiles": "true",
 }
 _FEW_FILES = 10
-_WORKER_ENVIRONMENT = "spark.executorEnv."
+_EXECUTORS = "spark.executorEnv."
 _COLUMN_RULES = ("EXISTS_DEFAULT", "parquet.field.id")
 
 
@@ -86,10 +86,9 @@ def _table_files(spark: SparkSession, plan: Any) -> TableFiles:
     _check_relation(spark, relation)
     output = items(plan.output())
     fields = StructType.fromJson(json.loads(relation.schema().json()))
-    if len(output) != plan.requiredSchema().size() + relation.partitionSchema().size():
-        raise Refused("the input reads _metadata of its files")
     names = {attribute.exprId().id(): attribute.name() for attribute in output}
-    if not set(names.values()) <= set(fields.names):
+    of_files = plan.requiredSchema().size() + relation.partitionSchema().size()
+    if len(output) != of_files or not set(names.values()) <= set(fields.names):
         raise Refused("the input reads _metadata of its files")
     columns = [attribute.exprId().id() for attribute in output]
     conditions: list[Condition] = []
@@ -101,7 +100,15 @@ def _table_files(spark: SparkSession, plan: Any) -> TableFiles:
             names, columns = dict(named), [number for number, _ in named]
     condition = None if not conditions else conditions[0] if len(conditions) == 1 else AndFilter(tuple(conditions))
     wanted = tuple(names[number] for number in columns)
-    return _list_files(spark, plan, fields, wanted, condition)
+    schema = _schema(fields, (*wanted, *(columns_in(condition) if condition is not None else ())))
+    directories = items(relation.location().listFiles(plan.partitionFilters(), plan.dataFilters()))
+    uris = _uris(spark, relation.location(), [directory.files() for directory in directories])
+    storage = _storage(spark, relation, [uri for of_one in uris for uri in of_one])
+    files = [DataFile(storage.path(uri), number) for number, of_one in enumerate(uris) for uri in of_one]
+    files.sort(key=lambda file: file.path)
+    partitions = _partitions(relation, directories, schema)
+    case_sensitive = _setting(spark, "spark.sql.caseSensitive") == "true"
+    return TableFiles(storage, tuple(files), partitions, wanted, schema, condition, case_sensitive)
 
 
 def _check_relation(spark: SparkSession, relation: Any) -> None:
@@ -140,30 +147,6 @@ def _rename(expression: Any, names: dict[int, str]) -> tuple[int, str]:
 
 
 # ---- files and partitions ----------------------------------------------------------------------------------
-
-
-def _list_files(
-    spark: SparkSession,
-    scan: Any,
-    fields: StructType,
-    columns: tuple[str, ...],
-    condition: Condition | None,
-) -> TableFiles:
-    relation = scan.relation()
-    schema = _schema(fields, (*columns, *(columns_in(condition) if condition is not None else ())))
-    directories = items(relation.location().listFiles(scan.partitionFilters(), scan.dataFilters()))
-    uris = _uris(spark, relation.location(), [directory.files() for directory in directories])
-    storage = _storage(spark, relation, [uri for of_one in uris for uri in of_one])
-    files = [DataFile(storage.path(uri), number) for number, of_one in enumerate(uris) for uri in of_one]
-    return TableFiles(
-        storage,
-        tuple(sorted(files, key=lambda file: file.path)),
-        _partitions(relation, directories, schema),
-        columns,
-        schema,
-        condition,
-        _setting(spark, "spark.sql.caseSensitive") == "true",
-    )
 
 
 def _uris(spark: SparkSession, location: Any, listed: list[Any]) -> list[list[str]]:
@@ -233,11 +216,7 @@ def _storage(spark: SparkSession, relation: Any, uris: list[str]) -> Storage:
 
 
 def _workplace(spark: SparkSession) -> Workplace:
-    context = spark.sparkContext
-    here = dict(os.environ)
-    given = {
-        key.removeprefix(_WORKER_ENVIRONMENT): value
-        for key, value in context.getConf().getAll()
-        if key.startswith(_WORKER_ENVIRONMENT)
-    }
+    context, here = spark.sparkContext, dict(os.environ)
+    settings = context.getConf().getAll()
+    given = {key.removeprefix(_EXECUTORS): value for key, value in settings if key.startswith(_EXECUTORS)}
     return Workplace(context.sparkUser(), here, here | given if context.master.startswith("local") else given)

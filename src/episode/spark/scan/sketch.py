@@ -13,7 +13,6 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
 from episode.errors import EpisodeDataError
 from episode.matchers.columns import from_bytes, key_hashes, plain, to_bytes
@@ -183,7 +182,7 @@ def sketch_of_rows(frame: DataFrame, schema: pa.Schema, order: InputOrder) -> Sk
     """A sample by one job of Spark over the columns of key and time: every task takes a few thousand rows."""
     names = _columns(order)
     wanted = pa.schema([schema.field(name) for name in names])
-    selected = carry.encode(frame.select(*(F.col(quote(name)) for name in names)))
+    selected = carry.encode(frame.select(*map(quote, names)))
     with translated():
         found = selected.mapInArrow(_sampling(wanted), "rows long, blob binary").collect()
     tables = [(from_bytes(bytes(one.blob)), one.rows) for one in found]
@@ -197,9 +196,7 @@ def _sampling(schema: pa.Schema) -> Stage:
     def stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         prepare_worker()
         rows, table = every_so_many(carry.as_events(batch, schema) for batch in batches)
-        yield pa.RecordBatch.from_pydict(
-            {"rows": pa.array([rows], pa.int64()), "blob": pa.array([to_bytes(table or schema.empty_table())])}
-        )
+        yield pa.RecordBatch.from_pydict({"rows": [rows], "blob": [to_bytes(table or schema.empty_table())]})
 
     return stage
 
