@@ -27,7 +27,6 @@ from episode.plan.output import HIDDEN_END, HIDDEN_START, MATCH_END, MATCH_START
 from episode.plan.pattern import RunOptions
 from episode.plan.schema import quote
 from episode.spark import types as carry
-from episode.spark.batch.expanding import Expansion
 from episode.spark.batch.runtime import plan_batch
 from episode.spark.classic import parquet_roots
 from episode.spark.expressions import Arguments, check_measures, select, unite, where
@@ -48,8 +47,7 @@ class PlannedCorrelation(Planned):
     @property
     def reasons(self) -> list[str]:
         """Why it runs as it does, and which strategies it cannot use."""
-        spec = None if isinstance(self.run, Expansion) else self.run.spec
-        barred = unavailable(spec) if isinstance(spec, CorrelationSpec) else {}
+        barred = unavailable(self.run.spec) if isinstance(self.run.spec, CorrelationSpec) else {}
         refused = [f"not available: {strategy.value}, because {reason}" for strategy, reason in barred.items()]
         return [*self.run.reasons, *refused]
 
@@ -62,18 +60,14 @@ class PlannedCorrelation(Planned):
 
     def _whole(self, matched: DataFrame) -> DataFrame:
         """Add nulls for columns that are not built: they are unused, and Spark drops them."""
-        spec = None if isinstance(self.run, Expansion) else self.run.spec
+        spec = self.run.spec
         if not isinstance(spec, CorrelationSpec) or spec.wanted is None:
             return matched
-        every = replace(spec, wanted=None).output_schema
-        return matched.select(
-            *(
-                F.col(quote(field.name))
-                if field.name in spec.wanted
-                else F.lit(None).cast(carry.spark_type(field)).alias(field.name)
-                for field in every
-            )
-        )
+        columns = []
+        for field in replace(spec, wanted=None).output_schema:
+            missing = F.lit(None).cast(carry.spark_type(field)).alias(field.name)
+            columns.append(F.col(quote(field.name)) if field.name in spec.wanted else missing)
+        return matched.select(*columns)
 
 
 def _both_finished(matched: DataFrame, pattern: PairPlan, arguments: Arguments) -> DataFrame:
@@ -147,12 +141,10 @@ def _narrow_spec(pattern: PairPlan, wanted: Collection[str] | None, schema: pa.S
 
 def _parts(live: DataFrame, archive: DataFrame, pattern: PairPlan, run: RunOptions) -> list[DataFrame]:
     """The rows of both tables, marked by their side; with the event id, if there is one."""
-    event_id = run.live.event_id
-    identified = [] if event_id is None else [(quote(event_id), event_id)]
-    parts = []
+    event_id, parts = run.live.event_id, []
     for frame, selections, side in zip((live, archive), pattern.selections, (LIVE_ROW, ARCHIVE_ROW), strict=True):
-        named = [one for one in identified if one[1] in frame.columns and one not in selections]
-        own = select(frame, [*selections, *named], run.arguments)
+        named = [] if event_id is None or event_id not in frame.columns else [(quote(event_id), event_id)]
+        own = select(frame, list(dict.fromkeys([*selections, *named])), run.arguments)
         parts.append(own.withColumn(SIDE_COLUMN, F.lit(side).cast("tinyint")))
     return parts
 

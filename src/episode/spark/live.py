@@ -26,6 +26,7 @@ from episode.live.progress import MetricsServer, progress_path, read_progress, s
 from episode.live.protocol import TaskDescription
 from episode.live.sinks import Delivery
 from episode.live.task import LiveTask
+from episode.spark.classic import parallelism
 from episode.spark.errors import translate
 from episode.spark.startup.workers import prepare_worker
 
@@ -68,11 +69,8 @@ def _stage(descriptions: tuple[TaskDescription, ...]) -> Stage:
 
 
 def slots(spark: SparkSession) -> int:
-    """Number of tasks that can run at once, if known."""
-    try:
-        return int(spark.sparkContext.defaultParallelism)
-    except (PySparkException, AttributeError):  # a Connect session: ask by a query
-        return int(spark.range(0, 1 << 16).select(F.spark_partition_id()).distinct().count())
+    """Number of tasks that can run at once. A Connect session does not know it: then it is asked by a query."""
+    return parallelism(spark) or spark.range(0, 1 << 16).select(F.spark_partition_id()).distinct().count()
 
 
 # ---- cancelling --------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -16,6 +16,8 @@ from episode.spark.startup.workers import prepare_worker
 from episode.spark.types import as_events
 
 Stage = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+Work = Callable[[Iterable[pa.Table]], Iterator[pa.RecordBatch]]
+"""Work of a task on the events of its input, or of one or several shards."""
 Packer = Callable[..., Iterator[pa.RecordBatch]]
 """Packs tables; partition_index: of the task that reads them. See `envelope.pack`."""
 
@@ -31,12 +33,16 @@ def columns_of(
     return frame.select(*wanted)
 
 
-def pack_rows(packer: Packer, schema: pa.Schema) -> Stage:
-    """Runs in the workers: rows as Spark sends them, packed by shard."""
+def on_rows(work: Work, schema: pa.Schema) -> Stage:
+    """Runs in the workers: the work on rows as Spark sends them."""
 
     def stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         prepare_worker()
-        tables = (as_events(batch, schema) for batch in batches)
-        yield from packer(tables, partition_index=TaskContext.get().partitionId())
+        yield from work(as_events(batch, schema) for batch in batches)
 
     return stage
+
+
+def pack_rows(packer: Packer, schema: pa.Schema) -> Stage:
+    """Pack rows as Spark sends them by shard."""
+    return on_rows(lambda tables: packer(tables, partition_index=TaskContext.get().partitionId()), schema)

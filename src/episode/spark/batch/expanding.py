@@ -6,7 +6,7 @@ makes one row of every event, in place; a stage in Python matches the rows of ea
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -23,8 +23,7 @@ from episode.plan.schema import CLASS_COLUMN, PARTITION_COLUMN, EventTable, Inpu
 from episode.spark import types as carry
 from episode.spark.confinement import expr
 from episode.spark.expressions import conventions_of, text_literal
-from episode.spark.packing import Stage, columns_of
-from episode.spark.startup.workers import prepare_worker
+from episode.spark.packing import columns_of, on_rows
 
 EVENT, EVENTS = "e", "events"
 
@@ -44,8 +43,13 @@ class Expansion:
 
     def frame(self) -> DataFrame:
         """The matches; nothing runs before an action."""
-        output = self.spec.output_schema
-        matched = carry.encode(self.input).mapInArrow(_stage(self.spec, self.schema), carry.travel_schema(output))
+        spec, output = self.spec, self.spec.output_schema
+
+        def work(events: Iterable[pa.Table]) -> Iterator[pa.RecordBatch]:
+            for table in match_partitions(spec, events):
+                yield from table.to_batches()
+
+        matched = carry.encode(self.input).mapInArrow(on_rows(work, self.schema), carry.travel_schema(output))
         return carry.decode(matched, output)
 
 
@@ -117,12 +121,3 @@ def plan_expansion(frame: DataFrame, pattern: PatternPlan, run: RunOptions) -> E
     spec = matcher_spec(pattern, schema)
     carry.check_order(selected.schema, spec.input_order)
     return Expansion(selected, schema, spec, frame.isStreaming)
-
-
-def _stage(spec: MatcherSpec, schema: pa.Schema) -> Stage:
-    def stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        prepare_worker()
-        for table in match_partitions(spec, (carry.as_events(batch, schema) for batch in batches)):
-            yield from table.to_batches()
-
-    return stage

@@ -74,11 +74,7 @@ def result_types(matched: DataFrame, rules: Sequence[Finish], arguments: Argumen
             fields = iter(_select(matched, every, arguments).schema.fields)
         except (AnalysisException, ParseException):
             return None
-    found = {}
-    for rule in rules:
-        own = [next(fields) for _ in rule.columns]
-        found[rule.number] = StructType(own)
-    return found
+    return {rule.number: StructType([next(fields) for _ in rule.columns]) for rule in rules}
 
 
 def _select(frame: DataFrame, named: Sequence[tuple[str, str]], arguments: Arguments) -> DataFrame:
@@ -86,17 +82,6 @@ def _select(frame: DataFrame, named: Sequence[tuple[str, str]], arguments: Argum
     if uses(arguments, (sql for sql, _ in named)):
         return select(frame, named, arguments)
     return frame.selectExpr(*(check_expression(f"{sql} AS {quote(name)}") for sql, name in named))
-
-
-def keep_matches(matched: DataFrame, rules: Sequence[Finish], arguments: Arguments) -> DataFrame:
-    """Keep the matches for which the conditions of their rules hold."""
-    tested = [rule for rule in rules if rule.conditions]
-    if not tested:
-        return matched
-    cases = " ".join(
-        f"WHEN {rule.number} THEN {' AND '.join(f'({one})' for one in rule.conditions)}" for rule in tested
-    )
-    return where(matched, f"CASE {quote(RULE_COLUMN)} {cases} ELSE TRUE END", arguments)
 
 
 def one_result(
@@ -107,7 +92,7 @@ def one_result(
     variant: bool,
     arguments: Arguments,
 ) -> DataFrame:
-    """rule, key columns, match_start, match_end, result."""
+    """rule, key columns, match_start, match_end, result of the matches for which the conditions of their rules hold."""
     times = {rule.time for rule in rules if rule.time is not None and rule.start is not None}
     as_text = len(times) > 1
     columns = [
@@ -117,7 +102,11 @@ def one_result(
         (_case({rule.number: _time(rule.end, as_text) for rule in rules}), "match_end"),
         (_case({rule.number: _result(rule, types[rule.number], variant) for rule in rules}), "result"),
     ]
-    return select(keep_matches(matched, rules, arguments), columns, arguments)
+    tests = {rule.number: " AND ".join(f"({one})" for one in rule.conditions) for rule in rules if rule.conditions}
+    if tests:
+        cases = " ".join(f"WHEN {number} THEN {test}" for number, test in tests.items())
+        matched = where(matched, f"CASE {quote(RULE_COLUMN)} {cases} ELSE TRUE END", arguments)
+    return select(matched, columns, arguments)
 
 
 def of_rule(matched: DataFrame, rule: Finish, arguments: Arguments) -> DataFrame:
@@ -195,10 +184,8 @@ def _in_json(sql: str, kind: DataType, depth: int = 0) -> str:
 
 def _key(sql: str, kind: DataType, depth: int) -> str:
     """The key of a map as a text."""
-    held = _in_json(sql, kind, depth)
-    return (
-        f"to_json({held}, {JSON_OPTIONS})" if isinstance(kind, (ArrayType, StructType)) else f"CAST({held} AS STRING)"
-    )
+    held, nested = _in_json(sql, kind, depth), isinstance(kind, (ArrayType, StructType))
+    return f"to_json({held}, {JSON_OPTIONS})" if nested else f"CAST({held} AS STRING)"
 
 
 def _is_json(kind: DataType) -> bool:

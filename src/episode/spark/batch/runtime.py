@@ -44,15 +44,13 @@ from episode.spark.batch.slices import (
     match_units,
     plan_slices,
 )
-from episode.spark.packing import Packer, Stage, columns_of, pack_rows
+from episode.spark.packing import Packer, Stage, Work, columns_of, on_rows, pack_rows
 from episode.spark.scan.direct import LEAST_TASK_BYTES, ParquetScan, Split, choose_scan, in_waves
 from episode.spark.scan.sketch import sketch_of_rows, sketch_of_scan, sketch_of_store
 from episode.spark.startup.workers import await_worker, prepare_worker, spill_directory
 from episode.spark.stores.catalog import StoreScan, scan_of
 from episode.spark.versions import by_number
 
-Work = Callable[[Iterable[pa.Table]], Iterator[pa.RecordBatch]]
-"""Work of a task on the events of one or several shards."""
 WorkOf = Callable[[MatcherSpec], Work]
 
 LOGGER = logging.getLogger("episode.spark")
@@ -146,7 +144,7 @@ class Batch:
         work = _work_in_turn(works, [spec.input_columns for spec, _ in self.groups]) if self.further else works[0]
         if self.scan is None:
             rows = carry.encode(self.input).coalesce(1)
-            return rows.mapInArrow(_work_on_rows(work, self.schema), schema)
+            return rows.mapInArrow(on_rows(work, self.schema), schema)
         number = self.spark.range(0, 1, 1, numPartitions=1)
         return number.mapInArrow(_scan_and_work(work, self.scan), schema)
 
@@ -323,14 +321,6 @@ def _scan_and_work(work: Work, scan: ParquetScan) -> Stage:
         prepare_worker()
         for _ in batches:  # a single one, which starts the task
             yield from work(scan.read(scan.splits))
-
-    return stage
-
-
-def _work_on_rows(work: Work, schema: pa.Schema) -> Stage:
-    def stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        prepare_worker()
-        yield from work(carry.as_events(batch, schema) for batch in batches)
 
     return stage
 

@@ -95,9 +95,14 @@ def _table_files(spark: SparkSession, plan: Any) -> TableFiles:
     for node in reversed(above):
         if class_of(node) == "FilterExec":
             conditions += [condition_of(part, names) for part in conjuncts(node.condition())]
-        else:
-            named = [_rename(expression, names) for expression in items(node.projectList())]
-            names, columns = dict(named), [number for number, _ in named]
+            continue
+        named = []  # (number of an expression that only names a column, the relation's name of that column)
+        for expression in items(node.projectList()):
+            column = expression.child() if class_of(expression) == "Alias" else expression
+            if class_of(column) != "AttributeReference":
+                raise Refused("the input computes columns")
+            named.append((expression.exprId().id(), names[column.exprId().id()]))
+        names, columns = dict(named), [number for number, _ in named]
     condition = None if not conditions else conditions[0] if len(conditions) == 1 else AndFilter(tuple(conditions))
     wanted = tuple(names[number] for number in columns)
     schema = _schema(fields, (*wanted, *(columns_in(condition) if condition is not None else ())))
@@ -136,14 +141,6 @@ def _setting(spark: SparkSession, key: str) -> str:
         return str(spark.conf.get(key))
     except PySparkException:
         return ""
-
-
-def _rename(expression: Any, names: dict[int, str]) -> tuple[int, str]:
-    """(number of an expression that only names a column, the relation's name of that column)."""
-    column = expression.child() if class_of(expression) == "Alias" else expression
-    if class_of(column) != "AttributeReference":
-        raise Refused("the input computes columns")
-    return expression.exprId().id(), names[column.exprId().id()]
 
 
 # ---- files and partitions ----------------------------------------------------------------------------------

@@ -22,11 +22,10 @@ from episode.matchers.slices.keys import Sketch
 from episode.plan.schema import quote
 from episode.spark import types as carry
 from episode.spark.errors import translated
-from episode.spark.packing import Stage
+from episode.spark.packing import on_rows
 from episode.spark.scan.direct import ParquetScan, Split, row_bytes
 from episode.spark.scan.row_groups import GroupTimes, times_of_groups
 from episode.spark.scan.storage import LOCAL
-from episode.spark.startup.workers import prepare_worker
 from episode.spark.stores.catalog import StoreScan
 from episode.store.stream import FilePart, LogPart, Part, StreamStore, open_store
 
@@ -91,9 +90,7 @@ def all_looked_at(scan: ParquetScan) -> bool:
 
 def _spread(pieces: tuple, most: int) -> tuple:
     """At most `most` of the pieces, evenly spread."""
-    if len(pieces) <= most:
-        return pieces
-    return tuple(pieces[int(place)] for place in np.linspace(0, len(pieces) - 1, most))
+    return tuple(pieces[int(place)] for place in np.linspace(0, len(pieces) - 1, min(most, len(pieces))))
 
 
 def _columns(order: InputOrder) -> list[str]:
@@ -117,7 +114,7 @@ def _sample_of_split(
         tables = list(scan.read((split,)))
         found = pa.concat_tables([plain(table) for table in tables]) if tables else scan.schema.empty_table()
         step = max(1, rows // most)
-        return _sketch(found.take(pa.array(np.arange(0, len(found), step))), order, step * stands_for)
+        return _sketch(_every(found, step), order, step * stands_for)
     first = next(scan.read((split,), most), None)
     found = scan.schema.empty_table() if first is None else plain(first)
     sketch = _sketch(found, order, stands_for * rows / min(rows, most))
@@ -125,6 +122,11 @@ def _sample_of_split(
         return sketch
     spread = np.linspace(times.first, times.last, len(sketch.times)).astype(np.int64)
     return Sketch(sketch.hashes, spread, sketch.weights, sketch.keys, sketch.words)
+
+
+def _every(table: pa.Table, step: int, first: int = 0) -> pa.Table:
+    """Each step-th row."""
+    return table.take(pa.array(np.arange(first, len(table), step)))
 
 
 def _sketch(table: pa.Table, order: InputOrder, weight: float) -> Sketch:
@@ -156,11 +158,8 @@ def sketch_of_store(scan: StoreScan, schema: pa.Schema, order: InputOrder) -> Sk
             found = [_events(store, piece, names, wanted) for piece in pieces]
             read = sum(map(len, found))
             step = max(1, read // MOST_ROWS)
-            parts += [
-                _sketch(table.take(pa.array(np.arange(0, len(table), step))), order, step * rows / read)
-                for table in found
-                if len(table)
-            ]
+            for table in filter(len, found):
+                parts.append(_sketch(_every(table, step), order, step * rows / read))
     except _NOT_READ as error:
         return f"a sample of the stream store cannot be read ({error})"
     if not parts:
@@ -183,8 +182,13 @@ def sketch_of_rows(frame: DataFrame, schema: pa.Schema, order: InputOrder) -> Sk
     names = _columns(order)
     wanted = pa.schema([schema.field(name) for name in names])
     selected = carry.encode(frame.select(*map(quote, names)))
+
+    def sample(tables: Iterable[pa.Table]) -> Iterator[pa.RecordBatch]:
+        rows, table = every_so_many(tables)
+        yield pa.RecordBatch.from_pydict({"rows": [rows], "blob": [to_bytes(table or wanted.empty_table())]})
+
     with translated():
-        found = selected.mapInArrow(_sampling(wanted), "rows long, blob binary").collect()
+        found = selected.mapInArrow(on_rows(sample, wanted), "rows long, blob binary").collect()
     tables = [(from_bytes(bytes(one.blob)), one.rows) for one in found]
     parts = [_sketch(table, order, rows / len(table)) for table, rows in tables if len(table)]
     parts = parts or [_sketch(wanted.empty_table(), order, 0.0)]
@@ -192,24 +196,15 @@ def sketch_of_rows(frame: DataFrame, schema: pa.Schema, order: InputOrder) -> Sk
     return Sketch.merge(parts, f"{rows:,} rows were counted, and some of them looked at, by a job of Spark")
 
 
-def _sampling(schema: pa.Schema) -> Stage:
-    def stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        prepare_worker()
-        rows, table = every_so_many(carry.as_events(batch, schema) for batch in batches)
-        yield pa.RecordBatch.from_pydict({"rows": [rows], "blob": [to_bytes(table or schema.empty_table())]})
-
-    return stage
-
-
 def every_so_many(tables: Iterable[pa.Table], most: int = _TASK_ROWS) -> tuple[int, pa.Table | None]:
     """The number of rows, and some of them, evenly spread."""
     rows, step = 0, 1
     held: pa.Table | None = None
     for table in tables:
-        chosen = table.take(pa.array(np.arange(-rows % step, len(table), step)))
+        chosen = _every(table, step, -rows % step)
         held = chosen if held is None else pa.concat_tables([held, chosen])
         rows += len(table)
         while len(held) > most:
-            held = held.take(pa.array(np.arange(0, len(held), 2)))
+            held = _every(held, 2)
             step *= 2
     return rows, held

@@ -225,14 +225,9 @@ def stream_of_archive(spark: SparkSession, live: DataFrame, archive: DataFrame) 
         return None
     history = StoreHistory(declaration)
     if declaration_of(spark, live) == declaration and set(archive.columns) <= set(live.columns):
-        return ArchivedStream(live, history, _beginning(spark, live, declaration) not in _BEGINNINGS)
+        scan = scan_of(spark, live)
+        given, name = (declaration.options, "startingOffsets") if scan is None else (scan.options, STARTING)
+        lower = {option.lower(): value for option, value in given.items()}
+        return ArchivedStream(live, history, lower.get(name.lower(), EARLIEST).lower() not in _BEGINNINGS)
     frame = store_table(spark, declaration.name)
     return None if frame is None else ArchivedStream(frame.select(*map(quote, archive.columns)), history, False)
-
-
-def _beginning(spark: SparkSession, live: DataFrame, declaration: Declaration) -> str:
-    """The starting position of a stream."""
-    scan = scan_of(spark, live)
-    given, name = (declaration.options, "startingOffsets") if scan is None else (scan.options, STARTING)
-    lower = {option.lower(): value for option, value in given.items()}
-    return lower.get(name.lower(), EARLIEST).lower()

@@ -162,8 +162,7 @@ class _Archiver:
     def _offsets(self, batch: int) -> Mapping[str, Any]:
         """The offsets of all partitions after a batch, which Spark wrote before it ran the batch."""
         lines = (self.checkpoint / "offsets" / str(batch)).read_text(encoding="utf-8").splitlines()
-        found: Mapping[str, Any] = json.loads(lines[-1])
-        return found
+        return json.loads(lines[-1])
 
     def _partitioning(self, events: pa.Table) -> Any:
         from episode.store.lanes import event_times
