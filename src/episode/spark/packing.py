@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.taskcontext import TaskContext
 
+from episode.matchers.envelope import empty_envelope
 from episode.plan.schema import quote
 from episode.spark.confinement import expr
 from episode.spark.expressions import Arguments, select, uses
@@ -46,3 +47,13 @@ def on_rows(work: Work, schema: pa.Schema) -> Stage:
 def pack_rows(packer: Packer, schema: pa.Schema) -> Stage:
     """Pack rows as Spark sends them by shard."""
     return on_rows(lambda tables: packer(tables, partition_index=TaskContext.get().partitionId()), schema)
+
+
+def with_call(envelopes: Iterator[pa.RecordBatch], shard: int | None) -> Iterator[pa.RecordBatch]:
+    """The envelopes of a task and, if there are any, an empty one that calls a further shard (None: none)."""
+    any_events = False
+    for batch in envelopes:
+        any_events = True
+        yield batch
+    if any_events and shard is not None:
+        yield empty_envelope(shard)

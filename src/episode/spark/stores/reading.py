@@ -124,7 +124,8 @@ class _Reading:
             yield from as_events(batch, schema).to_batches(_BATCH_ROWS)
 
     def _envelopes(self, partition: StorePartition) -> Iterator[pa.RecordBatch]:
-        from episode.matchers.envelope import empty_envelope, pack
+        from episode.matchers.envelope import pack
+        from episode.spark.packing import with_call
         from episode.spark.startup.workers import prepare_worker
 
         assert self.envelopes is not None
@@ -132,17 +133,10 @@ class _Reading:
         prepare_worker()
         declared = declared_schema(self.declaration)
         fields = [StructField(ours, declared[theirs].dataType) for theirs, ours in how.columns]
-        schema, any_events = arrow_schema(StructType(fields)), False  # in which matchers see the rows
-
-        def tables() -> Iterator[pa.Table]:
-            nonlocal any_events
-            for batch in self._events(partition, [theirs for theirs, _ in how.columns]):
-                any_events = True
-                yield as_events(batch, schema)
-
-        yield from pack(tables(), how.packing, partition.index)
-        if any_events and how.call is not None:
-            yield empty_envelope(how.call)
+        schema = arrow_schema(StructType(fields))  # in which matchers see the rows
+        events = self._events(partition, [theirs for theirs, _ in how.columns])
+        tables = (as_events(batch, schema) for batch in events)
+        yield from with_call(pack(tables, how.packing, partition.index), how.call)
 
     def _events(self, partition: StorePartition, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         for piece in partition.pieces:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import ClassVar
 
 import pyarrow as pa
@@ -20,7 +19,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from episode.errors import EpisodeAnalysisError, warn
-from episode.matchers.envelope import SCHEMA, Packing, empty_envelope, pack
+from episode.matchers.envelope import SCHEMA, Packing, pack
 from episode.matchers.protocol import MatcherSpec
 from episode.matchers.quarantine import check_skips_keys
 from episode.matchers.stream_shard import ShardSettings
@@ -32,7 +31,7 @@ from episode.plan.types import is_integer
 from episode.spark import types as carry
 from episode.spark.classic import parallelism
 from episode.spark.expressions import TIME
-from episode.spark.packing import Stage, columns_of, pack_rows
+from episode.spark.packing import columns_of, pack_rows, with_call
 from episode.spark.startup.session import PARTITIONS, ROCKSDB, STATE_STORE
 from episode.spark.stores.catalog import StoreScan, scan_of
 from episode.spark.stream.chain import DELAY, WATERMARK, WatermarkClock, chain_of, has_watermark, mark
@@ -191,8 +190,13 @@ class Stream:
         packing = Packing(self.spec.input_order, self.settings.shards)
         if self.store is not None:
             return self.store.envelopes(packing, ROLL_CALL)
-        packed = pack_rows(partial(pack, packing=packing), self.schema)
-        return carry.encode(self.input).mapInArrow(_with_call(packed), SCHEMA)
+
+        def packer(tables: Iterator[pa.Table], partition_index: int) -> Iterator[pa.RecordBatch]:
+            # ROLL_CALL is called because a shard alone cannot tell that the number of shards has changed: its keys then
+            # come from shards of other numbers. See `ShardProcessor.handleInputRows`.
+            return with_call(pack(tables, packing, partition_index), ROLL_CALL)
+
+        return carry.encode(self.input).mapInArrow(pack_rows(packer, self.schema), SCHEMA)
 
     def metadata(self, column: str) -> dict[str, int] | None:
         """The delay of an output column with times of matches, for a further pattern."""
@@ -302,20 +306,3 @@ def many_partitions(partitions: int, shards: int, slots: int | None) -> str | No
         f'spark.conf.set("{PARTITIONS}", "{wanted}") before the query is made; '
         "a checkpoint keeps the number that it was begun with."
     )
-
-
-def _with_call(stage: Stage) -> Stage:
-    """Add to the envelopes of a stage one that calls the query's own state: see `ShardProcessor._answer`.
-
-    A shard alone cannot tell that the number of shards has changed: its keys then come from shards of other numbers.
-    """
-
-    def stage_with_call(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        any_events = False
-        for envelopes in stage(batches):
-            any_events = True
-            yield envelopes
-        if any_events:
-            yield empty_envelope(ROLL_CALL)
-
-    return stage_with_call
