@@ -119,7 +119,9 @@ def plan_correlation(
     limit = StateLimit.of(run.live.max_state_rows, run.live.gives_up)
     time, watermark = counted_in(pattern.event_time(limit is not None), run.live.time_unit), None
     if pattern.closed:
-        parts = [_with_columns_of(*parts)]
+        events, other = parts
+        missing = [one for one in other.schema if one.name not in events.columns]
+        parts = [events.select("*", *(F.lit(None).cast(one.dataType).alias(one.name) for one in missing))]
     elif len(parts) > 1:
         parts, watermark = own_watermarks(parts, time, run.live.watermark)
     spec_of, delays = partial(correlation_spec, pattern, limit=limit), pattern.delays()
@@ -147,12 +149,6 @@ def _parts(live: DataFrame, archive: DataFrame, pattern: PairPlan, run: RunOptio
         own = select(frame, list(dict.fromkeys([*selections, *named])), run.arguments)
         parts.append(own.withColumn(SIDE_COLUMN, F.lit(side).cast("tinyint")))
     return parts
-
-
-def _with_columns_of(frame: DataFrame, other: DataFrame) -> DataFrame:
-    """Add the columns that only the other one has, as nulls."""
-    missing = [one for one in other.schema if one.name not in frame.columns]
-    return frame.select("*", *(F.lit(None).cast(one.dataType).alias(one.name) for one in missing))
 
 
 def one_table(live: DataFrame, archive: DataFrame) -> bool:

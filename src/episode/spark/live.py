@@ -387,14 +387,11 @@ def _in_short(error: Exception) -> str:
 
 def _explain(error: Exception, restarts: int) -> Exception:
     """An error of Spark, or after too many lost workers."""
+    hint = "Started again with the same checkpoint, it goes on."
     if is_stopped(error):
-        return EpisodeDataError(
-            "Spark was stopped while the live query ran.", hint="Started again with the same checkpoint, it goes on."
-        )
+        return EpisodeDataError("Spark was stopped while the live query ran.", hint=hint)
     if not is_lost(error):
         return error
-    return EpisodeDataError(
-        f"The live query was restarted {restarts} times in {WITHIN / 60:.0f} minutes, and lost a worker again: "
-        f"{_in_short(error)}",
-        hint="Have workers too little memory? Started again with the same checkpoint, it goes on.",
-    )
+    often = f"was restarted {restarts} times in {WITHIN / 60:.0f} minutes, and lost a worker again"
+    hint = f"Have workers too little memory? {hint}"
+    return EpisodeDataError(f"The live query {often}: {_in_short(error)}", hint=hint)

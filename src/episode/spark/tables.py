@@ -18,6 +18,7 @@ from pyspark.sql.types import StructType
 
 from episode.errors import EpisodeAnalysisError, EpisodeError, EpisodeSyntaxError, EpisodeUnsupportedError, kind_of
 from episode.paths import kind_of_files
+from episode.spark.classic import is_local
 from episode.spark.confinement import ONLY_QUERIES, RefusedStatement, sql
 from episode.spark.errors import VIEW, Copies, both, without_context_logs
 from episode.spark.scan.lakehouse import open_table
@@ -164,36 +165,23 @@ _written: dict[str, int] = {}
 def frame_of_value(spark: SparkSession, name: str, table: pa.Table) -> DataFrame:
     """An Arrow table, in types of Spark, as a DataFrame. Timestamps without a zone are timestamp_ntz. name: of the
     table, in errors."""
-    directory = _directory(spark)
+    # Spark's temporary files of this process are gone when Spark ends; its workers see them on this machine.
+    directory = getattr(spark.sparkContext, "_temp_dir", None) if is_local(spark) else None
+    plain = bool(table.schema) and all(any(test(field.type) for test in _IN_FILES) for field in table.schema)
     try:
         schema = from_arrow_schema(table.schema, prefer_timestamp_ntz=True)
-        if directory is None or not _fits(table, directory):
+        if not (plain and isinstance(directory, str) and os.path.isdir(directory)):
             return spark.createDataFrame(table, schema)
-        return spark.read.schema(schema).parquet(_write(table, directory))
+        written = _written.get(directory, 0) + table.nbytes
+        if written > MOST_BYTES:
+            return spark.createDataFrame(table, schema)
+        path = os.path.join(directory, f"episode-{uuid.uuid4().hex}.parquet")
+        texts = [field.name for field in table.schema if pa.types.is_string(field.type)]
+        pq.write_table(table, path, row_group_size=_ROW_GROUP, use_dictionary=texts)
+        _written[directory] = written
+        return spark.read.schema(schema).parquet(path)
     except PySparkException as error:
         raise EpisodeUnsupportedError(f"Spark cannot take the table {name}: {first_line(error)}") from None
-
-
-def _directory(spark: SparkSession) -> str | None:
-    """The directory of Spark's temporary files of this process, if its workers see it; it is gone when Spark ends."""
-    context = getattr(spark, "_sc", None)
-    if context is None or not context.master.startswith("local"):
-        return None
-    directory = getattr(context, "_temp_dir", None)
-    return directory if isinstance(directory, str) and os.path.isdir(directory) else None
-
-
-def _fits(table: pa.Table, directory: str) -> bool:
-    plain = all(any(test(field.type) for test in _IN_FILES) for field in table.schema)
-    return plain and bool(table.schema) and _written.get(directory, 0) + table.nbytes <= MOST_BYTES
-
-
-def _write(table: pa.Table, directory: str) -> str:
-    path = os.path.join(directory, f"episode-{uuid.uuid4().hex}.parquet")
-    texts = [field.name for field in table.schema if pa.types.is_string(field.type)]
-    pq.write_table(table, path, row_group_size=_ROW_GROUP, use_dictionary=texts)
-    _written[directory] = _written.get(directory, 0) + table.nbytes
-    return path
 
 
 # Tables of the command line as DataFrames: files and Kafka topics, read once or followed as streams.
