@@ -37,7 +37,6 @@ from episode.spark.batch.slices import (
     PARTS_ORDER,
     SliceInput,
     SlicePlan,
-    Tasks,
     Units,
     follow_chain,
     match_alone,
@@ -266,9 +265,10 @@ def plan_batches(
         sample = partial(sketch_of_scan, scan, spec.input_order)
     else:
         sample = partial(sketch_of_rows, selected, schema, spec.input_order)
-    given = SliceInput(sample, scan is not None or store is not None, size if size is not None else estimate, scan)
     tasks = max(plan.partitions, in_waves(-(-(size or 0) // _TASK_BYTES), plan.cores))  # if keys were many and small
-    slices = plan_slices(spec, schema, given, Tasks(plan.count, tasks, plan.cores, budget), run.slices)
+    known, direct = estimate if size is None else size, scan is not None or store is not None
+    given = SliceInput(sample, direct, known, scan, plan.count, tasks, plan.cores, budget)
+    slices = plan_slices(spec, schema, given, run.slices)
     return Batch(spark, selected, schema, spec, scan, plan, budget, reason, store, slices)
 
 

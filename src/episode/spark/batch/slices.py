@@ -83,27 +83,24 @@ class SlicePlan:
 
 @dataclass(frozen=True)
 class SliceInput:
-    """Facts about an input. sample: looks at some of its rows, or returns a reason why not; direct: without a job of
-    Spark. bytes: of all events, about (None: unknown). scan: its files, if they are read directly."""
+    """Facts about an input, and its distribution if it is not sliced.
+
+    sample: looks at some of its rows, or returns a reason why not; direct: without a job of Spark. bytes: of all
+    events, about (None: unknown). scan: its files, if they are read directly. budget: bytes of events that a task holds
+    at once.
+    """
 
     sample: Callable[[], Sketch | str]
     direct: bool
     bytes: int | None
-    scan: ParquetScan | None = None
-
-
-@dataclass(frozen=True)
-class Tasks:
-    """Distribution of an input that is not sliced: shards, tasks and cores. budget: bytes of events that a task holds
-    at once."""
-
+    scan: ParquetScan | None
     shards: int
     tasks: int
     cores: int
     budget: int
 
 
-def plan_slices(spec: MatcherSpec, schema: pa.Schema, given: SliceInput, tasks: Tasks, wanted: int | str) -> SlicePlan:
+def plan_slices(spec: MatcherSpec, schema: pa.Schema, given: SliceInput, wanted: int | str) -> SlicePlan:
     """Decide whether the keys of an input are sliced. wanted: the option."""
     if wanted == OFF:
         return _none("switched off by Options(slices='off')")
@@ -122,12 +119,12 @@ def plan_slices(spec: MatcherSpec, schema: pa.Schema, given: SliceInput, tasks: 
         if not given.direct:
             ask = "Options(slices=8), say, looks for large keys in a job of its own"
             return _none(f"rows through Spark are not sampled unasked; {ask}")
-        if tasks.cores < 2:
+        if given.cores < 2:
             return _none("there is one core")
     found = given.sample()
     if isinstance(found, str):
         return _none(found)
-    return _choose_slices(spec, schema, found, tasks, given, number)
+    return _choose_slices(spec, schema, found, given, number)
 
 
 def slicing_obstacle(spec: MatcherSpec, schema: pa.Schema) -> str | None:
@@ -145,26 +142,26 @@ def slicing_obstacle(spec: MatcherSpec, schema: pa.Schema) -> str | None:
 
 
 def _choose_slices(
-    spec: MatcherSpec, schema: pa.Schema, sketch: Sketch, tasks: Tasks, given: SliceInput, wanted: int | None
+    spec: MatcherSpec, schema: pa.Schema, sketch: Sketch, given: SliceInput, wanted: int | None
 ) -> SlicePlan:
     assert isinstance(spec, Sliceable)
     slicing = spec.slicing
     assert not isinstance(slicing, Unsliced)
     keys = spec.input_order.keys
-    room = Room(max(tasks.tasks, 2 * tasks.cores), given.bytes, wanted, tasks.budget)
+    room = Room(max(given.tasks, 2 * given.cores), given.bytes, wanted, given.budget)
     choice = choose(sketch, slicing.overlap, room)
     if not choice.keys:
         return _none(f"{choice.reason}; {sketch.words}")
-    sliced = SlicedKeys(choice.keys, slicing.overlap, first=tasks.shards if keys else 0)
+    sliced = SlicedKeys(choice.keys, slicing.overlap, first=given.shards if keys else 0)
     order = spec.input_order.order[0]
     reasons = slice_words(sliced, order, schema.field(order.column).type, sketch.words)
     if slicing.chained:
         reasons.append("chain: a match may depend on those before it; a second stage follows them from slice to slice")
     size = largest_slice(sketch, choice.keys) * row_bytes(schema)
-    if size > tasks.budget:
-        reasons.append(large_slice_words(size, tasks.budget, slicing.chained))
+    if size > given.budget:
+        reasons.append(large_slice_words(size, given.budget, slicing.chained))
     if keys:
-        return SlicePlan(sliced, tuple(reasons), max(tasks.tasks, min(sliced.count, room.tasks)), slicing.chained)
+        return SlicePlan(sliced, tuple(reasons), max(given.tasks, min(sliced.count, room.tasks)), slicing.chained)
     reads, scan = None, given.scan
     counted = slicing.overlap.before_rows or slicing.overlap.after_rows
     if scan is not None and not (counted and isinstance(spec, Screens) and spec.screen is not None):

@@ -137,12 +137,13 @@ class _Archiver:
         commit = batch + 1
         if commit <= self.store.archived.manifest().archived_to:
             return  # it was archived before the query was killed
-        whole = frame.toArrow().sort_by([(name, "ascending") for name in _PLACE])
-        table, skipped = self._valid(whole)
+        table, skipped = self._valid(frame.toArrow().sort_by([(name, "ascending") for name in _PLACE]))
         events = conform(table.drop_columns(list(_PLACE)), self.declaration)
         manifest = self.store.archived.manifest()
         arrival = Arrival(commit, events, True, manifest.logged + events.num_rows, skipped > 0)
-        origin = {"offsets": self._offsets(batch), "skipped": manifest.origin.get("skipped", 0) + skipped}
+        # the offsets of all partitions after a batch, which Spark wrote before it ran the batch
+        offsets = (self.checkpoint / "offsets" / str(batch)).read_text(encoding="utf-8").splitlines()[-1]
+        origin = {"offsets": json.loads(offsets), "skipped": manifest.origin.get("skipped", 0) + skipped}
         self.store.archived.extend(lambda _: [arrival], lambda: self._partitioning(events), origin)
 
     def _valid(self, table: pa.Table) -> tuple[pa.Table, int]:
@@ -158,11 +159,6 @@ class _Archiver:
                 hint="archive(…, skip_corrupt=True) leaves such records out, and counts them.",
             )
         return (table.filter(pc.invert(wrong)) if count else table), count
-
-    def _offsets(self, batch: int) -> Mapping[str, Any]:
-        """The offsets of all partitions after a batch, which Spark wrote before it ran the batch."""
-        lines = (self.checkpoint / "offsets" / str(batch)).read_text(encoding="utf-8").splitlines()
-        return json.loads(lines[-1])
 
     def _partitioning(self, events: pa.Table) -> Any:
         from episode.store.lanes import event_times
