@@ -7,7 +7,7 @@ import uuid
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from dataclasses import astuple, dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -34,53 +34,38 @@ if TYPE_CHECKING:
 # Every call of the state store goes to the JVM and back. So while the chunks of a shard are small they are all kept in
 # one value, rewritten with every step; later each is an entry of a map, and a step writes the changed ones.
 
-
 SMALL = 1 << 16
 """Bytes of chunks up to which they are kept in one value."""
 
 
-class ChunkMap(Protocol):
-    """Spark's map state of (name) by (version, data)."""
-
-    def iterator(self) -> Iterator[tuple[tuple[str], tuple[int, bytes]]]: ...
-
-    def updateValue(self, key: tuple[str], value: tuple[int, bytes]) -> None: ...
-
-    def removeKey(self, key: tuple[str]) -> None: ...
-
-
 @dataclass
 class ShardChunks:
-    """The state of a shard. small: all chunks by name; None: they are in the map, for good."""
+    """The state of a shard. small: all chunks by name; None: they are in Spark's map of (name) by (version, data), for
+    good."""
 
     small: dict[str, StateChunk] | None
 
     @staticmethod
-    def read(small: bytes, large: ChunkMap) -> tuple[ShardChunks, list[StateChunk]]:
+    def read(small: bytes, large: MapState) -> tuple[ShardChunks, list[StateChunk]]:
         """The chunks that were written last. small: what `change` gave."""
         if not small:
             return ShardChunks(None), [StateChunk(name, v, bytes(data)) for (name,), (v, data) in large.iterator()]
         chunks = [StateChunk(**row) for row in from_bytes(bytes(small)).to_pylist()]
         return ShardChunks({chunk.name: chunk for chunk in chunks}), chunks
 
-    def change(self, changes: Snapshot, large: ChunkMap) -> bytes:
+    def change(self, changes: Snapshot, large: MapState) -> bytes:
         """Write the changes; returns the chunks to keep in the one value, if any."""
-        if self.small is None:
-            for name in changes.removed:
-                large.removeKey((name,))
-            self._enter(changes.put, large)
-            return b""
-        changes.apply(self.small)
-        if sum(len(chunk.data) for chunk in self.small.values()) <= SMALL:
-            columns = [[getattr(chunk, name) for chunk in self.small.values()] for name in _CHUNKS.names]
-            return to_bytes(pa.Table.from_arrays(columns, schema=_CHUNKS))
-        self._enter(tuple(self.small.values()), large)
-        self.small = None
-        return b""
-
-    def _enter(self, chunks: tuple[StateChunk, ...], large: ChunkMap) -> None:
-        for chunk in chunks:
+        if self.small is not None:
+            changes.apply(self.small)
+            if sum(len(chunk.data) for chunk in self.small.values()) <= SMALL:
+                columns = [[getattr(chunk, name) for chunk in self.small.values()] for name in _CHUNKS.names]
+                return to_bytes(pa.Table.from_arrays(columns, schema=_CHUNKS))
+            changes, self.small = Snapshot(tuple(self.small.values()), ()), None
+        for name in changes.removed:
+            large.removeKey((name,))
+        for chunk in changes.put:
             large.updateValue((chunk.name,), (chunk.version, chunk.data))
+        return b""
 
 
 _CHUNKS = pa.schema([("name", pa.string()), ("version", pa.int32()), ("data", pa.binary())])
