@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
 from episode.spark import types as carry
-from episode.spark.classic import NOT_KNOWN, UNREADABLE, Refused, class_of, items
+from episode.spark.classic import Refused, class_of, items, read_plan
 from episode.spark.scan.parquet import DataFile, TableFiles
 from episode.spark.scan.storage import LOCAL
 
@@ -165,15 +165,12 @@ def snapshot_files(spark: SparkSession, frame: DataFrame) -> TableFiles | str | 
 
     None: the frame does not read such a table.
     """
-    if not hasattr(frame, "_jdf"):
-        return None
-    try:
-        scan = _iceberg_scan(frame._jdf.queryExecution().optimizedPlan())
+
+    def read(execution: Any) -> TableFiles | None:
+        scan = _iceberg_scan(execution.optimizedPlan())
         return None if scan is None else _iceberg_files(spark, frame, scan)
-    except Refused as reason:
-        return str(reason)
-    except (*NOT_KNOWN, KeyError):
-        return UNREADABLE
+
+    return read_plan(frame, read) if hasattr(frame, "_jdf") else None
 
 
 def _iceberg_scan(plan: Any) -> Any:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -21,13 +22,11 @@ from episode.errors import EpisodeUnsupportedError
 from episode.spark import types as carry
 from episode.spark.classic import (
     DELTA_FORMAT,
-    NO_PLAN,
-    NOT_KNOWN,
-    UNREADABLE,
     Refused,
     class_of,
     items,
     parquet_relation,
+    read_plan,
 )
 from episode.spark.scan.conditions import (
     AndFilter,
@@ -63,20 +62,12 @@ _COLUMN_RULES = ("EXISTS_DEFAULT", "parquet.field.id")
 
 def files_of_plan(spark: SparkSession, frame: DataFrame) -> TableFiles | str:
     """The files after a frame that reads Parquet, keeps some rows and columns of it and does no more; or why not."""
-    if not hasattr(frame, "_jdf"):
-        return NO_PLAN
-    try:
-        execution = frame._jdf.queryExecution()
-        relation = parquet_relation(execution.optimizedPlan(), selecting=True)
-        return relation if isinstance(relation, str) else _table_files(spark, execution.sparkPlan())
-    except Refused as reason:
-        return str(reason)
-    except (*NOT_KNOWN, LookupError, ArithmeticError, ValueError):
-        return UNREADABLE
+    return read_plan(frame, partial(_table_files, spark))
 
 
-def _table_files(spark: SparkSession, plan: Any) -> TableFiles:
-    above = []
+def _table_files(spark: SparkSession, execution: Any) -> TableFiles:
+    parquet_relation(execution, selecting=True)  # refuses other plans before a physical plan is made
+    plan, above = execution.sparkPlan(), []
     while class_of(plan) in ("ProjectExec", "FilterExec"):
         above.append(plan)
         plan = plan.child()
