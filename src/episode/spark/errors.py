@@ -52,7 +52,7 @@ def translate(error: BaseException) -> EpisodeError | None:
 
 
 @contextmanager
-def translated() -> Iterator[None]:
+def raise_translation() -> Iterator[None]:
     """Raise an error of a Spark task as ours alone, if it is one."""
     try:
         yield
@@ -254,7 +254,7 @@ def _with_ours(original: Call) -> Call:
         except Exception:  # noqa: BLE001 - the JVM is gone, and the text with it: an error about an error would hide it
             return made
         if ours is not None and isinstance(made, captured.UnknownException):
-            # PySpark knows no class for a Java exception, drops this one, and raises py4j's: ours is made one, too.
+            # PySpark has no class for this Java exception, and would raise that of py4j: so ours is of that class.
             made = Py4JJavaError(f"An error occurred while calling Spark.\n{ours}", args[0])
         return made if ours is None else both(ours, made)
 

@@ -73,14 +73,14 @@ def run_sql(
             return frame
     except (AnalysisException, ParseException, UnsupportedOperationException) as error:
         place = None if copies is None else copies.place(text, frames, error)
-        raise both(_placed(spark_error(error), copies, place), error) from error
+        raise both(_with_place(spark_error(error), copies, place), error) from error
     except RefusedStatement as error:
         refusal = error.refusal
         place = None if copies is None else copies.place_of(text, frames, refusal.begin, refusal.end)
-        raise _placed(EpisodeUnsupportedError(refusal.message, hint=ONLY_QUERIES), copies, place) from None
+        raise _with_place(EpisodeUnsupportedError(refusal.message, hint=ONLY_QUERIES), copies, place) from None
 
 
-def _placed(error: EpisodeError, copies: Copies | None, place: tuple[int, int] | None) -> EpisodeError:
+def _with_place(error: EpisodeError, copies: Copies | None, place: tuple[int, int] | None) -> EpisodeError:
     """The error with its place in the statement, if it is known."""
     if copies is None or place is None:
         return error

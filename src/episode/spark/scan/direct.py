@@ -111,7 +111,7 @@ class ParquetScan:
             for name in self.partitions.column_names
         }
         names = [name for name in found if name is not None]
-        packed = FLUSH_BYTES // max(1, row_bytes(pa.schema(of_file)))  # as many as are packed at once, without a copy
+        packed = FLUSH_BYTES // max(1, row_bytes(pa.schema(of_file)))  # the number packed at once, without a copy
         size = min(batch_rows, max(packed, _LEAST_BATCH_ROWS), _BATCH_ROWS)
         batches = file.iter_batches(size, groups, names, use_threads=False) if names else _without_columns(total, size)
         for batch in batches:

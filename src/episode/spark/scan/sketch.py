@@ -21,7 +21,7 @@ from episode.matchers.protocol import InputOrder
 from episode.matchers.slices.keys import Sketch
 from episode.plan.schema import quote
 from episode.spark import types as carry
-from episode.spark.errors import translated
+from episode.spark.errors import raise_translation
 from episode.spark.packing import on_rows
 from episode.spark.scan.direct import ParquetScan, Split, row_bytes
 from episode.spark.scan.row_groups import GroupTimes, times_of_groups
@@ -187,7 +187,7 @@ def sketch_of_rows(frame: DataFrame, schema: pa.Schema, order: InputOrder) -> Sk
         rows, table = every_so_many(tables)
         yield pa.RecordBatch.from_pydict({"rows": [rows], "blob": [to_bytes(table or wanted.empty_table())]})
 
-    with translated():
+    with raise_translation():
         found = selected.mapInArrow(on_rows(sample, wanted), "rows long, blob binary").collect()
     tables = [(from_bytes(bytes(one.blob)), one.rows) for one in found]
     parts = [_sketch(table, order, rows / len(table)) for table, rows in tables if len(table)]

@@ -23,7 +23,7 @@ from pyspark.sql.types import (
 from episode.matchers.envelope import SCHEMA, Packing
 from episode.plan.schema import quote
 from episode.spark.classic import table_of_source
-from episode.spark.errors import translated
+from episode.spark.errors import raise_translation
 from episode.spark.scan.direct import row_bytes
 from episode.spark.stores.kafka import append_to_topic, topic_stream, topic_table
 from episode.spark.stores.reading import EARLIEST, EnvelopeOptions
@@ -141,7 +141,7 @@ def append_frame(frame: DataFrame, declaration: Declaration, catalog: str | None
     register(frame.sparkSession)
     place = catalog or str(catalog_of(frame.sparkSession).directory)
     writer = whole.write.format(FORMAT).mode("append").option(CATALOG, place)
-    with translated():
+    with raise_translation():
         writer.option(STREAM, declaration.name).save()
 
 

@@ -22,7 +22,7 @@ from pyspark.sql import functions as F
 
 from episode.errors import EpisodeDataError
 from episode.plan.schema import quote
-from episode.spark.errors import translated
+from episode.spark.errors import raise_translation
 from episode.spark.stores.source import ARCHIVED_TO, CATALOG, FORMAT, STREAM, declared_schema
 from episode.spark.tables import no_connector
 from episode.store.archive import Arrival
@@ -107,7 +107,7 @@ def archive_topic(spark: SparkSession, declaration: Declaration, *, skip_corrupt
     options = {"startingOffsets": "earliest", **_connection(declaration), "maxOffsetsPerTrigger": limit}
     frame = _events(_load(spark.readStream, options, declaration), declaration, _PLACE)
     writer = frame.writeStream.foreachBatch(archiver.add).option("checkpointLocation", str(archiver.checkpoint))
-    with translated():
+    with raise_translation():
         writer.trigger(availableNow=True).start().awaitTermination()
     archived = archiver.store.archived
     archived.compact()
