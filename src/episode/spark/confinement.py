@@ -27,7 +27,6 @@ from episode.spark.classic import class_of, items
 # It follows every field of every part (plans in expressions, common tables, windows, options); only literals and types
 # have nothing to follow.
 
-
 SOURCE = """
 import com.fasterxml.jackson.databind.ObjectMapper;
 import java.util.*;
@@ -137,7 +136,6 @@ public class Outline {
 # Spark opens files, asks catalogs and runs commands while it analyses a statement. So the judgement is on the parsed
 # plan, of which every part must be known: plans that only ask, given tables and the common tables in scope, built-in
 # functions that compute values. Expressions of patterns are judged alike.
-
 
 _CATALYST = "org.apache.spark.sql.catalyst."
 _PLANS = frozenset((
@@ -378,11 +376,13 @@ def _scopes(parts: list[_Part], tables: Collection[str], sensitive: bool) -> lis
     scopes: list[frozenset[str]] = []
     base = frozenset(_fold_case(one, sensitive) for one in tables)
     for number, part in enumerate(parts):
-        around = base if part.parent < 0 else scopes[part.parent]
-        above = parts[part.parent] if part.parent >= 0 else None
-        if above is not None and above.kind == "WithWindowDefinition" and part.kind == "Tuple2":
+        if part.parent < 0:
+            scopes.append(base)
+            continue
+        around, above = scopes[part.parent], parts[part.parent]
+        if above.kind == "WithWindowDefinition" and part.kind == "Tuple2":
             around = frozenset()
-        if above is not None and part.parent in lists:
+        if part.parent in lists:
             own = lists[part.parent]
             seen = own[: own.index(number) + bool(above.facts[2])] if number in own else own
             around |= {_fold_case(str(parts[one].facts[0]), sensitive) for one in seen}
@@ -395,7 +395,6 @@ def _fold_case(name: str, sensitive: bool) -> str:
 
 
 # The one way on which texts of queries reach Spark's parser: confined ones are judged first.
-
 
 ONLY_QUERIES = "Only queries are run here, and only over the tables that were given."
 """The hint of every refusal."""
@@ -438,7 +437,6 @@ def sql(spark: SparkSession, text: str, arguments: Mapping[str, object], frames:
 
 # What a DataFrame reads, by its plan: for those who let others write queries over few tables only.
 
-
 _OF_NO_TABLE = frozenset({"LocalRelation", "OneRowRelation", "Range", "LogicalRDD", "CTERelationRef", "UnionLoopRef"})
 """Leaves of plans that reach no file and no table of a catalog: values of the text, and those of given tables. Rows of
 a temporary view look the same here: names of views that were not given are refused first."""
@@ -446,31 +444,24 @@ a temporary view look the same here: names of views that were not given are refu
 
 def foreign_reads(frame: DataFrame, tables: Iterable[DataFrame]) -> list[str]:
     """Describe what a DataFrame reads in addition to the tables; it has not run yet."""
-    foreign = [leaf for plan in _plans(frame) for leaf in _leaves(plan) if class_of(leaf) not in _OF_NO_TABLE]
+    plan = analysed_plan(frame)
+    leaves = [leaf for one in [plan, *items(plan.subqueriesAll())] for leaf in items(one.collectLeaves())]
+    foreign = [leaf for leaf in leaves if class_of(leaf) not in _OF_NO_TABLE]
     if not foreign:
         return []
-    known = [relation for table in tables for leaf in _leaves(analysed_plan(table)) if (relation := _relation(leaf))]
-    return [leaf.nodeName() for leaf in foreign if not _is_one_of(leaf, known)]
-
-
-def _is_one_of(leaf: Any, known: list[Any]) -> bool:
-    relation = _relation(leaf)
-    return relation is not None and any(relation.equals(one) for one in known)
+    given = [leaf for table in tables for leaf in items(analysed_plan(table).collectLeaves())]
+    known = [relation for relation in map(_relation, given) if relation is not None]
+    relations = [(leaf, _relation(leaf)) for leaf in foreign]
+    return [
+        leaf.nodeName()
+        for leaf, relation in relations
+        if relation is None or not any(relation.equals(one) for one in known)
+    ]
 
 
 def analysed_plan(frame: DataFrame) -> Any:
     """The plan of a DataFrame with all names resolved."""
     return frame._jdf.queryExecution().analyzed()
-
-
-def _plans(frame: DataFrame) -> list[Any]:
-    """The plan and those of all subqueries in it."""
-    plan = analysed_plan(frame)
-    return [plan, *items(plan.subqueriesAll())]
-
-
-def _leaves(plan: Any) -> list[Any]:
-    return items(plan.collectLeaves())
 
 
 def _relation(leaf: Any) -> Any:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
-from functools import partial, reduce
+from functools import partial
 
 import pyarrow as pa
-from pyspark.errors import AnalysisException, PySparkException
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -27,13 +27,11 @@ from episode.plan.output import HIDDEN_END, HIDDEN_START, MATCH_END, MATCH_START
 from episode.plan.pattern import RunOptions
 from episode.plan.schema import quote
 from episode.spark import types as carry
-from episode.spark.batch.expanding import Expansion
 from episode.spark.batch.runtime import plan_batch
 from episode.spark.classic import parquet_roots
-from episode.spark.expressions import Arguments, check_measures, select, where
+from episode.spark.expressions import Arguments, check_measures, select, unite, where
 from episode.spark.query import Planned
 from episode.spark.stream.runtime import own_watermarks, plan_stream
-from episode.spark.tables import spark_error
 from episode.store.history import ParquetHistory
 
 _TIMES = {MATCH_START: HIDDEN_START, MATCH_END: HIDDEN_END}
@@ -49,8 +47,7 @@ class PlannedCorrelation(Planned):
     @property
     def reasons(self) -> list[str]:
         """Why it runs as it does, and which strategies it cannot use."""
-        spec = None if isinstance(self.run, Expansion) else self.run.spec
-        barred = unavailable(spec) if isinstance(spec, CorrelationSpec) else {}
+        barred = unavailable(self.run.spec) if isinstance(self.run.spec, CorrelationSpec) else {}
         refused = [f"not available: {strategy.value}, because {reason}" for strategy, reason in barred.items()]
         return [*self.run.reasons, *refused]
 
@@ -63,18 +60,14 @@ class PlannedCorrelation(Planned):
 
     def _whole(self, matched: DataFrame) -> DataFrame:
         """Add nulls for columns that are not built: they are unused, and Spark drops them."""
-        spec = None if isinstance(self.run, Expansion) else self.run.spec
+        spec = self.run.spec
         if not isinstance(spec, CorrelationSpec) or spec.wanted is None:
             return matched
-        every = replace(spec, wanted=None).output_schema
-        return matched.select(
-            *(
-                F.col(quote(field.name))
-                if field.name in spec.wanted
-                else F.lit(None).cast(carry.spark_type(field)).alias(field.name)
-                for field in every
-            )
-        )
+        columns = []
+        for field in replace(spec, wanted=None).output_schema:
+            missing = F.lit(None).cast(carry.spark_type(field)).alias(field.name)
+            columns.append(F.col(quote(field.name)) if field.name in spec.wanted else missing)
+        return matched.select(*columns)
 
 
 def _both_finished(matched: DataFrame, pattern: PairPlan, arguments: Arguments) -> DataFrame:
@@ -121,16 +114,18 @@ def plan_correlation(
     columns, derived = pattern.input_columns, pattern.derived
     if not live.isStreaming:
         spec = partial(_narrow_spec, pattern, wanted)
-        batch = plan_batch(spark, _unite(parts), columns, derived, spec, run)
+        batch = plan_batch(spark, unite(parts), columns, derived, spec, run)
         return PlannedCorrelation(pattern, batch, run.arguments)
     limit = StateLimit.of(run.live.max_state_rows, run.live.gives_up)
     time, watermark = counted_in(pattern.event_time(limit is not None), run.live.time_unit), None
     if pattern.closed:
-        parts = [_with_columns_of(*parts)]
+        events, other = parts
+        missing = [one for one in other.schema if one.name not in events.columns]
+        parts = [events.select("*", *(F.lit(None).cast(one.dataType).alias(one.name) for one in missing))]
     elif len(parts) > 1:
         parts, watermark = own_watermarks(parts, time, run.live.watermark)
     spec_of, delays = partial(correlation_spec, pattern, limit=limit), pattern.delays()
-    stream = plan_stream(spark, _unite(parts), columns, derived, spec_of, time, delays, run, watermark)
+    stream = plan_stream(spark, unite(parts), columns, derived, spec_of, time, delays, run, watermark)
     return PlannedCorrelation(pattern, stream, run.arguments)
 
 
@@ -148,27 +143,12 @@ def _narrow_spec(pattern: PairPlan, wanted: Collection[str] | None, schema: pa.S
 
 def _parts(live: DataFrame, archive: DataFrame, pattern: PairPlan, run: RunOptions) -> list[DataFrame]:
     """The rows of both tables, marked by their side; with the event id, if there is one."""
-    event_id = run.live.event_id
-    identified = [] if event_id is None else [(quote(event_id), event_id)]
-    parts = []
+    event_id, parts = run.live.event_id, []
     for frame, selections, side in zip((live, archive), pattern.selections, (LIVE_ROW, ARCHIVE_ROW), strict=True):
-        named = [one for one in identified if one[1] in frame.columns and one not in selections]
-        own = select(frame, [*selections, *named], run.arguments)
+        named = [] if event_id is None or event_id not in frame.columns else [(quote(event_id), event_id)]
+        own = select(frame, list(dict.fromkeys([*selections, *named])), run.arguments)
         parts.append(own.withColumn(SIDE_COLUMN, F.lit(side).cast("tinyint")))
     return parts
-
-
-def _unite(parts: list[DataFrame]) -> DataFrame:
-    try:
-        return reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), parts)
-    except AnalysisException as error:
-        raise spark_error(error) from None
-
-
-def _with_columns_of(frame: DataFrame, other: DataFrame) -> DataFrame:
-    """Add the columns that only the other one has, as nulls."""
-    missing = [one for one in other.schema if one.name not in frame.columns]
-    return frame.select("*", *(F.lit(None).cast(one.dataType).alias(one.name) for one in missing))
 
 
 def one_table(live: DataFrame, archive: DataFrame) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import wraps
 from string import Formatter
@@ -27,7 +27,6 @@ from episode.errors import EpisodeError
 
 # Errors that episode raised in a Spark task, recovered from the exception that Spark makes of them.
 
-
 _RAISED = re.compile(r"^(?:episode\.errors\.)(Episode\w*Error): ", re.MULTILINE)
 _AFTER = re.compile(
     r"^(?:\s+at [\w.$/]+\(|Driver stacktrace:|JVM stacktrace:|=== Streaming Query ===|Caused by: |\s*SQLSTATE: \w+)",
@@ -43,19 +42,25 @@ def translate(error: BaseException) -> EpisodeError | None:
     if isinstance(error, EpisodeError):
         return error
     text = str(error)
-    raised = None
-    for raised in _RAISED.finditer(text):  # noqa: B007 - the last one is the outermost
-        pass
-    if raised is None:
-        missing = missing_on_workers(text)
-        if missing is not None:
-            return missing
+    raised = list(_RAISED.finditer(text))
+    if not raised:
         cause = error.__cause__ or getattr(error, "_cause", None)  # the latter is PySpark's, of a Java exception
-        return translate(cause) if isinstance(cause, BaseException) else None
-    kind = getattr(tree, raised.group(1), EpisodeError)
-    message = text[raised.end() :]
-    after = _AFTER.search(message)
-    return kind((message[: after.start()] if after else message).rstrip())
+        return missing_on_workers(text) or (translate(cause) if isinstance(cause, BaseException) else None)
+    outermost = raised[-1]
+    message = _AFTER.split(text[outermost.end() :], maxsplit=1)[0]
+    return getattr(tree, outermost[1], EpisodeError)(message.rstrip())
+
+
+@contextmanager
+def raise_translation() -> Iterator[None]:
+    """Raise an error of a Spark task as ours alone, if it is one."""
+    try:
+        yield
+    except PySparkException as error:
+        ours = translate(error)
+        if ours is None:
+            raise
+        raise ours from None
 
 
 _MISSING = re.compile(
@@ -68,28 +73,23 @@ def missing_on_workers(text: str) -> EpisodeError | None:
     found = _MISSING.search(text)
     if found is None:
         return None
+    from importlib.metadata import PackageNotFoundError, version
+
+    own = ""
+    with suppress(PackageNotFoundError):
+        own = version("episode")
     return EpisodeError(
         f"Spark's Python workers cannot import {found.group(1)}: they run a Python that does not have it.",
-        hint=f"Install episode {_version()} on every machine where workers run, for the Python that they run; or point "
+        hint=f"Install episode {own} on every machine where workers run, for the Python that they run; or point "
         "Spark at one that has it: PYSPARK_PYTHON in the environment, or spark.pyspark.python, before the session "
         "starts.\n  An environment can be sent along, too: spark.archives.",
     )
-
-
-def _version() -> str:
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version("episode")
-    except PackageNotFoundError:
-        return ""
 
 
 # Places in the text that Spark runs, as places in the text that the user wrote.
 #
 # A statement is passed to Spark with references to DataFrames in place of its patterns; the rest is
 # copied as it is. A complaint of Spark about a copied part is about the same part of the statement.
-
 
 Range = tuple[int, int]
 """Begin and end in a text."""
@@ -172,7 +172,6 @@ def _complaints(run: str, error: PySparkException) -> Iterator[Range]:
 # EpisodeError that was raised in the worker, with its message and no more. Spark's own exception is its `__cause__`.
 # All other exceptions stay as they are.
 
-
 Call = TypeVar("Call", bound=Callable[..., Any])
 
 _classes: dict[tuple[type, type], type[EpisodeError]] = {}
@@ -185,7 +184,9 @@ def both(ours: EpisodeError, spark: BaseException) -> EpisodeError:
     """Our error as an instance of the class of Spark's exception, too, which is its cause."""
     if isinstance(spark, EpisodeError):
         return spark
-    ours = _plain(ours)
+    if "_spark_error" in ours.__dict__:  # of both classes already: made anew, of ours alone
+        rebuild, state = ours.__reduce__()
+        ours = rebuild(*state)
     kinds = (type(ours), type(spark))
     if kinds not in _classes:
         _classes[kinds] = _class_of_both(*kinds)
@@ -196,14 +197,6 @@ def both(ours: EpisodeError, spark: BaseException) -> EpisodeError:
     error.__dict__["_spark_error"] = spark
     error.__suppress_context__ = True
     return error
-
-
-def _plain(ours: EpisodeError) -> EpisodeError:
-    """An error that is of our class alone."""
-    if "_spark_error" not in ours.__dict__:
-        return ours
-    rebuild, state = ours.__reduce__()
-    return rebuild(*state)
 
 
 def _class_of_both(kind: type[EpisodeError], spark: type[BaseException]) -> type[EpisodeError]:
@@ -237,68 +230,36 @@ def _class_of_both(kind: type[EpisodeError], spark: type[BaseException]) -> type
 def install(spark: SparkSession) -> None:
     """Have errors of episode raised as such, in this process from now on; to call it again does nothing."""
     with _lock:
-        captured.convert_exception = _once(captured.convert_exception, _converting)
-        streaming.StreamingQuery.exception = _once(streaming.StreamingQuery.exception, _returning)
+        captured.convert_exception = _with_ours(captured.convert_exception)
+        streaming.StreamingQuery.exception = _with_ours(streaming.StreamingQuery.exception)
         if type(spark).__module__.startswith("pyspark.sql.connect"):
-            _install_in_connect()
+            client = sys.modules.get("pyspark.sql.connect.client.core")
+            queries = sys.modules.get("pyspark.sql.connect.streaming.query")
+            if client is not None and hasattr(client, "convert_exception"):
+                client.convert_exception = _with_ours(client.convert_exception)  # type: ignore[attr-defined]
+            if queries is not None:
+                queries.StreamingQuery.exception = _with_ours(queries.StreamingQuery.exception)
 
 
-def _install_in_connect() -> None:
-    """Do the same for Connect, if its modules are loaded."""
-    client = sys.modules.get("pyspark.sql.connect.client.core")
-    queries = sys.modules.get("pyspark.sql.connect.streaming.query")
-    if client is not None and hasattr(client, "convert_exception"):
-        client.convert_exception = _once(client.convert_exception, _returning)  # type: ignore[attr-defined]
-    if queries is not None:
-        queries.StreamingQuery.exception = _once(queries.StreamingQuery.exception, _returning)
-
-
-def _once(function: Call, replaced: Callable[[Call], Call]) -> Call:
-    if getattr(function, _MARK, False):
-        return function
-    made = replaced(function)
-    setattr(made, _MARK, True)
-    return made
-
-
-def _ours(made: BaseException) -> EpisodeError | None:
-    """Our error in an exception. Where its text cannot be had (the JVM is gone), the exception stays as it is."""
-    try:
-        return translate(made)
-    except Exception:  # noqa: BLE001 - an error about an error would hide it
-        return None
-
-
-def _returning(original: Call) -> Call:
-    """A function that returns an exception, or None."""
+def _with_ours(original: Call) -> Call:
+    """A function that returns an exception, or None; our error takes the place of an exception that stands for one."""
+    if getattr(original, _MARK, False):
+        return original
 
     @wraps(original)
-    def returning(*args: Any, **named: Any) -> Any:
+    def replacement(*args: Any, **named: Any) -> Any:
         made = original(*args, **named)
-        ours = None if made is None else _ours(made)
+        try:
+            ours = None if made is None else translate(made)
+        except Exception:  # noqa: BLE001 - the JVM is gone, and the text with it: an error about an error would hide it
+            return made
+        if ours is not None and isinstance(made, captured.UnknownException):
+            # PySpark has no class for this Java exception, and would raise that of py4j: so ours is of that class.
+            made = Py4JJavaError(f"An error occurred while calling Spark.\n{ours}", args[0])
         return made if ours is None else both(ours, made)
 
-    return returning  # type: ignore[return-value]
-
-
-def _converting(original: Call) -> Call:
-    """PySpark's conversion of a Java exception.
-
-    Where it knows no class for it, py4j's exception is raised: ours is one, too, and not an UnknownException, which
-    PySpark would drop.
-    """
-
-    @wraps(original)
-    def converting(exception: Any, *args: Any, **named: Any) -> Any:
-        made = original(exception, *args, **named)
-        ours = _ours(made)
-        if ours is None:
-            return made
-        if isinstance(made, captured.UnknownException):
-            return both(ours, Py4JJavaError(f"An error occurred while calling Spark.\n{ours}", exception))
-        return both(ours, made)
-
-    return converting  # type: ignore[return-value]
+    setattr(replacement, _MARK, True)
+    return replacement  # type: ignore[return-value]
 
 
 CONTEXT_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
@@ -308,12 +269,11 @@ CONTEXT_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 @contextmanager
 def without_context_logs() -> Iterator[None]:
     """Raise errors of statements in the body without logging them."""
-    loggers = [PySparkLogger.getLogger(name) for name in CONTEXT_LOGGERS]
-    before = [logger.disabled for logger in loggers]
-    for logger in loggers:
+    before = {logger: logger.disabled for logger in map(PySparkLogger.getLogger, CONTEXT_LOGGERS)}
+    for logger in before:
         logger.disabled = True
     try:
         yield
     finally:
-        for logger, disabled in zip(loggers, before, strict=True):
+        for logger, disabled in before.items():
             logger.disabled = disabled

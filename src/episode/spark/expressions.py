@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import reduce
 
 import numpy as np
@@ -13,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
-from episode.plan.output import MeasurePlan, PlannedMeasure, Result
+from episode.plan.output import PlannedMeasure, Result
 from episode.plan.parameters import SubqueryRows
 from episode.plan.pattern import Source
 from episode.plan.rows.inputs import with_subqueries
@@ -66,8 +67,12 @@ def _escape(text: str) -> str:
     return text.replace("{", "{{").replace("}", "}}")
 
 
-# The schema of a DataFrame as the planner sees it.
+def text_literal(value: str) -> str:
+    """A string of SQL. Braces and colons need no care: see `select`."""
+    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
+
+# The schema of a DataFrame as the planner sees it.
 
 NO_ARGUMENTS: Arguments = {}
 TIME = "episode.time"
@@ -95,35 +100,35 @@ def input_schema(
             hint="Select the columns by name in a subquery.",
         )
 
-    def type_of(expression: str) -> str:
+    @contextmanager
+    def analysis_of(expression: str) -> Iterator[None]:
         try:
             with without_context_logs():
-                return select(frame, [(expression, "value")], arguments).schema.fields[0].dataType.simpleString()
+                yield
         except (AnalysisException, ParseException) as error:
             shown = with_subqueries(expression, source.text)
             raise EpisodeAnalysisError(f"Spark cannot evaluate {shown}: {first_line(error)}") from None
 
+    def type_of(expression: str) -> str:
+        with analysis_of(expression):
+            return select(frame, [(expression, "value")], arguments).schema.fields[0].dataType.simpleString()
+
     def name_of(expression: str) -> str:
         if uses(arguments, [expression]):
             return column_name(expression)
-        try:
-            with without_context_logs():
-                return frame.select(expr(expression)).columns[0]
-        except (AnalysisException, ParseException) as error:
-            raise EpisodeAnalysisError(f"Spark cannot evaluate {expression}: {first_line(error)}") from None
+        with analysis_of(expression):
+            return frame.select(expr(expression)).columns[0]
 
-    zone = spark.conf.get("spark.sql.session.timeZone") or "UTC"
-    case_sensitive = spark.conf.get("spark.sql.caseSensitive") == "true"
     times = [field.name for field in fields if TIME in field.metadata]
-    return InputSchema(
-        columns,
-        type_of,
-        name_of=name_of,
-        utc=zone in UTC_NAMES,
-        case_sensitive=case_sensitive,
-        arguments=arguments,
-        time=times[0] if len(times) == 1 else None,
-    )
+    time = times[0] if len(times) == 1 else None
+    utc, case_sensitive = conventions_of(spark)
+    return InputSchema(columns, type_of, utc, case_sensitive, arguments, time, name_of=name_of)
+
+
+def conventions_of(spark: SparkSession) -> tuple[bool, bool]:
+    """Whether a session's times are in UTC, and whether the case of names counts."""
+    zone = spark.conf.get("spark.sql.session.timeZone") or "UTC"
+    return zone in UTC_NAMES, spark.conf.get("spark.sql.caseSensitive") == "true"
 
 
 # Whether Spark can compute the expressions around the values of a match.
@@ -131,37 +136,30 @@ def input_schema(
 
 def check_measures(matched: DataFrame, result: Result, arguments: Arguments) -> None:
     """An error at the first measure that Spark cannot compute. All are analysed at once; if that fails, one by one."""
-    planned = result.measures.measures
+
+    def analyse(*measures: PlannedMeasure) -> None:
+        select(matched, [(one.sql, one.name) for one in measures], arguments).schema  # noqa: B018 - analysis
+
     with without_context_logs():
         try:
-            select(matched, [(one.sql, one.name) for one in planned], arguments).schema  # noqa: B018 - analysis
+            analyse(*result.measures.measures)
         except (AnalysisException, ParseException, EpisodeUnsupportedError):
-            for measure in planned:
-                _check(matched, measure, result, arguments)
+            for measure in result.measures.measures:
+                try:
+                    analyse(measure)
+                except (AnalysisException, ParseException) as error:
+                    message, value = first_line(error), "a value of the match"
+                    for name in sorted(result.measures.atoms.values(), key=len, reverse=True):  # the matcher's columns
+                        message = message.replace(f"`{name}`", value).replace(name, value)
+                    message = f"{result.name_of(measure)} cannot be computed: {message}"
+                    raise result.source.error(EpisodeAnalysisError, message, measure.span) from None
+                except EpisodeUnsupportedError as error:
+                    kind = EpisodeUnsupportedError
+                    raise result.source.error(kind, error.message, measure.span, error.hint) from None
             raise
 
 
-def _check(matched: DataFrame, measure: PlannedMeasure, result: Result, arguments: Arguments) -> None:
-    try:
-        select(matched, [(measure.sql, measure.name)], arguments).schema  # noqa: B018 - analysis of this measure alone
-    except (AnalysisException, ParseException) as error:
-        message = _without_atoms(first_line(error), result.measures)
-        raise result.source.error(
-            EpisodeAnalysisError, f"{result.name_of(measure)} cannot be computed: {message}", measure.span
-        ) from None
-    except EpisodeUnsupportedError as error:
-        raise result.source.error(EpisodeUnsupportedError, error.message, measure.span, error.hint) from None
-
-
-def _without_atoms(message: str, plan: MeasurePlan) -> str:
-    """Spark's message without the names of the matcher's own columns."""
-    for name in sorted(plan.atoms.values(), key=len, reverse=True):
-        message = message.replace(f"`{name}`", "a value of the match").replace(name, "a value of the match")
-    return message
-
-
 # Conditions that only Spark evaluates, on a few matches that are in this process.
-
 
 _NUMBER = "__episode_number"
 
@@ -183,22 +181,17 @@ def kept_matches(spark: SparkSession, matched: pa.Table, conditions: Sequence[st
 
 def one_stream(frames: Mapping[str, DataFrame], tables: Mapping[str, EventTable]) -> DataFrame:
     """The events of all frames; a column that a table does not have is null for its events."""
-    delay = _declared_delay(frames)
-    parts = [_part(frame, tables[name], delay) for name, frame in frames.items()]
+    declared = [[f.metadata[TIME] for f in frame.schema.fields if TIME in f.metadata] for frame in frames.values()]
+    delay = max(delays[0] for delays in declared) if all(declared) else None  # None: one of them declares none
+    return unite([_part(frame, tables[name], delay) for name, frame in frames.items()])
+
+
+def unite(parts: Iterable[DataFrame]) -> DataFrame:
+    """The rows of all frames; a column that one does not have is null there."""
     try:
         return reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), parts)
     except AnalysisException as error:
         raise spark_error(error) from None
-
-
-def _declared_delay(frames: Mapping[str, DataFrame]) -> int | None:
-    """The longest delay that the frames declare for their event time; None where one of them declares none."""
-    declared = [[f.metadata[TIME] for f in frame.schema.fields if TIME in f.metadata] for frame in frames.values()]
-    return max(delays[0] for delays in declared) if all(declared) else None
-
-
-def _metadata(delay: int | None) -> dict[str, int]:
-    return {} if delay is None else {TIME: delay}
 
 
 def _part(frame: DataFrame, table: EventTable, delay: int | None) -> DataFrame:
@@ -209,5 +202,6 @@ def _part(frame: DataFrame, table: EventTable, delay: int | None) -> DataFrame:
         if own in table.widened:
             column = column.cast(table.widened[own])
         is_time = TIME in frame.schema[own].metadata
-        columns.append(column.alias(name, metadata=_metadata(delay)) if is_time else column.alias(name))
+        metadata = {} if delay is None else {TIME: delay}
+        columns.append(column.alias(name, metadata=metadata) if is_time else column.alias(name))
     return frame.select(F.lit(table.number).alias(CLASS_COLUMN), *columns)

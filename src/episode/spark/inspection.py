@@ -23,13 +23,12 @@ from episode.plan.types import is_numeric
 from episode.spark import types as carry
 from episode.spark.batch.runtime import plan_batch
 from episode.spark.expressions import Arguments, kept_matches, where
-from episode.spark.packing import as_events, columns_of
+from episode.spark.packing import columns_of
 
 # Figures of many matches, and of the rows that they were found in: aggregated by Spark, a few values on the driver.
 #
 # Matches come as rows with their key, start, end and number of rows. Times and dates are whole microseconds; numbers
 # are doubles.
-
 
 DAY = 86_400_000_000
 _ORDERED = ("date", "timestamp", "timestamp_ntz", "boolean", "string")
@@ -105,12 +104,17 @@ class MatchTable:
     def _keys(self) -> list[str]:
         return [f"k{number}" for number in range(self.keys)]
 
+    @property
+    def _rest(self) -> list[str]:
+        """The columns of a match after its times."""
+        return [*([_ROWS] if self.has_rows else []), *self._keys]
+
     def totals(self) -> Totals:
         """Everything that one pass computes."""
         placed = F.col(_LENGTH).isNotNull()
-        whole = F.struct(_LENGTH, _START, _END, *self._tail, *self._keys)
+        whole = F.struct(_LENGTH, _START, _END, *self._rest)
         by_rows = F.struct(_ROWS, _LENGTH, _START, _END, *self._keys) if self.has_rows else F.lit(None)
-        by_start = F.struct(_START, _END, *self._tail, *self._keys)
+        by_start = F.struct(_START, _END, *self._rest)
         row = self.frame.agg(
             F.count(F.lit(1)).alias("matches"),
             F.count_if(placed).alias("placed"),
@@ -137,7 +141,7 @@ class MatchTable:
         """The number of keys with matches, those with the most, and the one with the fewest."""
         if not self.keys:
             return 0, [], None
-        whole = F.struct(_LENGTH, _START, _END, *self._tail, *self._keys)
+        whole = F.struct(_LENGTH, _START, _END, *self._rest)
         counted = self.frame.groupBy(*self._keys).agg(
             F.count(F.lit(1)).alias("matches"),
             F.max(F.when(F.col(_LENGTH).isNotNull(), whole)).alias("longest"),
@@ -163,13 +167,9 @@ class MatchTable:
     def nearest(self, length: float) -> Match | None:
         """The first of the matches whose length is nearest to one."""
         distance = F.abs(F.col(_LENGTH) - F.lit(length))
-        least = F.min(F.struct(distance.alias("distance"), _LENGTH, _START, _END, *self._tail, *self._keys))
+        least = F.min(F.struct(distance.alias("distance"), _LENGTH, _START, _END, *self._rest))
         row = self.frame.where(F.col(_LENGTH).isNotNull()).agg(least.alias("one")).first()
         return None if row is None or row["one"] is None else self._match(row["one"])
-
-    @property
-    def _tail(self) -> list[str]:
-        return [_ROWS] if self.has_rows else []
 
     def _match(self, row: Any) -> Match:
         key = tuple(row[name] for name in self._keys)
@@ -259,14 +259,12 @@ def input_numbers(
         (name, type_, found[f"nulls{number}"], found.get(f"min{number}"), found.get(f"max{number}"))
         for number, (name, type_) in enumerate(types.items())
     ]
-    return found["rows"], _keys(frame, keys) if keys else None, ranges
+    sizes = _rows_by_key(frame, keys).agg(F.count(F.lit(1)), F.max("rows")).first() if keys else None
+    return found["rows"], None if sizes is None else (sizes[0], sizes[1] or 0), ranges
 
 
-def _keys(frame: DataFrame, keys: Sequence[str]) -> tuple[int, int]:
-    counted = frame.groupBy(*(F.col(quote(name)) for name in keys)).agg(F.count(F.lit(1)).alias("rows"))
-    row = counted.agg(F.count(F.lit(1)), F.max("rows")).first()
-    assert row is not None
-    return row[0], row[1] or 0
+def _rows_by_key(frame: DataFrame, keys: Sequence[str]) -> DataFrame:
+    return frame.groupBy(*map(quote, keys)).agg(F.count(F.lit(1)).alias("rows"))
 
 
 def session_zone(spark: SparkSession) -> str:
@@ -284,7 +282,6 @@ def session_line(frame: DataFrame) -> str:
 
 
 # The rows of one key of a pattern's input, brought to the driver: for pictures and explanations of single matches.
-
 
 Bounds = tuple[object, object]
 """The least and the greatest value of a column, both included; None: no bound."""
@@ -321,7 +318,7 @@ class SparkRows:
         selected = columns_of(self._restrict(key, bounds), tuple(columns), derived, arguments)
         schema = carry.arrow_schema(selected.schema)
         taken = carry.encode(selected if most is None else selected.limit(most)).toArrow()
-        batches = [as_events(batch, schema) for batch in taken.to_batches()]
+        batches = [carry.as_events(batch, schema) for batch in taken.to_batches()]
         return pa.concat_tables([schema.empty_table(), *batches])
 
     def count(self, key: Mapping[str, object]) -> int:
@@ -330,9 +327,8 @@ class SparkRows:
 
     def keys_by_rows(self, keys: Sequence[str], most: int) -> pa.Table:
         """The values of the key columns with the number of their rows (column `rows`), the greatest numbers first."""
-        names = [F.col(quote(name)) for name in keys]
-        counted = self._restrict({}, {}).groupBy(*names).agg(F.count(F.lit(1)).alias("rows"))
-        return counted.orderBy(F.desc("rows"), *names).limit(most).toArrow()
+        counted = _rows_by_key(self._restrict({}, {}), keys)
+        return counted.orderBy(F.desc("rows"), *map(quote, keys)).limit(most).toArrow()
 
     def rows_at_most(
         self, key: Mapping[str, object], bounds: Mapping[str, Bounds], time: str, most: int

@@ -7,7 +7,7 @@ import time
 import uuid
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from threading import Event, Lock, Thread
@@ -26,19 +26,19 @@ from episode.live.progress import MetricsServer, progress_path, read_progress, s
 from episode.live.protocol import TaskDescription
 from episode.live.sinks import Delivery
 from episode.live.task import LiveTask
+from episode.spark.classic import parallelism
 from episode.spark.errors import translate
 from episode.spark.startup.workers import prepare_worker
 
 # Live tasks are one Spark job: a row for each task, whose stage ends with the query. Nothing is shuffled. Tasks emit
-# only
-# heartbeats, which are dropped: so Spark sees that a worker lives, and a worker that its executor is gone.
-
+# only heartbeats, which are dropped: so Spark sees that a worker lives, and a worker that its executor is gone.
 
 HEARTBEAT_S = 1.0
 """Seconds between two heartbeats."""
 _BEAT_BYTES = 1 << 16
 """A beat is larger than the buffer between a worker and Spark, and so it is sent at once."""
 _STOPPED = ("SparkContext was shut down", "Cannot call methods on a stopped SparkContext", "session is closed")
+_LOST = ("exited unexpectedly", "ExecutorLost", "xecutor heartbeat")
 _CANCELLED = "SPARK_JOB_CANCELLED"
 _OF_PYTHON = "Traceback (most recent call last)"
 
@@ -47,13 +47,10 @@ Stage = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 def run_tasks(spark: SparkSession, descriptions: Sequence[TaskDescription], tag: str) -> None:
     """Run the tasks of a query until all have ended; whatever ends one of them otherwise is raised."""
-    _tag(spark, tag)
-    try:
-        count = len(descriptions)
+    count = len(descriptions)
+    with _tag(spark, tag):
         tasks = spark.range(0, count, 1, count).mapInArrow(_stage(tuple(descriptions)), "beat binary")
         tasks.write.format("noop").mode("overwrite").save()
-    finally:
-        _untag(spark, tag)
 
 
 def _stage(descriptions: tuple[TaskDescription, ...]) -> Stage:
@@ -72,11 +69,8 @@ def _stage(descriptions: tuple[TaskDescription, ...]) -> Stage:
 
 
 def slots(spark: SparkSession) -> int:
-    """Number of tasks that can run at once, if known."""
-    try:
-        return int(spark.sparkContext.defaultParallelism)
-    except (PySparkException, AttributeError):  # a Connect session: ask by a query
-        return int(spark.range(0, 1 << 16).select(F.spark_partition_id()).distinct().count())
+    """Number of tasks that can run at once. A Connect session does not know it: then it is asked by a query."""
+    return parallelism(spark) or spark.range(0, 1 << 16).select(F.spark_partition_id()).distinct().count()
 
 
 # ---- cancelling --------------------------------------------------------------------------------------
@@ -92,23 +86,22 @@ def cancel_tasks(spark: SparkSession, tag: str) -> None:
         return  # Spark is gone, and with it the job
 
 
-def _tag(spark: SparkSession, tag: str) -> None:
+@contextmanager
+def _tag(spark: SparkSession, tag: str) -> Iterator[None]:
     """Jobs of this thread can be cancelled by the tag. In a classic session, the session's own tags do not reach a job
     of `mapInArrow`; those of its context do."""
     try:
         spark.sparkContext.addJobTag(tag)
         spark.sparkContext.setInterruptOnCancel(True)
+        remove = spark.sparkContext.removeJobTag
     except (PySparkException, AttributeError):
         spark.addTag(tag)
-
-
-def _untag(spark: SparkSession, tag: str) -> None:
+        remove = spark.removeTag
     try:
-        spark.sparkContext.removeJobTag(tag)
-    except (PySparkException, AttributeError):
-        spark.removeTag(tag)
-    except Py4JError:
-        return
+        yield
+    finally:
+        with suppress(Py4JError, AttributeError):  # Spark is gone
+            remove(tag)
 
 
 # ---- failures ----------------------------------------------------------------------------------------
@@ -124,13 +117,11 @@ def is_lost(error: BaseException) -> bool:
     text = str(error)
     if translate(error) is not None or _CANCELLED in text or is_stopped(error):
         return False
-    return isinstance(error, (Py4JError, PySparkException)) and (
-        "exited unexpectedly" in text or "ExecutorLost" in text or "xecutor heartbeat" in text or _OF_PYTHON not in text
-    )
+    lost = any(sign in text for sign in _LOST) or _OF_PYTHON not in text
+    return lost and isinstance(error, (Py4JError, PySparkException))
 
 
 # A live query that runs: its handle, as Spark users know it from streaming queries.
-
 
 LOGGER = logging.getLogger("episode.live")
 RESTARTS, WITHIN = 3, 600.0
@@ -143,19 +134,12 @@ RECENT = 100
 
 
 class DrivenRules(Protocol):
-    """Rules of a live query, at the driver."""
+    """Rules of a live query, at the driver. run: looks at them, and agrees with the tasks on changes, until the query
+    has ended. table: every version of every rule, and what became of it."""
 
-    def run(self, finished: Event) -> None:
-        """Look at them, and agree with the tasks on changes, until the query has ended."""
-        ...
+    def run(self, finished: Event) -> None: ...
 
-    def table(self) -> pa.Table:
-        """Every version of every rule, and what became of it."""
-        ...
-
-    def look(self) -> object:
-        """Look at them now."""
-        ...
+    def table(self) -> pa.Table: ...
 
 
 @dataclass(frozen=True)
@@ -224,8 +208,8 @@ class LiveQuery:
     def status(self) -> dict[str, Any]:
         """message, isDataAvailable, isTriggerActive: whether events wait, and whether the tasks run."""
         last = self.lastProgress
-        waiting = last is not None and bool((last["unread"] or 0) + last["unprocessed"])
-        return {"message": self._message(last), "isDataAvailable": waiting, "isTriggerActive": self.isActive}
+        message, waiting = self._message(last), _has_waiting(last)
+        return {"message": message, "isDataAvailable": waiting, "isTriggerActive": self.isActive}
 
     @property
     def lastProgress(self) -> dict[str, Any] | None:
@@ -283,10 +267,9 @@ class LiveQuery:
         """Run the job, again after a lost worker, with threads that watch it and deliver matches."""
         finished = Event()
         helpers = [Thread(target=self._watch, args=(finished,), daemon=True)]
-        if self._run.receiver is not None:
-            helpers.append(Thread(target=self._deliver, args=(finished,), daemon=True))
-        if self._run.rules is not None:
-            helpers.append(Thread(target=self._rule, args=(finished,), daemon=True))
+        for one in (self._run.receiver, self._run.rules):
+            if one is not None:
+                helpers.append(Thread(target=self._assist, args=(one, finished), daemon=True))
         for helper in helpers:
             helper.start()
         LOGGER.info("%s runs in %d tasks, from %s", self._words, len(self._run.descriptions), self.checkpoint)
@@ -308,21 +291,17 @@ class LiveQuery:
         try:
             run_tasks(self._spark, self._run.descriptions, self._tag)
         except Exception as error:  # noqa: BLE001  # shown by the handle
-            return self._again(error)
-        return False
-
-    def _again(self, error: Exception) -> bool:
-        if self._stopping.is_set():
-            return False
-        now = time.monotonic()
-        while self._restarts and self._restarts[0] < now - WITHIN:
-            self._restarts.popleft()
-        if is_lost(error) and len(self._restarts) < RESTARTS:
-            self._restarts.append(now)
-            self._restarted += 1
-            LOGGER.warning("%s lost a worker and is run again: %s", self._words, _in_short(error))
-            return True
-        self._fail(translate(error) or _explain(error, len(self._restarts)))
+            if self._stopping.is_set():
+                return False
+            now = time.monotonic()
+            while self._restarts and self._restarts[0] < now - WITHIN:
+                self._restarts.popleft()
+            if is_lost(error) and len(self._restarts) < RESTARTS:
+                self._restarts.append(now)
+                self._restarted += 1
+                LOGGER.warning("%s lost a worker and is run again: %s", self._words, _in_short(error))
+                return True
+            self._fail(translate(error) or _explain(error, len(self._restarts)))
         return False
 
     def _fail(self, error: Exception) -> None:
@@ -330,20 +309,11 @@ class LiveQuery:
             self._error = error
             LOGGER.error("%s has failed: %s", self._words, _in_short(error))
 
-    def _deliver(self, finished: Event) -> None:
-        assert self._run.receiver is not None
+    def _assist(self, helper: Delivery | DrivenRules, finished: Event) -> None:
+        """Deliver matches, or look at the rules, until the query has ended."""
         try:
-            self._run.receiver.run(finished)
-        except Exception as error:  # noqa: BLE001  # of a function of the user
-            self._fail(error)
-            self._stopping.set()
-            request_stop(self.checkpoint)
-
-    def _rule(self, finished: Event) -> None:
-        assert self._run.rules is not None
-        try:
-            self._run.rules.run(finished)
-        except Exception as error:  # noqa: BLE001  # tasks would wait for ever
+            helper.run(finished)
+        except Exception as error:  # noqa: BLE001  # of a function of the user; or tasks would wait for ever
             self._fail(error)
             self._stopping.set()
             request_stop(self.checkpoint)
@@ -380,9 +350,7 @@ class LiveQuery:
         said = 0 if last is None else len(last["tasks"])
         if said < self.tasks:
             return f"Starting: {said} of {self.tasks} tasks run"
-        if last is not None and (last["unread"] or 0) + last["unprocessed"]:
-            return "Matching"
-        return "Waiting for events"
+        return "Matching" if _has_waiting(last) else "Waiting for events"
 
     @property
     def _words(self) -> str:
@@ -391,6 +359,11 @@ class LiveQuery:
 
     def __repr__(self) -> str:
         return f"<LiveQuery {self.name or self.id} into {self.into}: {self._message(self.lastProgress)}>"
+
+
+def _has_waiting(progress: dict[str, Any] | None) -> bool:
+    """Whether events wait."""
+    return progress is not None and bool((progress["unread"] or 0) + progress["unprocessed"])
 
 
 _running: WeakSet[LiveQuery] = WeakSet()
@@ -414,14 +387,11 @@ def _in_short(error: Exception) -> str:
 
 def _explain(error: Exception, restarts: int) -> Exception:
     """An error of Spark, or after too many lost workers."""
+    hint = "Started again with the same checkpoint, it goes on."
     if is_stopped(error):
-        return EpisodeDataError(
-            "Spark was stopped while the live query ran.", hint="Started again with the same checkpoint, it goes on."
-        )
+        return EpisodeDataError("Spark was stopped while the live query ran.", hint=hint)
     if not is_lost(error):
         return error
-    return EpisodeDataError(
-        f"The live query was restarted {restarts} times in {WITHIN / 60:.0f} minutes, and lost a worker again: "
-        f"{_in_short(error)}",
-        hint="Have workers too little memory? Started again with the same checkpoint, it goes on.",
-    )
+    often = f"was restarted {restarts} times in {WITHIN / 60:.0f} minutes, and lost a worker again"
+    hint = f"Have workers too little memory? {hint}"
+    return EpisodeDataError(f"The live query {often}: {_in_short(error)}", hint=hint)

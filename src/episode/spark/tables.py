@@ -18,39 +18,32 @@ from pyspark.sql.types import StructType
 
 from episode.errors import EpisodeAnalysisError, EpisodeError, EpisodeSyntaxError, EpisodeUnsupportedError, kind_of
 from episode.paths import kind_of_files
+from episode.spark.classic import is_local
 from episode.spark.confinement import ONLY_QUERIES, RefusedStatement, sql
 from episode.spark.errors import VIEW, Copies, both, without_context_logs
 from episode.spark.scan.lakehouse import open_table
 
 # Tables of a statement: keyword tables, and Spark running the text around the row patterns.
 
-
 INFERENCE = {"header": "true", "inferSchema": "true", "inferTimestamp": "true"}
 """Options for CSV and JSON files: with a header, and types that fit the values."""
 
 
 def keyword_table(spark: SparkSession, name: str, table: DataFrame | str) -> DataFrame:
-    """The DataFrame after a table that is given to a query: itself, or what is at a path."""
-    return _files(spark, name, table) if isinstance(table, str) else table
-
-
-def _files(spark: SparkSession, name: str, path: str) -> DataFrame:
-    """The files at a path, read by their suffix; or the lakehouse table that is there."""
-    kind = kind_of_files(path)
+    """The DataFrame after a table that is given to a query: itself, or the files or the lakehouse table at a path."""
+    if not isinstance(table, str):
+        return table
+    kind, problem = kind_of_files(table), f"The table {name} cannot be read from {table!r}"
     try:
-        frame = files(spark, path, kind)
+        frame = files(spark, table, kind)
     except (PySparkException, Py4JJavaError) as error:
         if isinstance(error, EpisodeError):
             raise
-        raise EpisodeAnalysisError(
-            f"The table {name} cannot be read from {path!r}: {first_line(error)}",
-            hint="A path is that of Parquet files, or of CSV or JSON files by its suffix.",
-        ) from None
+        hint = "A path is that of Parquet files, or of CSV or JSON files by its suffix."
+        raise EpisodeAnalysisError(f"{problem}: {first_line(error)}", hint=hint) from None
     if kind == "json" and "_corrupt_record" in frame.columns:
-        raise EpisodeAnalysisError(
-            f"The table {name} cannot be read from {path!r}: it has lines that are no JSON objects.",
-            hint="Write an object a line; or give spark.read.option('multiLine', True).json(path).",
-        )
+        hint = "Write an object a line; or give spark.read.option('multiLine', True).json(path)."
+        raise EpisodeAnalysisError(f"{problem}: it has lines that are no JSON objects.", hint=hint)
     return frame
 
 
@@ -79,25 +72,20 @@ def run_sql(
             frame.schema  # noqa: B018 - makes Spark Connect analyse now rather than at the action
             return frame
     except (AnalysisException, ParseException, UnsupportedOperationException) as error:
-        ours = spark_error(error)
         place = None if copies is None else copies.place(text, frames, error)
-        if copies is not None and place is not None:
-            ours = kind_of(ours)(
-                ours.message, source=copies.source, position=place[0], length=place[1] - place[0], hint=ours.hint
-            )
-        raise both(ours, error) from error
+        raise both(_with_place(spark_error(error), copies, place), error) from error
     except RefusedStatement as error:
         refusal = error.refusal
-        range_ = None if copies is None else copies.place_of(text, frames, refusal.begin, refusal.end)
-        if copies is None or range_ is None:
-            raise EpisodeUnsupportedError(refusal.message, hint=ONLY_QUERIES) from None
-        raise EpisodeUnsupportedError(
-            refusal.message,
-            source=copies.source,
-            position=range_[0],
-            length=range_[1] - range_[0],
-            hint=ONLY_QUERIES,
-        ) from None
+        place = None if copies is None else copies.place_of(text, frames, refusal.begin, refusal.end)
+        raise _with_place(EpisodeUnsupportedError(refusal.message, hint=ONLY_QUERIES), copies, place) from None
+
+
+def _with_place(error: EpisodeError, copies: Copies | None, place: tuple[int, int] | None) -> EpisodeError:
+    """The error with its place in the statement, if it is known."""
+    if copies is None or place is None:
+        return error
+    begin, end = place
+    return kind_of(error)(error.message, source=copies.source, position=begin, length=end - begin, hint=error.hint)
 
 
 def create_view(frame: DataFrame, name: str, columns: Sequence[str], replaces: bool, everywhere: bool) -> DataFrame:
@@ -132,12 +120,8 @@ def spark_error(error: PySparkException) -> EpisodeError:
             "The statement brings together matches of streams whose counters have the same name.",
             hint="Give the patterns names of their own: Options(counters='rises').",
         )
-    return kind(f"Spark cannot run this statement: {_without_views(first_line(error))}")
-
-
-def _without_views(message: str) -> str:
-    """A message of Spark without the names that PySpark gives to DataFrames."""
-    return re.sub(rf"`?{VIEW.pattern}`?\.?", "", message)
+    message = re.sub(rf"`?{VIEW.pattern}`?\.?", "", first_line(error))  # without PySpark's names of DataFrames
+    return kind(f"Spark cannot run this statement: {message}")
 
 
 def first_line(error: Exception) -> str:
@@ -158,7 +142,6 @@ def first_line(error: Exception) -> str:
 # stay until Spark ends; so that they cannot fill the disk, there is a limit to what all of them take. Beyond it, for
 # types that files do not have as Spark has them, and on a cluster, whose workers do not see the driver's files, it is
 # `createDataFrame`.
-
 
 MOST_BYTES = 4 * 2**30
 """Bytes that all files of one Spark may take, as Arrow tables."""
@@ -182,40 +165,26 @@ _written: dict[str, int] = {}
 def frame_of_value(spark: SparkSession, name: str, table: pa.Table) -> DataFrame:
     """An Arrow table, in types of Spark, as a DataFrame. Timestamps without a zone are timestamp_ntz. name: of the
     table, in errors."""
-    directory = _directory(spark)
+    # Spark's temporary files of this process are gone when Spark ends; its workers see them on this machine.
+    directory = getattr(spark.sparkContext, "_temp_dir", None) if is_local(spark) else None
+    plain = bool(table.schema) and all(any(test(field.type) for test in _IN_FILES) for field in table.schema)
     try:
         schema = from_arrow_schema(table.schema, prefer_timestamp_ntz=True)
-        if directory is None or not _fits(table, directory):
+        if not (plain and isinstance(directory, str) and os.path.isdir(directory)):
             return spark.createDataFrame(table, schema)
-        return spark.read.schema(schema).parquet(_write(table, directory))
+        written = _written.get(directory, 0) + table.nbytes
+        if written > MOST_BYTES:
+            return spark.createDataFrame(table, schema)
+        path = os.path.join(directory, f"episode-{uuid.uuid4().hex}.parquet")
+        texts = [field.name for field in table.schema if pa.types.is_string(field.type)]
+        pq.write_table(table, path, row_group_size=_ROW_GROUP, use_dictionary=texts)
+        _written[directory] = written
+        return spark.read.schema(schema).parquet(path)
     except PySparkException as error:
         raise EpisodeUnsupportedError(f"Spark cannot take the table {name}: {first_line(error)}") from None
 
 
-def _directory(spark: SparkSession) -> str | None:
-    """The directory of Spark's temporary files of this process, if its workers see it; it is gone when Spark ends."""
-    context = getattr(spark, "_sc", None)
-    if context is None or not context.master.startswith("local"):
-        return None
-    directory = getattr(context, "_temp_dir", None)
-    return directory if isinstance(directory, str) and os.path.isdir(directory) else None
-
-
-def _fits(table: pa.Table, directory: str) -> bool:
-    plain = all(any(test(field.type) for test in _IN_FILES) for field in table.schema)
-    return plain and bool(table.schema) and _written.get(directory, 0) + table.nbytes <= MOST_BYTES
-
-
-def _write(table: pa.Table, directory: str) -> str:
-    path = os.path.join(directory, f"episode-{uuid.uuid4().hex}.parquet")
-    texts = [field.name for field in table.schema if pa.types.is_string(field.type)]
-    pq.write_table(table, path, row_group_size=_ROW_GROUP, use_dictionary=texts)
-    _written[directory] = _written.get(directory, 0) + table.nbytes
-    return path
-
-
 # Tables of the command line as DataFrames: files and Kafka topics, read once or followed as streams.
-
 
 _CONNECTOR = "org.apache.spark:spark-sql-kafka-0-10_2.13"
 _PARTITIONS = "spark.sql.shuffle.partitions"
@@ -227,26 +196,28 @@ def followed_files(spark: SparkSession, path: str, kind: str) -> DataFrame:
     if table is not None:
         return table
     try:
-        schema = files(spark, path, kind).schema
+        schema, reason = files(spark, path, kind).schema, "no columns were found."
     except AnalysisException as error:
-        raise _without_schema(path, kind, first_line(error)) from None
+        schema, reason = StructType(), first_line(error)
     if not schema:
-        raise _without_schema(path, kind, "no columns were found.")
+        raise EpisodeAnalysisError(
+            f"The columns of {path} cannot be read: {reason}",
+            hint=f"Put at least one file there first ({kind}): its columns are those of the stream.",
+        )
     return spark.readStream.schema(schema).options(**INFERENCE).format(kind).load(path)
-
-
-def _without_schema(path: str, kind: str, reason: str) -> EpisodeAnalysisError:
-    return EpisodeAnalysisError(
-        f"The columns of {path} cannot be read: {reason}",
-        hint=f"Put at least one file there first ({kind}): its columns are those of the stream.",
-    )
 
 
 def topic(
     spark: SparkSession, servers: str, name: str, schema: str, options: Mapping[str, str], *, follow: bool
 ) -> DataFrame:
     """The JSON values of a Kafka topic, as a table of its events so far or as a stream."""
-    fields = _fields(schema)
+    try:
+        fields = StructType.fromDDL(schema)
+    except ParseException as error:
+        raise EpisodeAnalysisError(
+            f"The schema {schema!r} of a topic cannot be read: {first_line(error)}",
+            hint="Write names and types, as in schema=symbol string, ts timestamp, price double.",
+        ) from None
     reader = spark.readStream if follow else spark.read
     settings = {"kafka.bootstrap.servers": servers, "subscribe": name, **options}
     try:
@@ -267,16 +238,6 @@ def no_connector(error: AnalysisException, topic: str, spark: SparkSession) -> E
         "Spark's configuration;\n"
         f"  on the command line: --package {_CONNECTOR}:{spark.version}.",
     )
-
-
-def _fields(schema: str) -> StructType:
-    try:
-        return StructType.fromDDL(schema)
-    except ParseException as error:
-        raise EpisodeAnalysisError(
-            f"The schema {schema!r} of a topic cannot be read: {first_line(error)}",
-            hint="Write names and types, as in schema=symbol string, ts timestamp, price double.",
-        ) from None
 
 
 def fit_for_streams(spark: SparkSession) -> None:

@@ -31,6 +31,7 @@ from pyspark.sql.types import (
 
 from episode.errors import EpisodeUnsupportedError
 from episode.matchers.protocol import InputOrder
+from episode.plan.schema import quote
 from episode.spark.versions import arrow_type
 
 SPARK_TYPE = b"episode.spark_type"
@@ -101,12 +102,9 @@ def encode(frame: DataFrame) -> DataFrame:
     fields = frame.schema.fields
     if not any(type(field.dataType) in _ENCODED or _is_path(field.name) for field in fields):
         return frame
-    return frame.select(
-        *[
-            _encode(_column(field.name), field.dataType).alias(str(place) if _is_path(field.name) else field.name)
-            for place, field in enumerate(fields)
-        ]
-    )
+    names = [str(place) if _is_path(field.name) else field.name for place, field in enumerate(fields)]
+    encoded = [_encode(F.col(quote(field.name)), field.dataType) for field in fields]
+    return frame.select(*[column.alias(name) for column, name in zip(encoded, names, strict=True)])
 
 
 def _is_path(name: str) -> bool:
@@ -117,6 +115,15 @@ def _encode(column: Column, kind: DataType) -> Column:
     if isinstance(kind, YearMonthIntervalType):
         return column.cast("interval month").cast("int")
     return column.cast("string") if isinstance(kind, CalendarIntervalType) else column
+
+
+def as_events(batch: pa.RecordBatch, schema: pa.Schema) -> pa.Table:
+    """A batch in the schema that was planned, as Spark sends it: times in UTC, strings with small offsets."""
+    columns = [
+        column if column.type == field.type else column.cast(field.type)
+        for column, field in zip(batch.columns, schema, strict=True)
+    ]
+    return pa.Table.from_arrays(columns, schema=schema)
 
 
 def travel_schema(schema: pa.Schema) -> StructType:
@@ -138,7 +145,7 @@ def decode(frame: DataFrame, schema: pa.Schema) -> DataFrame:
     kinds = {field.name: spark_type(field) for field in schema}
     if not any(type(kind) in _ENCODED for kind in kinds.values()):
         return frame
-    return frame.select(*[decode_column(_column(name), kind).alias(name) for name, kind in kinds.items()])
+    return frame.select(*[decode_column(F.col(quote(name)), kind).alias(name) for name, kind in kinds.items()])
 
 
 def decode_column(column: Column, kind: DataType) -> Column:
@@ -146,7 +153,3 @@ def decode_column(column: Column, kind: DataType) -> Column:
     if isinstance(kind, YearMonthIntervalType):
         return column.cast("interval month").cast(kind)
     return column.cast("interval") if isinstance(kind, CalendarIntervalType) else column
-
-
-def _column(name: str) -> Column:
-    return F.col("`" + name.replace("`", "``") + "`")

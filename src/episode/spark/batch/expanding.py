@@ -6,7 +6,7 @@ makes one row of every event, in place; a stage in Python matches the rows of ea
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -22,9 +22,8 @@ from episode.plan.pattern import PatternPlan, RunOptions, Source
 from episode.plan.schema import CLASS_COLUMN, PARTITION_COLUMN, EventTable, InputSchema, quote
 from episode.spark import types as carry
 from episode.spark.confinement import expr
-from episode.spark.expressions import UTC_NAMES
-from episode.spark.packing import Stage, as_events, columns_of
-from episode.spark.startup.workers import prepare_worker
+from episode.spark.expressions import conventions_of, text_literal
+from episode.spark.packing import columns_of, on_rows
 
 EVENT, EVENTS = "e", "events"
 
@@ -44,21 +43,25 @@ class Expansion:
 
     def frame(self) -> DataFrame:
         """The matches; nothing runs before an action."""
-        matched = carry.encode(self.input).mapInArrow(
-            _stage(self.spec, self.schema), carry.travel_schema(self.spec.output_schema)
-        )
-        return carry.decode(matched, self.spec.output_schema)
+        spec, output = self.spec, self.spec.output_schema
+
+        def work(events: Iterable[pa.Table]) -> Iterator[pa.RecordBatch]:
+            for table in match_partitions(spec, events):
+                yield from table.to_batches()
+
+        matched = carry.encode(self.input).mapInArrow(on_rows(work, self.schema), carry.travel_schema(output))
+        return carry.decode(matched, output)
 
 
 def variable_schemas(
     spark: SparkSession, frame: DataFrame, variables: Mapping[str, bool], source: Source
 ) -> dict[str, InputSchema]:
     """The columns of each variable's events. variables: is it a closure? What is missing is an error."""
-    case_sensitive = spark.conf.get("spark.sql.caseSensitive") == "true"
-    zone = spark.conf.get("spark.sql.session.timeZone") or "UTC"
+    utc, case_sensitive = conventions_of(spark)
+    table = InputSchema(dict.fromkeys(frame.columns, ""), case_sensitive=case_sensitive)
     out = {}
     for name, closure in variables.items():
-        column = _find(frame, name, case_sensitive)
+        column = table.find(name)
         wanted = "an array of structs, the events of a closure" if closure else "a struct, an event"
         if column is None:
             whole = ", ".join(f"{other}[]" if many else other for other, many in variables.items())
@@ -76,14 +79,8 @@ def variable_schemas(
                 hint="Return whole events: RETURN COLLAPSED without columns, or with the variables alone.",
             )
         columns = {field.name: field.dataType.simpleString() for field in inner.fields}
-        out[name] = InputSchema(columns, utc=zone in UTC_NAMES, case_sensitive=case_sensitive)
+        out[name] = InputSchema(columns, utc=utc, case_sensitive=case_sensitive)
     return out
-
-
-def _find(frame: DataFrame, name: str, case_sensitive: bool) -> str | None:
-    if name in frame.columns or case_sensitive:
-        return name if name in frame.columns else None
-    return next((column for column in frame.columns if column.lower() == name.lower()), None)
 
 
 def events_of_variables(
@@ -95,30 +92,26 @@ def events_of_variables(
 ) -> DataFrame:
     """A row for each event of each collapsed match, those of one after the other: its position, its variable, its
     columns."""
-    case_sensitive = spark.conf.get("spark.sql.caseSensitive") == "true"
+    table = InputSchema(dict.fromkeys(frame.columns, ""), case_sensitive=conventions_of(spark)[1])
     types = {
-        column: table.widened.get(own, schemas[name].columns[own])
-        for name, table in tables.items()
-        for own, column in table.columns.items()
+        column: events.widened.get(own, schemas[name].columns[own])
+        for name, events in tables.items()
+        for own, column in events.columns.items()
     }
     lists = []
     for name, closure in variables.items():
-        column = quote(_find(frame, name, case_sensitive) or name)
+        column = quote(table.find(name) or name)
         own = {stream: field for field, stream in tables[name].columns.items()}
         fields = ", ".join(
-            f"{_text(stream)}, CAST({f'{EVENT}.{quote(own[stream])}' if stream in own else 'NULL'} AS {type_})"
+            f"{text_literal(stream)}, CAST({f'{EVENT}.{quote(own[stream])}' if stream in own else 'NULL'} AS {type_})"
             for stream, type_ in types.items()
         )
-        event = f"{EVENT} -> named_struct({_text(CLASS_COLUMN)}, {tables[name].number}, {fields})"
+        event = f"{EVENT} -> named_struct({text_literal(CLASS_COLUMN)}, {tables[name].number}, {fields})"
         many = f"coalesce({column}, array())" if closure else f"filter(array({column}), x -> x IS NOT NULL)"
         lists.append(f"transform({many}, {event})")
     listed = frame.select(expr(f"concat({', '.join(lists)})").alias(EVENTS))
     rows = listed.select(F.posexplode(EVENTS).alias(PARTITION_COLUMN, EVENT))
     return rows.select(PARTITION_COLUMN, f"{EVENT}.*")
-
-
-def _text(name: str) -> str:
-    return "'" + name.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 def plan_expansion(frame: DataFrame, pattern: PatternPlan, run: RunOptions) -> Expansion:
@@ -128,12 +121,3 @@ def plan_expansion(frame: DataFrame, pattern: PatternPlan, run: RunOptions) -> E
     spec = matcher_spec(pattern, schema)
     carry.check_order(selected.schema, spec.input_order)
     return Expansion(selected, schema, spec, frame.isStreaming)
-
-
-def _stage(spec: MatcherSpec, schema: pa.Schema) -> Stage:
-    def stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        prepare_worker()
-        for table in match_partitions(spec, (as_events(batch, schema) for batch in batches)):
-            yield from table.to_batches()
-
-    return stage

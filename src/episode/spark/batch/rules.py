@@ -28,7 +28,7 @@ from episode.matchers.rules.one_rule import RULE_COLUMN
 from episode.plan.schema import quote
 from episode.spark.confinement import check_expression
 from episode.spark.errors import without_context_logs
-from episode.spark.expressions import Arguments, select, uses, where
+from episode.spark.expressions import Arguments, select, text_literal, uses, where
 
 JSON_OPTIONS = "map('ignoreNullFields', 'false')"
 TIME_OPTIONS = (
@@ -74,11 +74,7 @@ def result_types(matched: DataFrame, rules: Sequence[Finish], arguments: Argumen
             fields = iter(_select(matched, every, arguments).schema.fields)
         except (AnalysisException, ParseException):
             return None
-    found = {}
-    for rule in rules:
-        own = [next(fields) for _ in rule.columns]
-        found[rule.number] = StructType(own)
-    return found
+    return {rule.number: StructType([next(fields) for _ in rule.columns]) for rule in rules}
 
 
 def _select(frame: DataFrame, named: Sequence[tuple[str, str]], arguments: Arguments) -> DataFrame:
@@ -86,17 +82,6 @@ def _select(frame: DataFrame, named: Sequence[tuple[str, str]], arguments: Argum
     if uses(arguments, (sql for sql, _ in named)):
         return select(frame, named, arguments)
     return frame.selectExpr(*(check_expression(f"{sql} AS {quote(name)}") for sql, name in named))
-
-
-def keep_matches(matched: DataFrame, rules: Sequence[Finish], arguments: Arguments) -> DataFrame:
-    """Keep the matches for which the conditions of their rules hold."""
-    tested = [rule for rule in rules if rule.conditions]
-    if not tested:
-        return matched
-    cases = " ".join(
-        f"WHEN {rule.number} THEN {' AND '.join(f'({one})' for one in rule.conditions)}" for rule in tested
-    )
-    return where(matched, f"CASE {quote(RULE_COLUMN)} {cases} ELSE TRUE END", arguments)
 
 
 def one_result(
@@ -107,17 +92,21 @@ def one_result(
     variant: bool,
     arguments: Arguments,
 ) -> DataFrame:
-    """rule, key columns, match_start, match_end, result."""
+    """rule, key columns, match_start, match_end, result of the matches for which the conditions of their rules hold."""
     times = {rule.time for rule in rules if rule.time is not None and rule.start is not None}
     as_text = len(times) > 1
     columns = [
-        (_looked_up([_text(rule.name) for rule in sorted(rules, key=lambda rule: rule.number)]), "rule"),
+        (_looked_up([text_literal(rule.name) for rule in sorted(rules, key=lambda rule: rule.number)]), "rule"),
         *((_case({rule.number: rule.key.get(name) for rule in rules}), name) for name in keys),
         (_case({rule.number: _time(rule.start, as_text) for rule in rules}), "match_start"),
         (_case({rule.number: _time(rule.end, as_text) for rule in rules}), "match_end"),
         (_case({rule.number: _result(rule, types[rule.number], variant) for rule in rules}), "result"),
     ]
-    return select(keep_matches(matched, rules, arguments), columns, arguments)
+    tests = {rule.number: " AND ".join(f"({one})" for one in rule.conditions) for rule in rules if rule.conditions}
+    if tests:
+        cases = " ".join(f"WHEN {number} THEN {test}" for number, test in tests.items())
+        matched = where(matched, f"CASE {quote(RULE_COLUMN)} {cases} ELSE TRUE END", arguments)
+    return select(matched, columns, arguments)
 
 
 def of_rule(matched: DataFrame, rule: Finish, arguments: Arguments) -> DataFrame:
@@ -161,7 +150,7 @@ def _time(sql: str | None, as_text: bool) -> str | None:
 
 def _result(rule: Finish, types: StructType, variant: bool) -> str:
     fields = [
-        f"{_text(name)}, {_in_json(sql, field.dataType)}"
+        f"{text_literal(name)}, {_in_json(sql, field.dataType)}"
         for (name, sql), field in zip(rule.columns, types.fields, strict=True)
     ]
     struct = f"named_struct({', '.join(fields)})"
@@ -179,9 +168,8 @@ def _in_json(sql: str, kind: DataType, depth: int = 0) -> str:
         key, value = _key(f"{one}.key", kind.keyType, depth + 1), _in_json(f"{one}.value", kind.valueType, depth + 1)
         return f"map_from_entries(transform(map_entries({sql}), {one} -> struct({key} AS key, {value} AS value)))"
     if isinstance(kind, StructType):
-        fields = (
-            f"{_text(field.name)}, {_in_json(f'({sql}).{quote(field.name)}', field.dataType, depth)}" for field in kind
-        )
+        values = [(one.name, _in_json(f"({sql}).{quote(one.name)}", one.dataType, depth)) for one in kind]
+        fields = (f"{text_literal(name)}, {value}" for name, value in values)
         return f"if(({sql}) IS NULL, NULL, named_struct({', '.join(fields)}))"
     if isinstance(kind, FloatType):
         return f"CAST(CAST({sql} AS STRING) AS DOUBLE)"  # the digits that are shown, and no others
@@ -196,10 +184,8 @@ def _in_json(sql: str, kind: DataType, depth: int = 0) -> str:
 
 def _key(sql: str, kind: DataType, depth: int) -> str:
     """The key of a map as a text."""
-    held = _in_json(sql, kind, depth)
-    return (
-        f"to_json({held}, {JSON_OPTIONS})" if isinstance(kind, (ArrayType, StructType)) else f"CAST({held} AS STRING)"
-    )
+    held, nested = _in_json(sql, kind, depth), isinstance(kind, (ArrayType, StructType))
+    return f"to_json({held}, {JSON_OPTIONS})" if nested else f"CAST({held} AS STRING)"
 
 
 def _is_json(kind: DataType) -> bool:
@@ -211,8 +197,3 @@ def _is_json(kind: DataType) -> bool:
     if isinstance(kind, MapType):
         return isinstance(kind.keyType, StringType) and _is_json(kind.valueType)
     return isinstance(kind, AS_JSON) and not isinstance(kind, FloatType)
-
-
-def _text(value: str) -> str:
-    """A string of SQL. Braces and colons need no care: see `expressions.select`."""
-    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"

@@ -37,22 +37,19 @@ from episode.spark.batch.slices import (
     PARTS_ORDER,
     SliceInput,
     SlicePlan,
-    Tasks,
     Units,
     follow_chain,
     match_alone,
     match_units,
     plan_slices,
 )
-from episode.spark.packing import Packer, Stage, as_events, columns_of, pack_rows
+from episode.spark.packing import Packer, Stage, Work, columns_of, on_rows, pack_rows
 from episode.spark.scan.direct import LEAST_TASK_BYTES, ParquetScan, Split, choose_scan, in_waves
 from episode.spark.scan.sketch import sketch_of_rows, sketch_of_scan, sketch_of_store
 from episode.spark.startup.workers import await_worker, prepare_worker, spill_directory
 from episode.spark.stores.catalog import StoreScan, scan_of
 from episode.spark.versions import by_number
 
-Work = Callable[[Iterable[pa.Table]], Iterator[pa.RecordBatch]]
-"""Work of a task on the events of one or several shards."""
 WorkOf = Callable[[MatcherSpec], Work]
 
 LOGGER = logging.getLogger("episode.spark")
@@ -116,7 +113,7 @@ class Batch:
     @property
     def tasks(self) -> list[tuple[Split, ...]]:
         """The input of each task of a direct scan."""
-        return [] if self.scan is None else tasks_of(self.scan, self.shards)
+        return [] if self.scan is None else self.scan.tasks(_TASK_BYTES, self.shards.cores, _TASKS_PER_CORE)
 
     def frame(self) -> DataFrame:
         """The matches as a DataFrame; nothing runs before an action."""
@@ -146,20 +143,18 @@ class Batch:
         work = _work_in_turn(works, [spec.input_columns for spec, _ in self.groups]) if self.further else works[0]
         if self.scan is None:
             rows = carry.encode(self.input).coalesce(1)
-            return rows.mapInArrow(_work_on_rows(work, self.schema), schema)
+            return rows.mapInArrow(on_rows(work, self.schema), schema)
         number = self.spark.range(0, 1, 1, numPartitions=1)
         return number.mapInArrow(_scan_and_work(work, self.scan), schema)
 
     def _slice_matches(self, plan: SlicePlan, sliced: SlicedKeys, schema: StructType | str) -> DataFrame:
         """The matches of shards and slices; in two stages if slices depend on each other."""
-        together = min(GROUP_BYTES, self.budget_bytes)
+        units = Units(self.spec, sliced, self.budget_bytes, min(GROUP_BYTES, self.budget_bytes))
         if plan.reads is None:
-            units = Units(self.spec, sliced, self.budget_bytes, together)
             rows = _by_unit(self._envelopes(sliced), plan.tasks)
         else:
             assert self.scan is not None
-            scan = replace(self.scan, splits=())
-            units = Units(self.spec, sliced, self.budget_bytes, together, scan, plan.reads)
+            units = replace(units, scan=replace(self.scan, splits=()), reads=plan.reads)
             rows = self.spark.range(0, plan.tasks, 1, numPartitions=plan.tasks)
         if not plan.chained:
             return rows.mapInArrow(match_units(units), schema)
@@ -270,19 +265,11 @@ def plan_batches(
         sample = partial(sketch_of_scan, scan, spec.input_order)
     else:
         sample = partial(sketch_of_rows, selected, schema, spec.input_order)
-    given = SliceInput(sample, scan is not None or store is not None, size if size is not None else estimate, scan)
-    slices = plan_slices(spec, schema, given, Tasks(plan.count, _tasks(plan, size), plan.cores, budget), run.slices)
+    tasks = max(plan.partitions, in_waves(-(-(size or 0) // _TASK_BYTES), plan.cores))  # if keys were many and small
+    known, direct = estimate if size is None else size, scan is not None or store is not None
+    given = SliceInput(sample, direct, known, scan, plan.count, tasks, plan.cores, budget)
+    slices = plan_slices(spec, schema, given, run.slices)
     return Batch(spark, selected, schema, spec, scan, plan, budget, reason, store, slices)
-
-
-def _tasks(shards: Shards, size: int | None) -> int:
-    """Return the number of tasks there would be if keys were many and small."""
-    return max(shards.partitions, in_waves(-(-(size or 0) // _TASK_BYTES), shards.cores))
-
-
-def tasks_of(scan: ParquetScan, shards: Shards) -> list[tuple[Split, ...]]:
-    """The input of each task of a direct scan."""
-    return scan.tasks(_TASK_BYTES, shards.cores, _TASKS_PER_CORE)
 
 
 def one_shard(order: InputOrder, parallelism: int | None) -> Shards:
@@ -334,14 +321,6 @@ def _scan_and_work(work: Work, scan: ParquetScan) -> Stage:
         prepare_worker()
         for _ in batches:  # a single one, which starts the task
             yield from work(scan.read(scan.splits))
-
-    return stage
-
-
-def _work_on_rows(work: Work, schema: pa.Schema) -> Stage:
-    def stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        prepare_worker()
-        yield from work(as_events(batch, schema) for batch in batches)
 
     return stage
 

@@ -8,6 +8,7 @@ slice is entered; the second has all summaries, and corrects.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -56,11 +57,7 @@ PARTS_ORDER = ("place", "unit", "section", "piece")
 
 _PARTS = pa.schema(
     [
-        ("to", pa.int32()),
-        ("place", pa.int32()),
-        ("unit", pa.int32()),
-        ("section", pa.int32()),
-        ("kind", pa.int32()),
+        *((name, pa.int32()) for name in ("to", "place", "unit", "section", "kind")),
         ("piece", pa.int64()),
         ("blob", pa.binary()),
     ]
@@ -86,27 +83,24 @@ class SlicePlan:
 
 @dataclass(frozen=True)
 class SliceInput:
-    """Facts about an input. sample: looks at some of its rows, or returns a reason why not; direct: without a job of
-    Spark. bytes: of all events, about (None: unknown). scan: its files, if they are read directly."""
+    """Facts about an input, and its distribution if it is not sliced.
+
+    sample: looks at some of its rows, or returns a reason why not; direct: without a job of Spark. bytes: of all
+    events, about (None: unknown). scan: its files, if they are read directly. budget: bytes of events that a task holds
+    at once.
+    """
 
     sample: Callable[[], Sketch | str]
     direct: bool
     bytes: int | None
-    scan: ParquetScan | None = None
-
-
-@dataclass(frozen=True)
-class Tasks:
-    """Distribution of an input that is not sliced: shards, tasks and cores. budget: bytes of events that a task holds
-    at once."""
-
+    scan: ParquetScan | None
     shards: int
     tasks: int
     cores: int
     budget: int
 
 
-def plan_slices(spec: MatcherSpec, schema: pa.Schema, given: SliceInput, tasks: Tasks, wanted: int | str) -> SlicePlan:
+def plan_slices(spec: MatcherSpec, schema: pa.Schema, given: SliceInput, wanted: int | str) -> SlicePlan:
     """Decide whether the keys of an input are sliced. wanted: the option."""
     if wanted == OFF:
         return _none("switched off by Options(slices='off')")
@@ -123,16 +117,14 @@ def plan_slices(spec: MatcherSpec, schema: pa.Schema, given: SliceInput, tasks: 
         if given.bytes is not None and given.bytes < LEAST_BYTES:
             return _none("the input is small")
         if not given.direct:
-            return _none(
-                "rows through Spark are not sampled unasked; Options(slices=8), say, looks for large keys in a job of "
-                "its own"
-            )
-        if tasks.cores < 2:
+            ask = "Options(slices=8), say, looks for large keys in a job of its own"
+            return _none(f"rows through Spark are not sampled unasked; {ask}")
+        if given.cores < 2:
             return _none("there is one core")
     found = given.sample()
     if isinstance(found, str):
         return _none(found)
-    return _choose_slices(spec, schema, found, tasks, given, number)
+    return _choose_slices(spec, schema, found, given, number)
 
 
 def slicing_obstacle(spec: MatcherSpec, schema: pa.Schema) -> str | None:
@@ -145,48 +137,39 @@ def slicing_obstacle(spec: MatcherSpec, schema: pa.Schema) -> str | None:
     order = spec.input_order.order
     if not order:
         return "there is no ORDER BY"
-    kind = schema.field(order[0].column).type
-    return (
-        None if has_lasting_image(kind) else f"rows are ordered by {order[0].column}, of type {kind}, and not by time"
-    )
+    column, kind = order[0].column, schema.field(order[0].column).type
+    return None if has_lasting_image(kind) else f"rows are ordered by {column}, of type {kind}, and not by time"
 
 
 def _choose_slices(
-    spec: MatcherSpec, schema: pa.Schema, sketch: Sketch, tasks: Tasks, given: SliceInput, wanted: int | None
+    spec: MatcherSpec, schema: pa.Schema, sketch: Sketch, given: SliceInput, wanted: int | None
 ) -> SlicePlan:
     assert isinstance(spec, Sliceable)
     slicing = spec.slicing
     assert not isinstance(slicing, Unsliced)
     keys = spec.input_order.keys
-    room = Room(max(tasks.tasks, 2 * tasks.cores), given.bytes, wanted, tasks.budget)
+    room = Room(max(given.tasks, 2 * given.cores), given.bytes, wanted, given.budget)
     choice = choose(sketch, slicing.overlap, room)
     if not choice.keys:
         return _none(f"{choice.reason}; {sketch.words}")
-    sliced = SlicedKeys(choice.keys, slicing.overlap, first=tasks.shards if keys else 0)
+    sliced = SlicedKeys(choice.keys, slicing.overlap, first=given.shards if keys else 0)
     order = spec.input_order.order[0]
     reasons = slice_words(sliced, order, schema.field(order.column).type, sketch.words)
     if slicing.chained:
         reasons.append("chain: a match may depend on those before it; a second stage follows them from slice to slice")
     size = largest_slice(sketch, choice.keys) * row_bytes(schema)
-    if size > tasks.budget:
-        reasons.append(large_slice_words(size, tasks.budget, slicing.chained))
+    if size > given.budget:
+        reasons.append(large_slice_words(size, given.budget, slicing.chained))
     if keys:
-        return SlicePlan(sliced, tuple(reasons), max(tasks.tasks, min(sliced.count, room.tasks)), slicing.chained)
-    reads = _reads(spec, given.scan, sliced)
+        return SlicePlan(sliced, tuple(reasons), max(given.tasks, min(sliced.count, room.tasks)), slicing.chained)
+    reads, scan = None, given.scan
+    counted = slicing.overlap.before_rows or slicing.overlap.after_rows
+    if scan is not None and not (counted and isinstance(spec, Screens) and spec.screen is not None):
+        with suppress(OSError, ValueError, pa.ArrowException):  # the tasks that pack will report errors of the files
+            reads = reads_of_slices(scan, order, sliced)
     if reads is not None:
         reasons.append("reading: files are in order of time; every slice reads its own row groups, none is shuffled")
     return SlicePlan(sliced, tuple(reasons), sliced.count, slicing.chained, reads)
-
-
-def _reads(spec: MatcherSpec, scan: ParquetScan | None, sliced: SlicedKeys) -> tuple[tuple[Split, ...], ...] | None:
-    """Row groups of the slices of the whole input, if files are in order of time."""
-    counted = sliced.overlap.before_rows or sliced.overlap.after_rows
-    if scan is None or (counted and isinstance(spec, Screens) and spec.screen is not None):
-        return None
-    try:
-        return reads_of_slices(scan, spec.input_order.order[0], sliced)
-    except (OSError, ValueError, pa.ArrowException):
-        return None  # the tasks that pack will report errors of the files
 
 
 def _none(reason: str) -> SlicePlan:
@@ -211,23 +194,15 @@ class Units:
     def split_units(self, batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, Slice | None, Iterator[pa.Table]]]:
         """(unit, slice, events) of each slice, and of groups of shards; each must be read to its end. batches: of
         envelopes, or of numbers of slices that read their rows themselves."""
-        return self._split_envelopes(batches) if self.reads is None else self._read(batches)
-
-    def _read(self, batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, Slice | None, Iterator[pa.Table]]]:
-        assert self.scan is not None
-        assert self.reads is not None
-        screen = self.spec.screen if isinstance(self.spec, Screens) else None
-        for batch in batches:
-            for number in batch.column(0).to_pylist():  # numbers of slices, not rows
-                tables = self.scan.read(self.reads[number])
+        if self.reads is not None:
+            assert self.scan is not None
+            screen = self.spec.screen if isinstance(self.spec, Screens) else None
+            for number in (number for batch in batches for number in batch.column(0).to_pylist()):
                 part = self.sliced.slice_of(number)
                 assert part is not None
-                wanted = self._trim(tables, part)
+                wanted = self._trim(self.scan.read(self.reads[number]), part)
                 yield number, part, wanted if screen is None else map(screen.passing, wanted)
-
-    def _split_envelopes(
-        self, batches: Iterator[pa.RecordBatch]
-    ) -> Iterator[tuple[int, Slice | None, Iterator[pa.Table]]]:
+            return
         shards = self.sliced.first - 1
         for unit, envelopes in groupby(unpack(batches), key=lambda envelope: max(envelope[0], shards)):
             part = self.sliced.slice_of(unit)
@@ -300,55 +275,47 @@ def follow_chain(units: Units, tasks: int) -> Stage:
 
     def stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         prepare_worker()
-        ways = _Ways(spec, sliced, tasks)
-        for (unit, section), parts in groupby(_parts(batches, ways), key=itemgetter(0)):
+        entries: dict[tuple[int, int], Entry] = {}
+        for (unit, section), parts in groupby(_parts(batches, units, tasks, entries), key=itemgetter(0)):
             own = (part for _, part in parts)
             if unit < sliced.first:
                 for part in own:
                     yield from from_bytes(part.blob).to_batches()
             else:
-                yield from spec.second_pass(own, ways.entries.pop((unit, section)))
+                yield from spec.second_pass(own, entries.pop((unit, section)))
 
     return stage
 
 
-class _Ways:
-    """The chains of all sliced keys, followed from summary to summary as these come, key by key and in order of time.
+def _parts(
+    batches: Iterator[pa.RecordBatch], units: Units, tasks: int, entries: dict[tuple[int, int], Entry]
+) -> Iterator[tuple[tuple[int, int], SlicePart]]:
+    """(unit and section, part) of what is for this task alone. Summaries for all come before it, key by key and in
+    order of time: the chains of all keys are followed from one to the next.
 
-    entries: where they come into the slices of this task, by unit and section. Of summaries, nothing else is kept.
+    entries: filled with where chains come into the slices of this task, by unit and section. Of summaries, nothing else
+    is kept.
     """
-
-    def __init__(self, spec: Chained, sliced: SlicedKeys, tasks: int) -> None:
-        self.spec, self.sliced, self.tasks = spec, sliced, tasks
-        self.entries: dict[tuple[int, int], Entry] = {}
-        self._key, self._entry = -1, Entry()
-
-    def follow(self, to: int, unit: int, section: int, summary: bytes) -> None:
-        """One summary further. to: the number of this task."""
-        part = self.sliced.slice_of(unit)
-        assert part is not None
-        if part.key != self._key:
-            self._key, self._entry = part.key, Entry()
-        if unit % self.tasks == to:
-            self.entries[unit, section] = self._entry
-        self._entry = self.spec.next_entry(self._entry, summary)
-
-
-def _parts(batches: Iterator[pa.RecordBatch], ways: _Ways) -> Iterator[tuple[tuple[int, int], SlicePart]]:
-    """(unit and section, part) of what is for this task alone; summaries for all come before it, and are followed."""
+    assert isinstance(units.spec, Chained)
+    key, entry = -1, Entry()
     for batch in batches:
         names = ("to", "place", "unit", "section", "kind", "piece")
         numbers = zip(*(batch.column(name).to_pylist() for name in names), strict=True)
         for (to, place, unit, section, kind, piece), value in zip(numbers, batch.column("blob"), strict=True):
             blob = value.as_buffer().to_pybytes()
-            if place == _FOR_ALL:
-                ways.follow(to, unit, section, blob)
-            else:
+            if place != _FOR_ALL:
                 yield (unit, section), SlicePart(kind, piece, blob)
+                continue
+            part = units.sliced.slice_of(unit)
+            assert part is not None
+            if part.key != key:
+                key, entry = part.key, Entry()
+            if unit % tasks == to:
+                entries[unit, section] = entry
+            entry = units.spec.next_entry(entry, blob)
 
 
 # Slices of time in words, for explain.
-
 
 _SHOWN_CUTS, _SHOWN_KEYS = 4, 5
 _EPOCH = datetime(1970, 1, 1)

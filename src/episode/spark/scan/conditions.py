@@ -148,26 +148,19 @@ def _by_value(column: pa.Array, ask: Callable[[pa.Array], pa.Array]) -> pa.Array
 
 def _is_in(array: pa.Array, values: pa.Array, has_null: bool) -> pa.Array:
     found = pc.is_in(array, value_set=values.cast(array.type))
-    if has_null:
-        found = pc.if_else(found, True, _unknown())
-    return pc.if_else(array.is_valid(), found, _unknown())
+    return pc.if_else(array.is_valid(), pc.if_else(found, True, _unknown()) if has_null else found, _unknown())
 
 
 def _compare(array: pa.Array, operator: str, value: pa.Scalar) -> pa.Array:
     if not pa.types.is_floating(array.type):
         return _COMPARE[operator](array, value)
-    if isnan(value.as_py()):
-        return _compare_with_nan(array, operator)
-    answer = _COMPARE[operator](array, value)
-    return pc.or_(answer, pc.is_nan(array)) if operator.startswith(">") else answer
-
-
-def _compare_with_nan(array: pa.Array, operator: str) -> pa.Array:
-    nan = pc.is_nan(array)
+    if not isnan(value.as_py()):
+        answer = _COMPARE[operator](array, value)
+        return pc.or_(answer, pc.is_nan(array)) if operator.startswith(">") else answer
     if operator in ("=", ">="):
-        return nan
+        return pc.is_nan(array)
     if operator == "<":
-        return pc.invert(nan)
+        return pc.invert(pc.is_nan(array))
     return pc.if_else(array.is_valid(), operator == "<=", _unknown())
 
 
@@ -220,15 +213,8 @@ def _is_outside(found: Range, operator: str, value: pa.Scalar) -> bool:
     high: Any = found.high
     if wanted is None or low is None or high is None:
         return False
-    if operator == "<":
-        return bool(low >= wanted)
-    if operator == "<=":
-        return bool(low > wanted)
-    if operator == ">":
-        return bool(high <= wanted)
-    if operator == ">=":
-        return bool(high < wanted)
-    return bool(wanted < low or wanted > high)
+    outside = {"<": low >= wanted, "<=": low > wanted, ">": high <= wanted, ">=": high < wanted}
+    return outside.get(operator, wanted < low or wanted > high)
 
 
 def place(value: pa.Scalar) -> int | bytes | None:
@@ -280,7 +266,6 @@ def _literal(value: pa.Scalar) -> str:
 
 
 # Filters of a plan as conditions that a direct scan evaluates; any other filter is refused, and left to Spark.
-
 
 _LITERALS = {
     "boolean": pa.bool_(),
@@ -369,9 +354,8 @@ def _column(expression: Any, names: dict[int, str], whole: Any) -> str:
 
 
 def _values(values: list[Any], column: Any, whole: Any) -> pa.Array:
-    name = _type(column)
-    decimal = decimal_of(name)
-    kind = pa.decimal128(*decimal) if decimal is not None else _LITERALS.get(name)
+    decimal = decimal_of(_type(column))
+    kind = pa.decimal128(*decimal) if decimal is not None else _LITERALS.get(_type(column))
     if kind is None:
         raise _only_spark(whole)
     return array_of([python_value(value) for value in values], kind)

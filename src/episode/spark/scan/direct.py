@@ -96,13 +96,8 @@ class ParquetScan:
         """Read some splits in order, in the schema of the scan, in tables of at most `rows` rows."""
         storage = self.storage.open()
         for path, of_file in groupby(splits, key=lambda split: split.path):
-            with pq.ParquetFile(
-                path,
-                filesystem=storage,
-                pre_buffer=storage is not None,
-                coerce_int96_timestamp_unit="us",
-                read_dictionary=list(self.dictionaries),
-            ) as file:
+            settings = {"coerce_int96_timestamp_unit": "us", "read_dictionary": list(self.dictionaries)}
+            with pq.ParquetFile(path, filesystem=storage, pre_buffer=storage is not None, **settings) as file:
                 for split in of_file:
                     yield from self._rows(file, split, batch_rows)
 
@@ -116,29 +111,26 @@ class ParquetScan:
             for name in self.partitions.column_names
         }
         names = [name for name in found if name is not None]
-        size = min(batch_rows, _batch_rows(pa.schema(of_file)))
+        packed = FLUSH_BYTES // max(1, row_bytes(pa.schema(of_file)))  # the number packed at once, without a copy
+        size = min(batch_rows, max(packed, _LEAST_BATCH_ROWS), _BATCH_ROWS)
         batches = file.iter_batches(size, groups, names, use_threads=False) if names else _without_columns(total, size)
         for batch in batches:
-            rows = {
-                field.name: pa.nulls(batch.num_rows, field.type)
-                if name is None
-                else convert_column(batch[name], field.type)
-                for name, field in zip(found, of_file, strict=True)
-            }
+            rows = {}
+            for name, field in zip(found, of_file, strict=True):
+                column = pa.nulls(batch.num_rows, field.type) if name is None else batch[name]
+                rows[field.name] = convert_column(column, field.type)
             table = self._output(rows, constants, batch.num_rows)
             if table.num_rows:
                 yield table
 
     def _output(self, rows: dict[str, pa.Array], constants: dict[str, pa.Array], count: int) -> pa.Table:
-        constants = {name: array.slice(0, count) for name, array in constants.items()}
+        found = rows | {name: array.slice(0, count) for name, array in constants.items()}
         if self.condition is not None:
-            kept = evaluate(self.condition, rows | constants, count)
+            kept = evaluate(self.condition, found, count)
             left = kept.true_count
             if left < count:
-                wanted = set(self.columns)
-                rows = {name: array.filter(kept) for name, array in rows.items() if name in wanted}
-                constants = {name: array.slice(0, left) for name, array in constants.items()}
-        found = rows | constants
+                found = {name: array.filter(kept) for name, array in rows.items() if name in self.columns}
+                found |= {name: array.slice(0, left) for name, array in constants.items()}
         arrays = [found[name] for name in self.columns]
         fields = [field.with_type(array.type) for field, array in zip(self.schema, arrays, strict=True)]
         return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
@@ -146,10 +138,8 @@ class ParquetScan:
     @property
     def words(self) -> str:
         """The scan in words, for explain."""
-        parts = [
-            f"Parquet read directly: {count_of(self.files, 'file')}, {count_of(self.rows, 'row')}, "
-            f"{count_of(len(self.schema), 'column')}"
-        ]
+        sizes = ((self.files, "file"), (self.rows, "row"), (len(self.schema), "column"))
+        parts = [f"Parquet read directly: {', '.join(count_of(*one) for one in sizes)}"]
         if self.storage != LOCAL:
             parts.append(self.storage.words)
         if self.partitions.column_names:
@@ -209,8 +199,7 @@ def scan_of_files(table: TableFiles, schema: pa.Schema) -> ParquetScan | str:
         if reason is not None:
             return f"{reason} in {file.path}"
         groups += sum(footer.row_group(number).num_rows > 0 for number in range(footer.num_row_groups))
-        for number in _groups_with_rows(table, footer, of_files):
-            count = footer.row_group(number).num_rows
+        for number, count in _groups_with_rows(table, footer, of_files):
             splits.append(Split(file.path, number, number + 1, count * width, file.partition))
             rows += count
     return ParquetScan(
@@ -243,25 +232,21 @@ def _footers(table: TableFiles) -> list[pq.FileMetaData] | str:
         return f"a footer cannot be read ({error})"
 
 
-def _groups_with_rows(table: TableFiles, footer: pq.FileMetaData, schema: pa.Schema) -> Iterator[int]:
-    """The row groups of a file in which the condition may hold."""
-    filled = [number for number in range(footer.num_row_groups) if footer.row_group(number).num_rows]
+def _groups_with_rows(table: TableFiles, footer: pq.FileMetaData, schema: pa.Schema) -> list[tuple[int, int]]:
+    """The row groups of a file in which the condition may hold, with their numbers of rows."""
+    rows = [footer.row_group(number).num_rows for number in range(footer.num_row_groups)]
+    filled = [(number, count) for number, count in enumerate(rows) if count]
     if table.condition is None:
-        yield from filled
-        return
+        return filled
     asked = pa.schema([schema.field(name) for name in set(columns_in(table.condition)) if name in schema.names])
     ranges = list(group_ranges(footer, asked, table.case_sensitive))
-    yield from (number for number in filled if not excludes_all(table.condition, ranges[number]))
-
-
-def _batch_rows(schema: pa.Schema) -> int:
-    """Rows per batch: the number packed at once, so that packing does not copy."""
-    return min(max(FLUSH_BYTES // max(1, row_bytes(schema)), _LEAST_BATCH_ROWS), _BATCH_ROWS)
+    return [(number, count) for number, count in filled if not excludes_all(table.condition, ranges[number])]
 
 
 def row_bytes(schema: pa.Schema) -> int:
     """About how many bytes a row takes."""
-    return sum(_STRING_BYTES if not _is_fixed(field.type) else max(1, field.type.bit_width // 8) for field in schema)
+    fixed = [kind for kind in schema.types if pa.types.is_primitive(kind) or pa.types.is_decimal(kind)]
+    return sum(max(1, kind.bit_width // 8) for kind in fixed) + _STRING_BYTES * (len(schema) - len(fixed))
 
 
 def _dictionaries(footers: list[pq.FileMetaData], schema: pa.Schema) -> tuple[str, ...]:
@@ -275,7 +260,3 @@ def _dictionaries(footers: list[pq.FileMetaData], schema: pa.Schema) -> tuple[st
                 if column.total_uncompressed_size >= _LENGTH_BYTES * column.num_values:
                     names.discard(column.path_in_schema)
     return tuple(sorted(names))
-
-
-def _is_fixed(kind: pa.DataType) -> bool:
-    return pa.types.is_primitive(kind) or pa.types.is_decimal(kind)

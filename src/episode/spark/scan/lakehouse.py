@@ -19,13 +19,12 @@ from pyspark.sql import DataFrame, SparkSession
 
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
 from episode.spark import types as carry
-from episode.spark.classic import NOT_KNOWN, UNREADABLE, Refused, class_of, items
+from episode.spark.classic import Refused, class_of, items, read_plan
 from episode.spark.scan.parquet import DataFile, TableFiles
 from episode.spark.scan.storage import LOCAL
 
 # Directories that are tables of a lakehouse are opened as tables, never as loose Parquet files: some files were
 # replaced, of some a part of the rows is deleted. Only the format's own log lists the rows.
-
 
 DELTA, ICEBERG = "delta", "iceberg"
 _NAMES = {DELTA: "Delta", ICEBERG: "Iceberg"}
@@ -96,12 +95,10 @@ def _refuse_parts(path: str) -> None:
 
 
 def _cannot_open(spark: SparkSession, path: str, kind: str, error: Exception) -> EpisodeAnalysisError:
-    name = _NAMES[kind]
-    said = str(error)
+    name, said = _NAMES[kind], str(error)
     if "DATA_SOURCE_NOT_FOUND" in said or "DELTA_CONFIGURE_SPARK_SESSION" in said:
-        return EpisodeAnalysisError(
-            f"{path} is a table of {name}, and this Spark session was started without {name}.", hint=_how(spark, kind)
-        )
+        message = f"{path} is a table of {name}, and this Spark session was started without {name}."
+        return EpisodeAnalysisError(message, hint=_how(spark, kind))
     first = next((line.strip() for line in said.splitlines() if line.strip()), type(error).__name__)
     by_name = " If a catalog has the table, use its name there: FROM catalog.schema.table." if kind == ICEBERG else ""
     return EpisodeAnalysisError(f"The {name} table {path} cannot be opened: {first}", hint=by_name.strip())
@@ -112,11 +109,8 @@ def _how(spark: SparkSession, kind: str) -> str:
     version = ".".join(spark.version.split(".")[:2])
     release = _RELEASES[kind].get(version)
     if release is None:
-        known = " and ".join(_RELEASES[kind])
-        return (
-            f"Add its package for Spark {version}; when this version of episode was made, there were packages for "
-            f"Spark {known}."
-        )
+        known = f"there were packages for Spark {' and '.join(_RELEASES[kind])}"
+        return f"Add its package for Spark {version}; when this version of episode was made, {known}."
     settings = {"spark.jars.packages": f"{_PACKAGES[kind].format(version)}:{release}", **_SETTINGS[kind]}
     lines = "\n".join(f"  {key}={value}" for key, value in settings.items())
     return f"Start the session with these settings:\n{lines}"
@@ -129,7 +123,6 @@ def _how(spark: SparkSession, kind: str) -> str:
 #
 # Delta's snapshot is a relation of Parquet files in the plan, and `plan_files.py` lists its files with the values of
 # its partition columns as those of any other. Iceberg's is a different scan, whose tasks have the files.
-
 
 _PLAIN_FEATURES = frozenset({"columnMapping", "deletionVectors", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"})
 """Features of Delta that do not change the contents of files; the first two only if they are unused."""
@@ -172,15 +165,12 @@ def snapshot_files(spark: SparkSession, frame: DataFrame) -> TableFiles | str | 
 
     None: the frame does not read such a table.
     """
-    if not hasattr(frame, "_jdf"):
-        return None
-    try:
-        scan = _iceberg_scan(frame._jdf.queryExecution().optimizedPlan())
+
+    def read(execution: Any) -> TableFiles | None:
+        scan = _iceberg_scan(execution.optimizedPlan())
         return None if scan is None else _iceberg_files(spark, frame, scan)
-    except Refused as reason:
-        return str(reason)
-    except (*NOT_KNOWN, KeyError):
-        return UNREADABLE
+
+    return read_plan(frame, read) if hasattr(frame, "_jdf") else None
 
 
 def _iceberg_scan(plan: Any) -> Any:

@@ -49,7 +49,6 @@ class TableFiles:
 
 # Columns of a Parquet file, and what Spark makes of them: whether pyarrow's are the same, and how they become so.
 
-
 AMBIGUOUS = ""
 """In the place of a name: several columns of the file could be meant."""
 
@@ -77,19 +76,16 @@ def mismatch(footer: pq.FileMetaData, schema: pa.Schema, case_sensitive: bool) -
     has_times = any(pa.types.is_timestamp(field.type) or pa.types.is_date(field.type) for field in schema)
     if has_times and (any(key in metadata for key in _LEGACY) or metadata.get(_WRITER, b"9").split(b".")[0] < b"3"):
         return "dates and times are in the legacy calendar"
+    stored = map(footer.schema.column, range(len(footer.schema)))
+    int96 = {column.path for column in stored if column.physical_type == "INT96"}
     columns = footer.schema.to_arrow_schema()
     names = file_names(columns.names, schema.names, case_sensitive)
     for field, name in zip(schema, names, strict=True):
         if name == AMBIGUOUS:
             return f"column {field.name} is ambiguous"
-        if name is not None and not _reads_as(columns.field(name).type, field.type, _is_int96(footer, name)):
+        if name is not None and not _reads_as(columns.field(name).type, field.type, name in int96):
             return f"column {field.name} is {columns.field(name).type}, Spark's is {field.type}"
     return None
-
-
-def _is_int96(footer: pq.FileMetaData, name: str) -> bool:
-    columns = (footer.schema.column(i) for i in range(len(footer.schema)))
-    return any(column.path == name and column.physical_type == "INT96" for column in columns)
 
 
 def _reads_as(kind: pa.DataType, wanted: pa.DataType, int96: bool) -> bool:
@@ -102,12 +98,10 @@ def _reads_as(kind: pa.DataType, wanted: pa.DataType, int96: bool) -> bool:
         kind = kind.value_type
     if pa.types.is_timestamp(kind) and pa.types.is_timestamp(wanted):
         return kind.unit in _PER_UNIT and (kind.tz is None) == (wanted.tz is None)
-    if pa.types.is_time(kind) and pa.types.is_time(wanted):
+    if kind == wanted or _WIDER.get(kind) == wanted or (pa.types.is_int64(kind) and pa.types.is_duration(wanted)):
         return True
-    if pa.types.is_int64(kind) and pa.types.is_duration(wanted):
-        return True
-    families = (_STRINGS, _BYTES)
-    return kind == wanted or _WIDER.get(kind) == wanted or any(kind in f and wanted in f for f in families)
+    both_times = pa.types.is_time(kind) and pa.types.is_time(wanted)
+    return both_times or any(kind in family and wanted in family for family in (_STRINGS, _BYTES))
 
 
 def convert_column(column: pa.Array, kind: pa.DataType) -> pa.Array:
@@ -154,11 +148,8 @@ def _factor(physical: str, kind: pa.DataType, wanted: pa.DataType) -> int | None
 
     Not of floats, where a NaN may be left out of the bounds; nor of unsigned integers and decimals.
     """
-    if (
-        physical in ("INT32", "INT64")
-        and kind == wanted
-        and (pa.types.is_signed_integer(kind) or pa.types.is_date32(kind))
-    ):
+    whole = pa.types.is_signed_integer(kind) or pa.types.is_date32(kind)
+    if whole and kind == wanted and physical in ("INT32", "INT64"):
         return 1
     if physical == "INT64" and pa.types.is_timestamp(kind) and pa.types.is_timestamp(wanted):
         return _PER_UNIT.get(kind.unit)

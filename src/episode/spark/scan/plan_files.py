@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -21,13 +22,11 @@ from episode.errors import EpisodeUnsupportedError
 from episode.spark import types as carry
 from episode.spark.classic import (
     DELTA_FORMAT,
-    NO_PLAN,
-    NOT_KNOWN,
-    UNREADABLE,
     Refused,
     class_of,
     items,
     parquet_relation,
+    read_plan,
 )
 from episode.spark.scan.conditions import (
     AndFilter,
@@ -57,26 +56,18 @@ _OPTIONS = {
     "ignoreMissingFiles": "true",
 }
 _FEW_FILES = 10
-_WORKER_ENVIRONMENT = "spark.executorEnv."
+_EXECUTORS = "spark.executorEnv."
 _COLUMN_RULES = ("EXISTS_DEFAULT", "parquet.field.id")
 
 
 def files_of_plan(spark: SparkSession, frame: DataFrame) -> TableFiles | str:
     """The files after a frame that reads Parquet, keeps some rows and columns of it and does no more; or why not."""
-    if not hasattr(frame, "_jdf"):
-        return NO_PLAN
-    try:
-        execution = frame._jdf.queryExecution()
-        relation = parquet_relation(execution.optimizedPlan(), selecting=True)
-        return relation if isinstance(relation, str) else _table_files(spark, execution.sparkPlan())
-    except Refused as reason:
-        return str(reason)
-    except (*NOT_KNOWN, LookupError, ArithmeticError, ValueError):
-        return UNREADABLE
+    return read_plan(frame, partial(_table_files, spark))
 
 
-def _table_files(spark: SparkSession, plan: Any) -> TableFiles:
-    above = []
+def _table_files(spark: SparkSession, execution: Any) -> TableFiles:
+    parquet_relation(execution, selecting=True)  # refuses other plans before a physical plan is made
+    plan, above = execution.sparkPlan(), []
     while class_of(plan) in ("ProjectExec", "FilterExec"):
         above.append(plan)
         plan = plan.child()
@@ -86,22 +77,34 @@ def _table_files(spark: SparkSession, plan: Any) -> TableFiles:
     _check_relation(spark, relation)
     output = items(plan.output())
     fields = StructType.fromJson(json.loads(relation.schema().json()))
-    if len(output) != plan.requiredSchema().size() + relation.partitionSchema().size():
-        raise Refused("the input reads _metadata of its files")
     names = {attribute.exprId().id(): attribute.name() for attribute in output}
-    if not set(names.values()) <= set(fields.names):
+    of_files = plan.requiredSchema().size() + relation.partitionSchema().size()
+    if len(output) != of_files or not set(names.values()) <= set(fields.names):
         raise Refused("the input reads _metadata of its files")
     columns = [attribute.exprId().id() for attribute in output]
     conditions: list[Condition] = []
     for node in reversed(above):
         if class_of(node) == "FilterExec":
             conditions += [condition_of(part, names) for part in conjuncts(node.condition())]
-        else:
-            named = [_rename(expression, names) for expression in items(node.projectList())]
-            names, columns = dict(named), [number for number, _ in named]
+            continue
+        named = []  # (number of an expression that only names a column, the relation's name of that column)
+        for expression in items(node.projectList()):
+            column = expression.child() if class_of(expression) == "Alias" else expression
+            if class_of(column) != "AttributeReference":
+                raise Refused("the input computes columns")
+            named.append((expression.exprId().id(), names[column.exprId().id()]))
+        names, columns = dict(named), [number for number, _ in named]
     condition = None if not conditions else conditions[0] if len(conditions) == 1 else AndFilter(tuple(conditions))
     wanted = tuple(names[number] for number in columns)
-    return _list_files(spark, plan, fields, wanted, condition)
+    schema = _schema(fields, (*wanted, *(columns_in(condition) if condition is not None else ())))
+    directories = items(relation.location().listFiles(plan.partitionFilters(), plan.dataFilters()))
+    uris = _uris(spark, relation.location(), [directory.files() for directory in directories])
+    storage = _storage(spark, relation, [uri for of_one in uris for uri in of_one])
+    files = [DataFile(storage.path(uri), number) for number, of_one in enumerate(uris) for uri in of_one]
+    files.sort(key=lambda file: file.path)
+    partitions = _partitions(relation, directories, schema)
+    case_sensitive = _setting(spark, "spark.sql.caseSensitive") == "true"
+    return TableFiles(storage, tuple(files), partitions, wanted, schema, condition, case_sensitive)
 
 
 def _check_relation(spark: SparkSession, relation: Any) -> None:
@@ -131,39 +134,7 @@ def _setting(spark: SparkSession, key: str) -> str:
         return ""
 
 
-def _rename(expression: Any, names: dict[int, str]) -> tuple[int, str]:
-    """(number of an expression that only names a column, the relation's name of that column)."""
-    column = expression.child() if class_of(expression) == "Alias" else expression
-    if class_of(column) != "AttributeReference":
-        raise Refused("the input computes columns")
-    return expression.exprId().id(), names[column.exprId().id()]
-
-
 # ---- files and partitions ----------------------------------------------------------------------------------
-
-
-def _list_files(
-    spark: SparkSession,
-    scan: Any,
-    fields: StructType,
-    columns: tuple[str, ...],
-    condition: Condition | None,
-) -> TableFiles:
-    relation = scan.relation()
-    schema = _schema(fields, (*columns, *(columns_in(condition) if condition is not None else ())))
-    directories = items(relation.location().listFiles(scan.partitionFilters(), scan.dataFilters()))
-    uris = _uris(spark, relation.location(), [directory.files() for directory in directories])
-    storage = _storage(spark, relation, [uri for of_one in uris for uri in of_one])
-    files = [DataFile(storage.path(uri), number) for number, of_one in enumerate(uris) for uri in of_one]
-    return TableFiles(
-        storage,
-        tuple(sorted(files, key=lambda file: file.path)),
-        _partitions(relation, directories, schema),
-        columns,
-        schema,
-        condition,
-        _setting(spark, "spark.sql.caseSensitive") == "true",
-    )
 
 
 def _uris(spark: SparkSession, location: Any, listed: list[Any]) -> list[list[str]]:
@@ -233,11 +204,7 @@ def _storage(spark: SparkSession, relation: Any, uris: list[str]) -> Storage:
 
 
 def _workplace(spark: SparkSession) -> Workplace:
-    context = spark.sparkContext
-    here = dict(os.environ)
-    given = {
-        key.removeprefix(_WORKER_ENVIRONMENT): value
-        for key, value in context.getConf().getAll()
-        if key.startswith(_WORKER_ENVIRONMENT)
-    }
+    context, here = spark.sparkContext, dict(os.environ)
+    settings = context.getConf().getAll()
+    given = {key.removeprefix(_EXECUTORS): value for key, value in settings if key.startswith(_EXECUTORS)}
     return Workplace(context.sparkUser(), here, here | given if context.master.startswith("local") else given)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -80,17 +80,11 @@ def reads_of_slices(scan: ParquetScan, order: OrderKey, sliced: SlicedKeys) -> t
     first, last = (np.array([getattr(one, name) for one in times], np.int64) for name in ("first", "last"))
     width = row_bytes(scan.schema)
     rows = np.array([split.bytes // width for split in scan.splits], np.int64)
-    wanted = [groups_of_slice(first, last, rows, bounds, overlap) for bounds in _bounds(sliced)]
+    slices = [part for part in map(sliced.slice_of, sliced.units_of(0)) if part is not None]
+    wanted = [groups_of_slice(first, last, rows, part.bounds, overlap) for part in slices]
     if sum(int(rows[groups].sum()) for groups in wanted) > MOST_READ * scan.rows:
         return None
     return tuple(tuple(scan.splits[group] for group in groups) for groups in wanted)
-
-
-def _bounds(sliced: SlicedKeys) -> Iterator[SliceBounds]:
-    for unit in sliced.units_of(0):
-        part = sliced.slice_of(unit)
-        assert part is not None
-        yield part.bounds
 
 
 def groups_of_slice(

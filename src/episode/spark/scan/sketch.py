@@ -12,9 +12,7 @@ from functools import partial
 
 import numpy as np
 import pyarrow as pa
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
 from episode.errors import EpisodeDataError
 from episode.matchers.columns import from_bytes, key_hashes, plain, to_bytes
@@ -23,12 +21,11 @@ from episode.matchers.protocol import InputOrder
 from episode.matchers.slices.keys import Sketch
 from episode.plan.schema import quote
 from episode.spark import types as carry
-from episode.spark.errors import translate
-from episode.spark.packing import Stage, as_events
+from episode.spark.errors import raise_translation
+from episode.spark.packing import on_rows
 from episode.spark.scan.direct import ParquetScan, Split, row_bytes
 from episode.spark.scan.row_groups import GroupTimes, times_of_groups
 from episode.spark.scan.storage import LOCAL
-from episode.spark.startup.workers import prepare_worker
 from episode.spark.stores.catalog import StoreScan
 from episode.store.stream import FilePart, LogPart, Part, StreamStore, open_store
 
@@ -93,9 +90,7 @@ def all_looked_at(scan: ParquetScan) -> bool:
 
 def _spread(pieces: tuple, most: int) -> tuple:
     """At most `most` of the pieces, evenly spread."""
-    if len(pieces) <= most:
-        return pieces
-    return tuple(pieces[int(place)] for place in np.linspace(0, len(pieces) - 1, most))
+    return tuple(pieces[int(place)] for place in np.linspace(0, len(pieces) - 1, min(most, len(pieces))))
 
 
 def _columns(order: InputOrder) -> list[str]:
@@ -119,7 +114,7 @@ def _sample_of_split(
         tables = list(scan.read((split,)))
         found = pa.concat_tables([plain(table) for table in tables]) if tables else scan.schema.empty_table()
         step = max(1, rows // most)
-        return _sketch(found.take(pa.array(np.arange(0, len(found), step))), order, step * stands_for)
+        return _sketch(_every(found, step), order, step * stands_for)
     first = next(scan.read((split,), most), None)
     found = scan.schema.empty_table() if first is None else plain(first)
     sketch = _sketch(found, order, stands_for * rows / min(rows, most))
@@ -127,6 +122,11 @@ def _sample_of_split(
         return sketch
     spread = np.linspace(times.first, times.last, len(sketch.times)).astype(np.int64)
     return Sketch(sketch.hashes, spread, sketch.weights, sketch.keys, sketch.words)
+
+
+def _every(table: pa.Table, step: int, first: int = 0) -> pa.Table:
+    """Each step-th row."""
+    return table.take(pa.array(np.arange(first, len(table), step)))
 
 
 def _sketch(table: pa.Table, order: InputOrder, weight: float) -> Sketch:
@@ -158,11 +158,8 @@ def sketch_of_store(scan: StoreScan, schema: pa.Schema, order: InputOrder) -> Sk
             found = [_events(store, piece, names, wanted) for piece in pieces]
             read = sum(map(len, found))
             step = max(1, read // MOST_ROWS)
-            parts += [
-                _sketch(table.take(pa.array(np.arange(0, len(table), step))), order, step * rows / read)
-                for table in found
-                if len(table)
-            ]
+            for table in filter(len, found):
+                parts.append(_sketch(_every(table, step), order, step * rows / read))
     except _NOT_READ as error:
         return f"a sample of the stream store cannot be read ({error})"
     if not parts:
@@ -173,7 +170,7 @@ def sketch_of_store(scan: StoreScan, schema: pa.Schema, order: InputOrder) -> Sk
 
 def _events(store: StreamStore, part: Part, names: dict[str, str], schema: pa.Schema) -> pa.Table:
     batches = store.read_part(part, list(dict.fromkeys(names.values())))
-    tables = [as_events(batch.select(list(names.values())), schema) for batch in batches]
+    tables = [carry.as_events(batch.select(list(names.values())), schema) for batch in batches]
     return plain(pa.concat_tables([schema.empty_table(), *tables]))
 
 
@@ -184,14 +181,14 @@ def sketch_of_rows(frame: DataFrame, schema: pa.Schema, order: InputOrder) -> Sk
     """A sample by one job of Spark over the columns of key and time: every task takes a few thousand rows."""
     names = _columns(order)
     wanted = pa.schema([schema.field(name) for name in names])
-    selected = carry.encode(frame.select(*(F.col(quote(name)) for name in names)))
-    try:
-        found = selected.mapInArrow(_sampling(wanted), "rows long, blob binary").collect()
-    except PySparkException as error:
-        ours = translate(error)
-        if ours is None:
-            raise
-        raise ours from None
+    selected = carry.encode(frame.select(*map(quote, names)))
+
+    def sample(tables: Iterable[pa.Table]) -> Iterator[pa.RecordBatch]:
+        rows, table = every_so_many(tables)
+        yield pa.RecordBatch.from_pydict({"rows": [rows], "blob": [to_bytes(table or wanted.empty_table())]})
+
+    with raise_translation():
+        found = selected.mapInArrow(on_rows(sample, wanted), "rows long, blob binary").collect()
     tables = [(from_bytes(bytes(one.blob)), one.rows) for one in found]
     parts = [_sketch(table, order, rows / len(table)) for table, rows in tables if len(table)]
     parts = parts or [_sketch(wanted.empty_table(), order, 0.0)]
@@ -199,26 +196,15 @@ def sketch_of_rows(frame: DataFrame, schema: pa.Schema, order: InputOrder) -> Sk
     return Sketch.merge(parts, f"{rows:,} rows were counted, and some of them looked at, by a job of Spark")
 
 
-def _sampling(schema: pa.Schema) -> Stage:
-    def stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        prepare_worker()
-        rows, table = every_so_many(as_events(batch, schema) for batch in batches)
-        yield pa.RecordBatch.from_pydict(
-            {"rows": pa.array([rows], pa.int64()), "blob": pa.array([to_bytes(table or schema.empty_table())])}
-        )
-
-    return stage
-
-
 def every_so_many(tables: Iterable[pa.Table], most: int = _TASK_ROWS) -> tuple[int, pa.Table | None]:
     """The number of rows, and some of them, evenly spread."""
     rows, step = 0, 1
     held: pa.Table | None = None
     for table in tables:
-        chosen = table.take(pa.array(np.arange(-rows % step, len(table), step)))
+        chosen = _every(table, step, -rows % step)
         held = chosen if held is None else pa.concat_tables([held, chosen])
         rows += len(table)
         while len(held) > most:
-            held = held.take(pa.array(np.arange(0, len(held), 2)))
+            held = _every(held, 2)
             step *= 2
     return rows, held

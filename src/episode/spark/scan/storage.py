@@ -12,6 +12,7 @@ import ipaddress
 import os
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
@@ -35,18 +36,10 @@ class Storage:
 
     def open(self) -> fs.FileSystem | None:
         """pyarrow's file system; None: paths are those of this machine."""
-        options = dict(self.options)
-        match self.kind:
-            case "local":
-                return None
-            case "s3":
-                return fs.S3FileSystem(**options)
-            case "gs":
-                return fs.GcsFileSystem(retry_time_limit=_RETRY, **options)
-            case "abfs":
-                return fs.AzureFileSystem(**options)
-            case _:
-                return fs.HadoopFileSystem(**options)
+        if self.kind == "local":
+            return None
+        options = {"retry_time_limit": _RETRY} if self.kind == "gs" else {}
+        return getattr(fs, _SYSTEMS[self.kind][1])(**options, **dict(self.options))
 
     def path(self, uri: str) -> str:
         """The path of a file, given its encoded URI."""
@@ -56,11 +49,17 @@ class Storage:
     def words(self) -> str:
         """The location of the files, for explain."""
         place = self.root or dict(self.options).get("host", "")
-        return "" if self.kind == "local" else f"from {_NAMES[self.kind]} ({place})"
+        return "" if self.kind == "local" else f"from {_SYSTEMS[self.kind][0]} ({place})"
 
 
 LOCAL = Storage()
-_NAMES = {"s3": "S3", "gs": "GCS", "abfs": "ABFS", "hdfs": "HDFS"}
+_SYSTEMS = {
+    "s3": ("S3", "S3FileSystem"),
+    "gs": ("GCS", "GcsFileSystem"),
+    "abfs": ("ABFS", "AzureFileSystem"),
+    "hdfs": ("HDFS", "HadoopFileSystem"),
+}
+"""By kind: the name, and pyarrow's class (older versions lack some)."""
 
 
 @dataclass(frozen=True)
@@ -79,9 +78,7 @@ def storage_of(uri: str, setting: Setting, workplace: Workplace) -> Storage | st
     match parts.scheme:
         case "file":
             return LOCAL if not authority else f"the input's files are on another machine ({authority})"
-        case "s3a":
-            return _s3(authority, setting)
-        case "s3" | "s3n" if setting(f"fs.{parts.scheme}.impl") == _S3A:
+        case "s3a" | "s3" | "s3n" as scheme if scheme == "s3a" or setting(f"fs.{scheme}.impl") == _S3A:
             return _s3(authority, setting)
         case "gs":
             return _gcs(authority, setting)
@@ -102,7 +99,7 @@ def _refusal(setting: Setting, names: tuple[str, ...]) -> str | None:
 # ---- S3 ----------------------------------------------------------------------------------------------------
 
 _S3A = "org.apache.hadoop.fs.s3a.S3AFileSystem"
-_AWS_HOST = re.compile(r"s3[.-](?P<region>[a-z0-9-]+)\.amazonaws\.com")
+_AWS_HOST = re.compile(r"s3(?:[.-](?P<region>[a-z0-9-]+))?\.amazonaws\.com")
 _S3_REFUSED = (
     "accesspoint.arn",
     "custom.signers",
@@ -177,23 +174,14 @@ def _s3_place(bucket: str, setting: Setting) -> dict[str, Any]:
         scheme, _, endpoint = endpoint.partition("://")
     endpoint = endpoint.rstrip("/")
     amazon = _AWS_HOST.fullmatch(endpoint)
-    if amazon is not None or endpoint == "s3.amazonaws.com":
-        region = region or (amazon["region"] if amazon is not None else None)
-        endpoint = ""
-    if not endpoint:
-        return {"scheme": scheme, "region": region or fs.resolve_s3_region(bucket)}
-    by_path = setting("path.style.access") == "true" or _is_address(endpoint)
+    if amazon is not None or not endpoint:
+        return {"scheme": scheme, "region": region or (amazon and amazon["region"]) or fs.resolve_s3_region(bucket)}
     place = {"scheme": scheme, "endpoint_override": endpoint, "region": region or "us-east-1"}
+    by_path = setting("path.style.access") == "true"
+    with suppress(ValueError):
+        ipaddress.ip_address((endpoint.rpartition(":")[0] or endpoint).strip("[]"))
+        by_path = True
     return place if by_path else place | {"force_virtual_addressing": True}
-
-
-def _is_address(endpoint: str) -> bool:
-    host = endpoint.rpartition(":")[0] or endpoint
-    try:
-        ipaddress.ip_address(host.strip("[]"))
-    except ValueError:
-        return False
-    return True
 
 
 # ---- Google Cloud Storage ----------------------------------------------------------------------------------
@@ -216,12 +204,11 @@ def _gcs(bucket: str, setting: Setting) -> Storage | str:
     refused = _refusal(lambda name: None if setting(name) == "DISABLED" else setting(name), _GCS_REFUSED)
     if refused is not None:
         return refused
-    options: dict[str, Any] = {}
     kind = setting("fs.gs.auth.type") or "COMPUTE_ENGINE"
-    if kind == "UNAUTHENTICATED" or setting("fs.gs.auth.null.enable") == "true":
-        options["anonymous"] = True
-    elif kind not in ("COMPUTE_ENGINE", "APPLICATION_DEFAULT"):
+    anonymous = kind == "UNAUTHENTICATED" or setting("fs.gs.auth.null.enable") == "true"
+    if not anonymous and kind not in ("COMPUTE_ENGINE", "APPLICATION_DEFAULT"):
         return f"fs.gs.auth.type is {kind}, which pyarrow has no counterpart for"
+    options: dict[str, Any] = {"anonymous": True} if anonymous else {}
     place = setting("fs.gs.storage.root.url")
     if place and place.rstrip("/") != "https://storage.googleapis.com":
         parts = urlsplit(place)

@@ -65,9 +65,7 @@ _PARTITIONS_PER_CORE = 2
 
 def session(spark: SparkSession | None = None) -> SparkSession:
     """The given session, else the active one, else a new local one with sensible settings."""
-    found = spark if spark is not None else existing_session()
-    if found is None:
-        found = local_session("episode", own_settings())
+    found = spark or existing_session() or local_session("episode", own_settings())
     use_this_python(found)
     return found
 
@@ -85,21 +83,14 @@ def own_settings() -> dict[str, str]:
 def existing_session() -> SparkSession | None:
     """The active session of this thread, else the process's; if neither exists, but Spark runs or the environment
     locates it, a session of that Spark. Their settings are not changed."""
-    try:
+    with suppress(PySparkRuntimeError):
         found = SparkSession.active()
-    except PySparkRuntimeError:
-        found = None
-    if found is not None and _is_running(found):
-        return found
+        context = getattr(found, "_sc", None)  # None: Connect. A classic session does not know of a stopped context.
+        if context is None or context._jsc is not None:
+            return found
     # A builder with a setting would change it in a session of the JVM's.
     is_elsewhere = SparkContext._active_spark_context is not None or any(name in os.environ for name in _ELSEWHERE)
     return SparkSession.builder.getOrCreate() if is_elsewhere else None
-
-
-def _is_running(spark: SparkSession) -> bool:
-    """Is it there for use? Of a context that was stopped, a classic session does not know."""
-    context = getattr(spark, "_sc", None)
-    return context is None or context._jsc is not None
 
 
 def use_this_python(spark: SparkSession) -> None:
@@ -133,8 +124,7 @@ def local_session(name: str, settings: Mapping[str, str], cores: int | None = No
     LOGGER.info("starting a local Spark session")
     os.environ.setdefault(_PYTHON, sys.executable)  # workers must find what this interpreter finds
     builder = SparkSession.builder.master(f"local[{cores or '*'}]").appName(name)
-    for key, value in {**_LOCAL, **java_settings(), **settings}.items():
-        builder = builder.config(key, value)
+    builder = builder.config(map={**_LOCAL, **java_settings(), **settings})
     loading = Thread(target=_load_matchers, daemon=True, name="episode-loading")
     loading.start()
     try:
@@ -184,15 +174,10 @@ def start_session(settings: Mapping[str, str], master: str | None) -> SparkSessi
         chosen = {} if master is None else {"spark.master": master}
         return local_session("episode", {**own_settings(), **settings, **chosen})
     if master.startswith("sc://"):
-        builder = SparkSession.builder.remote(master)
-        own: Mapping[str, str] = {}
-    else:
-        os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-        builder = SparkSession.builder.master(master).appName("episode")
-        own = _ANYWHERE
-    for name, value in {**own, **settings}.items():
-        builder = builder.config(name, value)
-    return builder.getOrCreate()
+        return SparkSession.builder.remote(master).config(map=dict(settings)).getOrCreate()
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    builder = SparkSession.builder.master(master).appName("episode")
+    return builder.config(map={**_ANYWHERE, **settings}).getOrCreate()
 
 
 def _load_matchers() -> None:

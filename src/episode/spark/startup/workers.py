@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 # The settings of the Python worker processes that run episode's stages.
 
-
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
 _KEEP_BYTES = 256 * 2**20
 _LOADING_TASKS = 3
@@ -73,7 +72,6 @@ def spill_directory() -> str | None:
 # machine; errors are left for the query to report.
 #
 # This module is loaded before everything else that a first query needs, so it imports little.
-
 
 _FAILURES = (PySparkException, OSError, RuntimeError, *classic.NOT_KNOWN)
 _PATIENCE = 5.0

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
 import pyarrow as pa
-from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import (
@@ -23,8 +22,8 @@ from pyspark.sql.types import (
 
 from episode.matchers.envelope import SCHEMA, Packing
 from episode.plan.schema import quote
-from episode.spark.classic import SourceTable, table_of_source
-from episode.spark.errors import translate
+from episode.spark.classic import table_of_source
+from episode.spark.errors import raise_translation
 from episode.spark.scan.direct import row_bytes
 from episode.spark.stores.kafka import append_to_topic, topic_stream, topic_table
 from episode.spark.stores.reading import EARLIEST, EnvelopeOptions
@@ -107,12 +106,11 @@ def past_of(frame: DataFrame) -> DataFrame | None:
     if declaration is None:
         return None
     scan = scan_of(spark, frame)
-    place = str(catalog_of(spark).directory) if scan is None else scan.options.get(CATALOG)
+    place = (scan is not None and scan.options.get(CATALOG)) or str(catalog_of(spark).directory)
     if declaration.using == "kafka":
-        table = topic_table(spark, declaration, place or str(catalog_of(spark).directory))
+        table = topic_table(spark, declaration, place)
     else:
-        options = {STREAM: declaration.name, **({} if place is None else {CATALOG: place})}
-        table = spark.read.format(FORMAT).options(**options).load()
+        table = spark.read.format(FORMAT).options(**{STREAM: declaration.name, CATALOG: place}).load()
     return table.select(*map(quote, frame.columns))
 
 
@@ -143,13 +141,8 @@ def append_frame(frame: DataFrame, declaration: Declaration, catalog: str | None
     register(frame.sparkSession)
     place = catalog or str(catalog_of(frame.sparkSession).directory)
     writer = whole.write.format(FORMAT).mode("append").option(CATALOG, place)
-    try:
+    with raise_translation():
         writer.option(STREAM, declaration.name).save()
-    except PySparkException as error:
-        ours = translate(error)
-        if ours is None:
-            raise
-        raise ours from None
 
 
 def _assign(field: StructField, declared: StructType) -> Column:
@@ -200,9 +193,10 @@ class StoreScan:
 def scan_of(spark: SparkSession, frame: DataFrame) -> StoreScan | None:
     """The stream store that a frame is, with some of its columns; None if it is not one."""
     found = table_of_source(frame, FORMAT)
-    if not isinstance(found, SourceTable) or ENVELOPES in found.options:
+    if isinstance(found, str) or ENVELOPES in found[1]:
         return None
-    return StoreScan(spark, dict(zip(frame.columns, found.columns, strict=True)), found.options, frame.isStreaming)
+    columns, options = found
+    return StoreScan(spark, dict(zip(frame.columns, columns, strict=True)), options, frame.isStreaming)
 
 
 # The archive of a declared stream next to a live stream. An archive grows with its stream, and the archived past of an
@@ -231,14 +225,9 @@ def stream_of_archive(spark: SparkSession, live: DataFrame, archive: DataFrame) 
         return None
     history = StoreHistory(declaration)
     if declaration_of(spark, live) == declaration and set(archive.columns) <= set(live.columns):
-        return ArchivedStream(live, history, _beginning(spark, live, declaration) not in _BEGINNINGS)
+        scan = scan_of(spark, live)
+        given, name = (declaration.options, "startingOffsets") if scan is None else (scan.options, STARTING)
+        lower = {option.lower(): value for option, value in given.items()}
+        return ArchivedStream(live, history, lower.get(name.lower(), EARLIEST).lower() not in _BEGINNINGS)
     frame = store_table(spark, declaration.name)
     return None if frame is None else ArchivedStream(frame.select(*map(quote, archive.columns)), history, False)
-
-
-def _beginning(spark: SparkSession, live: DataFrame, declaration: Declaration) -> str:
-    """The starting position of a stream."""
-    scan = scan_of(spark, live)
-    given, name = (declaration.options, "startingOffsets") if scan is None else (scan.options, STARTING)
-    lower = {option.lower(): value for option, value in given.items()}
-    return lower.get(name.lower(), EARLIEST).lower()

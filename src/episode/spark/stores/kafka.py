@@ -17,12 +17,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.errors import AnalysisException, PySparkException
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from episode.errors import EpisodeDataError
 from episode.plan.schema import quote
-from episode.spark.errors import translate
+from episode.spark.errors import raise_translation
 from episode.spark.stores.source import ARCHIVED_TO, CATALOG, FORMAT, STREAM, declared_schema
 from episode.spark.tables import no_connector
 from episode.store.archive import Arrival
@@ -52,7 +52,8 @@ _PLACE = ("partition", "offset")
 
 def topic_stream(spark: SparkSession, declaration: Declaration) -> DataFrame:
     """The events of the topic as they come; from the first one unless the declaration sets another start."""
-    options = {"startingOffsets": "earliest", **_connection(declaration), **_options_among(declaration, OF_STREAMS)}
+    further = {name: value for name, value in declaration.options.items() if name in OF_STREAMS}
+    options = {"startingOffsets": "earliest", **_connection(declaration), **further}
     return _events(_load(spark.readStream, options, declaration), declaration)
 
 
@@ -75,8 +76,9 @@ def append_to_topic(frame: DataFrame, declaration: Declaration) -> None:
     names = [quote(name) for name, _ in declaration.columns]
     value = F.when(untimed, F.raise_error(F.lit(message))).otherwise(F.to_json(F.struct(*names), _FORMATS))
     columns = [value.alias("value")]
-    if declaration.key:
-        columns.append(_key(declaration).alias("key"))
+    if declaration.key:  # one column as a text, several as a JSON array
+        keys = [F.col(quote(name)).cast("string") for name in declaration.key]
+        columns.append((keys[0] if len(keys) == 1 else F.to_json(F.array(*keys))).alias("key"))
     options = {**_connection(declaration), TOPIC: declaration.options[TOPIC]}
     del options["subscribe"]
     try:
@@ -88,12 +90,6 @@ def append_to_topic(frame: DataFrame, declaration: Declaration) -> None:
             hint = "Nothing is known of the rows before it: Kafka may have them."
             raise EpisodeDataError(message, hint=hint) from None
         raise
-
-
-def _key(declaration: Declaration) -> Column:
-    """One column as a text, several as a JSON array."""
-    keys = [F.col(quote(name)).cast("string") for name in declaration.key]
-    return keys[0] if len(keys) == 1 else F.to_json(F.array(*keys))
 
 
 # ---- archiving ---------------------------------------------------------------------------------------
@@ -111,13 +107,8 @@ def archive_topic(spark: SparkSession, declaration: Declaration, *, skip_corrupt
     options = {"startingOffsets": "earliest", **_connection(declaration), "maxOffsetsPerTrigger": limit}
     frame = _events(_load(spark.readStream, options, declaration), declaration, _PLACE)
     writer = frame.writeStream.foreachBatch(archiver.add).option("checkpointLocation", str(archiver.checkpoint))
-    try:
+    with raise_translation():
         writer.trigger(availableNow=True).start().awaitTermination()
-    except PySparkException as error:
-        ours = translate(error)
-        if ours is None:
-            raise
-        raise ours from None
     archived = archiver.store.archived
     archived.compact()
     added = archived.manifest().rows - before
@@ -146,12 +137,13 @@ class _Archiver:
         commit = batch + 1
         if commit <= self.store.archived.manifest().archived_to:
             return  # it was archived before the query was killed
-        whole = frame.toArrow().sort_by([(name, "ascending") for name in _PLACE])
-        table, skipped = self._valid(whole)
+        table, skipped = self._valid(frame.toArrow().sort_by([(name, "ascending") for name in _PLACE]))
         events = conform(table.drop_columns(list(_PLACE)), self.declaration)
         manifest = self.store.archived.manifest()
         arrival = Arrival(commit, events, True, manifest.logged + events.num_rows, skipped > 0)
-        origin = {"offsets": self._offsets(batch), "skipped": manifest.origin.get("skipped", 0) + skipped}
+        # the offsets of all partitions after a batch, which Spark wrote before it ran the batch
+        offsets = (self.checkpoint / "offsets" / str(batch)).read_text(encoding="utf-8").splitlines()[-1]
+        origin = {"offsets": json.loads(offsets), "skipped": manifest.origin.get("skipped", 0) + skipped}
         self.store.archived.extend(lambda _: [arrival], lambda: self._partitioning(events), origin)
 
     def _valid(self, table: pa.Table) -> tuple[pa.Table, int]:
@@ -167,12 +159,6 @@ class _Archiver:
                 hint="archive(…, skip_corrupt=True) leaves such records out, and counts them.",
             )
         return (table.filter(pc.invert(wrong)) if count else table), count
-
-    def _offsets(self, batch: int) -> Mapping[str, Any]:
-        """The offsets of all partitions after a batch, which Spark wrote before it ran the batch."""
-        lines = (self.checkpoint / "offsets" / str(batch)).read_text(encoding="utf-8").splitlines()
-        found: Mapping[str, Any] = json.loads(lines[-1])
-        return found
 
     def _partitioning(self, events: pa.Table) -> Any:
         from episode.store.lanes import event_times
@@ -198,10 +184,6 @@ def _connection(declaration: Declaration) -> dict[str, str]:
     """The options of every reader."""
     options = {name: value for name, value in declaration.options.items() if name not in (*OF_STREAMS, TOPIC)}
     return {**options, "subscribe": declaration.options[TOPIC]}
-
-
-def _options_among(declaration: Declaration, names: tuple[str, ...]) -> dict[str, str]:
-    return {name: value for name, value in declaration.options.items() if name in names}
 
 
 def _load(reader: Any, options: Mapping[str, str], declaration: Declaration) -> DataFrame:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Union
@@ -21,6 +22,7 @@ from pyspark.sql.types import StructField, StructType
 
 from episode.errors import EpisodeAnalysisError
 from episode.spark.stores.source import ARCHIVED_TO, ENVELOPES, MAX_EVENTS, SKIP_CORRUPT, STARTING, declared_schema
+from episode.spark.types import arrow_schema, as_events
 from episode.spark.versions import (
     ReadAllAvailable,
     ReadLimit,
@@ -118,36 +120,23 @@ class _Reading:
     def _rows(self, partition: StorePartition) -> Iterator[pa.RecordBatch]:
         schema = arrow_columns(self.schema)
         for batch in self._events(partition, schema.names):
-            for begin in range(0, batch.num_rows, _BATCH_ROWS):
-                yield _cast(batch.slice(begin, _BATCH_ROWS), schema)
+            # cast to the types that Spark takes: they differ in the field names inside arrays and maps
+            yield from as_events(batch, schema).to_batches(_BATCH_ROWS)
 
     def _envelopes(self, partition: StorePartition) -> Iterator[pa.RecordBatch]:
-        from episode.matchers.envelope import empty_envelope, pack
-        from episode.spark.packing import as_events
+        from episode.matchers.envelope import pack
+        from episode.spark.packing import with_call
         from episode.spark.startup.workers import prepare_worker
 
         assert self.envelopes is not None
         how = EnvelopeOptions.read(self.envelopes)
         prepare_worker()
-        schema = self._event_schema(how)
-        any_events = False
-
-        def tables() -> Iterator[pa.Table]:
-            nonlocal any_events
-            for batch in self._events(partition, [theirs for theirs, _ in how.columns]):
-                any_events = True
-                yield as_events(batch, schema)
-
-        yield from pack(tables(), how.packing, partition.index)
-        if any_events and how.call is not None:
-            yield empty_envelope(how.call)
-
-    def _event_schema(self, how: EnvelopeOptions) -> pa.Schema:
-        """The schema in which matchers see the rows."""
-        from episode.spark.types import arrow_schema
-
         declared = declared_schema(self.declaration)
-        return arrow_schema(StructType([StructField(ours, declared[theirs].dataType) for theirs, ours in how.columns]))
+        fields = [StructField(ours, declared[theirs].dataType) for theirs, ours in how.columns]
+        schema = arrow_schema(StructType(fields))  # in which matchers see the rows
+        events = self._events(partition, [theirs for theirs, _ in how.columns])
+        tables = (as_events(batch, schema) for batch in events)
+        yield from with_call(pack(tables, how.packing, partition.index), how.call)
 
     def _events(self, partition: StorePartition, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         for piece in partition.pieces:
@@ -202,13 +191,14 @@ class StoreStreamReader(_Reading, DataSourceStreamReader, SupportsTriggerAvailab
         self.target = self.store.head()
 
     def reportLatestOffset(self) -> dict[str, int]:
-        return {"commit": self._head()}
+        head = self.store.head()
+        return {"commit": head if self.target is None else min(head, self.target)}
 
     def latestOffset(self, start: dict[str, int] | None = None, limit: ReadLimit | None = None) -> dict[str, int]:
         """The end of the next micro-batch. start, limit: not given before Spark 4.2."""
         if start is None:
             return self.reportLatestOffset()
-        after, head = start["commit"], self._head()
+        after, head = start["commit"], self.reportLatestOffset()["commit"]
         self.store.check(after)
         if isinstance(limit, ReadMaxRows) and head > after:
             head = min(head, self.store.advance(after, limit.max_rows))
@@ -220,10 +210,6 @@ class StoreStreamReader(_Reading, DataSourceStreamReader, SupportsTriggerAvailab
             return []
         return _partitions(_log_pieces(self.store, start["commit"], end["commit"]))
 
-    def _head(self) -> int:
-        head = self.store.head()
-        return head if self.target is None else min(head, self.target)
-
 
 # ---- partitions --------------------------------------------------------------------------------------
 
@@ -233,7 +219,10 @@ def _log_pieces(store: StreamStore, after: int, until: int) -> Iterator[tuple[Pi
     position = after
     while position < until:
         end = min(until, store.advance(position, TASK_EVENTS))
-        footer = _footer(store, end) if end == position + 1 else None
+        footer = None
+        if end == position + 1:
+            with suppress(FileNotFoundError, CorruptSegment):  # it has moved to the archive, or is corrupt
+                footer = store.log.footer(end)
         if footer is None:
             yield LogPart(position, end), TASK_EVENTS
         elif footer.rows <= TASK_EVENTS + TASK_EVENTS // 2:
@@ -241,14 +230,6 @@ def _log_pieces(store: StreamStore, after: int, until: int) -> Iterator[tuple[Pi
         else:
             yield from _lane_parts(footer)
         position = end
-
-
-def _footer(store: StreamStore, commit: int) -> Footer | None:
-    """The footer of a segment; None if it has moved to the archive, or is corrupt."""
-    try:
-        return store.log.footer(commit)
-    except (FileNotFoundError, CorruptSegment):
-        return None
 
 
 def _lane_parts(footer: Footer) -> list[tuple[LanePart, int]]:
@@ -279,17 +260,6 @@ def _partitions(pieces: Iterator[tuple[Piece, int]] | Sequence[tuple[Piece, int]
         tasks[-1].append(piece)
         size += rows
     return [StorePartition(index, task) for index, task in enumerate(tasks)] or [StorePartition(0, ())]
-
-
-def _cast(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Cast a batch to the types that Spark takes: they differ in the field names inside arrays and maps."""
-    if batch.schema.equals(schema):
-        return batch
-    columns = [
-        column if column.type == field.type else column.cast(field.type)
-        for column, field in zip(batch.columns, schema, strict=True)
-    ]
-    return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def _truth(given: Mapping[str, str], name: str) -> bool:

@@ -10,7 +10,7 @@ Spark makes these objects in separate processes that only plan: heavy modules ar
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Iterator, MutableMapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 import pyarrow as pa
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 #
 # A micro-batch that is run again after a crash is not stored again: the store remembers the last batch of each query.
 
-
 STAGE_BYTES = 64 * 2**20
 """Bytes per staged file of a task, about."""
 
@@ -53,55 +52,57 @@ def stage(declaration: Declaration, batches: Iterator[pa.RecordBatch], query: st
     """Check the rows of a task, and stage them."""
     store = open_store(declaration)
     staged: list[Staged] = []
-    waiting: list[pa.RecordBatch] = []
-    size, first_row = 0, 1
-
-    def flush() -> None:
-        nonlocal waiting, size, first_row
-        if waiting:
-            table = pa.Table.from_batches(waiting)
-            staged.append(store.stage(table, first_row))
-            first_row += table.num_rows
-            waiting, size = [], 0
-
+    first_row = 1
     try:
-        for batch in batches:
-            waiting.append(batch)
-            size += batch.nbytes
-            if size >= STAGE_BYTES:
-                flush()
-        flush()
+        for waiting in _pieces(batches):
+            staged.append(store.stage(waiting, first_row))
+            first_row += waiting.num_rows
     except BaseException:
         store.discard(staged)
         raise
     return StagedRows(staged, query)
 
 
-def all_staged(messages: Sequence[WriterCommitMessage | None]) -> list[Staged]:
-    return [one for message in messages if isinstance(message, StagedRows) for one in message.staged]
+def _pieces(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """The rows of a task in tables of about STAGE_BYTES."""
+    waiting: list[pa.RecordBatch] = []
+    size = 0
+    for batch in batches:
+        waiting.append(batch)
+        size += batch.nbytes
+        if size >= STAGE_BYTES:
+            yield pa.Table.from_batches(waiting)
+            waiting, size = [], 0
+    if waiting:
+        yield pa.Table.from_batches(waiting)
 
 
-class StoreWriter(DataSourceArrowWriter):
-    """Appends a table."""
+class _Appends:
+    """The common part of the writers of tables and of micro-batches."""
 
     def __init__(self, declaration: Declaration) -> None:
         self.declaration = declaration
+
+    def abort(self, messages: Sequence[WriterCommitMessage | None], *_: int) -> None:
+        open_store(self.declaration).discard(_all_staged(messages))
+
+
+def _all_staged(messages: Sequence[WriterCommitMessage | None]) -> list[Staged]:
+    return [one for message in messages if isinstance(message, StagedRows) for one in message.staged]
+
+
+class StoreWriter(_Appends, DataSourceArrowWriter):
+    """Appends a table."""
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> StagedRows:
         return stage(self.declaration, iterator, None)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        open_store(self.declaration).commit(all_staged(messages))
-
-    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        open_store(self.declaration).discard(all_staged(messages))
+        open_store(self.declaration).commit(_all_staged(messages))
 
 
-class StoreStreamWriter(DataSourceStreamArrowWriter):
+class StoreStreamWriter(_Appends, DataSourceStreamArrowWriter):
     """Appends micro-batches, each once."""
-
-    def __init__(self, declaration: Declaration) -> None:
-        self.declaration = declaration
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> StagedRows:
         task = TaskContext.get()
@@ -111,13 +112,10 @@ class StoreStreamWriter(DataSourceStreamArrowWriter):
         return stage(self.declaration, iterator, query)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        staged = all_staged(messages)
+        staged = _all_staged(messages)
         queries = {message.query for message in messages if isinstance(message, StagedRows) and message.query}
         if staged:
             open_store(self.declaration).commit(staged, Origin(f"spark-{queries.pop()}", batchId))
-
-    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        open_store(self.declaration).discard(all_staged(messages))
 
 
 FORMAT = "episode"
@@ -126,8 +124,6 @@ MAX_EVENTS, STARTING, SKIP_CORRUPT = "maxEventsPerTrigger", "startingPosition", 
 ARCHIVED_TO = "archivedTo"
 """Option for a stream in Kafka: read its archive up to this commit only."""
 
-READING = (STREAM, CATALOG, MAX_EVENTS, STARTING, SKIP_CORRUPT)
-WRITING = (STREAM, CATALOG)
 _OWN = frozenset(("path", ENVELOPES, ARCHIVED_TO.lower(), "checkpointlocation", "queryname"))
 """Options that Spark or episode itself sets."""
 
@@ -152,11 +148,10 @@ class EpisodeSource(DataSource):
 
     def declaration(self) -> Declaration:
         """The declaration of the stream, by its name or that of its archive."""
-        name = self.given.get(STREAM) or self.given.get("path")
+        name = self._name
         if not name:
-            raise EpisodeAnalysisError(
-                "Which stream?", hint="Write load('StockLive'), or option('stream', 'StockLive')."
-            )
+            hint = "Write load('StockLive'), or option('stream', 'StockLive')."
+            raise EpisodeAnalysisError("Which stream?", hint=hint)
         catalog = Catalog(self.given.get(CATALOG) or self.catalog)
         found = catalog.lookup(name) or catalog.find(name)
         if found.using != "episode" and ARCHIVED_TO.lower() not in self.given:
@@ -171,14 +166,16 @@ class EpisodeSource(DataSource):
     def reader(self, schema: StructType) -> StoreReader:
         from episode.spark.stores.reading import StoreReader
 
-        check_options(self.given, (STREAM, CATALOG, SKIP_CORRUPT))
+        self._check_options(STREAM, CATALOG, SKIP_CORRUPT)
         return StoreReader(self.declaration(), self.given, schema)
 
     def streamReader(self, schema: StructType) -> StoreStreamReader:
         from episode.spark.stores.reading import StoreStreamReader
 
-        check_options(self.given, READING)
-        return StoreStreamReader(self._live(), self.given, schema)
+        self._check_options(STREAM, CATALOG, MAX_EVENTS, STARTING, SKIP_CORRUPT)
+        declaration, follow = self.declaration(), "Follow the stream itself: readStream.format('episode').load"
+        self._check_live(declaration, "a table, not a stream", f"{follow}('{declaration.name}').")
+        return StoreStreamReader(declaration, self.given, schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> StoreWriter:
         return StoreWriter(self._check_append(overwrite))
@@ -186,51 +183,40 @@ class EpisodeSource(DataSource):
     def streamWriter(self, schema: StructType, overwrite: bool) -> StoreStreamWriter:
         return StoreStreamWriter(self._check_append(overwrite))
 
-    def _live(self) -> Declaration:
-        declaration = self.declaration()
-        name = self.given.get(STREAM) or self.given["path"]
-        if name.lower() != declaration.name.lower():
-            raise EpisodeUnsupportedError(
-                f"{name} is an archive: a table, not a stream.",
-                hint=f"Follow the stream itself: readStream.format('episode').load('{declaration.name}').",
-            )
-        return declaration
+    @property
+    def _name(self) -> str:
+        return self.given.get(STREAM) or self.given.get("path") or ""
 
     def _check_append(self, overwrite: bool) -> Declaration:
-        check_options(self.given, WRITING)
+        self._check_options(STREAM, CATALOG)
         declaration = self.declaration()
-        name = self.given.get(STREAM) or self.given["path"]
         if overwrite:
-            raise EpisodeUnsupportedError(f"{name} is appended to, never overwritten.", hint="Use mode('append').")
-        if name.lower() != declaration.name.lower():
-            raise EpisodeUnsupportedError(
-                f"{name} is an archive: its events come from the stream {declaration.name}.",
-                hint=f"Append to {declaration.name}.",
-            )
+            message = f"{self._name} is appended to, never overwritten."
+            raise EpisodeUnsupportedError(message, hint="Use mode('append').")
+        source = f"its events come from the stream {declaration.name}"
+        self._check_live(declaration, source, f"Append to {declaration.name}.")
         return declaration
 
+    def _check_live(self, declaration: Declaration, reason: str, hint: str) -> None:
+        """Refuse the name of an archive."""
+        if self._name.lower() != declaration.name.lower():
+            raise EpisodeUnsupportedError(f"{self._name} is an archive: {reason}.", hint=hint)
 
-def check_options(given: Mapping[str, str], known: tuple[str, ...]) -> None:
-    """Refuse unknown options."""
-    lower = {name.lower() for name in known}
-    for name in given:
-        if name not in lower and name not in _OWN:
+    def _check_options(self, *known: str) -> None:
+        """Refuse unknown options."""
+        allowed = _OWN.union(name.lower() for name in known)
+        name = next((name for name in self.given if name not in allowed), None)
+        if name is not None:
             raise EpisodeAnalysisError(f"There is no option {name} here.", hint=f"Options: {', '.join(known)}.")
 
 
 def declared_schema(declaration: Declaration) -> StructType:
     """The columns of a stream for Spark; the event time is marked, with the delay of the watermark."""
-    return StructType(
-        [
-            StructField(
-                field.name,
-                from_arrow_type(field.type, prefer_timestamp_ntz=True),
-                True,
-                {TIME: watermark_delay(declaration)} if field.name == declaration.time else None,
-            )
-            for field in declaration.schema
-        ]
-    )
+    fields = []
+    for field in declaration.schema:
+        kind, is_time = from_arrow_type(field.type, prefer_timestamp_ntz=True), field.name == declaration.time
+        fields.append(StructField(field.name, kind, True, {TIME: watermark_delay(declaration)} if is_time else None))
+    return StructType(fields)
 
 
 def watermark_delay(declaration: Declaration) -> int:

@@ -77,18 +77,14 @@ class Chain:
         """The clock of a pattern over these matches, in words, and whether it takes the caller's watermark."""
         metadata: dict[str, Any] = frame.schema[time.column].metadata
         is_time = DELAY in metadata or (self.merged and WATERMARK in metadata)
-        delay = widest(self.delays) if self.merged else _known_delay(metadata.get(DELAY))
-        if is_time and delay is not UNBOUNDED:
+        delay = widest(self.delays) if self.merged else metadata.get(DELAY, UNBOUNDED)
+        if is_time and delay is not UNBOUNDED and delay >= 0:
             clock = WatermarkClock(time.units_per_millisecond, delay, self.settled)
             return clock, f"{delay} ms behind {time.column} (that of the patterns before this one)", False
         if watermark is None:
             raise _unknown(time, is_time)
-        delay = watermark_milliseconds(watermark, time)
-        return (
-            WatermarkClock(time.units_per_millisecond, delay, self.settled),
-            f"{watermark} behind {time.column}",
-            True,
-        )
+        clock = WatermarkClock(time.units_per_millisecond, watermark_milliseconds(watermark, time), self.settled)
+        return clock, f"{watermark} behind {time.column}", True
 
     def free_name(self, counters: str) -> str:
         """A name for the counters of a further pattern."""
@@ -119,25 +115,21 @@ def _unknown(time: EventTime, is_time: bool) -> EpisodeAnalysisError:
     )
 
 
-def _known_delay(delay: int | None) -> int | None:
-    return UNBOUNDED if delay is None or delay < 0 else delay
-
-
 def chain_of(frame: DataFrame) -> Chain | None:
     """The patterns before a streaming frame, or None."""
-    lines = _analyzed_plan(frame).splitlines()
+    if hasattr(frame, "_jdf"):
+        plan = str(frame._jdf.queryExecution().analyzed().toString())
+    else:  # Spark Connect asks the server
+        plan = str(frame._explain_string(extended=True))
+    lines = plan.splitlines()
     marks = {mark.groups() for line in lines for mark in _MARKED.finditer(line)}
     if not marks:
         return None
     _refuse_watermarks(lines)
     delays = tuple(UNBOUNDED if delay == _NEVER else int(delay) for delay, _ in sorted(marks))
-    settled = [None if end == _NEVER else int(end) for _, end in sorted(marks)]
-    return Chain(
-        delays,
-        None if None in settled else max(end for end in settled if end is not None),
-        frozenset(name for line in lines for name in _COUNTERS.findall(line)),
-        any(line.lstrip(_BRANCHES).startswith("Union") for line in lines),
-    )
+    settled = None if any(end == _NEVER for _, end in marks) else max(int(end) for _, end in marks)
+    counters = frozenset(name for line in lines for name in _COUNTERS.findall(line))
+    return Chain(delays, settled, counters, any(line.lstrip(_BRANCHES).startswith("Union") for line in lines))
 
 
 def has_watermark(frame: DataFrame) -> bool:
@@ -148,13 +140,6 @@ def has_watermark(frame: DataFrame) -> bool:
 def mark(delay: int | None, settled: int | None) -> str:
     """The name of a column by which `chain_of` knows a pattern."""
     return f"{_MARK}_{_NEVER if delay is None else delay}_{_NEVER if settled is None else settled}"
-
-
-def _analyzed_plan(frame: DataFrame) -> str:
-    """The plan of a frame in words, a node a line. Classic sessions have it; Spark Connect asks the server."""
-    if hasattr(frame, "_jdf"):
-        return str(frame._jdf.queryExecution().analyzed().toString())
-    return str(frame._explain_string(extended=True))
 
 
 def _refuse_watermarks(lines: list[str]) -> None:

@@ -11,7 +11,7 @@ See decision 164.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -69,8 +69,7 @@ def plan_rule_stream(
 ) -> RuleStream:
     """Plan rules over a streaming DataFrame. Its columns are those that the rules may read."""
     stream = plan_stream(spark, frame, spec.input_columns, (), lambda _: spec, time, {}, run)
-    own = {one.name: getattr(stream, one.name) for one in fields(stream)}
-    return RuleStream(**own, log=str(RuleLog(log).place))
+    return RuleStream(**vars(stream), log=str(RuleLog(log).place))
 
 
 def readable_columns(frame: DataFrame) -> tuple[DataFrame, pa.Schema]:
@@ -91,9 +90,7 @@ def readable_columns(frame: DataFrame) -> tuple[DataFrame, pa.Schema]:
 
 def with_variants(matches: DataFrame) -> DataFrame:
     """Matches of rules with their results as VARIANT, if Spark has it."""
-    if not has_variant(matches):
-        return matches
-    return matches.withColumn(RESULT, F.parse_json(RESULT))
+    return matches.withColumn(RESULT, F.parse_json(RESULT)) if has_variant(matches) else matches
 
 
 def of_rule(matches: DataFrame, rule: str, schema: pa.Schema) -> DataFrame:
@@ -130,22 +127,17 @@ class RuleProcessor(ShardProcessor):
     def handleInputRows(
         self, key: Any, rows: Iterator[pd.DataFrame], timerValues: TimerValues
     ) -> Iterator[pd.DataFrame]:
-        frames = list(rows)
-        texts = [bytes(blob) for frame in frames for blob in frame["blob"][is_order(frame["origin"].to_numpy())]]
+        frames = [(frame, is_order(frame["origin"].to_numpy())) for frame in rows]
+        texts = [bytes(blob) for frame, orders in frames for blob in frame["blob"][orders]]
         changes = [RuleChange.from_json(text.decode()) for text in texts]
-        if key[0] == ROLL_CALL:
-            self._note(changes, timerValues)
+        if key[0] == ROLL_CALL:  # for `rules()`: when changes took effect
+            watermark = self._watermark(timerValues)
+            for change in changes:
+                after = None if watermark == NO_WATERMARK else watermark
+                self.log.write_effect(Effect(change.number, after, query_id()))
         else:
             self.changes = changes
-        frames = [frame[~is_order(frame["origin"].to_numpy())] for frame in frames]
-        yield from super().handleInputRows(key, iter(frames), timerValues)
-
-    def _note(self, changes: list[RuleChange], times: TimerValues) -> None:
-        """Record for `rules()` when changes took effect."""
-        watermark = self._watermark(times)
-        after = None if watermark == NO_WATERMARK else watermark
-        for change in changes:
-            self.log.write_effect(Effect(change.number, after, query_id()))
+        yield from super().handleInputRows(key, (frame[~orders] for frame, orders in frames), timerValues)
 
     def _shard(self, number: int, head: _Head) -> tuple[StreamShard, ShardChunks]:
         shard, chunks = super()._shard(number, head)

@@ -12,7 +12,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import ClassVar
 
 import pyarrow as pa
@@ -20,7 +19,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from episode.errors import EpisodeAnalysisError, warn
-from episode.matchers.envelope import SCHEMA, Packing, empty_envelope, pack
+from episode.matchers.envelope import SCHEMA, Packing, pack
 from episode.matchers.protocol import MatcherSpec
 from episode.matchers.quarantine import check_skips_keys
 from episode.matchers.stream_shard import ShardSettings
@@ -32,7 +31,7 @@ from episode.plan.types import is_integer
 from episode.spark import types as carry
 from episode.spark.classic import parallelism
 from episode.spark.expressions import TIME
-from episode.spark.packing import Stage, columns_of, pack_rows
+from episode.spark.packing import columns_of, pack_rows, with_call
 from episode.spark.startup.session import PARTITIONS, ROCKSDB, STATE_STORE
 from episode.spark.stores.catalog import StoreScan, scan_of
 from episode.spark.stream.chain import DELAY, WATERMARK, WatermarkClock, chain_of, has_watermark, mark
@@ -43,7 +42,6 @@ from episode.spark.versions import check_streams
 # Event time on Spark's clock; and two streams as one, each with its own watermark. Spark's watermark is then that of
 # the stream that is behind. One watermark on both together would be that of the stream that is ahead, and the events of
 # the other would be late.
-
 
 MOMENT = f"{OWN}moment"
 _EPOCH = "TIMESTAMP_NTZ '1970-01-01 00:00:00'"
@@ -83,7 +81,6 @@ def own_watermarks(
 
     watermark: the caller's; otherwise each stream declares its own. None in words: no watermark was set, because a
     stream has one already, has matches of another pattern, or declares none (then those of the others do not count).
-
     """
     if any(has_watermark(stream) or chain_of(stream) is not None for stream in streams):
         return list(streams), None
@@ -120,7 +117,6 @@ def _moment(time: EventTime) -> Column:
 LOGGER = logging.getLogger("episode.spark")
 STREAM_SHARDS = 32
 """Default number of shards: the same everywhere, because a checkpoint keeps its state by shard."""
-
 
 TIME_ZONE = "spark.sql.session.timeZone"
 FEW_PARTITIONS = 16
@@ -160,10 +156,9 @@ class Stream:
         """The input and the number of shards, for explain."""
         late = f"kept in {self.settings.late_path}" if self.settings.late_path else "dropped"
         sliced = "slices: none (the events of a stream are matched as they come, those of a key by one task)"
+        events = "rows of a stream" if self.store is None else f"envelopes of the stream store {self.store.name}"
         return [
-            "scan: rows of a stream"
-            if self.store is None
-            else f"scan: envelopes of the stream store {self.store.name}",
+            f"scan: {events}",
             f"shards: {self.settings.shards:,} (fixed for the life of a checkpoint)",
             *([] if self.spec.input_order.keys else [sliced]),
             f"watermark: {self.delay_words}; later events are counted and {late}",
@@ -181,12 +176,11 @@ class Stream:
             .groupBy("shard")
             .transformWithStateInPandas(PackedProcessor(self._processor()), OUTPUT, "append", "EventTime")
         )
-        observed = matched.observe(
-            self.metrics,
-            *[F.coalesce(F.sum(name), F.lit(0)).alias(name) for name in COUNTERS],
-        )
-        schema = carry.travel_schema(self.spec.output_schema)
-        blobs = observed.select(F.col("blob").alias(mark(self._reported_within, self._settled)))
+        observed = matched.observe(self.metrics, *[F.coalesce(F.sum(one), F.lit(0)).alias(one) for one in COUNTERS])
+        schema, end = carry.travel_schema(self.spec.output_schema), self.settings.shard.end
+        settled = None if end is None else max(0, self.settings.clock.reaches(end - 1))  # no more matches then
+        within = self._milliseconds(widest(self.delays.values()))
+        blobs = observed.select(F.col("blob").alias(mark(within, settled)))
         return carry.decode(blobs.mapInArrow(open_matches, schema), self.spec.output_schema)
 
     def _processor(self) -> ShardProcessor:
@@ -196,8 +190,13 @@ class Stream:
         packing = Packing(self.spec.input_order, self.settings.shards)
         if self.store is not None:
             return self.store.envelopes(packing, ROLL_CALL)
-        packed = pack_rows(partial(pack, packing=packing), self.schema)
-        return carry.encode(self.input).mapInArrow(_with_call(packed), SCHEMA)
+
+        def packer(tables: Iterator[pa.Table], partition_index: int) -> Iterator[pa.RecordBatch]:
+            # ROLL_CALL is called because a shard alone cannot tell that the number of shards has changed: its keys then
+            # come from shards of other numbers. See `ShardProcessor.handleInputRows`.
+            return with_call(pack(tables, packing, partition_index), ROLL_CALL)
+
+        return carry.encode(self.input).mapInArrow(pack_rows(packer, self.schema), SCHEMA)
 
     def metadata(self, column: str) -> dict[str, int] | None:
         """The delay of an output column with times of matches, for a further pattern."""
@@ -210,16 +209,6 @@ class Stream:
         """A delay of the output's times, by Spark's watermark."""
         clock = self.settings.clock
         return None if delay is None else clock.delay - (-delay // clock.unit)
-
-    @property
-    def _reported_within(self) -> int | None:
-        return self._milliseconds(widest(self.delays.values()))
-
-    @property
-    def _settled(self) -> int | None:
-        """The watermark after which there are no more matches."""
-        end = self.settings.shard.end
-        return None if end is None else max(0, self.settings.clock.reaches(end - 1))
 
 
 def plan_stream(
@@ -245,22 +234,27 @@ def plan_stream(
             f"Options(event_id={options.event_id!r}): the stream has no such column.",
             hint=f"Its columns: {', '.join(frame.columns)}.",
         )
-    identified = () if options.event_id is None else (options.event_id,)
-    selected = columns_of(frame, tuple(dict.fromkeys([*columns, *identified])), derived, run.arguments)
+    read = [*columns, *([] if options.event_id is None else [options.event_id])]
+    selected = columns_of(frame, tuple(dict.fromkeys(read)), derived, run.arguments)
     schema = carry.arrow_schema(selected.schema)
     spec = spec_of(schema)
     carry.check_order(selected.schema, spec.input_order)
-    chain = chain_of(selected)
+    chain, counters, clock = chain_of(selected), run.counters, WatermarkClock(time.units_per_millisecond)
+    delay: str | None = None
     if watermark is not None:
-        delay, words, clock, counters = None, watermark, WatermarkClock(time.units_per_millisecond), run.counters
-        takes_watermark = options.watermark is not None
+        words, takes_watermark = watermark, options.watermark is not None
     elif chain is None:
         delay, words = _watermark(selected, time, options)
-        clock, takes_watermark, counters = WatermarkClock(time.units_per_millisecond), delay is not None, run.counters
+        takes_watermark = delay is not None
     else:
-        delay, counters = None, chain.free_name(run.counters)
+        counters = chain.free_name(run.counters)
         clock, words, takes_watermark = chain.clock(selected, time, options.watermark)
-    _check_state_store(spark)
+    provider = spark.conf.get(STATE_STORE) or ""
+    if not provider.endswith(ROCKSDB.rpartition(".")[2]):
+        raise EpisodeAnalysisError(
+            f"Pattern matching over streams needs Spark's RocksDB state store; the session uses {provider}.",
+            hint=f'spark.conf.set("{STATE_STORE}", "{ROCKSDB}") before the query is made.',
+        )
     check_streams()
     end, keep_late = end_of_stream(options.end, time, spark.conf.get(TIME_ZONE)), options.late_path is not None
     if options.skips_keys:
@@ -270,7 +264,9 @@ def plan_stream(
     settings = StreamSettings(
         shard, clock, count, options.late_path, counters, arguments_text(run.arguments), options.time_unit or ""
     )
-    warn_of_many_partitions(spark, count)
+    message = many_partitions(int(spark.conf.get(PARTITIONS) or 0), count, parallelism(spark))
+    if message is not None:
+        warn(message)
     store = None if derived or chain is not None else scan_of(spark, selected)
     return Stream(spark, selected, schema, spec, settings, delay, words, counters, delays, takes_watermark, store)
 
@@ -298,16 +294,9 @@ def _watermark(frame: DataFrame, time: EventTime, options: StreamOptions) -> tup
     return delay, f"{options.watermark} behind {time.column}"
 
 
-def warn_of_many_partitions(spark: SparkSession, shards: int) -> None:
-    """Warn of many state partitions: every micro-batch opens and commits each of them, also empty ones."""
-    partitions, slots = int(spark.conf.get(PARTITIONS) or 0), parallelism(spark)
-    message = many_partitions(partitions, shards, slots)
-    if message is not None:
-        warn(message)
-
-
 def many_partitions(partitions: int, shards: int, slots: int | None) -> str | None:
-    """A warning if there are far more partitions than shards and slots (None: unknown)."""
+    """A warning if there are far more state partitions than shards and slots (None: unknown): every micro-batch opens
+    and commits each of them, also empty ones."""
     if partitions <= 2 * max(shards, slots or 1, FEW_PARTITIONS):
         return None
     wanted = min(shards, max(2, slots or shards))
@@ -317,29 +306,3 @@ def many_partitions(partitions: int, shards: int, slots: int | None) -> str | No
         f'spark.conf.set("{PARTITIONS}", "{wanted}") before the query is made; '
         "a checkpoint keeps the number that it was begun with."
     )
-
-
-def _check_state_store(spark: SparkSession) -> None:
-    provider = spark.conf.get(STATE_STORE) or ""
-    if not provider.endswith(ROCKSDB.rpartition(".")[2]):
-        raise EpisodeAnalysisError(
-            f"Pattern matching over streams needs Spark's RocksDB state store; the session uses {provider}.",
-            hint=f'spark.conf.set("{STATE_STORE}", "{ROCKSDB}") before the query is made.',
-        )
-
-
-def _with_call(stage: Stage) -> Stage:
-    """Add to the envelopes of a stage one that calls the query's own state: see `ShardProcessor._answer`.
-
-    A shard alone cannot tell that the number of shards has changed: its keys then come from shards of other numbers.
-    """
-
-    def stage_with_call(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        any_events = False
-        for envelopes in stage(batches):
-            any_events = True
-            yield envelopes
-        if any_events:
-            yield empty_envelope(ROLL_CALL)
-
-    return stage_with_call

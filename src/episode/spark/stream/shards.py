@@ -7,7 +7,7 @@ import uuid
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from dataclasses import astuple, dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -34,60 +34,41 @@ if TYPE_CHECKING:
 # Every call of the state store goes to the JVM and back. So while the chunks of a shard are small they are all kept in
 # one value, rewritten with every step; later each is an entry of a map, and a step writes the changed ones.
 
-
 SMALL = 1 << 16
 """Bytes of chunks up to which they are kept in one value."""
 
 
-class ChunkMap(Protocol):
-    """Spark's map state of (name) by (version, data)."""
-
-    def iterator(self) -> Iterator[tuple[tuple[str], tuple[int, bytes]]]: ...
-
-    def updateValue(self, key: tuple[str], value: tuple[int, bytes]) -> None: ...
-
-    def removeKey(self, key: tuple[str]) -> None: ...
-
-
 @dataclass
 class ShardChunks:
-    """The state of a shard. small: all chunks by name; None: they are in the map, for good."""
+    """The state of a shard. small: all chunks by name; None: they are in Spark's map of (name) by (version, data), for
+    good."""
 
     small: dict[str, StateChunk] | None
 
     @staticmethod
-    def read(small: bytes, large: ChunkMap) -> tuple[ShardChunks, list[StateChunk]]:
+    def read(small: bytes, large: MapState) -> tuple[ShardChunks, list[StateChunk]]:
         """The chunks that were written last. small: what `change` gave."""
         if not small:
             return ShardChunks(None), [StateChunk(name, v, bytes(data)) for (name,), (v, data) in large.iterator()]
-        columns = from_bytes(bytes(small)).to_pydict()
-        chunks = [StateChunk(*one) for one in zip(columns["name"], columns["version"], columns["data"], strict=True)]
+        chunks = [StateChunk(**row) for row in from_bytes(bytes(small)).to_pylist()]
         return ShardChunks({chunk.name: chunk for chunk in chunks}), chunks
 
-    def change(self, changes: Snapshot, large: ChunkMap) -> bytes:
+    def change(self, changes: Snapshot, large: MapState) -> bytes:
         """Write the changes; returns the chunks to keep in the one value, if any."""
-        if self.small is None:
-            for name in changes.removed:
-                large.removeKey((name,))
-            self._enter(changes.put, large)
-            return b""
-        changes.apply(self.small)
-        if sum(len(chunk.data) for chunk in self.small.values()) <= SMALL:
-            return _together(list(self.small.values()))
-        self._enter(tuple(self.small.values()), large)
-        self.small = None
+        if self.small is not None:
+            changes.apply(self.small)
+            if sum(len(chunk.data) for chunk in self.small.values()) <= SMALL:
+                columns = [[getattr(chunk, name) for chunk in self.small.values()] for name in _CHUNKS.names]
+                return to_bytes(pa.Table.from_arrays(columns, schema=_CHUNKS))
+            changes, self.small = Snapshot(tuple(self.small.values()), ()), None
+        for name in changes.removed:
+            large.removeKey((name,))
+        for chunk in changes.put:
+            large.updateValue((chunk.name,), (chunk.version, chunk.data))
         return b""
 
-    def _enter(self, chunks: tuple[StateChunk, ...], large: ChunkMap) -> None:
-        for chunk in chunks:
-            large.updateValue((chunk.name,), (chunk.version, chunk.data))
 
-
-def _together(chunks: list[StateChunk]) -> bytes:
-    names, versions, data = ([getattr(one, name) for one in chunks] for name in ("name", "version", "data"))
-    columns = [pa.array(names, pa.string()), pa.array(versions, pa.int32()), pa.array(data, pa.binary())]
-    return to_bytes(pa.Table.from_arrays(columns, names=["name", "version", "data"]))
-
+_CHUNKS = pa.schema([("name", pa.string()), ("version", pa.int32()), ("data", pa.binary())])
 
 ROLL_CALL = -1
 """Number of a pseudo-shard whose state records the query and the number of shards of the checkpoint."""
@@ -127,17 +108,11 @@ class ShardProcessor(StatefulProcessor):
         self.spec = spec
         self.settings = settings
 
-    @staticmethod
-    def open_envelope(blob: bytes) -> pa.Table:
-        """The events of an envelope, as they came or as the state keeps them."""
-        return open_envelope(blob)
-
     @property
     def fingerprint(self) -> str:
         """Identifies the owner of the state: the query, the values of its parameters, and its time unit."""
-        further = [
-            one for one in (self.settings.arguments, self.settings.time_unit and f"in {self.settings.time_unit}") if one
-        ]
+        unit = self.settings.time_unit and f"in {self.settings.time_unit}"
+        further = [one for one in (self.settings.arguments, unit) if one]
         return fingerprint(self.spec.fingerprint, *further) if further else self.spec.fingerprint
 
     def init(self, handle: StatefulProcessorHandle) -> None:
@@ -150,8 +125,10 @@ class ShardProcessor(StatefulProcessor):
     def handleInputRows(
         self, key: Any, rows: Iterator[pd.DataFrame], timerValues: TimerValues
     ) -> Iterator[pd.DataFrame]:
-        if key[0] == ROLL_CALL:
-            self._answer()
+        if key[0] == ROLL_CALL:  # the checkpoint belongs to this query, as its first micro-batch recorded
+            head = self._head()
+            if not head.steps:
+                self.head.update(astuple(replace(head, steps=1)))
             return
         frames = list(rows)
         blobs = [bytes(blob) for frame in frames for blob in frame["blob"]]
@@ -168,24 +145,18 @@ class ShardProcessor(StatefulProcessor):
     def close(self) -> None:
         pass
 
-    def _answer(self) -> None:
-        """Check that the checkpoint belongs to this query, as its first micro-batch recorded."""
-        head = self._head()
-        self._check(head)
-        if not head.steps:
-            self.head.update(astuple(replace(head, steps=1)))
-
     def _head(self) -> _Head:
         known = self.head.get()
-        return _Head(*known) if known else _Head(shards=self.settings.shards, query=self.fingerprint)
+        head = _Head(*known) if known else _Head(shards=self.settings.shards, query=self.fingerprint)
+        self._check(head)
+        return head
 
     def _step(self, number: int, blobs: list[bytes], times: TimerValues, fired: bool = False) -> Iterator[pd.DataFrame]:
         prepare_worker()
         head = self._head()
-        self._check(head)
         shard, chunks = self._shard(number, head)
         milliseconds = times.getCurrentWatermarkInMs()
-        for matches in shard.advance([(blob, self.open_envelope(blob)) for blob in blobs], self._watermark(times)):
+        for matches in shard.advance([(blob, open_envelope(blob)) for blob in blobs], self._watermark(times)):
             yield from _blobs(number, matches)
         if shard.late is not None and self.settings.late_path is not None:
             name = late_file(query_id(), self.settings.name, self.fingerprint, number, head.steps)
@@ -226,7 +197,7 @@ class ShardProcessor(StatefulProcessor):
         shard, chunks = StreamShard(self.spec, self.settings.shard), ShardChunks({})
         if head.token:
             chunks, state = ShardChunks.read(head.small, self.chunks)
-            shard.restore(state, head.watermark, head.ended, self.open_envelope)
+            shard.restore(state, head.watermark, head.ended, open_envelope)
         return shard, chunks
 
     def _place(self, number: int) -> tuple[str, ...]:
@@ -235,7 +206,7 @@ class ShardProcessor(StatefulProcessor):
 
     def _save(
         self, number: int, shard: StreamShard, chunks: ShardChunks, head: _Head, milliseconds: int, fired: bool
-    ) -> None:  # fmt: skip
+    ) -> None:
         small = chunks.change(shard.snapshot(), self.chunks)
         wakes_at = shard.wakes_at
         timer = _NO_TIMER if wakes_at is None else max(self.settings.clock.reaches(wakes_at), milliseconds + 1)
@@ -243,12 +214,9 @@ class ShardProcessor(StatefulProcessor):
             self.handle.deleteTimer(head.timer)
         if timer not in (_NO_TIMER, head.timer):
             self.handle.registerTimer(timer)
-        token = uuid.uuid4().hex
-        after = replace(
-            head, token=token, watermark=shard.watermark, ended=shard.ended, timer=timer, steps=head.steps + 1,
-            small=small,
-        )  # fmt: skip
-        self.head.update(astuple(after))
+        token, steps = uuid.uuid4().hex, head.steps + 1
+        after = replace(head, token=token, watermark=shard.watermark, ended=shard.ended, timer=timer, steps=steps)
+        self.head.update(astuple(replace(after, small=small)))
         _warm[self._place(number)] = _Warm(token, shard, chunks)
         while len(_warm) > _MOST_WARM:
             _warm.popitem(last=False)
