@@ -12,7 +12,7 @@ from episode.matchers.columns import ALL_VALID, from_bytes, int64_values, one_ch
 from episode.matchers.ordering import order_image
 from episode.matchers.protocol import KEY_COLUMN, OrderKey, StateChunk
 from episode.matchers.state import NOT_WRITTEN, by_name, chunk_of, writable
-from episode.plan.correlation.conditions import PairTest, Value
+from episode.plan.correlation.pairs import PairTest, Value
 from episode.plan.correlation.plan import ARCHIVE_PREFIX, LIVE_PREFIX
 
 
