@@ -115,6 +115,12 @@ class BoundRule:
     def name(self) -> str:
         return self.parsed.rule.name
 
+    def columns(self, names: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+        """Columns of its result, (name, SQL over the output of its matcher, whose columns have other names)."""
+        columns = tuple((one.name, rename_values(one.sql, names)) for one in self.plan.result.outputs)
+        selection = self.parsed.selection
+        return columns if selection is None else selected_expressions(selection, columns)
+
 
 @dataclass(frozen=True)
 class RuleProjection:

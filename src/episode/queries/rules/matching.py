@@ -14,7 +14,7 @@ from episode.queries.bound_statement import bind_statement
 from episode.queries.language import Given
 from episode.queries.match import MatchQuery
 from episode.queries.origins import remember
-from episode.queries.rules.binding import BoundRule, RuleSet, key_columns, rename_values, selected_expressions
+from episode.queries.rules.binding import BoundRule, RuleSet, key_columns, rename_values
 from episode.queries.rules.results import Plan, RuleMatches, explain_rules
 from episode.queries.statement import StatementQuery
 from episode.queries.tables import Table, one_table
@@ -146,13 +146,12 @@ class TableMatches(RuleMatches):
             member = members[rule.name]
             names = dict(zip(member.spec.output_schema.names, member.columns, strict=True))
             result, extent = rule.plan.result, rule.extent
-            columns = tuple((one.name, rename_values(one.sql, names)) for one in result.outputs)
-            if rule.parsed.selection is not None:
-                columns = selected_expressions(rule.parsed.selection, columns)
             conditions = tuple(rename_values(one.sql, names) for one in result.conditions)
             keys = {name: rename_values(sql, names) for name, sql in extent.key.items()}
             start, end = (None if sql is None else rename_values(sql, names) for sql in (extent.start, extent.end))
-            found.append(Finish(member.number, rule.name, columns, conditions, keys, start, end, extent.time))
+            found.append(
+                Finish(member.number, rule.name, rule.columns(names), conditions, keys, start, end, extent.time)
+            )
         return found
 
     @cached_property

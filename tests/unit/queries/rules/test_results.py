@@ -72,7 +72,7 @@ def test_around_a_pattern(select: str) -> None:
 
 
 def test_fields_of_columns_in_the_text_for_spark() -> None:
-    columns = dict(planner().bind("r", rule("fields.n + 1 AS n, m.fields.at AS at, k") + " m").columns)
+    columns = dict(planner().bind("r", rule("fields.n + 1 AS n, m.fields.at AS at, k") + " m").columns({}))
     struct = columns["n"].removesuffix(".n + 1")
     assert struct.startswith("(named_struct(")
     assert columns == {"n": f"{struct}.n + 1", "at": f"{struct}.at", "k": "(`k`)"}
