@@ -29,11 +29,11 @@ from episode.plan.places import is_placeholder
 from episode.plan.types import (
     CHOICES,
     DAY_TIME,
-    INTEGER_DIGITS,
     INTEGERS,
     NARROW_DECIMAL,
     VOID,
     WIDEST_DECIMAL,
+    as_decimal,
     decimal_of,
     in_words,
     is_day_time_interval,
@@ -672,7 +672,7 @@ def _decimal_type(value: Expression) -> tuple[int, int]:
     """The decimal type to which Spark widens an exact number; an integer literal is as wide as it is long."""
     if isinstance(value, Constant) and is_integer(value.type) and isinstance(value.value, int):
         return len(str(abs(value.value))), 0
-    found = (INTEGER_DIGITS[value.type], 0) if is_integer(value.type) else decimal_of(value.type)
+    found = as_decimal(value.type)
     assert found is not None
     return found
 

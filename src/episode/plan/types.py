@@ -80,6 +80,11 @@ def wider_integer(left: str, right: str) -> str:
     return INTEGERS[max(INTEGERS.index(left), INTEGERS.index(right))]
 
 
+def as_decimal(type_: str) -> tuple[int, int] | None:
+    """An exact numeric type as Spark widens it to a decimal."""
+    return (INTEGER_DIGITS[type_], 0) if is_integer(type_) else decimal_of(type_)
+
+
 def wider(left: str, right: str) -> str | None:
     """Return the type of one family that holds all values of both; None if no type does."""
     if left == right:

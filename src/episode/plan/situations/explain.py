@@ -26,7 +26,7 @@ from episode.plan.sections import (
     moved_columns,
 )
 from episode.plan.situations.cost import SearchCosts, best_order, initial_costs, rival_orders, triggers
-from episode.plan.situations.plan import SituationPlan, SituationReport
+from episode.plan.situations.plan import Orders, SituationPlan, SituationReport
 
 MOST_CHANGES = 50
 
@@ -205,7 +205,11 @@ def _run(plan: SituationPlan, reports: list[SituationReport], busiest: Situation
         fact("run", f"{len(reports):,} parts of the input, {changes:,} changes of plan"),
         Diagram(caption, SearchOrders(tuple(searches)), "records for each search, estimated and found"),
     ]
-    words = [[" -> ".join(_names(plan, order)) for order in change] for change in busiest.changes]
-    rows: list[tuple[Cell, ...]] = [("; ".join(orders),) for orders in words]
+    rows: list[tuple[Cell, ...]] = [(orders_words(plan, change),) for change in busiest.changes]
     columns = (Column("orders", CODE, "changed to: {}"),)
     return [*blocks, *cut_table("plans taken", columns, rows, MOST_CHANGES, headed=False, level=2)]
+
+
+def orders_words(plan: SituationPlan, orders: Orders) -> str:
+    """Write the orders of all symbols whose situations begin a search."""
+    return "; ".join(" -> ".join(_names(plan, order)) for order in orders)
