@@ -354,8 +354,7 @@ class RowLayout:
 _MOST_TABLES = 64
 _MOST_SMALL = 4
 _SMALL = 4096
-"""Small tables are joined sooner: matches of a live task have rows of several, and each table costs the same to
-read."""
+"""Small tables are joined sooner: a match of a live task has rows of several, and reading each costs the same."""
 
 
 class RowLog:

@@ -227,8 +227,7 @@ MOST_MATCHES, MOST_ROWS = 1 << 20, 1 << 23
 
 @dataclass
 class WorkArrays:
-    """Output and work arrays for partitions of at most `longest` rows. Large arrays are reserved, not touched: only a
-    deep search uses them."""
+    """Output and work arrays for partitions of at most `longest` rows. Only a deep search touches the large ones."""
 
     found: FoundPaths
     work: SearchWork

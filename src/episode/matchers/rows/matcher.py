@@ -54,8 +54,8 @@ until then, it cannot end before such a row comes, or the window ends."""
 
 
 class RowSearch(NamedTuple):
-    """One search over rows. waiting: attempts that resume, if there are any. new_rows: their number.
-    final: no row comes after these. events_at: the events from a row on, for errors."""
+    """One search over rows. waiting: attempts that resume, if there are any. new_rows: the number of rows that were not
+    there in the search before. final: no row comes after these. events_at: the events from a row on, for errors."""
 
     lowered: Lowered
     rows: SearchRows

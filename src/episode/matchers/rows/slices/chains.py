@@ -32,8 +32,7 @@ from episode.plan.rows.program import END, START
 
 
 FEW_ROWS = 256
-"""For matches of up to this number of rows, a slice is fed that number of rows more; for longer ones, the rows of its
-window."""
+"""For matches of up to this many rows, a slice is fed as many rows more; for longer ones, the rows of its window."""
 MOST_ROWS = 1 << 16
 """Without a window, matches of at most this number of rows are found in slices."""
 

@@ -96,8 +96,7 @@ class Summary:
 FEW_TURNS = 8
 """Matches of each chain that are tried one by one, before the remaining chains are followed along a stretch of rows."""
 FEW_CHAINS = 8
-"""Up to this number of chains are followed along a stretch one by one; for more chains, all its start rows are
-tried."""
+"""Up to this number of chains are followed along a stretch one by one; for more, all its start rows are tried."""
 LEAST_STRETCH = 64
 """The least number of further places along which chains are followed at once."""
 PLACE, STATUS = "__episode_place", "__episode_status"
