@@ -90,7 +90,7 @@ class Measured(Fed):
 
     @property
     def searches(self) -> int:
-        return int(self.matcher.orders.statistics.searches.sum())
+        return int(self.matcher.orders.statistics["searches"].sum())
 
 
 class _Counting(SituationOutput):

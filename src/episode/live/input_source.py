@@ -322,8 +322,7 @@ class InputSource:
     def _wait_to_read(self) -> bool:
         """Wait until the input thread may read; False if it shall end."""
         with self._changed:
-            while not self._ending and not self._may_push():
-                self._changed.wait()
+            self._changed.wait_for(lambda: self._ending or self._may_push())
             return not self._ending
 
     def _may_push(self) -> bool:

@@ -158,9 +158,8 @@ class TopicReader:
         try:
             low, high = self.consumer.get_watermark_offsets(place, timeout=PATIENCE)
         except self.library.KafkaException as error:
-            raise call_error(
-                f"The offsets of partition {partition} of {self.topic} are not known", error.args[0]
-            ) from None
+            what = f"The offsets of partition {partition} of {self.topic} are not known"
+            raise call_error(what, error.args[0]) from None
         return low, high
 
     def take(self, at: Mapping[int, int], rows: int) -> Records:

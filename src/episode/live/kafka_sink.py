@@ -14,6 +14,7 @@ import json
 import time
 import zlib
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -58,14 +59,10 @@ class KafkaSink:
         self.library = client_library()
         given = settings_of(declaration)
         written = {setting: value for setting, value in given.items() if setting not in _OF_WRITERS}
-        self.producer = open_client(
-            self.library.Producer, {**_SETTINGS, **written, "transactional.id": name}, declaration
-        )
-        self.consumer = open_client(
-            self.library.Consumer,
-            {**given, "group.id": name, "enable.auto.commit": False, "isolation.level": "read_committed"},
-            declaration,
-        )
+        written = {**_SETTINGS, **written, "transactional.id": name}
+        self.producer = open_client(self.library.Producer, written, declaration)
+        read = {**given, "group.id": name, "enable.auto.commit": False, "isolation.level": "read_committed"}
+        self.consumer = open_client(self.library.Consumer, read, declaration)
         self._call("The transactions of the task cannot begin", lambda: self.producer.init_transactions(PATIENCE))
         self._place = self.library.TopicPartition(self.topic, 0)
         self._writes, self._committed = self._last_write()
@@ -99,13 +96,12 @@ class KafkaSink:
         try:
             produce()
             group = self.consumer.consumer_group_metadata()
-            self._call(
-                "The position of the input cannot be kept",
-                lambda: self.producer.send_offsets_to_transaction([place], group, PATIENCE),
-            )
+            what = "The position of the input cannot be kept"
+            self._call(what, lambda: self.producer.send_offsets_to_transaction([place], group, PATIENCE))
             self._call("The matches are not committed", lambda: self.producer.commit_transaction(PATIENCE))
         except EpisodeDataError:
-            self._abort()
+            with suppress(self.library.KafkaException):  # then the next attempt of the task aborts the write
+                self.producer.abort_transaction(PATIENCE)
             raise
         self._writes += 1
         self._committed = after
@@ -152,13 +148,6 @@ class KafkaSink:
                 if not passes or time.monotonic() > deadline:
                     raise call_error(what, error.args[0]) from None
                 time.sleep(RETRY_S)
-
-    def _abort(self) -> None:
-        """Abort the write; if this fails, the next attempt of the task aborts it."""
-        try:
-            self.producer.abort_transaction(PATIENCE)
-        except self.library.KafkaException:
-            return
 
     def flush(self, after: Position) -> None:
         """Do nothing, since `write` commits. But brokers forget offsets that are not committed for days: if there were

@@ -14,7 +14,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Condition, Event, Thread
-from typing import Protocol, runtime_checkable
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -240,13 +239,6 @@ MOST_ROWS = 1 << 17
 """Matches that may wait; beyond that the task waits."""
 
 
-@runtime_checkable
-class Staging(Protocol):
-    """A sink that can write a part of a step's matches before the rest of the step is known."""
-
-    def stage(self, matches: pa.Table) -> None: ...
-
-
 @dataclass(frozen=True)
 class StepMatches:
     """Matches of a step: the position after it, and when its first event was appended (0: unknown)."""
@@ -287,12 +279,12 @@ class SinkWriter:
 
     @property
     def can_stage(self) -> bool:
-        return isinstance(self._sink, Staging)
+        return isinstance(self._sink, StreamSink)
 
     def stage(self, matches: pa.Table) -> None:
         """Write a part of the next matches; they are committed with the rest."""
         self._drain()
-        assert isinstance(self._sink, Staging)
+        assert isinstance(self._sink, StreamSink)
         self._sink.stage(matches)
 
     def flush(self, after: Position) -> None:
@@ -316,8 +308,7 @@ class SinkWriter:
             self._wait(lambda: not self._waiting and not self._busy)
 
     def _wait(self, ready: Callable[[], bool]) -> None:
-        while self._error is None and not ready():
-            self._changed.wait()
+        self._changed.wait_for(lambda: self._error is not None or ready())
         self.check()
 
     # ---- the thread's side -----------------------------------------------------------------------------
@@ -341,8 +332,7 @@ class SinkWriter:
     def _take(self) -> list[StepMatches] | None:
         """Wait for matches and take all; None at the end."""
         with self._changed:
-            while not self._waiting and not self._ending:
-                self._changed.wait()
+            self._changed.wait_for(lambda: self._waiting or self._ending)
             found = list(self._waiting)
             self._waiting.clear()
             self._rows = 0

@@ -148,7 +148,8 @@ class MatchJoin:
             self.archive.add(archive)
             return
         kept = self.archive.matches
-        yield from self._tables(live, kept, pairs_by_live(live, kept, self.recency))
+        recency = np.array([self.recency], np.int64)
+        yield from self._tables(live, kept, _pairs(BY_LIVE, live, kept, end=kept.end, recency=recency))
         self.live.add(live)
         yield from self._by_archive(self.live.matches, archive)
         self.archive.add(archive)
@@ -275,13 +276,8 @@ class PairOutput:
         return prefix, name.removeprefix(prefix)
 
 
-def pairs_by_live(live: SideMatches, archive: SideMatches, recency: int) -> Iterator[Pairs]:
-    """The pairs of live matches, in order of key and end, with archive matches, in order of key and start."""
-    yield from _pairs(BY_LIVE, live, archive, end=archive.end, recency=np.array([recency], np.int64))
-
-
 def pairs_by_archive(live: SideMatches, archive: SideMatches, low: np.ndarray, high: np.ndarray) -> Iterator[Pairs]:
-    """The same of archive matches with live matches that end in low <= end <= high, in order of archive matches."""
+    """The pairs of archive matches with live matches that end in low <= end <= high, in order of archive matches."""
     yield from _pairs(BY_ARCHIVE, live, archive, low=low, high=high)
 
 

@@ -72,7 +72,9 @@ class ArrivedRows:
         which = np.searchsorted(self._first, numbers, side="right") - 1
         self._wanted -= np.bincount(which, minlength=len(self._first))
         if not self._wanted.all():
-            self._keep(np.flatnonzero(self._wanted))
+            kept = np.flatnonzero(self._wanted)
+            self._tables = [self._tables[one] for one in kept.tolist()]
+            self._first, self._wanted = self._first[kept], self._wanted[kept]
 
     @property
     def wasteful(self) -> bool:
@@ -92,10 +94,6 @@ class ArrivedRows:
         self._wanted = np.append(self._wanted[:begin], self._wanted[begin:].sum())
         self._first = self._first[: begin + 1]
         return True
-
-    def _keep(self, which: np.ndarray) -> None:
-        self._tables = [self._tables[one] for one in which.tolist()]
-        self._first, self._wanted = self._first[which], self._wanted[which]
 
 
 _NAME = "recent"
@@ -170,7 +168,7 @@ class RecentBuffer:
         self.row_from = first
         kept = np.flatnonzero(first < self.row_to)
         if len(kept) < len(first):
-            self._set(*(array[kept] for array in self._by_key()))
+            self.keys, self.row_from, self.row_to, self.fresh, self._room_to = (one[kept] for one in self._by_key())
         if self._arrived.wasteful:
             places = self._places()
             table = self.rows_at(places)
@@ -189,7 +187,8 @@ class RecentBuffer:
             nothing = np.zeros(len(new), np.int64)
             order = np.argsort(np.concatenate([self.keys, new]), kind="stable")
             own = (new, nothing, nothing, nothing, nothing)
-            self._set(*(np.concatenate(both)[order] for both in zip(self._by_key(), own, strict=True)))
+            together = [np.concatenate(both)[order] for both in zip(self._by_key(), own, strict=True)]
+            self.keys, self.row_from, self.row_to, self.fresh, self._room_to = together
         return np.searchsorted(self.keys, keys), np.diff(events.bounds), events
 
     def _put(self, events: EventBatch, places: np.ndarray) -> None:
@@ -199,11 +198,6 @@ class RecentBuffer:
 
     def _by_key(self) -> tuple[np.ndarray, ...]:
         return self.keys, self.row_from, self.row_to, self.fresh, self._room_to
-
-    def _set(
-        self, keys: np.ndarray, row_from: np.ndarray, row_to: np.ndarray, fresh: np.ndarray, room_to: np.ndarray
-    ) -> None:
-        self.keys, self.row_from, self.row_to, self.fresh, self._room_to = keys, row_from, row_to, fresh, room_to
 
     def _make_room(self, at: np.ndarray, before: np.ndarray, after: np.ndarray) -> None:
         """Make room for `before` rows before those of these keys, and for `after` rows after them."""

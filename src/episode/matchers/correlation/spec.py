@@ -116,7 +116,32 @@ class CorrelationSpec:
 
     @property
     def slicing(self) -> Slicing | Unsliced:
-        return correlation_slicing(self)
+        """A slice of time owns the pairs whose live matches end in it; their archive matches start at most the recency
+        before, and before the slice is over.
+
+        Both patterns are matched over the slice with its overlap, as over a separate table. Near the ends of that
+        stretch of time they may find what is not a match of the whole input; the overlap is so long that no such match
+        is part of a pair that the slice owns.
+        """
+        if self.history is not None:
+            return Unsliced("events from before the stream are read from its archive")
+        if self.plan.ordered:
+            return Unsliced("pairs of a key come in order")
+        found = []
+        for name, side in (("live", self.live), ("archive", self.archive)):
+            one = _surroundings(self, side)
+            if isinstance(one, str):
+                return Unsliced(f"of the {name} pattern: {one}")
+            found.append(one)
+        (live_time, live), (archive_time, archive) = found
+        return Slicing(
+            Overlap(
+                before_time=max(2 * live_time, self.recency + archive_time),
+                before_rows=max(live.before_rows, archive.before_rows),
+                after_time=max(live_time, archive_time),
+                after_rows=max(live.after_rows, archive.after_rows),
+            )
+        )
 
     def open(self) -> CorrelationMatcher:
         return CorrelationMatcher(self)
@@ -158,49 +183,10 @@ def with_history(pair: PairPlan, opened: Callable[[str, tuple[str, ...]], Histor
 
 __all__ = ["ARCHIVE_ROW", "LIVE_ROW", "ROW_OF_BOTH", "SIDE_COLUMN", "CorrelationSpec", "SidePlan"]
 
-# Correlations in slices of time: a slice owns the pairs whose live matches end in it.
-#
-# Both patterns are matched over the slice with its overlap, as over a separate table. Near the ends of that stretch of
-# time they may find what is not a match of the whole input; the overlap is so long that no such match is part of a pair
-# that the slice owns.
 
-
-@dataclass(frozen=True)
-class RegionSurroundings:
-    """Events that a match of one pattern depends on: those less than `time` before its start or after it, and
-    `before_rows` before and `after_rows` after these. No match lasts longer than `time`."""
-
-    time: int
-    before_rows: int
-    after_rows: int
-
-
-def correlation_slicing(spec: CorrelationSpec) -> Slicing | Unsliced:
-    """A live match of an owned pair ends in the slice; its archive match starts at most the recency before, and before
-    the slice is over."""
-    if spec.history is not None:
-        return Unsliced("events from before the stream are read from its archive")
-    if spec.plan.ordered:
-        return Unsliced("pairs of a key come in order")
-    found = []
-    for name, side in (("live", spec.live), ("archive", spec.archive)):
-        one = _surroundings(spec, side)
-        if isinstance(one, str):
-            return Unsliced(f"of the {name} pattern: {one}")
-        found.append(one)
-    live, archive = found
-    return Slicing(
-        Overlap(
-            before_time=max(2 * live.time, spec.recency + archive.time),
-            before_rows=max(live.before_rows, archive.before_rows),
-            after_time=max(live.time, archive.time),
-            after_rows=max(live.after_rows, archive.after_rows),
-        )
-    )
-
-
-def _surroundings(spec: CorrelationSpec, side: SidePlan) -> RegionSurroundings | str:
-    """Surroundings of one pattern; or why they are not known."""
+def _surroundings(spec: CorrelationSpec, side: SidePlan) -> tuple[int, Overlap] | str:
+    """The longest time that a match of one pattern takes: it depends on events within that time before its start and
+    after it, and on the rows of the overlap around these. Or why that is not known."""
     order = side.spec.input_order
     if not isinstance(side.spec, Sliceable):
         return "its language does not say on which events a match depends"
@@ -220,4 +206,4 @@ def _surroundings(spec: CorrelationSpec, side: SidePlan) -> RegionSurroundings |
     mixed = spec.side is not None or not SideEvents(spec, side, 0).shared
     if mixed and overlap.before_rows + overlap.after_rows > 0:
         return "a match depends on a number of rows of its own partition, among which there are others"
-    return RegionSurroundings(time, overlap.before_rows, overlap.after_rows)
+    return time, overlap

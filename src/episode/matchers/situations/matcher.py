@@ -19,7 +19,7 @@ from episode.matchers.protocol import END_OF_TIME, EventBatch
 from episode.matchers.situations.adapt import Orders
 from episode.matchers.situations.code.arrays import DONE, REPLAN, TOO_MANY
 from episode.matchers.situations.prepare import Detector, SituationFeed, needs_beyond, prepare_feed
-from episode.matchers.situations.state import SituationState, explosion
+from episode.matchers.situations.state import SituationState, data_error
 from episode.matchers.situations.values import SituationOutput
 from episode.matchers.slices.slicing import ALL_TIMES, SliceBounds
 from episode.matchers.state import HoldingMatcher
@@ -57,7 +57,7 @@ class SituationPatternMatcher(HoldingMatcher["SituationPatternSpec", SituationSt
         if len(together) == 0:
             return
         needs = self._needs if together.known is None else self._needs_of_known
-        feed = prepare_feed(self.plan, needs, self.spec.input_schema, self.state.symbols, together, until)
+        feed = prepare_feed(self.plan, needs, self.state.symbols, together, until)
         for found, rows in self._matches(feed):
             if self.bounds == ALL_TIMES:
                 yield feed, found, rows
@@ -77,9 +77,14 @@ class SituationPatternMatcher(HoldingMatcher["SituationPatternSpec", SituationSt
         parts: list[tuple[np.ndarray, np.ndarray]] = []
         count = 0
         while True:
-            status, found, rows = self.detector.detect(feed.detection, SOFT_LIMIT - count, MOST_AT_ONCE)
+            status, found, rows = self.detector.detect(feed, SOFT_LIMIT - count, MOST_AT_ONCE)
             if status == TOO_MANY:
-                raise explosion(self.plan, feed.events, feed.detection.last_row, MOST_AT_ONCE)
+                row = feed.events.values_at(feed.last_row, dict.fromkeys([*self.plan.keys, self.plan.time]))
+                raise data_error(
+                    self.plan,
+                    f"{row} completes more than {MOST_AT_ONCE:,} matches at once.",
+                    "Shorten WITHIN, or narrow the pattern: `before` and `after` pair all situations of a window.",
+                )
             if status == REPLAN:
                 self.orders.make_anew()
             if len(found):

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -17,93 +16,12 @@ from episode.matchers.situations.code import arrays as names
 from episode.matchers.situations.code.arrays import COUNT, KINDS, NO_ROOM, PLACES, ROW, SituationShape, ranges_of
 from episode.matchers.situations.code.deriving import count_starts
 from episode.matchers.situations.code.detecting import detection_program
-from episode.matchers.situations.state import SEEN, START, integers
+from episode.matchers.situations.state import SEEN, START, Symbol, integers
 from episode.matchers.situations.values import Accumulators, AskedSituations
 from episode.matchers.times import EVER
 from episode.native.running import compiled_for
 from episode.plan.situations.cost import triggers
 from episode.plan.situations.plan import SituationPlan
-
-if TYPE_CHECKING:
-    from episode.matchers.situations.state import Symbol
-
-# A situation pattern's code, with the arrays that it works on.
-#
-# The arrays are described in `code.arrays`. These here live as long as a matcher or a feed, and are in no snapshot.
-
-
-@dataclass(frozen=True)
-class SituationRows:
-    """from_ int64[groups + 1]; until_row int64[groups]: rows of a group from here on are left for later."""
-
-    from_: np.ndarray
-    until_row: np.ndarray
-    time: np.ndarray
-    bits: np.ndarray
-
-
-@dataclass(frozen=True)
-class Buffers:
-    """Slots. first: first row in this batch (-1: it began before it). last: last row (-1: before this batch; -2 - i: it
-    is the held situation i)."""
-
-    start: np.ndarray
-    end: np.ndarray
-    first: np.ndarray
-    last: np.ndarray
-
-
-@dataclass(frozen=True)
-class Groups:
-    """The end of every group: [groups, symbols]. open_slot -1: none lasts."""
-
-    lo: np.ndarray
-    hi: np.ndarray
-    open_slot: np.ndarray
-    open_seen: np.ndarray
-
-
-@dataclass(frozen=True)
-class Before:
-    """State left by earlier batches: symbols that last, and those that are visible, as bits by group; since when
-    [groups, symbols]; finished situations of symbol s and group g at held_from[s, g]:held_to[s, g]."""
-
-    open: np.ndarray
-    open_seen: np.ndarray
-    open_start: np.ndarray
-    held_from: np.ndarray
-    held_to: np.ndarray
-    held_start: np.ndarray
-    held_end: np.ndarray
-
-
-class Detection:
-    """The code over the rows of one feed: how far it is, and what it has made of them. base: the first slot of each
-    symbol's buffer, and the end of all."""
-
-    def __init__(self, rows: SituationRows, before: Before, base: np.ndarray) -> None:
-        groups, symbols = before.open_start.shape
-        self.rows = rows
-        self.buffers = Buffers(*(np.zeros(int(base[-1]), np.int64) for _ in range(4)))
-        lo, hi, open_slot = (np.zeros((groups, symbols), np.int64) for _ in range(3))
-        self.groups = Groups(lo, hi, open_slot, np.zeros((groups, symbols), np.bool_))
-        self.place = np.zeros(PLACES, np.int64)
-        buffers, ends = self.buffers, self.groups
-        self.arrays = {
-            "from_": rows.from_, "until_row": rows.until_row, "time": rows.time, "bits": rows.bits,
-            "open_before": before.open, "seen_before": before.open_seen, "open_start": before.open_start.reshape(-1),
-            "held_from": before.held_from.reshape(-1), "held_to": before.held_to.reshape(-1),
-            "held_start": before.held_start, "held_end": before.held_end,
-            "starts": buffers.start, "ends": buffers.end, "first": buffers.first, "last": buffers.last,
-            "group_lo": ends.lo.reshape(-1), "group_hi": ends.hi.reshape(-1), "open_slot": ends.open_slot.reshape(-1),
-            "open_seen": ends.open_seen.view(np.uint8).reshape(-1),
-            "place": self.place, "lo": base[:-1].copy(), "hi": base[:-1].copy(),
-        }  # fmt: skip
-
-    @property
-    def last_row(self) -> int:
-        """The last row of the last instant that was looked at."""
-        return int(self.place[ROW]) - 1
 
 
 class Detector:
@@ -112,48 +30,43 @@ class Detector:
     def __init__(self, plan: SituationPlan, orders: Orders, room: int) -> None:
         self.orders = orders
         self.code = compiled_for(detection_program, shape_of(plan, orders))
-        symbols = self.symbols = len(plan.symbols)
+        symbols = len(plan.symbols)
         at_least = [limit or 0 for limit in plan.at_least]
         at_most = [EVER if limit is None else limit for limit in plan.at_most]
         starts, ends = zip(*triggers(plan.masks, plan.at_least, plan.at_most, plan.eager), strict=True)
         never_seen = (not plan.eager or limit != EVER for limit in at_most)
         self.settings = np.array(
-            [EVER if plan.within is None else plan.within, 0, 0, _bits(never_seen), orders.statistics.pause], np.int64
+            [EVER if plan.within is None else plan.within, 0, 0, _bits(never_seen), orders.pause], np.int64
         )
         steps = [np.zeros(symbols + 1, np.int64) for _ in range(5)]
-        statistics = orders.statistics
         self.arrays = {
-            "settings": self.settings, "rates": statistics.rates, "masks": np.array(plan.masks, np.int64).reshape(-1),
+            **{name: array.reshape(-1) for name, array in orders.statistics.items()},
+            "settings": self.settings, "masks": np.array(plan.masks, np.int64).reshape(-1),
             "at_least": np.array(at_least, np.int64), "at_most": np.array(at_most, np.int64),
-            "triggers": np.array([0, -1, _bits(ends), _bits(starts)], np.int64),
-            "size_then": statistics.size_then, "selectivity_then": statistics.selectivity_then.reshape(-1),
-            "size": statistics.size, "selectivity": statistics.selectivity.reshape(-1),
-            "sizes_seen": statistics.sizes_seen, "shares_seen": statistics.shares_seen.reshape(-1),
-            "look_at": statistics.look_at, "partial": statistics.partial.reshape(-1),
-            "searches": statistics.searches, "items": np.zeros(KINDS, np.int64),
+            "triggers": np.array([0, -1, _bits(ends), _bits(starts)], np.int64), "items": np.zeros(KINDS, np.int64),
             **dict(zip(("top", "chosen", "range_count", "range_at", "slot_at"), steps, strict=True)),
             "ranges": np.zeros((symbols + 1) * 2 * ranges_of(symbols), np.int64), "bounds": np.zeros(8, np.int64),
         }  # fmt: skip
         self._found = np.empty((room, symbols + 1), np.int64)
         self._found_row = np.empty((room, 2), np.int64)
 
-    def detect(self, detection: Detection, soft_limit: int, most: int) -> tuple[int, np.ndarray, np.ndarray]:
+    def detect(self, feed: SituationFeed, soft_limit: int, most: int) -> tuple[int, np.ndarray, np.ndarray]:
         """Continue through the rows until all are done, there are soft_limit matches, or the plan should be made anew.
 
         Returns (status, matches int64[n, symbols + 1]: slots and which of them last as bits, rows int64[n, 2]: the last
         row of the instant at which each became certain, and its group). They are valid until the next call.
         """
         self.settings[names.SOFT_LIMIT], self.settings[names.MOST] = soft_limit, most
-        arrays = {**self.arrays, **detection.arrays, "paths": self.orders.paths}
+        arrays = {**self.arrays, **feed.arrays, "paths": self.orders.paths}
         found, rows = self._found, self._found_row
-        detection.place[COUNT] = 0
+        feed.place[COUNT] = 0
         while True:
             arrays |= {"found": found.reshape(-1), "found_row": rows.reshape(-1)}
             status = self.code.run(arrays)
             if status != NO_ROOM:
-                count = int(detection.place[COUNT])
+                count = int(feed.place[COUNT])
                 return status, found[:count], rows[:count]
-            found, rows = _with_twice_the_room(found), _with_twice_the_room(rows)
+            found, rows = (np.concatenate([array, np.empty_like(array)]) for array in (found, rows))
 
 
 def shape_of(plan: SituationPlan, orders: Orders) -> SituationShape:
@@ -168,47 +81,50 @@ def _bits(flags: Iterable[bool]) -> int:
     return sum(flag << number for number, flag in enumerate(flags))
 
 
-def _with_twice_the_room(array: np.ndarray) -> np.ndarray:
-    larger = np.empty((2 * len(array), array.shape[1]), array.dtype)
-    larger[: len(array)] = array
-    return larger
-
-
 def needs_beyond(plan: SituationPlan) -> Needs:
     """Needs of rows for which the truth of the conditions of symbols is known."""
     known = {symbol: replace(condition, row_local=()) for symbol, condition in plan.conditions.items()}
     return needs_of(replace(plan, conditions=known))
 
 
-@dataclass(frozen=True)
 class SituationFeed:
-    """One feed in the terms of the code.
+    """One feed: the arrays of the code for its rows (described in `code.arrays`), and what the code makes of them.
 
-    opened: the row of a symbol's `lasting` table for each group (-1: none). held_base: where a symbol's finished
-    situations begin among all held ones.
+    By slot: starts, ends, first, last. By group and symbol: lo, hi, open_slot (-1: none lasts), open_seen. place: how
+    far the code is. opened: the row of a symbol's `lasting` table for each group (-1: none). held_base: where the
+    finished situations of a symbol begin among all held ones.
     """
 
-    events: EventBatch
-    detection: Detection
-    opened: np.ndarray
-    held_base: np.ndarray
-    accumulators: Accumulators
+    def __init__(
+        self,
+        events: EventBatch,
+        read: Mapping[str, np.ndarray],
+        base: np.ndarray,
+        opened: np.ndarray,
+        held_base: np.ndarray,
+        accumulators: Accumulators,
+    ) -> None:
+        """read: what the code reads. base: the first slot of each symbol's buffer, and the end of all."""
+        self.events, self.opened, self.held_base, self.accumulators = events, opened, held_base, accumulators
+        self.until_row = read["until_row"]
+        self.starts, self.ends, self.first, self.last = (np.zeros(int(base[-1]), np.int64) for _ in range(4))
+        self.lo, self.hi, self.open_slot = (np.zeros(opened.shape, np.int64) for _ in range(3))
+        self.open_seen = np.zeros(opened.shape, np.bool_)
+        self.place = np.zeros(PLACES, np.int64)
+        written = {
+            "starts": self.starts, "ends": self.ends, "first": self.first, "last": self.last, "group_lo": self.lo,
+            "group_hi": self.hi, "open_slot": self.open_slot, "open_seen": self.open_seen.view(np.uint8),
+            "place": self.place, "lo": base[:-1].copy(), "hi": base[:-1].copy(),
+        }  # fmt: skip
+        self.arrays = {name: array.reshape(-1) for name, array in {**read, **written}.items()}
 
     @property
-    def rows(self) -> SituationRows:
-        return self.detection.rows
-
-    @property
-    def buffers(self) -> Buffers:
-        return self.detection.buffers
-
-    @property
-    def groups(self) -> Groups:
-        return self.detection.groups
+    def last_row(self) -> int:
+        """The last row of the last instant that was looked at."""
+        return int(self.place[ROW]) - 1
 
     @property
     def keys(self) -> np.ndarray:
-        """The key of each group."""
         return self.events.key[self.events.bounds[:-1]]
 
     def values(
@@ -226,9 +142,9 @@ class SituationFeed:
         which = np.flatnonzero(~held)
         first_of[at] = which
         slot, last, of_group = slots[first_of], as_of[first_of], group[first_of]
-        began_before = self.buffers.first[slot] < 0
+        began_before = self.first[slot] < 0
         begin = self.events.bounds[of_group]
-        first = np.where(began_before, begin, self.buffers.first[slot])
+        first = np.where(began_before, begin, self.first[slot])
         last = np.where(last < 0, begin - 1, last)
         opened = np.where(began_before, self.opened[of_group, symbol.number], -1)
         asked = AskedSituations(first, last, opened, symbol.lasting)
@@ -246,7 +162,7 @@ class SituationFeed:
 
 
 def prepare_feed(
-    plan: SituationPlan, needs: Needs, schema: pa.Schema, symbols: Sequence[Symbol], events: EventBatch, until: int
+    plan: SituationPlan, needs: Needs, symbols: Sequence[Symbol], events: EventBatch, until: int
 ) -> SituationFeed:
     """The rows, what was known before them, and room for all situations that they can have."""
     count = len(symbols)
@@ -255,17 +171,12 @@ def prepare_feed(
     from_ = events.bounds
     keys = events.key[from_[:-1]]
     before, opened, held_base = _known_before(symbols, keys)
-    room = count_starts(bits, from_, count) + (before.held_to - before.held_from).sum(axis=1)
+    room = count_starts(bits, from_, count) + (before["held_to"] - before["held_from"]).sum(axis=1)
     room += (opened >= 0).sum(axis=0) + 1
     base = np.concatenate([[0], np.cumsum(room)]).astype(np.int64)
-    rows = SituationRows(from_, complete_rows(from_, events.time, until), events.time, bits)
-    return SituationFeed(
-        events,
-        Detection(rows, before, base),
-        opened,
-        held_base,
-        Accumulators(events.table, prepared, schema),
-    )
+    until_row = complete_rows(from_, events.time, until)
+    rows = {"from_": from_, "until_row": until_row, "time": events.time, "bits": bits}
+    return SituationFeed(events, rows | before, base, opened, held_base, Accumulators(events.table, prepared))
 
 
 def complete_rows(from_: np.ndarray, time: np.ndarray, until: int) -> np.ndarray:
@@ -278,8 +189,9 @@ def complete_rows(from_: np.ndarray, time: np.ndarray, until: int) -> np.ndarray
     return stop
 
 
-def _known_before(symbols: Sequence[Symbol], keys: np.ndarray) -> tuple[Before, np.ndarray, np.ndarray]:
-    """Held and open situations of the groups with these keys, the rows of the open ones, and where held ones begin."""
+def _known_before(symbols: Sequence[Symbol], keys: np.ndarray) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray]:
+    """Held and open situations of the groups with these keys, as the code reads them; the rows of the open ones; and
+    where held ones begin."""
     count, groups = len(symbols), len(keys)
     open_start = np.zeros((groups, count), np.int64)
     open_seen = np.zeros((groups, count), np.bool_)
@@ -300,13 +212,10 @@ def _known_before(symbols: Sequence[Symbol], keys: np.ndarray) -> tuple[Before, 
             open_start[known, number] = integers(symbol.lasting, START)[at[known]]
             open_seen[known, number] = np.asarray(symbol.lasting.column(SEEN))[at[known]]
     bit = 1 << np.arange(count)
-    before = Before(
-        ((opened >= 0) * bit).sum(axis=1),
-        (open_seen * bit).sum(axis=1),
-        open_start,
-        held_from,
-        held_to,
-        np.concatenate([integers(symbol.finished.table, START) for symbol in symbols]),
-        np.concatenate([symbol.finished.time for symbol in symbols]),
-    )
+    before = {
+        "open_before": ((opened >= 0) * bit).sum(axis=1), "seen_before": (open_seen * bit).sum(axis=1),
+        "open_start": open_start, "held_from": held_from, "held_to": held_to,
+        "held_start": np.concatenate([integers(symbol.finished.table, START) for symbol in symbols]),
+        "held_end": np.concatenate([symbol.finished.time for symbol in symbols]),
+    }  # fmt: skip
     return before, opened, held_base

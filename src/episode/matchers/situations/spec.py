@@ -54,7 +54,6 @@ class SituationPatternSpec:
 
     @property
     def needs(self) -> Needs:
-        """Columns and values that its matchers need of a batch."""
         return needs_of(self.plan)
 
     @property

@@ -6,7 +6,6 @@ An instant is complete when a later one has come, or the watermark; until then i
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,36 +17,15 @@ from episode.matchers.protocol import END_OF_TIME, EventBatch, Snapshot, StateCh
 from episode.matchers.situations.values import state_fields, symbol_of
 from episode.matchers.state import HeldRows, RowChunks, by_name, chunk_of, least_by_key, ranges
 from episode.matchers.times import EVER, NEVER
-from episode.plan.output import OutputAtom
 from episode.plan.situations.plan import SituationPlan
 
 if TYPE_CHECKING:
     from episode.matchers.situations.prepare import SituationFeed
 
-# Errors in the data of a situation pattern: each names the place, and what would be right.
 
-
-def _error(plan: SituationPlan, message: str, hint: str) -> EpisodeDataError:
+def data_error(plan: SituationPlan, message: str, hint: str) -> EpisodeDataError:
+    """An error in the data of a pattern, which names the place of the pattern."""
     return plan.source.error(EpisodeDataError, message, plan.source.pattern, hint)
-
-
-def too_many_held(plan: SituationPlan, count: int, limit: StateLimit) -> EpisodeDataError:
-    """A key holds more than it may."""
-    return _error(
-        plan,
-        f"A partition holds {count:,} situations of its window; max_state_rows is {limit.rows:,}.",
-        "Shorten WITHIN, raise max_state_rows, or give such situations up: when_full='drop'.",
-    )
-
-
-def explosion(plan: SituationPlan, events: EventBatch, row: int, most: int) -> EpisodeDataError:
-    """More matches at one instant than there may be."""
-    names = dict.fromkeys([*plan.keys, plan.time])
-    return _error(
-        plan,
-        f"{events.values_at(row, names)} completes more than {most:,} matches at once.",
-        "Shorten WITHIN, or narrow the pattern: `before` and `after` pair all situations of a window.",
-    )
 
 
 # What is known of the situations of one symbol between two feeds.
@@ -55,9 +33,8 @@ def explosion(plan: SituationPlan, events: EventBatch, row: int, most: int) -> E
 START, SEEN, KEY = "__start", "__seen", "__key"
 
 
-@dataclass
 class Symbol:
-    """The situations of one symbol, with the state of their aggregates.
+    """The situations of one symbol, with the state of their aggregates. At first there are none.
 
     number: of the symbol in the plan. atoms: what is asked of its situations, and the name of the output column.
     fields: the state columns of the atoms.
@@ -65,36 +42,27 @@ class Symbol:
     lasting: a row for each key whose situation lasts, sorted by key: start, was it visible, and state columns.
     """
 
-    number: int
-    atoms: tuple[tuple[OutputAtom, str], ...]
-    fields: tuple[pa.Field, ...]
-    finished: EventBatch
-    lasting: pa.Table
-    kept: RowChunks
+    def __init__(self, plan: SituationPlan, number: int, schema: pa.Schema) -> None:
+        """schema: of the events."""
+        symbol = plan.symbols[number]
+        self.number = number
+        self.atoms = tuple((atom, name) for atom, name in plan.measures.atoms.items() if symbol_of(atom) == symbol)
+        self.fields = tuple(one for atom, name in self.atoms for one in state_fields(atom, name, schema))
+        start = pa.field(START, pa.int64())
+        nothing, finished = np.zeros(0, np.int64), empty_table(pa.schema([start, *self.fields]))
+        self.finished = EventBatch(finished, nothing, nothing)
+        lasting = [pa.field(KEY, pa.int64()), start, pa.field(SEEN, pa.bool_()), *self.fields]
+        self.lasting = empty_table(pa.schema(lasting))
+        self.kept = RowChunks(f"finished.{number}.")
 
     @property
     def lasting_key(self) -> np.ndarray:
         return integers(self.lasting, KEY)
 
     def keep_finished(self, rows: np.ndarray) -> None:
-        """Keep only these of the finished situations."""
         old = self.finished
         self.kept.select(rows)
         self.finished = EventBatch(take(old.table, rows), old.key[rows], old.time[rows])
-
-
-def nothing_of(plan: SituationPlan, number: int, schema: pa.Schema) -> Symbol:
-    """A symbol without situations, over events of the given schema."""
-    symbol = plan.symbols[number]
-    atoms = tuple((atom, name) for atom, name in plan.measures.atoms.items() if symbol_of(atom) == symbol)
-    fields = tuple(one for atom, name in atoms for one in state_fields(atom, name, schema))
-    finished = empty_table(pa.schema([pa.field(START, pa.int64()), *fields]))
-    lasting = [pa.field(KEY, pa.int64()), pa.field(START, pa.int64()), pa.field(SEEN, pa.bool_()), *fields]
-    nothing = np.zeros(0, np.int64)
-    kept = RowChunks(f"finished.{number}.")
-    return Symbol(
-        number, atoms, fields, EventBatch(finished, nothing, nothing), empty_table(pa.schema(lasting)), kept
-    )  # fmt: skip
 
 
 def integers(table: pa.Table, name: str) -> np.ndarray:
@@ -110,7 +78,7 @@ class SituationState:
 
     def __init__(
         self, plan: SituationPlan, schema: pa.Schema, columns: Sequence[str], limit: StateLimit | None
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.plan = plan
         self.schema = schema
         self.limit = limit
@@ -119,7 +87,7 @@ class SituationState:
         self.symbols = self._nothing()
 
     def _nothing(self) -> list[Symbol]:
-        return [nothing_of(self.plan, number, self.schema) for number in range(len(self.plan.symbols))]
+        return [Symbol(self.plan, number, self.schema) for number in range(len(self.plan.symbols))]
 
     def __len__(self) -> int:
         return sum(len(one.finished) + one.lasting.num_rows for one in self.symbols) + len(self.pending)
@@ -150,7 +118,7 @@ class SituationState:
         self._leave_window(until)
         for symbol in self.symbols:
             _hold_lasting(feed, symbol)
-        unseen = feed.rows.until_row
+        unseen = feed.until_row
         self.pending.keep(feed.events, ranges(unseen, feed.events.bounds[1:] - unseen))
         self._keep_limit()
 
@@ -172,7 +140,11 @@ class SituationState:
         if len(over) == 0:
             return
         if not self.limit.give_up:
-            raise too_many_held(self.plan, int(counts.max()), self.limit)
+            raise data_error(
+                self.plan,
+                f"A partition holds {counts.max():,} situations of its window; max_state_rows is {self.limit.rows:,}.",
+                "Shorten WITHIN, raise max_state_rows, or give such situations up: when_full='drop'.",
+            )
         self.given_up += len(over)
         for symbol in self.symbols:
             symbol.keep_finished(np.flatnonzero(~np.isin(symbol.finished.key, over)))
@@ -217,17 +189,17 @@ class SituationState:
 def _hold_finished(feed: SituationFeed, symbol: Symbol) -> None:
     """The finished situations of the keys of a feed in place of those that were held."""
     keys = feed.keys
-    lo, hi = feed.groups.lo[:, symbol.number], feed.groups.hi[:, symbol.number]
+    lo, hi = feed.lo[:, symbol.number], feed.hi[:, symbol.number]
     slots = ranges(lo, hi - lo)
     group = np.repeat(np.arange(len(keys)), hi - lo)
-    columns, index = feed.values(symbol, slots, feed.buffers.last[slots], group)
+    columns, index = feed.values(symbol, slots, feed.last[slots], group)
     old = symbol.finished
     others = np.flatnonzero(~np.isin(old.key, keys))
     key = np.concatenate([old.key[others], keys[group]])
     order = np.argsort(key, kind="stable")
     index = np.concatenate([others, index])[order]
-    start = np.concatenate([integers(old.table, START)[others], feed.buffers.start[slots]])[order]
-    end = np.concatenate([old.time[others], feed.buffers.end[slots]])[order]
+    start = np.concatenate([integers(old.table, START)[others], feed.starts[slots]])[order]
+    end = np.concatenate([old.time[others], feed.ends[slots]])[order]
     table = pa.table([pa.array(start), *(column.take(pa.array(index)) for column in columns)], schema=old.table.schema)
     room = int(index.max()) + 1 - len(old) if len(index) else 0
     symbol.kept.extend(max(0, room))
@@ -238,16 +210,16 @@ def _hold_finished(feed: SituationFeed, symbol: Symbol) -> None:
 def _hold_lasting(feed: SituationFeed, symbol: Symbol) -> None:
     """The situations that last at the end of a feed, each with its aggregates so far."""
     keys = feed.keys
-    slots = feed.groups.open_slot[:, symbol.number]
+    slots = feed.open_slot[:, symbol.number]
     which = np.flatnonzero(slots >= 0)
-    as_of = feed.rows.until_row[which] - 1
+    as_of = feed.until_row[which] - 1
     as_of = np.where(as_of < feed.events.bounds[which], -1, as_of)
     columns, index = feed.values(symbol, slots[which], as_of, which)
     new = pa.table(
         [
             pa.array(keys[which]),
-            pa.array(feed.buffers.start[slots[which]]),
-            pa.array(feed.groups.open_seen[which, symbol.number]),
+            pa.array(feed.starts[slots[which]]),
+            pa.array(feed.open_seen[which, symbol.number]),
             *(column.take(pa.array(index)) for column in columns),
         ],
         schema=symbol.lasting.schema,

@@ -60,7 +60,7 @@ class AskedSituations:
 
     def columns_before(self, **columns: str) -> dict[str, np.ndarray]:
         """Columns of what situations had before, by the names that they have in the code."""
-        return {f"before_{name}": _numbers(self.before, column) for name, column in columns.items()}
+        return {f"before_{name}": numbers(one_chunk(self.before.column(column))) for name, column in columns.items()}
 
 
 def symbol_of(atom: OutputAtom) -> str | None:
@@ -103,7 +103,6 @@ class Accumulators:
 
     table: pa.Table
     prepared: Prepared
-    schema: pa.Schema
 
     def columns(self, atom: OutputAtom, name: str, asked: AskedSituations) -> list[pa.Array]:
         """The state columns of an atom for what is asked."""
@@ -186,7 +185,7 @@ class Accumulators:
         elif floating:
             given["floats"] = values.cast(pa.float64()).fill_null(0.0).to_numpy(zero_copy_only=False)
         else:
-            given["ints"] = _whole_numbers(values)
+            given["ints"] = np.ascontiguousarray(as_int64(values))  # what is null does not matter
         function = oc.MAX_BY if atom.function.startswith("max") else oc.MIN_BY
         shape = ValuesShape(FIND, AggregateShape(function, floating), len(valid) > 0)
         (rows,) = accumulate(shape, asked.arrays | given)
@@ -200,16 +199,12 @@ class Accumulators:
         if isinstance(expression, Load) and expression not in self.prepared.computed:
             here = one_chunk(self.table.column(expression.column))
         else:
-            here = typed_lane(self.prepared, expression)
+            floating, row, check = self.prepared.computed[expression]
+            lanes = self.prepared.lanes
+            here = to_arrow(
+                lanes.floats[row] if floating else lanes.ints[row], lanes.valid[check] == 0, expression.type
+            )
         return pa.concat_arrays([one_chunk(before).cast(here.type), here]) if len(before) else here
-
-
-def typed_lane(prepared: Prepared, expression: Expression) -> pa.Array:
-    """A computed row-local value as an Arrow array."""
-    floating, row, check = prepared.computed[expression]
-    lanes = prepared.lanes
-    values = lanes.floats[row] if floating else lanes.ints[row]
-    return to_arrow(values, lanes.valid[check] == 0, expression.type)
 
 
 def result(atom: OutputAtom, columns: list[pa.Array], kind: pa.DataType) -> pa.Array:
@@ -240,11 +235,6 @@ def result(atom: OutputAtom, columns: list[pa.Array], kind: pa.DataType) -> pa.A
     return array if array.type == kind else array.view(kind) if kind.bit_width == 64 else array.cast(kind)
 
 
-def _numbers(table: pa.Table, name: str) -> np.ndarray:
-    """A column without nulls."""
-    return numbers(one_chunk(table.column(name)))
-
-
 def _ranks(values: pa.Array) -> np.ndarray:
     """Order-preserving numbers of strings, binary and wide decimals."""
     encoded = values.dictionary_encode()
@@ -253,11 +243,6 @@ def _ranks(values: pa.Array) -> np.ndarray:
     rank = np.empty(len(encoded.dictionary), np.int64)
     rank[pc.sort_indices(encoded.dictionary).to_numpy()] = np.arange(len(encoded.dictionary))
     return rank[encoded.indices.fill_null(0).to_numpy(zero_copy_only=False)]
-
-
-def _whole_numbers(values: pa.Array) -> np.ndarray:
-    """Values of the int lane in their order; what is null does not matter."""
-    return np.ascontiguousarray(as_int64(values))
 
 
 # From matches as places in buffers to tables of output columns.
@@ -280,21 +265,25 @@ class SituationOutput:
         names = self.plan.symbols
         row, group = rows[:, 0], rows[:, 1]
         lasts = found[:, -1]
-        starts = {name: feed.buffers.start[found[:, number]] for number, name in enumerate(names)}
+        starts = {name: feed.starts[found[:, number]] for number, name in enumerate(names)}
         values: dict[str, pa.Array] = {}
         for symbol in symbols:
             if symbol.atoms:
                 slots = found[:, symbol.number]
                 lasting = lasts >> symbol.number & 1 == 1
-                as_of = np.where(lasting, row, feed.buffers.last[slots])
-                values |= self._results(symbol, *feed.values(symbol, slots, as_of, group))
+                as_of = np.where(lasting, row, feed.last[slots])
+                columns, index = feed.values(symbol, slots, as_of, group)
+                taken = iter([column.take(from_numbers(index)) for column in columns])
+                for atom, name in symbol.atoms:
+                    own = [next(taken) for _ in state_fields(atom, name, self.input_schema)]
+                    values[name] = result(atom, own, self.schema.field(name).type)
         arrays = []
         for atom, name in self.plan.measures.atoms.items():
             kind = self.schema.field(name).type
             if isinstance(atom, SituationMoment):
                 number = names.index(atom.symbol)
                 missing = lasts >> number & 1 == 1 if atom.end else None
-                times = feed.buffers.end[found[:, number]] if atom.end else starts[atom.symbol]
+                times = feed.ends[found[:, number]] if atom.end else starts[atom.symbol]
                 arrays.append(self._times(times, missing, kind))
             elif isinstance(atom, MatchMoment):
                 moment = feed.events.time[row] if atom.name == DETECTED_AT else np.min(list(starts.values()), axis=0)
@@ -309,17 +298,6 @@ class SituationOutput:
         ]
         matches = pa.Table.from_arrays(cast, schema=self.schema)
         return with_keys(matches, feed.keys[group]) if self.keyed else matches
-
-    def _results(self, symbol: Symbol, columns: list[pa.Array], index: np.ndarray) -> dict[str, pa.Array]:
-        """The atoms of a symbol, from their state columns."""
-        values = {}
-        at = 0
-        for atom, name in symbol.atoms:
-            width = len(state_fields(atom, name, self.input_schema))
-            taken = [column.take(from_numbers(index)) for column in columns[at : at + width]]
-            values[name] = result(atom, taken, self.schema.field(name).type)
-            at += width
-        return values
 
     def _times(self, times: np.ndarray, missing: np.ndarray | None, kind: pa.DataType) -> pa.Array:
         """Images of event times as values of the time column's type."""

@@ -101,10 +101,10 @@ class SituationTrials(Trials[SituationQuery, SituationPlan]):
         try:
             for feed, slots, at in spec.open().matches_in(batch, END_OF_TIME):
                 detected = batch.time[at[:, 0]]
-                starts = feed.buffers.start[slots[:, :-1]]
+                starts = feed.starts[slots[:, :-1]]
                 which = np.flatnonzero((place.holds if whole else place.meets)(starts.min(axis=1), detected))
                 lasting = (slots[which, -1:] >> np.arange(width) & 1).astype(np.bool_)
-                found.append([starts[which], feed.buffers.end[slots[which, :-1]], lasting, detected[which]])
+                found.append([starts[which], feed.ends[slots[which, :-1]], lasting, detected[which]])
                 count += len(which)
                 searched += len(slots)
                 if count > most or searched > MOST_SEARCHED:

@@ -121,5 +121,4 @@ def each_bit(f: Function, bits: Operand) -> Iterator[tuple[Value, Value]]:
 
 
 def is_in(symbol: Value, bits: Operand) -> Value:
-    """Is a symbol in a set?"""
     return ((symbol.function.value(bits) >> symbol) & 1).differs(0)

@@ -2,25 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from episode.matchers.code.searching import is_as_long_as, window_end, window_start
-from episode.matchers.situations.code.arrays import (
-    BEGUN,
-    ENDED,
-    ENDED_IN_VAIN,
-    ENDED_SEEN,
-    GROUP,
-    NEVER_SEEN,
-    OLDEST,
-    OPEN,
-    ROW,
-    SEEN,
-    STARTED,
-    WINDOW,
-    SituationShape,
-    each_bit,
-)
+from episode.matchers.situations.code import arrays
+from episode.matchers.situations.code.arrays import SituationShape, each_bit
 from episode.matchers.situations.code.relations import is_undecided
 from episode.matchers.times import EVER, NEVER
 from episode.native.builder import Program, Scope
@@ -38,11 +26,11 @@ class Deriving:
     def __init__(self, s: Scope, shape: SituationShape) -> None:
         self.s, self.f, self.shape = s, s.f, shape
         f, place = s.f, s.place
-        self.group, self.row = f.variable("group", place[GROUP]), f.variable("row", place[ROW])
-        self.open = f.variable("open", place[OPEN])
+        self.group, self.row = f.variable("group", place[arrays.GROUP]), f.variable("row", place[arrays.ROW])
+        self.open = f.variable("open", place[arrays.OPEN])
         self.ended = f.variable("ended", 0)
         if shape.eager:
-            self.seen, self.unseen = f.variable("seen", place[SEEN]), f.variable("unseen", 0)
+            self.seen, self.unseen = f.variable("seen", place[arrays.SEEN]), f.variable("unseen", 0)
 
     def build(self) -> None:
         """Returns 0: all rows are done; 1: at an instant that is worth a search."""
@@ -51,10 +39,10 @@ class Deriving:
         with f.during(lambda: self.group < groups):
             group = self.group.value
             begin, stop = s.from_[group], s.until_row[group]
-            with f.when(s.place[BEGUN].equals(0)):
+            with f.when(s.place[arrays.BEGUN].equals(0)):
                 self.begin_group(group, begin)
             if shape.eager:
-                self.unseen.set(self.open & ~self.seen & ~s.settings[NEVER_SEEN])
+                self.unseen.set(self.open & ~self.seen & ~s.settings[arrays.NEVER_SEEN])
             with f.during(lambda: self.row < stop) as over:
                 self.skip_rows(stop)
                 f.jump_if(self.row >= stop, over)
@@ -62,27 +50,27 @@ class Deriving:
                 now = s.time[self.row]
                 self.take_instant(begin, stop, now)
                 self.return_if_useful(now, seen_before)
-            s.call("end_group", lambda *given: end_group(shape, *given), group, self.open,
-                   self.seen if shape.eager else 0, begin, stop)  # fmt: skip
+            seen = self.seen if shape.eager else 0
+            s.call("end_group", partial(end_group, shape), group, self.open, seen, begin, stop)
             self.group.set(group + 1)
-            s.place[BEGUN] = 0
+            s.place[arrays.BEGUN] = 0
         self.save()
         f.give(0)
 
     def save(self) -> None:
         place = self.s.place
-        place[GROUP], place[ROW], place[OPEN] = self.group, self.row, self.open
+        place[arrays.GROUP], place[arrays.ROW], place[arrays.OPEN] = self.group, self.row, self.open
         if self.shape.eager:
-            place[SEEN] = self.seen
+            place[arrays.SEEN] = self.seen
 
     def begin_group(self, group: Value, begin: Value) -> None:
         s = self.s
-        s.place[BEGUN] = 1
+        s.place[arrays.BEGUN] = 1
         self.row.set(begin)
         self.open.set(s.open_before[group])
         if self.shape.eager:
             self.seen.set(s.seen_before[group])
-        s.call("take_up", lambda *given: take_up(self.shape, *given), group, self.open)
+        s.call("take_up", partial(take_up, self.shape), group, self.open)
 
     def skip_rows(self, stop: Value) -> None:
         """Rows that change nothing: no run begins or ends, and none has lasted long enough to be visible now."""
@@ -125,7 +113,7 @@ class Deriving:
                 self.open.set(holds)
                 if self.shape.eager:
                     self.seen.set(self.seen & ~changed)
-                    self.unseen.set((self.unseen & holds) | (changed & holds & ~s.settings[NEVER_SEEN]))
+                    self.unseen.set((self.unseen & holds) | (changed & holds & ~s.settings[arrays.NEVER_SEEN]))
             self.row.set(row + 1)
             f.jump_if(row + 1 >= stop, over)
             f.jump_if(s.time[row + 1].differs(now), over)
@@ -148,24 +136,30 @@ class Deriving:
         """Note what is new at an instant, and return if it may make a match certain."""
         s, f = self.s, self.f
         ended = self.ended.value
-        oldest: Operand = window_start(f, now, s.settings[WINDOW]) if self.shape.has_window else NEVER
+        oldest: Operand = window_start(f, now, s.settings[arrays.WINDOW]) if self.shape.has_window else NEVER
         if seen_before is None:
-            new: dict[int, Operand] = {ENDED: ended}
-            useful = ended & s.triggers[ENDED]
+            new: dict[int, Operand] = {arrays.ENDED: ended}
+            useful = ended & s.triggers[arrays.ENDED]
         else:
             visible = ended & seen_before
             decisive = f.variable("decisive", 0)
-            with f.when((visible & s.triggers[ENDED]).differs(0)):
-                decisive.set(s.call("find_decisive", lambda *given: find_decisive(self.shape, *given),
-                                    visible, self.open & self.seen, oldest))  # fmt: skip
+            with f.when((visible & s.triggers[arrays.ENDED]).differs(0)):
+                lasting = self.open & self.seen
+                decisive.set(s.call("find_decisive", partial(find_decisive, self.shape), visible, lasting, oldest))
             started = self.find_started(now)
             self.unseen.set(self.unseen & ~started)
             self.seen.set(self.seen | started)
-            new = {ENDED_IN_VAIN: visible & ~decisive, ENDED_SEEN: decisive, ENDED: ended & ~visible, STARTED: started}
-            useful = (started & s.triggers[STARTED]) | ((decisive | (ended & ~visible)) & s.triggers[ENDED])
+            new = {
+                arrays.ENDED_IN_VAIN: visible & ~decisive,
+                arrays.ENDED_SEEN: decisive,
+                arrays.ENDED: ended & ~visible,
+                arrays.STARTED: started,
+            }
+            useful = started & s.triggers[arrays.STARTED]
+            useful = useful | ((decisive | (ended & ~visible)) & s.triggers[arrays.ENDED])
         with f.when(useful.differs(0)):
             self.save()
-            s.place[OLDEST] = oldest
+            s.place[arrays.OLDEST] = oldest
             for kind, symbols in new.items():
                 s.items[kind] = symbols
             f.give(1)
@@ -187,7 +181,7 @@ def find_decisive(shape: SituationShape, s: Scope, visible: Value, lasting: Valu
     others, whose ends come first."""
     f = s.f
     decisive = f.variable("decisive", 0)
-    with each_bit(f, visible & s.triggers[ENDED]) as (symbol, bit):
+    with each_bit(f, visible & s.triggers[arrays.ENDED]) as (symbol, bit):
         start = s.starts[s.hi[symbol] - 1]
         with each_bit(f, (visible | lasting) & ~bit) as (other, its_bit):
             its_start = s.starts[s.hi[other] - f.select((visible & its_bit).differs(0), 1, 0)]
@@ -224,7 +218,7 @@ def end_group(
     with f.loop(0, shape.symbols) as symbol:
         if shape.has_window:
             with f.when(stop > begin):
-                leave_window(s, symbol, window_start(f, s.time[stop - 1], s.settings[WINDOW]))
+                leave_window(s, symbol, window_start(f, s.time[stop - 1], s.settings[arrays.WINDOW]))
         at, hi = group * shape.symbols + symbol, s.hi[symbol]
         lasts = (lasting >> symbol) & 1
         s.group_lo[at], s.group_hi[at] = s.lo[symbol], hi

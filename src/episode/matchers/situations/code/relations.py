@@ -129,8 +129,7 @@ def _join_parts(s: Scope, fits: Variable, to: Value) -> tuple[Value, Value]:
 
 
 def first_at_least_from_end(s: Scope, first: Value, stop: Value, bound: Value) -> Value:
-    """The first slot of first:stop that ends at `bound` or later, else stop. Looks from the end: what is asked is often
-    recent."""
+    """The first slot of first:stop that ends at `bound` or later, else stop. Looks from the end: most are recent."""
 
     def build(s: Scope, first: Value, stop: Value, bound: Value) -> None:
         f, ends = s.f, s.ends
