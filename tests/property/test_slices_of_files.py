@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from episode.matchers.slices.slicing import Overlap, bounds_between, fed_rows
-from episode.spark.scan.row_groups import groups_of_slice
+from episode.spark.scan.direct import groups_of_slice
 
 SETTINGS = settings(deadline=None, suppress_health_check=list(HealthCheck))
 
