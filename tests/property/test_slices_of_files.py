@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from episode.matchers.slices.slicing import Overlap, bounds_between
-from episode.spark.scan.row_groups import groups_of_slice
+from episode.spark.scan.direct import groups_of_slice
 from tests.support.slices import fed_rows
 
 SETTINGS = settings(deadline=None, suppress_health_check=list(HealthCheck))

@@ -41,8 +41,7 @@ from episode.matchers.slices.slicing import (
 )
 from episode.plan.pattern import OFF
 from episode.spark.packing import Stage
-from episode.spark.scan.direct import ParquetScan, Split, row_bytes
-from episode.spark.scan.row_groups import reads_of_slices
+from episode.spark.scan.direct import ParquetScan, Split, reads_of_slices, row_bytes
 from episode.spark.startup.workers import prepare_worker, spill_directory
 from episode.words import count_of
 

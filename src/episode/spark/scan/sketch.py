@@ -23,8 +23,7 @@ from episode.plan.schema import quote
 from episode.spark import types as carry
 from episode.spark.errors import raise_translation
 from episode.spark.packing import on_rows
-from episode.spark.scan.direct import ParquetScan, Split, row_bytes
-from episode.spark.scan.row_groups import GroupTimes, times_of_groups
+from episode.spark.scan.direct import GroupTimes, ParquetScan, Split, row_bytes, times_of_groups
 from episode.spark.scan.storage import LOCAL
 from episode.spark.stores.catalog import StoreScan
 from episode.store.stream import FilePart, LogPart, Part, StreamStore, open_store
