@@ -149,9 +149,6 @@ class Function:
         if type_.bits == 128 and op in ("div", "rem"):
             raise TypeError("Numbers of 128 bits are not divided.")
 
-    def power(self, base: Operand, exponent: Operand) -> Value:
-        return self.binary("pow", base, exponent)
-
     def select(self, condition: Operand, yes: Operand, no: Operand) -> Value:
         """One of two values; both are computed."""
         first, second = self._pair(yes, no)

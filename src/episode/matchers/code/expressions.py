@@ -455,7 +455,7 @@ def _power(f: Function, base: Value, exponent: Value) -> Emitted:
     has 1."""
     infinite = f.unary("abs", exponent).equals(float("inf"))
     odd = _nan(exponent) | (f.unary("abs", base).equals(1.0) & infinite)
-    return f.select(odd, float("nan"), f.power(base, exponent)), None
+    return f.select(odd, float("nan"), f.binary("pow", base, exponent)), None
 
 
 _FLOATS: dict[str, Callable[..., Emitted]] = {

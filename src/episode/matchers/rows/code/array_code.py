@@ -103,6 +103,12 @@ class ArrayRoom:
     times: int = 0
     more: int = 0
 
+    @staticmethod
+    def of_longest(rooms: Iterable[ArrayRoom]) -> ArrayRoom:
+        """Room for any of these arrays."""
+        found = list(rooms)
+        return ArrayRoom(max((one.times for one in found), default=0), max((one.more for one in found), default=0))
+
     def elements(self, longest: int) -> int:
         """The most elements if the longest partition has `longest` rows."""
         return self.times * longest + self.more
@@ -141,8 +147,7 @@ class ArrayPlaces:
 
     @property
     def room(self) -> ArrayRoom:
-        rooms = [_room_of(one) for one in self.numbers]
-        return ArrayRoom(max((one.times for one in rooms), default=0), max((one.more for one in rooms), default=0))
+        return ArrayRoom.of_longest(map(_room_of, self.numbers))
 
 
 def _room_of(array: Expression) -> ArrayRoom:
