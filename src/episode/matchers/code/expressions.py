@@ -243,8 +243,7 @@ class Emitter:
         for number, (value, null) in enumerate(operands, 1):
             if number % TERMS_OF_BLOCK == 0:
                 further = self.f.block("further")
-                self.f.jump(further)
-                self.f.at(further)
+                self.f.join(further)
             is_decisive = value.equals(0) if decides == 0 else value.differs(0)
             is_decisive = is_decisive if null is None else is_decisive & ~null
             decided = is_decisive if decided is None else decided | is_decisive

@@ -312,8 +312,7 @@ class ArrayEmitter(Emitter):
                 if null is not None:
                     self.f.jump_unless(~null, after)
                 self._push(begin, size, (value, None), False, row)
-                f.jump(after)
-                f.at(after)
+                f.join(after)
         return Elements(begin, size.value, floating, False)
 
     def mask_of(self, labels: frozenset[str]) -> int:
@@ -332,8 +331,7 @@ class ArrayEmitter(Emitter):
             value, null = self.emit(expression.value)
             row = self.s.agg_m[source.begin + place].to(I64) if self.array_places.keeps_rows else self.row
             self._push(begin, size, (value, null), null is not None, row)
-            f.jump(after)
-            f.at(after)
+            f.join(after)
         return Elements(begin, size.value, floating, null is not None)
 
     def holds_true(self, condition: Expression) -> Value:

@@ -121,8 +121,7 @@ class RowConditions(ArrayEmitter):
             holds = self.holds_true(part)
         assert holds is not None
         result.set(holds)
-        f.jump(refused)
-        f.at(refused)
+        f.join(refused)
         return result.value
 
     def value(self, label: int) -> Emitted:

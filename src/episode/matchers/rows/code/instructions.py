@@ -288,8 +288,7 @@ class Instructions:
         done = f.block("rushed")
         with f.during(lambda: c.row < stop):
             self._take_loop_row(at, label, done)
-        f.jump(done)
-        f.at(done)
+        f.join(done)
         taken = c.row - low
         c.steps.set(c.steps + taken)
         c.loop_steps.set(c.loop_steps + taken)
@@ -457,8 +456,7 @@ class Instructions:
             f.jump(c.exhausted)
             return
         pop, take, empty = f.block("pop"), f.block("take"), f.block("stack_empty")
-        f.jump(pop)
-        f.at(pop)
+        f.join(pop)
         f.branch(c.sp > 0, take, empty)
         f.at(empty)
         if shape.by_way:

@@ -151,14 +151,12 @@ class SearchFrame:
 def emit_partitions(c: SearchFrame) -> None:
     """One partition after the other, from the next start row of each as far as the rows allow."""
     f = c.f
-    f.jump(c.next_partition)
-    f.at(c.next_partition)
+    f.join(c.next_partition)
     with f.when(c.k >= c.partitions):
         write_cursor(c)
         f.give(layout.FINE)
     _begin_partition(c)
-    f.jump(c.next_start)
-    f.at(c.next_start)
+    f.join(c.next_start)
     _choose_start(c)
     f.jump(c.begin)
     f.at(c.dismissed)
