@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 
 from episode.matchers.codes import EMPTY, MATCHED, TIMED_OUT
 from episode.matchers.rows import arrays as layout
@@ -210,10 +211,7 @@ def _give_attempt_up(c: SearchFrame) -> None:
 def _give_nothing(c: SearchFrame) -> None:
     """Leave the start row without a match."""
     f, shape = c.f, c.shape
-    if shape.mode == layout.INCREMENTAL and shape.nullable:
-        with f.when(~c.has_empty):
-            give_unmatched(c)
-    else:
+    with f.when(~c.has_empty) if shape.mode == layout.INCREMENTAL and shape.nullable else nullcontext():
         give_unmatched(c)
     if shape.timed_out:
         with f.when(c.cut > 0):

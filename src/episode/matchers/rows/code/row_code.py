@@ -93,14 +93,13 @@ def _arrays(
     work: layout.SearchWork,
 ) -> dict[str, np.ndarray]:  # fmt: skip
     named = {
-        "bits": rows.bits, "time": rows.time, "key": rows.key, "ints": rows.ints, "floats": rows.floats,
-        "valid": rows.valid, "code": program.code, "label_of": program.label_of, "required": program.required,
-        "loop_from": program.loop_from, "loop_ids": program.loop_ids, "key_lo": partitions.lo,
-        "key_hi": partitions.hi, "at_start": partitions.at_start.view(np.uint8),
+        **rows._asdict(), **work._asdict(), "code": program.code, "label_of": program.label_of,
+        "required": program.required, "loop_from": program.loop_from, "loop_ids": program.loop_ids,
+        "key_lo": partitions.lo, "key_hi": partitions.hi, "at_start": partitions.at_start.view(np.uint8),
         "next_start": partitions.next_start, "numbers": partitions.number, "covered": partitions.covered,
-        "explored_start": partitions.explored_start, "explored_to": partitions.explored_to,
-        "opened": attempts.open, "marks": attempts.marks, "sought": attempts.sought, "ways": attempts.ways,
-        "way_values": attempts.way_values, "turns": attempts.turns, **work._asdict(),
+        "explored_start": partitions.explored_start, "explored_to": partitions.explored_to, "opened": attempts.open,
+        "marks": attempts.marks, "sought": attempts.sought, "ways": attempts.ways, "way_values": attempts.way_values,
+        "turns": attempts.turns,
     }  # fmt: skip
     named |= {f"out_{name}": array for name, array in found._asdict().items()}
     return {name: _flat(array) for name, array in named.items()}

@@ -15,6 +15,7 @@ and those that come to the last row are kept one by one (`waiting_ways`).
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from episode.matchers.codes import UNMATCHED
@@ -219,19 +220,13 @@ def _choose_start(c: SearchFrame) -> None:
         )  # fmt: skip
         c.set_all(start=start, hi=end, lo=s.frame_place[framing.FRAME_AT])
     elif shape.skips_bare_starts:
-        if shape.kept:
-            with f.when(~c.resumes):
-                _skip_bare_starts(c)
-        else:
+        with f.when(~c.resumes) if shape.kept else nullcontext():
             _skip_bare_starts(c)
     f.jump_unless(c.start < c.available, c.end_partition)
     c.lacking.set(False)
     c.sieve.set(layout.NOT_SOUGHT if shape.seeks_labels else layout.UNSIFTED if shape.sifts else layout.PASSED)
     if not shape.nullable and not shape.counting:
-        if shape.kept:
-            with f.when(~c.resumes):
-                _look_at_two_rows(c)
-        else:
+        with f.when(~c.resumes) if shape.kept else nullcontext():
             _look_at_two_rows(c)
     if shape.kept:
         _look_again(c)
@@ -253,10 +248,8 @@ def _look_at_two_rows(c: SearchFrame) -> None:
         return
     if shape.final:
         f.jump_unless(c.start + 1 < c.available, c.dismissed)
+    with nullcontext() if shape.final else f.when(c.start + 1 < c.available):
         f.jump_unless(c.offers(c.start + 1, shape.follow_bits), c.dismissed)
-    else:
-        with f.when(c.start + 1 < c.available):
-            f.jump_unless(c.offers(c.start + 1, shape.follow_bits), c.dismissed)
 
 
 def look_for_labels(c: SearchFrame, otherwise: Block) -> None:
@@ -279,10 +272,8 @@ def run_sieve(c: SearchFrame) -> Value:
 def _look_again(c: SearchFrame) -> None:
     """Check, before an attempt continues, that its labels are present, and a row that passes the sieve."""
     f, shape = c.f, c.shape
-    if shape.seeks_labels and shape.by_way:
-        look_for_labels(c, c.dismissed)
-    elif shape.seeks_labels:
-        with f.when(c.resumes):
+    if shape.seeks_labels:
+        with nullcontext() if shape.by_way else f.when(c.resumes):
             look_for_labels(c, c.dismissed)
     if shape.by_attempt and shape.sifts:
         with f.when(c.resumes & c.get_opened(layout.SIEVE).equals(layout.STUCK)):
