@@ -14,7 +14,7 @@ and those that come to the last row are kept one by one (`waiting_ways`).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
@@ -434,11 +434,47 @@ def take_way_up(c: SearchFrame) -> None:
     c.set_all(row=row, pc=c.s.rare[ways.ARRIVAL], frontier=row)
 
 
-def take_attempt_up(c: SearchFrame) -> None:
-    """Resume the attempt of this partition: see `outcomes.keep_attempt`."""
-    from episode.matchers.rows.code.outcomes import restore_attempt
+# ---- attempts that wait ------------------------------------------------------------------------------------------
 
-    restore_attempt(c)
+
+def keep_attempt(c: SearchFrame) -> None:
+    """Keep the attempt of this partition, to continue from here; see `Attempts`."""
+    for field, variable in _kept_numbers(c).items():
+        c.set_opened(field, variable)
+    for place, mark in _marks(c):
+        c.s.marks[c.partitions * place + c.k] = mark.value if mark is not None else -1
+    for loop in range(c.shape.loops + 1):
+        c.s.marks[c.partitions * (2 * c.shape.labels + loop) + c.k] = c.s.loop_rows[loop]
+    c.set_opened(layout.OPEN, c.lists_found if c.lists_found is not None else 1)
+
+
+def take_attempt_up(c: SearchFrame) -> None:
+    """Resume the attempt of this partition as it was kept."""
+    c.set_opened(layout.OPEN, 0)
+    for field, variable in _kept_numbers(c).items():
+        value = c.get_opened(field)
+        variable.set(value.differs(0) if variable.type is BOOL else value)
+    for place, mark in _marks(c):
+        if mark is not None:
+            mark.set(c.s.marks[c.partitions * place + c.k])
+    for loop in range(c.shape.loops + 1):
+        c.s.loop_rows[loop] = c.s.marks[c.partitions * (2 * c.shape.labels + loop) + c.k]
     with c.f.when(c.sieve.equals(layout.NOT_SOUGHT)):
         c.sieve.set(layout.UNSIFTED if c.shape.sifts else layout.PASSED)
     c.set_all(before=c.steps, furthest=c.row, frontier=c.row)
+
+
+def _kept_numbers(c: SearchFrame) -> dict[int, Variable]:
+    return {
+        layout.ROW: c.row, layout.PC: c.pc, layout.DEPTH: c.sp, layout.STEPS: c.steps, layout.ATTEMPT: c.mine,
+        layout.STAMP: c.stamp, layout.REMEMBERING: c.memory_on, layout.LENGTH: c.length,
+        layout.HAS_EMPTY: c.has_empty, layout.CUT_AT: c.cut, layout.SIEVE: c.sieve, layout.LATEST: c.latest,
+        layout.AT_LABEL: c.label_place,
+    }  # fmt: skip
+
+
+def _marks(c: SearchFrame) -> Iterator[tuple[int, Variable | None]]:
+    """Places of the last and the first rows of labels, with their variables (None: not needed)."""
+    for label in range(c.shape.labels):
+        yield label, c.match.last_row.get(label)
+        yield c.shape.labels + label, c.match.first_row.get(label)
