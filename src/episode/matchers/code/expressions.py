@@ -194,7 +194,8 @@ class Emitter:
         number = int(constant.value)
         if not wide:
             return self._whole(number), None
-        low = self._whole(_to_signed(number & 2**64 - 1)).bits_as(U64).to(I128)
+        word = number & 2**64 - 1
+        low = self._whole(word - 2**64 if word >= 2**63 else word).bits_as(U64).to(I128)
         return self._whole(number >> 64).to(I128) << 64 | low, None
 
     def _whole(self, number: int | tuple[str, object]) -> Value:
@@ -390,10 +391,6 @@ def _literal(operand: Expression) -> int:
     assert isinstance(operand, Constant)
     assert isinstance(operand.value, int)
     return operand.value
-
-
-def _to_signed(word: int) -> int:
-    return word - 2**64 if word >= 2**63 else word
 
 
 def _either(*nulls: Value | None) -> Value | None:

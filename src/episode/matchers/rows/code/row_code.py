@@ -112,18 +112,6 @@ def _flat(array: np.ndarray) -> np.ndarray:
     return array.reshape(-1)
 
 
-def _build_code(plan: RowPatternPlan, places: ColumnPlaces, shape: RowShape) -> RowCode:
-    choices = Choices.of(shape, plan.labels.names, plan.conditions)
-    c = SearchFrame(shape, choices, lambda s, match: RowConditions(s, plan, places, match))
-    emit_partitions(c)
-    instructions = Instructions(c)
-    emit_begin(c, instructions.enter)
-    instructions.emit()
-    emit_outcomes(c)
-    its = c.conditions
-    return RowCode(compile_program(c.s.program), its.constants, RunningValues.of(its.traits))
-
-
 _known: dict[tuple, RowCode] = {}
 
 
@@ -131,7 +119,18 @@ def _find_code(plan: RowPatternPlan, places: ColumnPlaces, shape: RowShape) -> R
     """The code of a plan, found again by its labels and conditions."""
     key = plan.labels.names, tuple(plan.conditions.items()), places, shape
     if key not in _known:
-        _known[key] = _build_code(plan, places, shape)
+        c = SearchFrame(
+            shape,
+            Choices.of(shape, plan.labels.names, plan.conditions),
+            lambda s, match: RowConditions(s, plan, places, match),
+        )
+        emit_partitions(c)
+        instructions = Instructions(c)
+        emit_begin(c, instructions.enter)
+        instructions.emit()
+        emit_outcomes(c)
+        its = c.conditions
+        _known[key] = RowCode(compile_program(c.s.program), its.constants, RunningValues.of(its.traits))
         while len(_known) > MOST_PROGRAMS:
             del _known[next(iter(_known))]
     return _known[key]
