@@ -327,16 +327,12 @@ class ArrayEmitter(Emitter):
         with self._each(source, expression.walk, inside) as place:
             after = f.block("next_element")
             if expression.keep is not None:
-                self.f.jump_unless(self.holds_true(expression.keep), after)
+                self.f.jump_unless(self.holds(expression.keep), after)
             value, null = self.emit(expression.value)
             row = self.s.agg_m[source.begin + place].to(I64) if self.array_places.keeps_rows else self.row
             self._push(begin, size, (value, null), null is not None, row)
             f.join(after)
         return Elements(begin, size.value, floating, null is not None)
-
-    def holds_true(self, condition: Expression) -> Value:
-        """Is the condition true (and not null)?"""
-        return Emitter.holds(self, condition)
 
     def _join(self, sources: Sequence[Elements], begin: Value, floating: bool) -> Elements:
         size = self.f.variable("size", 0)

@@ -170,7 +170,7 @@ class Instructions:
             match.last_row[label].set(row)
         if conditions.traits.aggregates:
             conditions.take(label, row.equals(c.start))
-        holds = conditions.holds(label)
+        holds = conditions.label_holds(label)
         if holds is None:
             return
         if last is None:
@@ -309,7 +309,7 @@ class Instructions:
         f.jump_unless((s.bits[row] & self._bits(at, layout.BIT)).differs(0), done)
         if shape.windowed:
             f.jump_if(c.is_late(row), done)
-        holds = c.conditions.holds(label)
+        holds = c.conditions.label_holds(label)
         if holds is not None:
             f.jump_unless(holds, done)
         place = row - c.origin
@@ -510,7 +510,7 @@ class Instructions:
         tests = compared is not None and not compared & set(looping)
         with f.during(lambda: c.row > low) as found:
             with f.when((s.bits[c.row] & self._bits(out, layout.ENTRY)).differs(0)):
-                holds = c.conditions.holds(step.label) if tests else None
+                holds = c.conditions.label_holds(step.label) if tests else None
                 f.jump_if(f.value(True) if holds is None else holds, found)
             c.row.set(c.row - 1)
 

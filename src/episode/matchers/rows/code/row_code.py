@@ -219,7 +219,7 @@ def _emit_step(conditions: RowConditions, what: int, label: int) -> None:
         conditions.take(label, match.row.equals(match.start))
         return
     if what == TEST:
-        holds = conditions.holds(label)
+        holds = conditions.label_holds(label)
         s.value_i[WHOLE] = 1 if holds is None else holds.to(I64)
         return
     value, null = conditions.value(label)
