@@ -149,9 +149,6 @@ class Function:
         if type_.bits == 128 and op in ("div", "rem"):
             raise TypeError("Numbers of 128 bits are not divided.")
 
-    def power(self, base: Operand, exponent: Operand) -> Value:
-        return self.binary("pow", base, exponent)
-
     def select(self, condition: Operand, yes: Operand, no: Operand) -> Value:
         """One of two values; both are computed."""
         first, second = self._pair(yes, no)
@@ -224,6 +221,12 @@ class Function:
     def has_ended(self) -> bool:
         return self.current.end is not None
 
+    def join(self, block: Block) -> None:
+        """Continue in a block, also from here if this one has not ended."""
+        if not self.has_ended:
+            self.jump(block)
+        self.at(block)
+
     def _finish(self, end: ir.End) -> None:
         if self.has_ended:
             raise ValueError(f"The block {self.current.name} has ended already.")
@@ -251,7 +254,7 @@ class Function:
         self.branch(condition, yes, after)
         self.at(yes)
         yield
-        self._join(after)
+        self.join(after)
 
     def jump_if(self, condition: Operand, block: Block) -> None:
         """Jump to a block if the condition holds, and continue if not."""
@@ -287,7 +290,7 @@ class Function:
         yield otherwise
         if parts:
             otherwise()
-        self._join(after)
+        self.join(after)
 
     @contextmanager
     def loop(self, first: Operand, end: Operand, step: int = 1) -> Iterator[Value]:
@@ -316,13 +319,8 @@ class Function:
         self.branch(condition(), body, after)
         self.at(body)
         yield after
-        self._join(head)
+        self.join(head)
         self.at(after)
-
-    def _join(self, block: Block) -> None:
-        if not self.has_ended:
-            self.jump(block)
-        self.at(block)
 
 
 # Functions whose arrays are declared when they are first used, so that each takes the arrays it needs and no others.

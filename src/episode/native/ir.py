@@ -46,7 +46,7 @@ class Type:
     @property
     def dtype(self) -> np.dtype:
         """NumPy's type of an array of such elements."""
-        return _DTYPES[self.name]
+        return np.dtype(f"{self.kind[0]}{self.bits // 8}")
 
     def __repr__(self) -> str:
         return self.name
@@ -65,12 +65,6 @@ F64 = Type("f64", "float", 64)
 
 ELEMENTS = (U8, I32, U32, I64, U64, F32, F64)
 """Types that arrays can have."""
-
-_DTYPES: dict[str, np.dtype] = {
-    "u8": np.dtype(np.uint8), "i32": np.dtype(np.int32), "u32": np.dtype(np.uint32), "i64": np.dtype(np.int64),
-    "u64": np.dtype(np.uint64), "f32": np.dtype(np.float32), "f64": np.dtype(np.float64),
-}  # fmt: skip
-
 
 Number = Union[bool, int, float]
 Operand = Union["Value", "Variable", Number]

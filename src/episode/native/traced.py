@@ -297,13 +297,14 @@ def _kinds(node: ast.AST) -> Iterator[type[ast.AST]]:
 def find_place(function: Callable[..., Any], error: BaseException | None = None) -> SourcePlace | None:
     """The place that a function has reached, or where an error left it: in itself, or in another function of the
     user."""
-    frames = list(_traceback_frames(error.__traceback__) if error is not None else _stack_frames(sys._getframe(1)))
-    frames = [one for one in frames if one[0].f_code is function.__code__ or not _is_library(one[0])]
-    if error is None:  # from the function on
-        outermost = next((at for at, (frame, _) in enumerate(frames) if frame.f_code is function.__code__), None)
-        frames = frames[: outermost + 1] if outermost is not None else []
-        return _place(*frames[0]) if frames else None
-    return _place(*frames[-1]) if frames else None
+    if error is not None:
+        frames = [*_traceback_frames(error.__traceback__)][::-1]
+    else:
+        frames = [*_stack_frames(sys._getframe(1))]
+    users = [one for one in frames if one[0].f_code is function.__code__ or not _is_library(one[0])]
+    if error is None and not any(frame.f_code is function.__code__ for frame, _ in users):
+        return None
+    return _place(*users[0]) if users else None
 
 
 def _stack_frames(frame: FrameType | None) -> Iterator[tuple[FrameType, int]]:
@@ -357,16 +358,13 @@ def _nodes(source: str, span: tuple[int, int, int, int]) -> tuple[ast.AST, ...]:
         tree = ast.parse(source)
     except (SyntaxError, ValueError):  # a cell of a notebook with magics
         return ()
-    found: tuple[ast.AST, ...] = ()
-
-    def visit(node: ast.AST, around: tuple[ast.AST, ...]) -> None:
-        nonlocal found
-        here = (node, *around)
+    found: list[ast.AST] = []
+    parents: dict[ast.AST, ast.AST] = {}
+    for node in ast.walk(tree):
+        parents |= dict.fromkeys(ast.iter_child_nodes(node), node)
         place = tuple(getattr(node, name, None) for name in ("lineno", "col_offset", "end_lineno", "end_col_offset"))
-        if place == span:
-            found = here
-        for child in ast.iter_child_nodes(node):
-            visit(child, here)
-
-    visit(tree, ())
-    return found
+        if place == span:  # the innermost one comes last
+            found = [node]
+    while found and found[-1] in parents:
+        found.append(parents[found[-1]])
+    return tuple(found)

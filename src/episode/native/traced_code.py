@@ -81,18 +81,6 @@ def _divide_whole(f: Function, dividend: Value, divisor: Value) -> tuple[Value, 
     return dividend.divide(safe) - is_below.to(I64), f.select(is_below, rest + divisor, rest)
 
 
-def _quotient_whole(f: Function, dividend: Value, divisor: Value) -> Value:
-    return f.select(divisor.equals(0), 0, _divide_whole(f, dividend, divisor)[0])
-
-
-def _remainder_whole(f: Function, dividend: Value, divisor: Value) -> Value:
-    return _divide_whole(f, dividend, divisor)[1]
-
-
-def _magnitude_whole(f: Function, value: Value) -> Value:
-    return f.select(value < 0, -value, value)
-
-
 # ---- real numbers ------------------------------------------------------------------------------------------
 
 
@@ -142,8 +130,11 @@ _SPECIAL: dict[str, Callable[..., Value]] = {
     "cut": _cut,
 }
 _BY_TYPE: dict[str, tuple[Callable[..., Value], Callable[..., Value]]] = {
-    "floordiv": (_quotient_whole, _quotient_real),
-    "mod": (_remainder_whole, _remainder_real),
-    "abs": (_magnitude_whole, lambda f, value: f.unary("abs", value)),
+    "floordiv": (
+        lambda f, dividend, divisor: f.select(divisor.equals(0), 0, _divide_whole(f, dividend, divisor)[0]),
+        _quotient_real,
+    ),
+    "mod": (lambda f, dividend, divisor: _divide_whole(f, dividend, divisor)[1], _remainder_real),
+    "abs": (lambda f, value: f.select(value < 0, -value, value), lambda f, value: f.unary("abs", value)),
 }
 """By whether numbers are whole or real."""

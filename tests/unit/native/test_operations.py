@@ -227,7 +227,7 @@ def wrong(build) -> None:
         lambda f, x, n, u: f.unary("trailing_zeros", x),
         lambda f, x, n, u: f.unary("trailing_zeros", n < 1),
         lambda f, x, n, u: f.unary("log", x.to(F32)),
-        lambda f, x, n, u: f.power(x.to(F32), x.to(F32)),
+        lambda f, x, n, u: f.binary("pow", x.to(F32), x.to(F32)),
         lambda f, x, n, u: n.to(I128).divide(n.to(I128)),
         lambda f, x, n, u: n.to(I128).to(F64),
         lambda f, x, n, u: x.bits_as(I32),

@@ -194,7 +194,8 @@ class Emitter:
         number = int(constant.value)
         if not wide:
             return self._whole(number), None
-        low = self._whole(_to_signed(number & 2**64 - 1)).bits_as(U64).to(I128)
+        word = number & 2**64 - 1
+        low = self._whole(word - 2**64 if word >= 2**63 else word).bits_as(U64).to(I128)
         return self._whole(number >> 64).to(I128) << 64 | low, None
 
     def _whole(self, number: int | tuple[str, object]) -> Value:
@@ -243,8 +244,7 @@ class Emitter:
         for number, (value, null) in enumerate(operands, 1):
             if number % TERMS_OF_BLOCK == 0:
                 further = self.f.block("further")
-                self.f.jump(further)
-                self.f.at(further)
+                self.f.join(further)
             is_decisive = value.equals(0) if decides == 0 else value.differs(0)
             is_decisive = is_decisive if null is None else is_decisive & ~null
             decided = is_decisive if decided is None else decided | is_decisive
@@ -393,10 +393,6 @@ def _literal(operand: Expression) -> int:
     return operand.value
 
 
-def _to_signed(word: int) -> int:
-    return word - 2**64 if word >= 2**63 else word
-
-
 def _either(*nulls: Value | None) -> Value | None:
     present = [null for null in nulls if null is not None]
     return reduce(or_, present) if present else None
@@ -455,7 +451,7 @@ def _power(f: Function, base: Value, exponent: Value) -> Emitted:
     has 1."""
     infinite = f.unary("abs", exponent).equals(float("inf"))
     odd = _nan(exponent) | (f.unary("abs", base).equals(1.0) & infinite)
-    return f.select(odd, float("nan"), f.power(base, exponent)), None
+    return f.select(odd, float("nan"), f.binary("pow", base, exponent)), None
 
 
 _FLOATS: dict[str, Callable[..., Emitted]] = {

@@ -23,18 +23,13 @@ def code_lines(spec: MatcherSpec, analyze: bool) -> Iterator[str]:
     optimization."""
     with record_calls() as calls:
         LocalRun(spec).feed(_sample(spec.input_schema))
-    for program in dict.fromkeys(calls):
-        yield from _program(program, analyze)
-
-
-def _program(program: Compiled, analyze: bool) -> Iterator[str]:
-    source = program.source
-    yield f"  program {source.name}: {source.size} instructions"
-    if analyze:
-        made = Compiled(source, checked=False, thorough=True, kept=False)
-        yield f"  compiled in {made.milliseconds:.1f} ms to {made.size:,} bytes"
-    for line in listing(source).splitlines():
-        yield f"    {line}"
+    for source in (program.source for program in dict.fromkeys(calls)):
+        yield f"  program {source.name}: {source.size} instructions"
+        if analyze:
+            made = Compiled(source, checked=False, thorough=True, kept=False)
+            yield f"  compiled in {made.milliseconds:.1f} ms to {made.size:,} bytes"
+        for line in listing(source).splitlines():
+            yield f"    {line}"
 
 
 def _sample(schema: pa.Schema) -> pa.Table:

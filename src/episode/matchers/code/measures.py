@@ -278,27 +278,13 @@ def _write_words(s: Scope, at: Value, number: Value) -> None:
 
 def collect(output: OutputRows, chosen: ChosenRows) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return (offsets, rows, labels): the rows that an array aggregate gathers for every output row."""
-    counts = np.zeros(len(output.out_match), np.int64)
-    output.run(compiled_for(counts_program, chosen.shape(output)), {**chosen.arrays, "counts": counts})
+    counts, _ = aggregate(output, AggregateShape(oc.COUNT), np.empty(0, np.int64), False, chosen)
     offsets = np.zeros(len(counts) + 1, np.int64)
     np.cumsum(counts, out=offsets[1:])
     rows, labels = np.empty(offsets[-1], np.int64), np.empty(offsets[-1], np.int32)
     program = compiled_for(gathering_program, chosen.shape(output))
     output.run(program, {**chosen.arrays, "offsets": offsets, "rows": rows, "labels": labels})
     return offsets, rows, labels
-
-
-def counts_program(shape: MeasureShape) -> Program:
-    s = _scope("count_rows")
-    count = s.f.variable("count", 0)
-
-    def write(at: Value) -> None:
-        s.counts[at] = count
-
-    with _each_place(s, shape, lambda: count.set(0), write):
-        count.set(count + 1)
-    s.f.give(0)
-    return s.f.program
 
 
 def gathering_program(shape: MeasureShape) -> Program:

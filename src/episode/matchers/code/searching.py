@@ -118,15 +118,12 @@ def _merge(
         right.set(right + (~takes_left).to(I64))
 
 
+@subroutine()
 def sort_numbers(s: Scope, array: str, count: Value) -> None:
     """Sort the first `count` numbers of an array that has as much room after them."""
-
-    def build(s: Scope, count: Value) -> None:
-        f, values = s.f, s.array(array)
-        begin = merge_sort(f, values, count, 0, count, lambda one, other: one < other)
-        with f.when(begin > 0):
-            with f.loop(0, count) as at:
-                values[at] = values[begin + at]
-        f.give(0)
-
-    s.call(f"sort_{array}", build, count)
+    f, values = s.f, s.array(array)
+    begin = merge_sort(f, values, count, 0, count, lambda one, other: one < other)
+    with f.when(begin > 0):
+        with f.loop(0, count) as at:
+            values[at] = values[begin + at]
+    f.give(0)

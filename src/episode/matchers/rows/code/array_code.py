@@ -103,6 +103,12 @@ class ArrayRoom:
     times: int = 0
     more: int = 0
 
+    @staticmethod
+    def of_longest(rooms: Iterable[ArrayRoom]) -> ArrayRoom:
+        """Room for any of these arrays."""
+        found = list(rooms)
+        return ArrayRoom(max((one.times for one in found), default=0), max((one.more for one in found), default=0))
+
     def elements(self, longest: int) -> int:
         """The most elements if the longest partition has `longest` rows."""
         return self.times * longest + self.more
@@ -141,8 +147,7 @@ class ArrayPlaces:
 
     @property
     def room(self) -> ArrayRoom:
-        rooms = [_room_of(one) for one in self.numbers]
-        return ArrayRoom(max((one.times for one in rooms), default=0), max((one.more for one in rooms), default=0))
+        return ArrayRoom.of_longest(map(_room_of, self.numbers))
 
 
 def _room_of(array: Expression) -> ArrayRoom:
@@ -307,8 +312,7 @@ class ArrayEmitter(Emitter):
                 if null is not None:
                     self.f.jump_unless(~null, after)
                 self._push(begin, size, (value, None), False, row)
-                f.jump(after)
-                f.at(after)
+                f.join(after)
         return Elements(begin, size.value, floating, False)
 
     def mask_of(self, labels: frozenset[str]) -> int:
@@ -323,17 +327,12 @@ class ArrayEmitter(Emitter):
         with self._each(source, expression.walk, inside) as place:
             after = f.block("next_element")
             if expression.keep is not None:
-                self.f.jump_unless(self.holds_true(expression.keep), after)
+                self.f.jump_unless(self.holds(expression.keep), after)
             value, null = self.emit(expression.value)
             row = self.s.agg_m[source.begin + place].to(I64) if self.array_places.keeps_rows else self.row
             self._push(begin, size, (value, null), null is not None, row)
-            f.jump(after)
-            f.at(after)
+            f.join(after)
         return Elements(begin, size.value, floating, null is not None)
-
-    def holds_true(self, condition: Expression) -> Value:
-        """Is the condition true (and not null)?"""
-        return Emitter.holds(self, condition)
 
     def _join(self, sources: Sequence[Elements], begin: Value, floating: bool) -> Elements:
         size = self.f.variable("size", 0)

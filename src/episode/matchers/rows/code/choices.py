@@ -38,10 +38,8 @@ class Choices:
         if len(steps) > MOST_STEPS or shape.counting:
             return Choices(steps, frozenset(), False)
         excluded = _Exclusion(labels, conditions)
-        found = frozenset(
-            at for at, step in enumerate(steps) if step.op == oc.SPLIT and _is_certain(shape, step, excluded)
-        )
         choices = {at for at, step in enumerate(steps) if step.op == oc.SPLIT}
+        found = frozenset(at for at in choices if _is_certain(shape, steps[at], excluded))
         enters = any(step.op == oc.ENTER for step in steps)
         return Choices(steps, found, shape.final and choices == found and not enters)
 
@@ -64,21 +62,16 @@ def _is_certain(shape: RowShape, step: RowStep, excluded: _Exclusion) -> bool:
     first = _through_jumps(steps, step.first)
     if steps[first].op != oc.MATCH:
         return False
-    if shape.mode == PREFERRED and _surely_accepts(steps, first + 1):
+    choices = (oc.SPLIT, oc.JUMP, oc.ENTER)
+    if shape.mode == PREFERRED and _can_accept(_reach(steps, first + 1, choices)):
         return True
-    labels, accepts = _openings(steps, step.second)
-    return not accepts and all(excluded.exclude(steps[first].label, label) for label in labels)
+    openings = _reach(steps, step.second, (*choices, oc.CHECK, oc.START, oc.END))
+    labels = {one.label for one in openings if one.op == oc.MATCH}
+    return not _can_accept(openings) and all(excluded.exclude(steps[first].label, label) for label in labels)
 
 
-def _surely_accepts(steps: Sequence[RowStep], begin: int) -> bool:
-    """Can ACCEPT be reached by choices alone?"""
-    return any(step.op == oc.ACCEPT for step in _reach(steps, begin, (oc.SPLIT, oc.JUMP, oc.ENTER)))
-
-
-def _openings(steps: Sequence[RowStep], begin: int) -> tuple[set[int], bool]:
-    """Labels that may take the next row from here on, and whether a match may end without one."""
-    found = _reach(steps, begin, (oc.SPLIT, oc.JUMP, oc.ENTER, oc.CHECK, oc.START, oc.END))
-    return {step.label for step in found if step.op == oc.MATCH}, any(step.op == oc.ACCEPT for step in found)
+def _can_accept(steps: Sequence[RowStep]) -> bool:
+    return any(step.op == oc.ACCEPT for step in steps)
 
 
 def _reach(steps: Sequence[RowStep], begin: int, through: tuple[int, ...]) -> list[RowStep]:
@@ -91,14 +84,10 @@ def _reach(steps: Sequence[RowStep], begin: int, through: tuple[int, ...]) -> li
             continue
         seen.add(at)
         step = steps[at]
-        if step.op not in through:
-            continue
-        if step.op in (oc.SPLIT, oc.JUMP):
-            pending.append(step.first)
-        else:
-            pending.append(at + 1)
-        if step.op in (oc.SPLIT, oc.CHECK):
-            pending.append(step.second)
+        if step.op in through:
+            pending.append(step.first if step.op in (oc.SPLIT, oc.JUMP) else at + 1)
+            if step.op in (oc.SPLIT, oc.CHECK):
+                pending.append(step.second)
     return [steps[at] for at in seen]
 
 

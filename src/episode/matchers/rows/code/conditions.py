@@ -97,7 +97,7 @@ class RowConditions(ArrayEmitter):
 
     # ---- conditions ------------------------------------------------------------------------------------------------
 
-    def holds(self, label: int) -> Value | None:  # type: ignore[override]
+    def label_holds(self, label: int) -> Value | None:
         """Emit the residual condition of a label for the row under trial; None without such a condition."""
         if not self.traits.residuals[label]:
             return None
@@ -109,7 +109,7 @@ class RowConditions(ArrayEmitter):
         f = self.f
         self._begin(label, self.traits.arrays[label])
         cheap, dear = self.traits.parts(label)
-        holds = reduce(and_, [self.holds_true(part) for part in cheap]) if cheap else None
+        holds = reduce(and_, [self.holds(part) for part in cheap]) if cheap else None
         if not dear:
             assert holds is not None
             return holds
@@ -118,11 +118,10 @@ class RowConditions(ArrayEmitter):
         for part in dear:
             if holds is not None:
                 f.jump_unless(holds, refused)
-            holds = self.holds_true(part)
+            holds = self.holds(part)
         assert holds is not None
         result.set(holds)
-        f.jump(refused)
-        f.at(refused)
+        f.join(refused)
         return result.value
 
     def value(self, label: int) -> Emitted:

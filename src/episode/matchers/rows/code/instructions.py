@@ -86,7 +86,8 @@ class Instructions:
         while self._pending:
             at, fail = self._pending.pop()
             self.f.at(self._blocks[at, fail])
-            self._instruction(at, fail)
+            step = self.shape.steps[at]
+            self._emit_kind(step.op, step.label, at, fail)
 
     def _field(self, at: Operand, field: int) -> Operand:
         """A field of an instruction, known now or read from the table."""
@@ -108,29 +109,22 @@ class Instructions:
         f.at(c.dispatch)
         steps = self.shape.steps
         kinds = {op: f.block("kind") for op in sorted({step.op for step in steps})}
-        f.switch(self._read(layout.OP), kinds)
+        f.switch(self._field(c.pc.value, layout.OP), kinds)
+        labels = {label: f.block("label") for label in sorted({step.label for step in steps if step.op == oc.MATCH})}
         for op, block in kinds.items():
             f.at(block)
             if op != oc.MATCH:
-                self._emit_kind(op, c.pc.value, c.fail)
+                self._emit_kind(op, 0, c.pc.value, c.fail)
                 continue
-            labels = {label: f.block("label") for label in sorted({one.label for one in steps if one.op == oc.MATCH})}
-            f.switch(self._read(layout.LABEL), labels)
+            f.switch(self._field(c.pc.value, layout.LABEL), labels)
             for label, its in labels.items():
                 f.at(its)
                 self._match(c.pc.value, label, c.fail)
 
-    def _read(self, field: int) -> Value:
-        return self.f.value(self._field(self.c.pc.value, field))
-
-    def _instruction(self, at: int, fail: Block) -> None:
-        step = self.shape.steps[at]
-        if step.op == oc.MATCH:
-            self._match(at, step.label, fail)
-        else:
-            self._emit_kind(step.op, at, fail)
-
-    def _emit_kind(self, op: int, at: Operand, fail: Block) -> None:
+    def _emit_kind(self, op: int, label: int, at: Operand, fail: Block) -> None:
+        if op == oc.MATCH:
+            self._match(at, label, fail)
+            return
         kinds: dict[int, Callable[[Operand, Block], None]] = {
             oc.SPLIT: self._split, oc.JUMP: self._jump, oc.START: self._start, oc.END: self._end,
             oc.ENTER: self._enter, oc.CHECK: self._check_loop, oc.ACCEPT: self._accept,
@@ -176,7 +170,7 @@ class Instructions:
             match.last_row[label].set(row)
         if conditions.traits.aggregates:
             conditions.take(label, row.equals(c.start))
-        holds = conditions.holds(label)
+        holds = conditions.label_holds(label)
         if holds is None:
             return
         if last is None:
@@ -288,8 +282,7 @@ class Instructions:
         done = f.block("rushed")
         with f.during(lambda: c.row < stop):
             self._take_loop_row(at, label, done)
-        f.jump(done)
-        f.at(done)
+        f.join(done)
         taken = c.row - low
         c.steps.set(c.steps + taken)
         c.loop_steps.set(c.loop_steps + taken)
@@ -316,7 +309,7 @@ class Instructions:
         f.jump_unless((s.bits[row] & self._bits(at, layout.BIT)).differs(0), done)
         if shape.windowed:
             f.jump_if(c.is_late(row), done)
-        holds = c.conditions.holds(label)
+        holds = c.conditions.label_holds(label)
         if holds is not None:
             f.jump_unless(holds, done)
         place = row - c.origin
@@ -457,8 +450,7 @@ class Instructions:
             f.jump(c.exhausted)
             return
         pop, take, empty = f.block("pop"), f.block("take"), f.block("stack_empty")
-        f.jump(pop)
-        f.at(pop)
+        f.join(pop)
         f.branch(c.sp > 0, take, empty)
         f.at(empty)
         if shape.by_way:
@@ -518,7 +510,7 @@ class Instructions:
         tests = compared is not None and not compared & set(looping)
         with f.during(lambda: c.row > low) as found:
             with f.when((s.bits[c.row] & self._bits(out, layout.ENTRY)).differs(0)):
-                holds = c.conditions.holds(step.label) if tests else None
+                holds = c.conditions.label_holds(step.label) if tests else None
                 f.jump_if(f.value(True) if holds is None else holds, found)
             c.row.set(c.row - 1)
 

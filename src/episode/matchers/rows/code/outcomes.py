@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from contextlib import nullcontext
 
 from episode.matchers.codes import EMPTY, MATCHED, TIMED_OUT
 from episode.matchers.rows import arrays as layout
@@ -10,9 +10,9 @@ from episode.matchers.rows.code import frames as framing
 from episode.matchers.rows.code import paths
 from episode.matchers.rows.code import waiting_ways as ways
 from episode.matchers.rows.code.arrays import ALLOWED
-from episode.matchers.rows.code.search import SearchFrame, give_unmatched, put_match, write_cursor
+from episode.matchers.rows.code.search import SearchFrame, give_unmatched, keep_attempt, put_match, write_cursor
 from episode.matchers.rows.code.sieves import keep_sieve
-from episode.native.ir import BOOL, Block, Operand, Value, Variable
+from episode.native.ir import BOOL, Block, Operand, Value
 
 # ---- ACCEPT ------------------------------------------------------------------------------------------------------
 
@@ -210,10 +210,7 @@ def _give_attempt_up(c: SearchFrame) -> None:
 def _give_nothing(c: SearchFrame) -> None:
     """Leave the start row without a match."""
     f, shape = c.f, c.shape
-    if shape.mode == layout.INCREMENTAL and shape.nullable:
-        with f.when(~c.has_empty):
-            give_unmatched(c)
-    else:
+    with f.when(~c.has_empty) if shape.mode == layout.INCREMENTAL and shape.nullable else nullcontext():
         give_unmatched(c)
     if shape.timed_out:
         with f.when(c.cut > 0):
@@ -309,49 +306,6 @@ def _skip(c: SearchFrame) -> None:
         framing.to_next_frame(s, c.start, following)
     c.start.set(following)
     f.jump(c.next_start)
-
-
-# ---- attempts that wait ------------------------------------------------------------------------------------------
-
-
-def keep_attempt(c: SearchFrame) -> None:
-    """Keep the attempt of this partition, to continue from here; see `Attempts`."""
-    for field, variable in _kept_numbers(c).items():
-        c.set_opened(field, variable)
-    for place, mark in _marks(c):
-        c.s.marks[c.partitions * place + c.k] = mark.value if mark is not None else -1
-    for loop in range(c.shape.loops + 1):
-        c.s.marks[c.partitions * (2 * c.shape.labels + loop) + c.k] = c.s.loop_rows[loop]
-    c.set_opened(layout.OPEN, c.lists_found if c.lists_found is not None else 1)
-
-
-def restore_attempt(c: SearchFrame) -> None:
-    """Restore the attempt of this partition as it was kept."""
-    c.set_opened(layout.OPEN, 0)
-    for field, variable in _kept_numbers(c).items():
-        value = c.get_opened(field)
-        variable.set(value.differs(0) if variable.type is BOOL else value)
-    for place, mark in _marks(c):
-        if mark is not None:
-            mark.set(c.s.marks[c.partitions * place + c.k])
-    for loop in range(c.shape.loops + 1):
-        c.s.loop_rows[loop] = c.s.marks[c.partitions * (2 * c.shape.labels + loop) + c.k]
-
-
-def _kept_numbers(c: SearchFrame) -> dict[int, Variable]:
-    return {
-        layout.ROW: c.row, layout.PC: c.pc, layout.DEPTH: c.sp, layout.STEPS: c.steps, layout.ATTEMPT: c.mine,
-        layout.STAMP: c.stamp, layout.REMEMBERING: c.memory_on, layout.LENGTH: c.length,
-        layout.HAS_EMPTY: c.has_empty, layout.CUT_AT: c.cut, layout.SIEVE: c.sieve, layout.LATEST: c.latest,
-        layout.AT_LABEL: c.label_place,
-    }  # fmt: skip
-
-
-def _marks(c: SearchFrame) -> Iterator[tuple[int, Variable | None]]:
-    """Places of the last and the first rows of labels, with their variables (None: not needed)."""
-    for label in range(c.shape.labels):
-        yield label, c.match.last_row.get(label)
-        yield c.shape.labels + label, c.match.first_row.get(label)
 
 
 # ---- the end of a partition --------------------------------------------------------------------------------------

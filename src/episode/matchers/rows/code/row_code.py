@@ -93,14 +93,13 @@ def _arrays(
     work: layout.SearchWork,
 ) -> dict[str, np.ndarray]:  # fmt: skip
     named = {
-        "bits": rows.bits, "time": rows.time, "key": rows.key, "ints": rows.ints, "floats": rows.floats,
-        "valid": rows.valid, "code": program.code, "label_of": program.label_of, "required": program.required,
-        "loop_from": program.loop_from, "loop_ids": program.loop_ids, "key_lo": partitions.lo,
-        "key_hi": partitions.hi, "at_start": partitions.at_start.view(np.uint8),
+        **rows._asdict(), **work._asdict(), "code": program.code, "label_of": program.label_of,
+        "required": program.required, "loop_from": program.loop_from, "loop_ids": program.loop_ids,
+        "key_lo": partitions.lo, "key_hi": partitions.hi, "at_start": partitions.at_start.view(np.uint8),
         "next_start": partitions.next_start, "numbers": partitions.number, "covered": partitions.covered,
-        "explored_start": partitions.explored_start, "explored_to": partitions.explored_to,
-        "opened": attempts.open, "marks": attempts.marks, "sought": attempts.sought, "ways": attempts.ways,
-        "way_values": attempts.way_values, "turns": attempts.turns, **work._asdict(),
+        "explored_start": partitions.explored_start, "explored_to": partitions.explored_to, "opened": attempts.open,
+        "marks": attempts.marks, "sought": attempts.sought, "ways": attempts.ways, "way_values": attempts.way_values,
+        "turns": attempts.turns,
     }  # fmt: skip
     named |= {f"out_{name}": array for name, array in found._asdict().items()}
     return {name: _flat(array) for name, array in named.items()}
@@ -113,18 +112,6 @@ def _flat(array: np.ndarray) -> np.ndarray:
     return array.reshape(-1)
 
 
-def _build_code(plan: RowPatternPlan, places: ColumnPlaces, shape: RowShape) -> RowCode:
-    choices = Choices.of(shape, plan.labels.names, plan.conditions)
-    c = SearchFrame(shape, choices, lambda s, match: RowConditions(s, plan, places, match))
-    emit_partitions(c)
-    instructions = Instructions(c)
-    emit_begin(c, instructions.enter)
-    instructions.emit()
-    emit_outcomes(c)
-    its = c.conditions
-    return RowCode(compile_program(c.s.program), its.constants, RunningValues.of(its.traits))
-
-
 _known: dict[tuple, RowCode] = {}
 
 
@@ -132,7 +119,18 @@ def _find_code(plan: RowPatternPlan, places: ColumnPlaces, shape: RowShape) -> R
     """The code of a plan, found again by its labels and conditions."""
     key = plan.labels.names, tuple(plan.conditions.items()), places, shape
     if key not in _known:
-        _known[key] = _build_code(plan, places, shape)
+        c = SearchFrame(
+            shape,
+            Choices.of(shape, plan.labels.names, plan.conditions),
+            lambda s, match: RowConditions(s, plan, places, match),
+        )
+        emit_partitions(c)
+        instructions = Instructions(c)
+        emit_begin(c, instructions.enter)
+        instructions.emit()
+        emit_outcomes(c)
+        its = c.conditions
+        _known[key] = RowCode(compile_program(c.s.program), its.constants, RunningValues.of(its.traits))
         while len(_known) > MOST_PROGRAMS:
             del _known[next(iter(_known))]
     return _known[key]
@@ -221,7 +219,7 @@ def _emit_step(conditions: RowConditions, what: int, label: int) -> None:
         conditions.take(label, match.row.equals(match.start))
         return
     if what == TEST:
-        holds = conditions.holds(label)
+        holds = conditions.label_holds(label)
         s.value_i[WHOLE] = 1 if holds is None else holds.to(I64)
         return
     value, null = conditions.value(label)

@@ -14,7 +14,8 @@ and those that come to the last row are kept one by one (`waiting_ways`).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from episode.matchers.codes import UNMATCHED
@@ -151,14 +152,12 @@ class SearchFrame:
 def emit_partitions(c: SearchFrame) -> None:
     """One partition after the other, from the next start row of each as far as the rows allow."""
     f = c.f
-    f.jump(c.next_partition)
-    f.at(c.next_partition)
+    f.join(c.next_partition)
     with f.when(c.k >= c.partitions):
         write_cursor(c)
         f.give(layout.FINE)
     _begin_partition(c)
-    f.jump(c.next_start)
-    f.at(c.next_start)
+    f.join(c.next_start)
     _choose_start(c)
     f.jump(c.begin)
     f.at(c.dismissed)
@@ -221,19 +220,13 @@ def _choose_start(c: SearchFrame) -> None:
         )  # fmt: skip
         c.set_all(start=start, hi=end, lo=s.frame_place[framing.FRAME_AT])
     elif shape.skips_bare_starts:
-        if shape.kept:
-            with f.when(~c.resumes):
-                _skip_bare_starts(c)
-        else:
+        with f.when(~c.resumes) if shape.kept else nullcontext():
             _skip_bare_starts(c)
     f.jump_unless(c.start < c.available, c.end_partition)
     c.lacking.set(False)
     c.sieve.set(layout.NOT_SOUGHT if shape.seeks_labels else layout.UNSIFTED if shape.sifts else layout.PASSED)
     if not shape.nullable and not shape.counting:
-        if shape.kept:
-            with f.when(~c.resumes):
-                _look_at_two_rows(c)
-        else:
+        with f.when(~c.resumes) if shape.kept else nullcontext():
             _look_at_two_rows(c)
     if shape.kept:
         _look_again(c)
@@ -255,10 +248,8 @@ def _look_at_two_rows(c: SearchFrame) -> None:
         return
     if shape.final:
         f.jump_unless(c.start + 1 < c.available, c.dismissed)
+    with nullcontext() if shape.final else f.when(c.start + 1 < c.available):
         f.jump_unless(c.offers(c.start + 1, shape.follow_bits), c.dismissed)
-    else:
-        with f.when(c.start + 1 < c.available):
-            f.jump_unless(c.offers(c.start + 1, shape.follow_bits), c.dismissed)
 
 
 def look_for_labels(c: SearchFrame, otherwise: Block) -> None:
@@ -281,10 +272,8 @@ def run_sieve(c: SearchFrame) -> Value:
 def _look_again(c: SearchFrame) -> None:
     """Check, before an attempt continues, that its labels are present, and a row that passes the sieve."""
     f, shape = c.f, c.shape
-    if shape.seeks_labels and shape.by_way:
-        look_for_labels(c, c.dismissed)
-    elif shape.seeks_labels:
-        with f.when(c.resumes):
+    if shape.seeks_labels:
+        with nullcontext() if shape.by_way else f.when(c.resumes):
             look_for_labels(c, c.dismissed)
     if shape.by_attempt and shape.sifts:
         with f.when(c.resumes & c.get_opened(layout.SIEVE).equals(layout.STUCK)):
@@ -445,11 +434,47 @@ def take_way_up(c: SearchFrame) -> None:
     c.set_all(row=row, pc=c.s.rare[ways.ARRIVAL], frontier=row)
 
 
-def take_attempt_up(c: SearchFrame) -> None:
-    """Resume the attempt of this partition: see `outcomes.keep_attempt`."""
-    from episode.matchers.rows.code.outcomes import restore_attempt
+# ---- attempts that wait ------------------------------------------------------------------------------------------
 
-    restore_attempt(c)
+
+def keep_attempt(c: SearchFrame) -> None:
+    """Keep the attempt of this partition, to continue from here; see `Attempts`."""
+    for field, variable in _kept_numbers(c).items():
+        c.set_opened(field, variable)
+    for place, mark in _marks(c):
+        c.s.marks[c.partitions * place + c.k] = mark.value if mark is not None else -1
+    for loop in range(c.shape.loops + 1):
+        c.s.marks[c.partitions * (2 * c.shape.labels + loop) + c.k] = c.s.loop_rows[loop]
+    c.set_opened(layout.OPEN, c.lists_found if c.lists_found is not None else 1)
+
+
+def take_attempt_up(c: SearchFrame) -> None:
+    """Resume the attempt of this partition as it was kept."""
+    c.set_opened(layout.OPEN, 0)
+    for field, variable in _kept_numbers(c).items():
+        value = c.get_opened(field)
+        variable.set(value.differs(0) if variable.type is BOOL else value)
+    for place, mark in _marks(c):
+        if mark is not None:
+            mark.set(c.s.marks[c.partitions * place + c.k])
+    for loop in range(c.shape.loops + 1):
+        c.s.loop_rows[loop] = c.s.marks[c.partitions * (2 * c.shape.labels + loop) + c.k]
     with c.f.when(c.sieve.equals(layout.NOT_SOUGHT)):
         c.sieve.set(layout.UNSIFTED if c.shape.sifts else layout.PASSED)
     c.set_all(before=c.steps, furthest=c.row, frontier=c.row)
+
+
+def _kept_numbers(c: SearchFrame) -> dict[int, Variable]:
+    return {
+        layout.ROW: c.row, layout.PC: c.pc, layout.DEPTH: c.sp, layout.STEPS: c.steps, layout.ATTEMPT: c.mine,
+        layout.STAMP: c.stamp, layout.REMEMBERING: c.memory_on, layout.LENGTH: c.length,
+        layout.HAS_EMPTY: c.has_empty, layout.CUT_AT: c.cut, layout.SIEVE: c.sieve, layout.LATEST: c.latest,
+        layout.AT_LABEL: c.label_place,
+    }  # fmt: skip
+
+
+def _marks(c: SearchFrame) -> Iterator[tuple[int, Variable | None]]:
+    """Places of the last and the first rows of labels, with their variables (None: not needed)."""
+    for label in range(c.shape.labels):
+        yield label, c.match.last_row.get(label)
+        yield c.shape.labels + label, c.match.first_row.get(label)

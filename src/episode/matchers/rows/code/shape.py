@@ -48,11 +48,8 @@ class ColumnPlaces:
             assert isinstance(argument, ex.Load)
             return False, dict(self.lanes.words_at)[argument.column], valid_at[argument.column]
         assert isinstance(argument, ex.Load)
-        return (
-            lane_of(argument.type) == "float",
-            dict(self.lanes.at).get(argument.column, -1),
-            valid_at[argument.column],
-        )
+        lane_row = dict(self.lanes.at).get(argument.column, -1)
+        return lane_of(argument.type) == "float", lane_row, valid_at[argument.column]
 
 
 @dataclass(frozen=True)
@@ -78,29 +75,20 @@ class ConditionTraits:
     def of(cls, plan: RowPatternPlan) -> ConditionTraits:
         names, conditions = plan.labels.names, plan.conditions
         numbered = [part for condition in conditions.values() for part in condition.residual]
-        runnings = tuple(
-            dict.fromkeys(node for part in numbered for node in ex.walk(part) if isinstance(node, ex.Running))
-        )
+        nodes = [node for part in numbered for node in ex.walk(part)]
+        runnings = tuple(dict.fromkeys(node for node in nodes if isinstance(node, ex.Running)))
         residuals = tuple(conditions[name].residual if name in conditions else () for name in names)
         parts = [part for residual in residuals for part in residual]
         rows = [at for part in parts for at in _rows_read(part)]
-        labels = [node for part in parts for node in ex.walk(part) if isinstance(node, ex.LabelAt)]
-        single = [
-            at.labels for at in rows if isinstance(at, ex.Navigated) and at.labels is not None and not _walks_path(at)
-        ]
+        reads_labels = any(isinstance(node, ex.LabelAt) for part in parts for node in ex.walk(part))
+        named = [at for at in rows if isinstance(at, ex.Navigated) and not _walks_path(at)]
+        tracked = frozenset(names.index(name) for at in named for name in at.labels or ())
         arrays = tuple(ArrayPlaces.of(residual) for residual in residuals)
-        return cls(
-            names,
-            residuals,
-            runnings,
-            tuple(aggregate_of(running) for running in runnings),
-            arrays,
-            frozenset(names.index(name) for members in single for name in members),
-            bool(labels) or any(_walks_path(at) for at in rows) or any(places.numbers for places in arrays),
-            tuple(
-                None if runnings else _compared_with(name, residual, names) for name, residual in zip(names, residuals)
-            ),
-        )
+        walks_path = reads_labels or any(map(_walks_path, rows)) or any(places.numbers for places in arrays)
+        compared = tuple(_compared_with(name, residual, names) for name, residual in zip(names, residuals))
+        steady = tuple(None for _ in names) if runnings else compared
+        aggregates = tuple(aggregate_of(running) for running in runnings)
+        return cls(names, residuals, runnings, aggregates, arrays, tracked, walks_path, steady)
 
     def numbers_of(self, labels: frozenset[str]) -> frozenset[int]:
         return frozenset(self.names.index(name) for name in labels)
@@ -113,8 +101,7 @@ class ConditionTraits:
     @property
     def array_room(self) -> ArrayRoom:
         """The greatest length of an array."""
-        rooms = [places.room for places in self.arrays]
-        return ArrayRoom(max((one.times for one in rooms), default=0), max((one.more for one in rooms), default=0))
+        return ArrayRoom.of_longest(places.room for places in self.arrays)
 
     def parts(self, label: int) -> tuple[list[Expression], list[Expression]]:
         """The parts of a label's condition: those that are cheap, and those that walk the path or arrays."""
@@ -123,10 +110,8 @@ class ConditionTraits:
         return [part for part in residual if part not in dear], dear
 
     def is_large(self, label: int) -> bool:
-        return (
-            any(map(_is_dear, self.residuals[label]))
-            or sum(1 for part in self.residuals[label] for _ in ex.walk(part)) > LARGE
-        )
+        residual = self.residuals[label]
+        return any(map(_is_dear, residual)) or sum(1 for part in residual for _ in ex.walk(part)) > LARGE
 
 
 def _rows_read(expression: Expression) -> Iterator[ex.RowRef]:
@@ -141,9 +126,8 @@ def _walks_path(at: ex.RowRef) -> bool:
 
 
 def _is_dear(part: Expression) -> bool:
-    return any(map(_walks_path, _rows_read(part))) or any(
-        isinstance(node, ex.ArrayExpression) for node in ex.walk(part)
-    )
+    has_array = any(isinstance(node, ex.ArrayExpression) for node in ex.walk(part))
+    return has_array or any(map(_walks_path, _rows_read(part)))
 
 
 def _compared_with(label: str, residual: tuple[Expression, ...], names: tuple[str, ...]) -> frozenset[int] | None:

@@ -111,23 +111,24 @@ def _kept_elements(
     """Elements of a way, and those of the search that they keep: code is built for each, inside loops.
 
     column: of the aggregates. loops: the arrays of the rows where the iterations of loops began."""
-    f, ways, values, labels, aggregates = s.f, s.ways, s.way_values, shape.labels, shape.aggregates
+    f, ways, labels, aggregates = s.f, s.ways, shape.labels, shape.aggregates
     at = place * shape.width + WAY_MARKS
     with f.loop(0, labels) as label:
         yield ways, at + label, s.last_row, label
         yield ways, at + labels + label, s.first_row, label
     if shape.loops:
         with f.loop(0, shape.loops) as loop:
+            place_of_loop = at + 2 * labels + loop
             for name in loops:
-                yield ways, at + 2 * labels + loop, s.array(name), loop
+                yield ways, place_of_loop, s.array(name), loop
     if aggregates:
         at = (place + 1) * shape.width - 2 * aggregates
         with f.loop(0, aggregates) as j:
             cell, value = s.settings[AGGREGATE_ROWS] * j + column, place * (2 * aggregates) + j
             yield ways, at + j, s.agg_i, cell
             yield ways, at + aggregates + j, s.agg_n, cell
-            yield values, value, s.agg_f, cell
-            yield values, value + aggregates, s.agg_m, cell
+            yield s.way_values, value, s.agg_f, cell
+            yield s.way_values, value + aggregates, s.agg_m, cell
 
 
 def _place_for_way(s: Scope, shape: WayShape) -> Value:
