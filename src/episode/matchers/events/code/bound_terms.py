@@ -23,7 +23,7 @@ SLACK, SIZE, SHORT = range(3)
 FIRST, LAST, BEFORE, OWN = 100, 101, 102, 103
 """Functions in addition to those of `opcodes`: values of the first or last event, of the one before b[i], of b[i]
 itself."""
-ONLY_BEFORE, WITH_CURRENT = "before", "current"
+WITH_CURRENT = "current"
 RELATIVE = 1e-9
 WHOLE = 2.0**53
 """Whole numbers up to here are exact in floating point."""

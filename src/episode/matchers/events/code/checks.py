@@ -23,7 +23,7 @@ from episode.plan.expressions import Navigated, Running, walk
 
 _ARRAYS = {"count": "agg_n", "whole": "agg_i", "real": "agg_f", "more": "agg_m"}
 """The arrays of the fields of an aggregate's state."""
-REACHES_CURRENT, REACHES_BEFORE = "current", "before"
+REACHES_CURRENT = "current"
 
 
 @dataclass(frozen=True)
