@@ -17,6 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+from numpy.random import Generator, default_rng
 
 from episode.matchers.events.code.arrays import WINDOW, settings_of
 from episode.matchers.events.code.conditions import comparison_of
@@ -28,35 +29,18 @@ from episode.matchers.events.rounds import Round
 from episode.matchers.times import EVER
 from episode.native.running import compiled_for
 from episode.plan.events.conditions import JoinTest
-from episode.plan.events.cost import (
-    Actual,
-    Done,
-    PhysicalPlan,
-    Statistics,
-    cost_of,
-    search,
-    tests_between,
-)
+from episode.plan.events.cost import Actual, Done, PhysicalPlan, Statistics, cost_of, search, tests_between
 from episode.plan.events.plan import EventPlan, EventReport, PlanChange, StatisticChange
-from episode.plan.expressions import Apply
 
 # Statistics of a round of events: events by variable, and how often conditions hold.
 
 
-@dataclass(frozen=True)
-class Census:
-    """Events per window as an event sees them: if few partitions have most of the events, those count.
+def take_census(round_: Round, variables: int, window: int, pause: int) -> tuple[list[float], float, list[np.ndarray]]:
+    """Events per window, of each variable and of all, as an event sees them: if few partitions have most of the events,
+    those count; and the rows of each variable.
 
-    seen: of each variable; seen_rows: of all rows; rows: of each variable."""
-
-    seen: list[float]
-    seen_rows: float
-    rows: list[np.ndarray]
-
-
-def take_census(round_: Round, variables: int, window: int, pause: int) -> Census:
-    """The windows of a partition are those that its events with any variable fill: a pause between two of them counts
-    for `pause` at the most."""
+    The windows of a partition are those that its events with any variable fill: a pause between two of them counts for
+    `pause` at the most."""
     bits, from_, first = round_.bits[round_.rows], round_.from_, int(round_.from_[0])
     windows = _windows_filled(round_, np.flatnonzero(bits) + first, window, pause)
     rows = [np.flatnonzero(bits & np.uint64(1 << number)) + first for number in range(variables)]
@@ -71,7 +55,7 @@ def take_census(round_: Round, variables: int, window: int, pause: int) -> Censu
         spanned = np.maximum(1.0, ends / window)
     else:
         spanned = np.ones(len(sizes))
-    return Census(seen, _total(sizes * (sizes / spanned)) / max(1, len(bits)), rows)
+    return seen, _total(sizes * (sizes / spanned)) / max(1, len(bits)), rows
 
 
 def _windows_filled(round_: Round, rows: np.ndarray, window: int, pause: int) -> np.ndarray:
@@ -90,27 +74,6 @@ def _total(numbers: np.ndarray) -> float:
     return float(np.add.accumulate(numbers)[-1]) if len(numbers) else 0.0
 
 
-def share_that_holds(
-    arrays: EventArrays, round_: Round, test: JoinTest, rows: dict[str, np.ndarray], window: int, dice: np.ndarray
-) -> tuple[int, int]:
-    """(how many, of how many) sampled combinations of rows, within a window of each other, pass a test.
-
-    dice float64[variables, n] in [0, 1): which rows of the first variable, and which of the others near those.
-    """
-    names = tuple(sorted(test.variables))
-    first = rows[names[0]][(dice[0] * len(rows[names[0]])).astype(np.int64)]
-    others = [
-        _partners(first, rows[name], round_, window, dice[number]) for number, name in enumerate(names[1:], start=1)
-    ]
-    matrix = np.stack([first, *others], axis=1).astype(np.int32)
-    matrix = matrix[(matrix >= 0).all(axis=1)]
-    if len(names) == 2 and comparison_of(test.expression) is not None:
-        held = _compare(arrays, test, names, matrix)
-    else:
-        held = hold(arrays.pair_tests((test,), names, ()), arrays.lanes, matrix)
-    return int(np.count_nonzero(held)), len(matrix)
-
-
 def _partners(chosen: np.ndarray, others: np.ndarray, round_: Round, window: int, dice: np.ndarray) -> np.ndarray:
     beside = np.empty(len(chosen), np.int64)
     given = {
@@ -121,30 +84,21 @@ def _partners(chosen: np.ndarray, others: np.ndarray, round_: Round, window: int
     return beside
 
 
-_COMPARE: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
-    name: getattr(operator, name) for name in ("eq", "ne", "lt", "le", "gt", "ge")
-}
-
-
 def _compare(arrays: EventArrays, test: JoinTest, names: tuple[str, ...], matrix: np.ndarray) -> np.ndarray:
     """Whether a comparison holds, by pair of rows. A few pairs need no compiled code."""
     comparison = comparison_of(test.expression)
     assert comparison is not None
-    assert isinstance(test.expression, Apply)
     valid = np.ones(len(matrix), np.bool_)
     values = []
     for side in (comparison.left, comparison.right):
-        assert side.at is not None
-        assert side.at.labels is not None
-        (name,) = side.at.labels
-        rows = matrix[:, names.index(name)]
+        rows = matrix[:, names.index(side.variable)]
         lane, check = arrays.operand(side.expression)
         if check >= 0:
             valid &= arrays.lanes.valid[check][rows] != 0
-        values.append(
-            _order_image(arrays.lanes.floats[lane][rows]) if comparison.floating else arrays.lanes.ints[lane][rows]
-        )
-    return valid & _COMPARE[test.expression.operation](*values)
+        lanes = arrays.lanes
+        values.append(_order_image(lanes.floats[lane][rows]) if comparison.floating else lanes.ints[lane][rows])
+    compare: Callable[..., np.ndarray] = getattr(operator, comparison.operation)
+    return valid & compare(*values)
 
 
 def _order_image(values: np.ndarray) -> np.ndarray:
@@ -324,9 +278,9 @@ def _average(old: Statistics, new: Statistics, rows: int) -> Statistics:
 def statistics_of(plan: EventPlan, arrays: EventArrays, round_: Round, seed: int) -> Statistics:
     """Rates and selectivities in a round."""
     window = EVER if plan.within is None else max(plan.within, 1)
-    census = take_census(round_, len(plan.variables), window, max(1, int(window * PAUSE)))
-    rows = dict(zip(plan.variables, census.rows))
-    random = np.random.default_rng(seed)
+    seen, seen_rows, rows_of = take_census(round_, len(plan.variables), window, max(1, int(window * PAUSE)))
+    rows = dict(zip(plan.variables, rows_of))
+    random = default_rng(seed)
     selectivity = {}
     for number, test in enumerate(plan.tests):
         share = _selectivity(arrays, round_, test, rows, window, random)
@@ -337,20 +291,23 @@ def statistics_of(plan: EventPlan, arrays: EventArrays, round_: Round, seed: int
         shares = [_selectivity(arrays, round_, test, rows, window, random) for test in tests]
         if shares and None not in shares:
             between[name] = math.prod(share for share in shares if share is not None)
-    return Statistics(dict(zip(plan.variables, census.seen)), selectivity, max(1.0, census.seen_rows), between)
+    return Statistics(dict(zip(plan.variables, seen)), selectivity, max(1.0, seen_rows), between)
 
 
 def _selectivity(
-    arrays: EventArrays,
-    round_: Round,
-    test: JoinTest,
-    rows: dict[str, np.ndarray],
-    window: int,
-    random: np.random.Generator,
+    arrays: EventArrays, round_: Round, test: JoinTest, rows: dict[str, np.ndarray], window: int, random: Generator
 ) -> float | None:
-    """The share of sampled combinations of a window for which a test holds."""
-    if any(len(rows[name]) == 0 for name in test.variables):
+    """The share of sampled combinations of rows, within a window of each other, for which a test holds."""
+    names = tuple(sorted(test.variables))
+    if any(len(rows[name]) == 0 for name in names):
         return None
-    dice = random.random((len(test.variables), SAMPLE))
-    held, tried = share_that_holds(arrays, round_, test, rows, window, dice)
-    return (held + 0.5) / (tried + 1) if tried else None
+    dice = random.random((len(names), SAMPLE))  # which rows of the first variable, and which of the others near those
+    first = rows[names[0]][(dice[0] * len(rows[names[0]])).astype(np.int64)]
+    others = [_partners(first, rows[name], round_, window, row) for name, row in zip(names[1:], dice[1:])]
+    matrix = np.stack([first, *others], axis=1).astype(np.int32)
+    matrix = matrix[(matrix >= 0).all(axis=1)]
+    if len(names) == 2 and comparison_of(test.expression) is not None:
+        held = _compare(arrays, test, names, matrix)
+    else:
+        held = hold(arrays.pair_tests((test,), names, ()), arrays.lanes, matrix)
+    return (int(np.count_nonzero(held)) + 0.5) / (len(matrix) + 1) if len(matrix) else None

@@ -203,8 +203,8 @@ class AggregatedMatcher(HoldingMatcher["AggregatedSpec", HeldEvents, AggregatedO
         self.needs = aggregated_needs(self.plan)
         self.output = AggregatedOutput(self.plan, spec.output_schema)
         self.state = HeldEvents(self.plan, spec.input_columns, spec.limit)
-        own = decisions_of(bounds)
-        self.state.done, self.last = self._last_decided(own.done), own.until
+        done, self.last = decisions_of(bounds)
+        self.state.done = self._last_decided(done)
         self._report = AggregatedReport()
 
     def feed(self, events: EventBatch, until: int) -> Iterator[pa.Table]:

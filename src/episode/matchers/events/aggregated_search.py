@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Union
 
 import numpy as np
 import pyarrow as pa
@@ -98,6 +99,12 @@ def column_image(plan: AggregatedPlan, prepared: Prepared, column: str) -> tuple
 # ---- lanes -----------------------------------------------------------------------------------------------
 
 
+LaneWeights = tuple[frozenset[str], np.ndarray]
+"""The variables whose events add to a lane, and the weight of each row."""
+Order = Union[slice, np.ndarray]
+"""Rows in another order."""
+
+
 @dataclass
 class ValueLanes:
     """Lanes of values, by what they add up. Lane 0 of exact and real ones counts matches.
@@ -107,9 +114,9 @@ class ValueLanes:
 
     plan: AggregatedPlan
     prepared: Prepared
-    exact: list[tuple[frozenset[str], np.ndarray]] = field(default_factory=list)
-    real: list[tuple[frozenset[str], np.ndarray]] = field(default_factory=list)
-    least: list[tuple[frozenset[str], np.ndarray]] = field(default_factory=list)
+    exact: list[LaneWeights] = field(default_factory=list)
+    real: list[LaneWeights] = field(default_factory=list)
+    least: list[LaneWeights] = field(default_factory=list)
     _known: dict[tuple[object, ...], int] = field(default_factory=dict)
 
     @property
@@ -123,80 +130,68 @@ class ValueLanes:
 
     def pairs(self, value: OverMatches) -> int:
         """The exact lane that counts the folded events (with a value)."""
-        assert value.labels is not None
-        return self._lane(
-            self.exact, ("pairs", value.labels, value.argument), value.labels, self._count_weights(value, np.uint64)
-        )
+        return self._lane(self.exact, "pairs", value, self._count_weights(value, np.uint64))
 
     def real_pairs(self, value: OverMatches) -> int:
-        assert value.labels is not None
-        what = ("real pairs", value.labels, value.argument)
-        return self._lane(self.real, what, value.labels, self._count_weights(value, np.float64))
+        return self._lane(self.real, "real pairs", value, self._count_weights(value, np.float64))
 
     def sums(self, value: OverMatches) -> tuple[int, int | None]:
         """The exact lanes of the sums of positive and of negative values (None without negative values)."""
-        assert value.argument is not None
-        assert value.labels is not None
-        values, valid = image_of(self.prepared, value.argument)
+        values, valid = self._images(value)
         values = np.where(valid, values, 0)
-        what = (value.labels, value.argument)
-        positive = self._lane(self.exact, ("positive", *what), value.labels, np.maximum(values, 0).astype(np.uint64))
+        positive = self._lane(self.exact, "positive", value, np.maximum(values, 0).astype(np.uint64))
         if not (values < 0).any():
             return positive, None
         magnitude = (-np.minimum(values, 0).view(np.uint64)).astype(np.uint64)
-        return positive, self._lane(self.exact, ("negative", *what), value.labels, magnitude)
+        return positive, self._lane(self.exact, "negative", value, magnitude)
 
     def real_sum(self, value: OverMatches) -> int:
         assert value.argument is not None
-        assert value.labels is not None
         _, row, check = self.prepared.column(value.argument)
         values = self.prepared.lanes.floats[row]
         if check >= 0:
             values = np.where(self.prepared.lanes.valid[check] != 0, values, 0.0)
-        return self._lane(self.real, ("real", value.labels, value.argument), value.labels, values)
+        return self._lane(self.real, "real", value, values)
 
     def extreme(self, value: OverMatches) -> tuple[int, np.ndarray]:
         """The lane of least images (of the opposite values for max), and the images."""
-        assert value.argument is not None
-        assert value.labels is not None
-        images, valid = image_of(self.prepared, value.argument)
+        images, valid = self._images(value)
         if value.function == "max":
             images = ~images
         if (images[valid] == NOTHING).any():
             images = np.unique(images, return_inverse=True)[1].astype(np.int64)  # ranks have room for nothing
         images = np.where(valid, images, NOTHING)
-        return self._lane(self.least, (value.function, value.labels, value.argument), value.labels, images), images
+        return self._lane(self.least, value.function, value, images), images
+
+    def _images(self, value: OverMatches) -> tuple[np.ndarray, np.ndarray]:
+        assert value.argument is not None
+        return image_of(self.prepared, value.argument)
 
     def _count_weights(self, value: OverMatches, kind: type) -> np.ndarray:
-        count = len(self.prepared.bits)
-        if value.argument is None:
-            return np.ones(count, kind)
-        check = self.prepared.column(value.argument)[2]
-        return np.ones(count, kind) if check < 0 else (self.prepared.lanes.valid[check] != 0).astype(kind)
+        check = -1 if value.argument is None else self.prepared.column(value.argument)[2]
+        if check < 0:
+            return np.ones(len(self.prepared.bits), kind)
+        return (self.prepared.lanes.valid[check] != 0).astype(kind)
 
-    def _lane(
-        self,
-        lanes: list[tuple[frozenset[str], np.ndarray]],
-        what: tuple[object, ...],
-        labels: frozenset[str],
-        values: np.ndarray,
-    ) -> int:
-        if what not in self._known:
-            lanes.append((labels, values))
-            self._known[what] = len(lanes) - (lanes is self.least)
-        return self._known[what]
+    def _lane(self, lanes: list[LaneWeights], what: str, value: OverMatches, weights: np.ndarray) -> int:
+        assert value.labels is not None
+        key = what, value.labels, value.argument
+        if key not in self._known:
+            lanes.append((value.labels, weights))
+            self._known[key] = len(lanes) - (lanes is self.least)
+        return self._known[key]
 
     def members(self, alternative: Alternative) -> TrendLanes:
         """The places of an alternative whose events add to each lane."""
         names = [place.variable for place in alternative.places]
 
-        def places(lanes: list[tuple[frozenset[str], np.ndarray]], first: int) -> tuple[frozenset[int], ...]:
+        def places(lanes: list[LaneWeights], first: int) -> tuple[frozenset[int], ...]:
             sets = [frozenset[str]()] * first + [labels for labels, _ in lanes]
             return tuple(frozenset(at for at, name in enumerate(names) if name in one) for one in sets)
 
         return TrendLanes(places(self.exact, 1), places(self.real, min(self.shape[1], 1)), places(self.least, 0))
 
-    def weights(self, order: np.ndarray | None) -> dict[str, np.ndarray]:
+    def weights(self, order: Order) -> dict[str, np.ndarray]:
         """The weights of rows, in this order, in each lane; zero in the first ones, which count matches."""
         nothing = np.zeros(len(self.prepared.bits))
         first = [(frozenset[str](), nothing)]
@@ -205,8 +200,7 @@ class ValueLanes:
             "real": ((first if self.shape[1] else []) + self.real, np.float64),
             "least": (self.least, np.int64),
         }
-        rows = slice(None) if order is None else order
-        return {name: flat([values[rows] for _, values in lanes], kind) for name, (lanes, kind) in kinds.items()}
+        return {name: flat([values[order] for _, values in lanes], kind) for name, (lanes, kind) in kinds.items()}
 
 
 def flat(rows: list[np.ndarray], kind: type) -> np.ndarray:
@@ -220,32 +214,26 @@ def flat(rows: list[np.ndarray], kind: type) -> np.ndarray:
 def shape_of(plan: AggregatedPlan, alternative: Alternative, lanes: TrendLanes) -> TrendShape:
     """The part of an alternative that is compiled in."""
     bit = {name: 1 << number for number, name in enumerate(plan.variables)}
-    return TrendShape(
-        tuple(bit[place.variable] for place in alternative.places),
-        tuple(
-            TrendLink(one.source, one.target, tuple(test.operation for test in one.tests))
-            for one in alternative.links
-        ),
-        frozenset(alternative.starts),
-        frozenset(alternative.ends),
-        lanes,
-        tuple(
-            (test.operation, frozenset(at for at, place in enumerate(alternative.places)
-                                       if place.variable == test.variable))
-            for test in alternative.first_tests
-        ),
-    )  # fmt: skip
+    names = [place.variable for place in alternative.places]
+    links = (
+        TrendLink(one.source, one.target, tuple(test.operation for test in one.tests)) for one in alternative.links
+    )
+    first_tests = (
+        (test.operation, frozenset(at for at, name in enumerate(names) if name == test.variable))
+        for test in alternative.first_tests
+    )
+    starts, ends = frozenset(alternative.starts), frozenset(alternative.ends)
+    return TrendShape(tuple(bit[name] for name in names), tuple(links), starts, ends, lanes, tuple(first_tests))
 
 
-def tests_of(prepared: Prepared, alternative: Alternative, order: np.ndarray | None) -> dict[str, np.ndarray]:
+def tests_of(prepared: Prepared, alternative: Alternative, order: Order) -> dict[str, np.ndarray]:
     """The values that the conditions of an alternative compare, of rows in this order."""
-    rows = slice(None) if order is None else order
     found = {}
 
     def put(name: str, expressions: list[Expression]) -> None:
         images = [image_of(prepared, one) for one in expressions]
-        found[name] = flat([image[rows] for image, _ in images], np.int64)
-        found[f"{name}_valid"] = flat([valid[rows] for _, valid in images], np.uint8)
+        found[name] = flat([image[order] for image, _ in images], np.int64)
+        found[f"{name}_valid"] = flat([valid[order] for _, valid in images], np.uint8)
 
     tests = [test for link in alternative.links for test in link.tests]
     put("current", [test.current for test in tests])
@@ -352,7 +340,7 @@ class _Run:
         self.few = few
         self.prepared = prepared
         self.lanes = lanes
-        self.order: np.ndarray | None = None
+        self.order: Order = slice(None)
         self.from_ = events.bounds
         self.time = events.time
         self.bits = prepared.bits
@@ -380,18 +368,15 @@ class _Run:
         events |= tests_of(self.prepared, self.plan.alternatives[number], self.order)
         shared = self.window == EVER and groups == 1 and not shape.first_tests
         starts = trend_starts.Starts(self.window, 1 if shared else self._width(), shared, groups, self.few)
-        return trend_starts.by_start(shape, {**events, "group": self._in_order(group)}, starts, total, keys)
+        return trend_starts.by_start(shape, {**events, "group": group[self.order]}, starts, total, keys)
 
     def _events(self, number: int, slot: np.ndarray) -> tuple[TrendShape, dict[str, np.ndarray]]:
         """The shape of an alternative, and its events."""
         alternative = self.plan.alternatives[number]
-        events = {"bits": self.bits, "time": self.time, "slot": self._in_order(slot)}
+        events = {"bits": self.bits, "time": self.time, "slot": slot[self.order]}
         events |= {"begins": self.from_[:-1].copy(), "ends": self.from_[1:].copy()}
         shape = shape_of(self.plan, alternative, self.lanes.members(alternative))
         return shape, events | self.lanes.weights(self.order)
-
-    def _in_order(self, values: np.ndarray) -> np.ndarray:
-        return values if self.order is None else values[self.order]
 
     def _width(self) -> int:
         """The number of starts at once: fewer if windows have many events."""

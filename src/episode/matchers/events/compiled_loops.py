@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from episode.matchers.encoding import Lanes
-from episode.matchers.events.code import runs, subsets
-from episode.matchers.events.code.arrays import BUDGET, LIMIT, MOST, NTH, ROWS, UNTIL, WINDOW, settings_of
+from episode.matchers.events.code.arrays import BUDGET, BY_DEPTH, LIMIT, MOST, NTH, ROWS, UNTIL, WINDOW, settings_of
 from episode.matchers.events.code.between import (
     BY_GROUP,
     FINE,
@@ -28,7 +26,7 @@ from episode.matchers.events.code.conditions import NO_COLUMNS, RecordTests
 from episode.matchers.events.code.joins import COUNT, KEPT, TRIED, JoinShape, join_program, writing_program
 from episode.matchers.events.code.negations import transition_arrays
 from episode.matchers.events.code.runs import MATCHES, ORIGIN, RunsShape, runs_program
-from episode.matchers.events.records import Buffer, FoundRecords
+from episode.matchers.events.records import Buffer, EventsOfMatches, FoundRecords
 from episode.matchers.prepare import aggregate_of
 from episode.matchers.times import NEVER
 from episode.native.running import MOST_KEPT, compiled_for, compiled_with
@@ -77,15 +75,17 @@ def join_buffers(
     """
     (program, constants), before = compiled_with(join_program, join), _last_count(join)
     room = max(LEAST_ROOM, len(right), before[0] + before[0] // 4)
+    kept = np.array([{"right": -1, "before": NEVER}.get(name, 0) for name in KEPT[join.kind].split()], np.int64)
     arrays = {
         **lane_arrays(lanes), **constants.arrays(lanes), **side_arrays("l", left), **side_arrays("r", right), **bars,
         "settings": settings_of({ROWS: lanes.ints.shape[1], WINDOW: window, LIMIT: limit}),
-        "done": done, "kept": _first_kept(join.kind, left, right), "out_from": np.zeros(len(left.from_), np.int64),
+        "done": done, "kept": kept, "out_from": np.zeros(len(left.from_), np.int64),
         "l_values": np.empty(len(left), np.int64), "r_values": np.empty(len(right), np.int64),
         "lefts": np.empty(room, np.int32), "rights": np.empty(room, np.int32),
     }  # fmt: skip
     if join.kind == "hash":
-        arrays["heads"] = np.full(_buckets(left), -1, np.int64)
+        twice = 2 * int(np.diff(left.from_).max(initial=1))  # the records of a partition
+        arrays["heads"] = np.full(min(MOST_BUCKETS, 1 << max(0, twice - 1).bit_length()), -1, np.int64)
         arrays["chain"] = np.empty(len(left), np.int64)
     status = program.run(arrays)
     while status == FULL:
@@ -105,21 +105,6 @@ def join_buffers(
 def _last_count(join: JoinShape) -> list[int]:
     """The number of pairs of the last join of this shape, in a list of one: the room with which the next one begins."""
     return [0]
-
-
-def _first_kept(kind: str, left: Buffer, right: Buffer) -> np.ndarray:
-    """The variables of a join that begins."""
-    begins = {
-        "right": right.from_[0], "r_low": right.from_[0], "before": NEVER,
-        **dict.fromkeys(("left", "l_low", "low", "high", "last", "entered"), left.from_[0]),
-    }  # fmt: skip
-    return np.array([begins.get(name, 0) for name in KEPT[kind].split()], np.int64)
-
-
-def _buckets(left: Buffer) -> int:
-    """A power of two, at least twice the records of a partition."""
-    largest = int(np.diff(left.from_).max(initial=1))
-    return min(MOST_BUCKETS, 1 << max(0, 2 * largest - 1).bit_length())
 
 
 def _write(
@@ -261,7 +246,6 @@ def _room(ways: int, groups: int) -> dict[str, np.ndarray]:
 
 FIRST_MATCHES, FIRST_EVENTS = 1 << 10, 1 << 12
 """Room for matches and their events, to begin with."""
-_BY_DEPTH = ("path", "trans", "earlier", "n_state", "n_row", "n_option", *runs.BY_DEPTH, *subsets.BY_DEPTH)
 
 
 def path_shape_of(plan: EventPlan, automaton: AutomatonPlan, arrays: EventArrays) -> PathShape:
@@ -280,7 +264,7 @@ def path_arrays(path_shape: PathShape, deepest: int) -> dict[str, np.ndarray]:
     """The transitions, and an empty path with room for `deepest` events."""
     room, aggregates = deepest + 2, len(path_shape.runnings)
     return {
-        **{name: np.zeros(room, np.int64) for name in _BY_DEPTH},
+        **{name: np.zeros(room, np.int64) for name in BY_DEPTH},
         **{name: np.zeros(room * aggregates, np.int64) for name in ("agg_n", "agg_i")},
         **{name: np.zeros(room * aggregates, np.float64) for name in ("agg_f", "agg_m")},
         **no_events(path_shape),
@@ -295,23 +279,12 @@ def no_events(path_shape: PathShape) -> dict[str, np.ndarray]:
     return {"last_depth": np.full(count, -1, np.int64), "taken": np.zeros(count, np.int64)}
 
 
-@dataclass(frozen=True)
-class FoundRuns:
-    """Matches found: the events of each with their variables, in order. row: the start event at which the code ended
-    early."""
-
-    status: int
-    row: int
-    offsets: np.ndarray
-    rows: np.ndarray
-    variables: np.ndarray
-
-
 def run_automaton(
     shape: RunsShape, arrays: EventArrays, round_: Round, bits: np.ndarray, starts: np.ndarray, window: int,
     budget: int, limit: int,
-) -> FoundRuns:  # fmt: skip
-    """All matches of the start events of a round, unless they have over `limit` events."""
+) -> tuple[int, int, EventsOfMatches]:  # fmt: skip
+    """(status, the start event at which the code ended early, all matches of the start events of a round); at most
+    `limit` events."""
     code, constants = compiled_with(runs_program, shape)
     settings = {ROWS: arrays.lanes.ints.shape[1], WINDOW: window, BUDGET: budget, LIMIT: limit, UNTIL: round_.until}
     work = {
@@ -329,12 +302,7 @@ def run_automaton(
             work[name] = np.concatenate([work[name], np.empty_like(work[name])])
         work.update(no_events(shape.path_shape))
         status = code.run(work)
-    matches = int(work["kept"][MATCHES])
-    offsets = work["offsets"][: matches + 1]
-    return FoundRuns(
-        status,
-        int(work["kept"][ORIGIN]),
-        offsets,
-        work["out_rows"][: offsets[-1]],
-        work["out_variables"][: offsets[-1]],
-    )
+    kept = work["kept"]
+    offsets = work["offsets"][: kept[MATCHES] + 1]
+    rows, variables = (work[name][: offsets[-1]] for name in ("out_rows", "out_variables"))
+    return status, int(kept[ORIGIN]), (offsets, rows, variables)

@@ -112,13 +112,7 @@ class ResultConstruction:
     """Makes the matches of one round. buffer: events that are emitted at one time."""
 
     def __init__(
-        self,
-        plan: EventPlan,
-        arrays: EventArrays,
-        round_: Round,
-        window: int,
-        budget: int,
-        buffer: int = BUFFER,
+        self, plan: EventPlan, arrays: EventArrays, round_: Round, window: int, budget: int, buffer: int = BUFFER
     ) -> None:
         assert plan.construction is not None
         self.plan = plan

@@ -15,11 +15,11 @@ from episode.matchers.codes import UNEQUAL, swap_sides
 from episode.matchers.events.code import choice_counts as choices
 from episode.matchers.events.code.conditions import comparison_of
 from episode.matchers.events.compiled_loops import hold
-from episode.matchers.events.construct import BudgetSpent, ResultConstruction, intermediate_matches
-from episode.matchers.events.errors import explosion, not_counted, too_many_matches
+from episode.matchers.events.construct import BudgetSpent, ResultConstruction
+from episode.matchers.events.errors import not_counted, too_many_matches
 from episode.matchers.events.output import FoundMatches, flatten
 from episode.matchers.events.prepare import EventArrays
-from episode.matchers.events.records import FoundRecords, TooManyRecords, select_lists
+from episode.matchers.events.records import FoundRecords, RowLists, select_lists
 from episode.matchers.events.rounds import Round
 from episode.matchers.events.tree import TreeRun
 from episode.matchers.protocol import EventBatch
@@ -48,14 +48,6 @@ class Numbers:
     high: np.ndarray
     low: np.ndarray
     near: np.ndarray
-
-    @classmethod
-    def ones(cls, count: int) -> Numbers:
-        return cls(np.zeros(count, np.uint64), np.ones(count, np.uint64), np.ones(count, np.float64))
-
-    @classmethod
-    def zeros(cls, count: int) -> Numbers:
-        return cls(np.zeros(count, np.uint64), np.zeros(count, np.uint64), np.zeros(count, np.float64))
 
     @classmethod
     def of(cls, values: np.ndarray) -> Numbers:
@@ -124,10 +116,11 @@ def count_by_making(plan: EventPlan, arrays: EventArrays, round_: Round, found: 
 def _intermediate(plan: EventPlan, found: FoundRecords, made: FoundMatches) -> np.ndarray:
     """The intermediate match that each final one was made of: the one with its single events."""
     single = np.full((len(made), len(found.variables)), -1, found.rows.dtype)
-    match = np.repeat(np.arange(len(made)), np.diff(made.offsets))
+    offsets, rows, variables = made.lists
+    match = np.repeat(np.arange(len(made)), np.diff(offsets))
     for column, name in enumerate(found.variables):
-        mine = made.variables == plan.variables.index(name)
-        single[match[mine], column] = made.rows[mine]
+        mine = variables == plan.variables.index(name)
+        single[match[mine], column] = rows[mine]
     _, which = np.unique(np.concatenate([found.rows, single]), axis=0, return_inverse=True)
     which = which.reshape(-1)
     number = np.empty(len(which), np.int64)
@@ -137,12 +130,9 @@ def _intermediate(plan: EventPlan, found: FoundRecords, made: FoundMatches) -> n
 
 def _too_many(plan: EventPlan, row: int, what: str) -> NotCounted:
     assert plan.collapse is not None
-    conditions = " AND ".join(plan.collapse.enumerated)
-    return NotCounted(
-        row,
-        f"{what}; they are counted one by one because of {conditions}",
-        "Narrow the conditions, leave this one out, or raise Options(step_budget=…).",
-    )
+    why = f"they are counted one by one because of {' AND '.join(plan.collapse.enumerated)}"
+    hint = "Narrow the conditions, leave this one out, or raise Options(step_budget=…)."
+    return NotCounted(row, f"{what}; {why}", hint)
 
 
 MOST_PAIRS, PAIRS_AT_ONCE = 1 << 26, 1 << 18
@@ -155,13 +145,13 @@ def count_matches(plan: EventPlan, arrays: EventArrays, round_: Round, found: Fo
     assert collapse is not None
     if collapse.enumerated:
         return count_by_making(plan, arrays, round_, found, budget)
-    out = Numbers.zeros(len(found.rows))
+    out = Numbers.of(np.zeros(len(found.rows)))
     for alternative in collapse.alternatives:
         at = [found.variables.index(name) for name in alternative.single]
         which = np.flatnonzero((found.rows[:, at] >= 0).all(axis=1))
         if len(which) == 0:
             continue
-        total = Numbers.ones(len(which))
+        total = Numbers.of(np.ones(len(which)))
         for gap in alternative.gaps:
             total.multiply(_Gap(arrays, round_, found, which, gap).count())
         out.put(which, total)
@@ -181,24 +171,21 @@ class _Gap:
         self.single = found.rows[which]
         self.lists = [self._choosable_events(closure, which) for closure in gap]
 
-    def _choosable_events(self, closure: ClosureCount, which: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _choosable_events(self, closure: ClosureCount, which: np.ndarray) -> RowLists:
         """The events of a closure that a choice may have."""
         offsets, members = self.found.groups[closure.variable]
         if len(which) < len(self.found.rows):
             offsets, members = select_lists((offsets, members), which)
         if not closure.every:
             return offsets, members
-        held = self._hold(closure.every, closure.variable, offsets, members)
-        return np.concatenate([[0], np.cumsum(held)])[offsets], members[held]
-
-    def _hold(self, tests: tuple[JoinTest, ...], name: str, offsets: np.ndarray, members: np.ndarray) -> np.ndarray:
-        """Whether events of a closure pass tests with the single events."""
         match = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
-        return self._pass(tests, (name,), match, members)
+        held = self._pass(closure.every, (closure.variable,), match, members)
+        return np.concatenate([[0], np.cumsum(held)])[offsets], members[held]
 
     def _pass(
         self, tests: tuple[JoinTest, ...], names: tuple[str, ...], match: np.ndarray, *rows: np.ndarray
     ) -> np.ndarray:
+        """Whether events of closures pass tests with each other and the single events of their match."""
         records = np.column_stack([self.single[match], *rows]).astype(np.int32)
         compiled = self.arrays.pair_tests(tests, (*self.found.variables, *names), ())
         return hold(compiled, self.arrays.lanes, records)
@@ -210,7 +197,7 @@ class _Gap:
         for closure, (offsets, _) in zip(self.gap, self.lists, strict=True):
             if self._relation(closure)[0] == choices.PAIRS:
                 sizes += np.diff(offsets) ** 2
-        out = Numbers.zeros(matches)
+        out = Numbers.of(np.zeros(matches))
         at = 0
         through = np.cumsum(sizes)
         while at < matches:
@@ -279,11 +266,8 @@ class _Gap:
     def _too_long(self, closure: ClosureCount, own: np.ndarray, low: int) -> NotCounted:
         longest = int(np.argmax(np.diff(own)))
         texts = " AND ".join(dict.fromkeys(test.text for test in closure.adjacent)) or f"count({closure.variable}[])"
-        return NotCounted(
-            int(self.single[low + longest].max()),
-            f"with {int(np.diff(own)[longest]):,} events of {closure.variable}, too many to count with {texts}",
-            "Narrow the conditions.",
-        )
+        what = f"with {int(np.diff(own)[longest]):,} events of {closure.variable}, too many to count with {texts}"
+        return NotCounted(int(self.single[low + longest].max()), what, "Narrow the conditions.")
 
     # ---- conditions between successive events ------------------------------------------------------------------
 
@@ -346,23 +330,10 @@ def _of(at: object) -> str | None:
 
 
 def collapsed_matches(
-    search: EventSearch, events: EventBatch, arrays: EventArrays, round_: Round
+    search: EventSearch, events: EventBatch, round_: Round, run: TreeRun, parts: Iterator[FoundRecords]
 ) -> Iterator[FoundMatches]:
-    """The intermediate matches of a round that have final ones, in halves if there are too many at once."""
+    """The intermediate matches of a round that have final ones, with their numbers."""
     plan = search.plan
-    reduced = search.horizon.viable(round_)
-    physical = search.adaptation.plan_for(arrays, reduced)
-    run = TreeRun(plan, physical, arrays, search.horizon.decidable(reduced), search.most_records)
-    try:
-        parts = intermediate_matches(run)
-    except TooManyRecords as many:
-        search.rounds.fit(round_, search.most_records)
-        halves = search.rounds.halves(round_)
-        if not halves:
-            raise explosion(plan, events, search.rounds.first_decided(round_), many) from None
-        for half in halves:
-            yield from collapsed_matches(search, events, arrays, half)
-        return
     assert plan.collapse is not None
     rows = 0
     for part in parts:
@@ -372,7 +343,7 @@ def collapsed_matches(
         rows += len(which)
         yield FoundMatches(len(which), partial(flatten, plan, part), numbers.select(which).column(plan.collapse.exact))
     search.adaptation.note(run.counted, rows, run.events)
-    search.rounds.fit(round_, max((one.records for one in run.counted), default=0))
+    search.rounds.fit(round_, run.most_records)
 
 
 def _numbers(search: EventSearch, events: EventBatch, run: TreeRun, part: FoundRecords) -> Numbers:

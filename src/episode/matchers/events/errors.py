@@ -23,61 +23,40 @@ def too_many_held(
     plan: EventPlan | AggregatedPlan, events: EventBatch, row: int, count: int, limit: StateLimit
 ) -> EpisodeDataError:
     """A key holds more than it may."""
-    return _error(
-        plan,
-        events,
-        row,
-        f"holds {count:,} events of its window; max_state_rows is {limit.rows:,}",
-        "Shorten WITHIN, raise max_state_rows, or give such events up: when_full='drop'.",
-    )
+    what = f"holds {count:,} events of its window; max_state_rows is {limit.rows:,}"
+    hint = "Shorten WITHIN, raise max_state_rows, or give such events up: when_full='drop'."
+    return _error(plan, events, row, what, hint)
 
 
 def explosion(plan: EventPlan, events: EventBatch, row: int, many: TooManyRecords) -> EpisodeDataError:
     """More at one time than a round may have."""
-    return _error(
-        plan,
-        events,
-        row,
-        f"is in a window with more than {many.limit:,} {many.what}",
-        "Shorten WITHIN, narrow the conditions, relate the events by [attribute], or use skip-till-next-match.",
-    )
+    what = f"is in a window with more than {many.limit:,} {many.what}"
+    hint = "Shorten WITHIN, narrow the conditions, relate the events by [attribute], or use skip-till-next-match."
+    return _error(plan, events, row, what, hint)
 
 
 def fruitless(plan: EventPlan, events: EventBatch, row: int, budget: int) -> EpisodeDataError:
     """The construction has taken too many steps without finding a match."""
-    return _error(
-        plan,
-        events,
-        row,
-        f"is in a choice of single events where more than {budget:,} choices of closure events were tried without a "
-        "match",
+    what = f"is in a choice of single events where more than {budget:,} choices of closure events were tried"
+    hint = (
         "Compare an aggregate of the closure with single events or numbers, as sum(b[].x) > 5: then choices that "
         "cannot come to it are not tried. Or shorten WITHIN, narrow the conditions on each event, or raise "
-        "Options(step_budget=…).",
+        "Options(step_budget=…)."
     )
+    return _error(plan, events, row, f"{what} without a match", hint)
 
 
 def budget_spent(plan: EventPlan, events: EventBatch, row: int, budget: int) -> EpisodeDataError:
     """The automaton has taken too many steps from one event."""
-    return _error(
-        plan,
-        events,
-        row,
-        f"starts more than {budget:,} steps of matching (a closure under skip-till-any-match takes "
-        "every choice of events)",
-        "Shorten WITHIN, narrow the conditions, use skip-till-next-match, or raise Options(step_budget=…).",
-    )
+    why = "a closure under skip-till-any-match takes every choice of events"
+    hint = "Shorten WITHIN, narrow the conditions, use skip-till-next-match, or raise Options(step_budget=…)."
+    return _error(plan, events, row, f"starts more than {budget:,} steps of matching ({why})", hint)
 
 
 def too_many_matches(plan: EventPlan, events: EventBatch, row: int, near: float) -> EpisodeDataError:
     """A collapsed match stands for more matches than a decimal can hold."""
-    return _error(
-        plan,
-        events,
-        row,
-        f"is in a collapsed match that stands for about {near:.2g} matches, and DECIMAL(38, 0) has 38 digits",
-        "Options(counts='double') gives the numbers as doubles.",
-    )
+    what = f"is in a collapsed match that stands for about {near:.2g} matches, and DECIMAL(38, 0) has 38 digits"
+    return _error(plan, events, row, what, "Options(counts='double') gives the numbers as doubles.")
 
 
 def not_counted(plan: EventPlan, events: EventBatch, error: NotCounted) -> EpisodeDataError:

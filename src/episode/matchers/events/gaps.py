@@ -6,7 +6,7 @@ See decision 62.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -64,28 +64,14 @@ def _of_sequence(node: InSequence, around: GapSurroundings) -> Iterator[GapItem]
     gaps = list(node.gaps)
     gaps[0] = (*around.items_before, *gaps[0])
     gaps[-1] = (*gaps[-1], *around.items_after)
-    outside = len(around.items_before)
-    for number, own in enumerate(node.gaps):
-        gap = gaps[number]
-        first = outside if number == 0 else 0
-        here = GapSurroundings(
-            places[number - 1] if number else around.place_before,
-            places[number] if number < len(places) else around.place_after,
-        )
-        for at, item in enumerate(own, start=first):
-            yield GapItem(
-                item, variables_of(node), replace(here, items_before=gap[:at], items_after=gap[at + 1 :])
-            )  # fmt: skip
+    neighbours = [around.place_before, *places, around.place_after]
+    for number, (own, gap) in enumerate(zip(node.gaps, gaps)):
+        for at, item in enumerate(own, start=0 if number else len(around.items_before)):
+            here = GapSurroundings(neighbours[number], neighbours[number + 1], gap[:at], gap[at + 1 :])
+            yield GapItem(item, variables_of(node), here)
     for number, place in enumerate(node.places):
-        yield from gap_items(
-            place,
-            GapSurroundings(
-                places[number - 1] if number else around.place_before,
-                places[number + 1] if number + 1 < len(places) else around.place_after,
-                gaps[number],
-                gaps[number + 1],
-            ),
-        )
+        here = GapSurroundings(neighbours[number], neighbours[number + 2], gaps[number], gaps[number + 1])
+        yield from gap_items(place, here)
 
 
 def has_leading_group(node: Node) -> bool:
@@ -115,13 +101,8 @@ def optional_variables(node: Node, alternative: bool = False) -> Iterator[str]:
 # Groups of a tree: on finished matches, all events that qualify between the places around them.
 
 
-@dataclass(frozen=True)
-class GroupWays:
-    """Ways to fill the groups of matches: way w is match which[w], and has rows low[w, g]:high[w, g] of group g."""
-
-    which: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
+GroupWays = tuple[np.ndarray, np.ndarray, np.ndarray]
+"""which, low, high: a way w to fill the groups of match which[w] has rows low[w, g]:high[w, g] of group g."""
 
 
 def add_groups(run: TreeRun, found: FoundRecords) -> None:
@@ -133,19 +114,15 @@ def add_groups(run: TreeRun, found: FoundRecords) -> None:
         groups = [item] if item.chosen else [item, *_groups(place.around.items_after)]
         applies = run.applies(place, found)
         lists = [_candidates(run, place, group, found).only(applies) for group in groups]
-        if item.follows:
-            ways = _first(lists[0], item, applies)
-        elif len(groups) > 1:
-            ways = _split_groups(run, groups, lists, applies)
-        elif item.count is not None:
-            ways = _runs(run, lists[0], item.count, applies)
+        if len(groups) > 1:
+            which, low, high = _split_groups(run, groups, lists, applies)
+        elif item.count is not None and not item.follows:
+            which, low, high = _runs(run, lists[0], item.count, applies)
         else:
-            lengths, offsets = lists[0].lengths, lists[0].offsets[:, None]
-            which = np.flatnonzero(~applies | (lengths >= item.minimum))
-            ways = GroupWays(which, offsets[:-1][which], offsets[1:][which])
-        found.select(ways.which)
+            which, low, high = _first(lists[0], item, applies)
+        found.select(which)
         for number, group in enumerate(groups):
-            mine = lists[number].parts(ways.low[:, number], ways.high[:, number])
+            mine = lists[number].parts(low[:, number], high[:, number])
             found.groups.update(mine.by_variable(group))
         _stretch(run, place, groups, found)
 
@@ -156,33 +133,29 @@ def _groups(items: tuple[object, ...]) -> list[Group]:
 
 def _candidates(run: TreeRun, place: GapItem, group: Group, found: FoundRecords) -> EventLists:
     """All events that qualify for a group between the places around it."""
-    find = _following if group.follows else _between
-    return merge_lists([find(run, place, group, name, found) for name in group.variables])
+    lists = []
+    for name in group.variables:
+        events = _following(run, place, group, name, found) if group.follows else _between(run, place, name, found)
+        if events is None:
+            raise TooManyRecords(run.limit, "events in the closures of its matches")
+        lists.append(events)
+    return merge_lists(lists)
 
 
-def _between(run: TreeRun, place: GapItem, _: Group, name: str, found: FoundRecords) -> RowLists:
+def _between(run: TreeRun, place: GapItem, name: str, found: FoundRecords) -> RowLists | None:
     low, high = run.bounds(place, found)
     buffer, tests = run.leaf(name), run.plan.group_tests[name]
     compiled = run.arrays.pair_tests(tests, found.variables, buffer.variables)
-    return _within_limit(run, all_between(compiled, run.arrays.lanes, found, low, high, buffer, run.limit))
+    return all_between(compiled, run.arrays.lanes, found, low, high, buffer, run.limit)
 
 
-def _following(run: TreeRun, place: GapItem, group: Group, name: str, found: FoundRecords) -> RowLists:
+def _following(run: TreeRun, place: GapItem, group: Group, name: str, found: FoundRecords) -> RowLists | None:
     """The rest of a closure that is alone: the events after its first one, within the window."""
     columns = [found.variables.index(before) for before in place.around.place_before]
     first = found.rows[:, columns].max(axis=1)  # one of the alternatives; the others have -1
     newest = window_ends(found.start, run.window)
     most = group.count if group.count is not None and not group.others else NO_LIMIT
-    events = all_following(
-        run.arrays.lanes, found, first, found.start, newest, run.leaf(name), most, run.limit
-    )  # fmt: skip
-    return _within_limit(run, events)
-
-
-def _within_limit(run: TreeRun, events: RowLists | None) -> RowLists:
-    if events is None:
-        raise TooManyRecords(run.limit, "events in the closures of its matches")
-    return events
+    return all_following(run.arrays.lanes, found, first, found.start, newest, run.leaf(name), most, run.limit)
 
 
 # ---- ways ---------------------------------------------------------------------------------------------
@@ -194,7 +167,7 @@ def _first(lists: EventLists, group: Group, applies: np.ndarray) -> GroupWays:
     low, high = lists.offsets[:-1][which], lists.offsets[1:][which]
     if group.count is not None:
         high = np.minimum(high, low + group.count)
-    return GroupWays(which, low[:, None], high[:, None])
+    return which, low[:, None], high[:, None]
 
 
 def _runs(run: TreeRun, lists: EventLists, count: int, applies: np.ndarray) -> GroupWays:
@@ -206,7 +179,7 @@ def _runs(run: TreeRun, lists: EventLists, count: int, applies: np.ndarray) -> G
     within = np.arange(len(which)) - np.repeat(np.cumsum(runs) - runs, runs)
     low = lists.offsets[:-1][which] + within
     high = low + np.where(applies[which], count, 0)
-    return GroupWays(which, low[:, None], high[:, None])
+    return which, low[:, None], high[:, None]
 
 
 def _split_groups(run: TreeRun, groups: list[Group], lists: list[EventLists], applies: np.ndarray) -> GroupWays:
@@ -228,7 +201,7 @@ def _split_groups(run: TreeRun, groups: list[Group], lists: list[EventLists], ap
     order = np.argsort(which, kind="stable")
     none = np.zeros((len(absent), len(groups)), np.int64)
     low, high = np.concatenate([low[mine] - begins, none]), np.concatenate([high[mine] - begins, none])
-    return GroupWays(which[order], low[order], high[order])
+    return which[order], low[order], high[order]
 
 
 def _stretch(run: TreeRun, place: GapItem, groups: list[Group], found: FoundRecords) -> None:

@@ -15,10 +15,10 @@ from episode.matchers.events.code.between import FINE
 from episode.matchers.events.code.checks import PathShape
 from episode.matchers.events.code.confidence import FRONTIERS, EventClock, running_sums
 from episode.matchers.events.code.imprecise import (
+    BEGIN_OF_WALK,
     FACTS,
     MATCHES,
     NEEDED,
-    OPTION,
     RESUME,
     ROW,
     SMALL,
@@ -26,7 +26,7 @@ from episode.matchers.events.code.imprecise import (
     imprecise_program,
 )
 from episode.matchers.events.code.runs import BUDGET_SPENT
-from episode.matchers.events.compiled_loops import lane_arrays, no_events, path_arrays, path_shape_of
+from episode.matchers.events.compiled_loops import lane_arrays, path_arrays, path_shape_of
 from episode.matchers.events.construct import BUFFER
 from episode.matchers.events.errors import budget_spent
 from episode.matchers.events.output import FoundMatches
@@ -57,16 +57,14 @@ def clock_of(plan: EventPlan, events: EventBatch, lo: np.ndarray) -> EventClock:
     none = np.zeros(0, np.float64)
     width = hi.view(np.uint64) - lo.view(np.uint64)
     points = width // np.uint64(step) + np.uint64(1)
-    wide = np.flatnonzero(width > WIDEST)
-    if len(wide):
-        raise _error(plan, events, int(wide[0]), "has an interval that is too long", "Leave it out.")
-    many = np.flatnonzero(points > MOST_POINTS)
-    if len(many):
-        what = f"can have more than {MOST_POINTS:,} times"
-        raise _error(plan, events, int(many[0]), what, "Give a coarser granularity: GRANULARITY 1 second.")
-    early = np.flatnonzero(lo == NEVER)
-    if len(early):
-        raise _error(plan, events, int(early[0]), "has the least of all numbers as its time", "Leave it out.")
+    coarser = "Give a coarser granularity: GRANULARITY 1 second."
+    for wrong, what, hint in (
+        (width > WIDEST, "has an interval that is too long", "Leave it out."),
+        (points > MOST_POINTS, f"can have more than {MOST_POINTS:,} times", coarser),
+        (lo == NEVER, "has the least of all numbers as its time", "Leave it out."),
+    ):
+        if wrong.any():
+            raise _error(plan, events, int(np.argmax(wrong)), what, hint)
     if imprecise.probabilities is None:
         return EventClock(lo, hi, step, np.zeros(0, np.int64), none, none)
     exactly, from_ = _probabilities(plan, events, imprecise.probabilities, points.astype(np.int64))
@@ -163,15 +161,16 @@ class ImpreciseSearch:
         code, constants = compiled_with(imprecise_program, ImpreciseShape(path_shape, self.sets, given, windowed))
         work = {**constants.arrays(arrays.lanes), **self._arrays(arrays, round_, path_shape)}
         work |= _frontiers(FIRST_ROOM)
+        work["times"][0], work["mass"][0] = NEVER, 1.0
         status, count = SMALL, 0
         while status != FINE:
-            work.update(no_events(path_shape))
-            work["times"][0], work["mass"][0] = NEVER, 1.0
             status = code.run(work)
             if status == BUDGET_SPENT:
                 raise budget_spent(self.plan, events, int(work["resume"][ROW]), self.step_budget)
             if status == SMALL:
-                work |= _frontiers(2 * int(work["resume"][NEEDED]))
+                for name, room in _frontiers(2 * int(work["resume"][NEEDED])).items():
+                    room[: len(work[name])] = work[name]
+                    work[name] = room
             found = int(work["resume"][MATCHES])
             if found == 0:
                 continue
@@ -193,13 +192,13 @@ class ImpreciseSearch:
         settings = {ROWS: arrays.lanes.ints.shape[1], WINDOW: self.horizon.window, BUDGET: self.step_budget,
                     LIMIT: self.most_events, UNTIL: round_.until}  # fmt: skip
         resume = np.zeros(RESUME, np.int64)
-        resume[OPTION] = -1
+        resume[list(BEGIN_OF_WALK)] = list(BEGIN_OF_WALK.values())
         return {
             **lane_arrays(arrays.lanes), **self.clock.arrays, **path,
             "bits": round_.bits, "start": round_.start, "end": round_.end, "done": round_.done, "from_": from_,
             "order": order, "ahead": _next_places(path["state_mask"], round_.bits[order], from_),
-            "facts": np.zeros(FACTS * (longest + 2), np.int64), "again": np.zeros(4 * (longest + 2), np.int64),
-            "set_stop": np.zeros(longest + 3, np.int64), "resume": resume, "settings": settings_of(settings),
+            "facts": np.zeros(FACTS * (longest + 2), np.int64), "set_stop": np.zeros(longest + 3, np.int64),
+            "resume": resume, "settings": settings_of(settings),
             "threshold": np.array([self.threshold], np.float64), "offsets": np.zeros(most, np.int64),
             "confidence": np.empty(most, np.float64), "out_rows": np.empty(most, np.int32),
             "out_variables": np.empty(most, np.int32),

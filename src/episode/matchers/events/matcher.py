@@ -54,19 +54,12 @@ if TYPE_CHECKING:
 NO_WINDOW = "without WITHIN a match may have events of any time"
 
 
-@dataclass(frozen=True)
-class Decisions:
-    """The times of decisions that a slice owns: later than `done` (NEVER: all) and not later than `until`."""
+def decisions_of(bounds: SliceBounds) -> tuple[int, int]:
+    """The times of decisions that a slice owns: later than the first one (NEVER: all) and not later than the second.
 
-    done: int
-    until: int
-
-
-def decisions_of(bounds: SliceBounds) -> Decisions:
-    """The decisions of a slice. At the least of all times a stream decides nothing yet: these decisions belong to the
-    next slice."""
+    At the least of all times a stream decides nothing yet: these decisions belong to the next slice."""
     done = NEVER if bounds.first is None else max(NEVER, bounds.first - 1)
-    return Decisions(done, END_OF_TIME if bounds.last is None else max(NEVER, bounds.last - 1))
+    return done, END_OF_TIME if bounds.last is None else max(NEVER, bounds.last - 1)
 
 
 def event_slicing(plan: EventPlan) -> Slicing | Unsliced:
@@ -121,24 +114,16 @@ EVENTS_PER_RECORD = 4
 """Events that count as one record: matches of the automaton have any length."""
 
 
+@dataclass
 class EventSearch:
     """Searches rounds, and notes their cost for the plans and rounds to come."""
 
-    def __init__(
-        self,
-        plan: EventPlan,
-        rounds: Rounds,
-        adaptation: Adaptation,
-        step_budget: int,
-        most_records: int,
-        buffer: int = BUFFER,
-    ) -> None:
-        self.plan = plan
-        self.rounds = rounds
-        self.adaptation = adaptation
-        self.step_budget = step_budget
-        self.most_records = most_records
-        self.buffer = buffer
+    plan: EventPlan
+    rounds: Rounds
+    adaptation: Adaptation
+    step_budget: int
+    most_records: int
+    buffer: int = BUFFER
 
     @property
     def horizon(self) -> Horizon:
@@ -146,9 +131,6 @@ class EventSearch:
 
     def matches(self, events: EventBatch, arrays: EventArrays, round_: Round) -> Iterator[FoundMatches]:
         """All matches of a round, in halves if there are too many at once."""
-        if self.plan.collapse is not None:
-            yield from collapsed_matches(self, events, arrays, round_)
-            return
         try:
             parts = self._at_once(events, arrays, round_)
         except TooManyRecords as many:
@@ -173,19 +155,21 @@ class EventSearch:
                 if self.plan.construction is None:
                     raise  # else there are more choices than was estimated, and they can be postponed
         run = TreeRun(self.plan, physical, arrays, self.horizon.decidable(reduced), self.most_records)
+        if self.plan.collapse is not None:
+            return collapsed_matches(self, events, round_, run, intermediate_matches(run))
         if self.plan.construction is not None:
             intermediate = intermediate_matches(run, self.plan.construction)
             return self._construct(events, arrays, replace(round_, bits=reduced.bits), run, intermediate)
         found = run.matches()
         self.adaptation.note(run.counted, len(found.rows), run.events)
-        self.rounds.fit(round_, max((one.records for one in run.counted), default=0))
+        self.rounds.fit(round_, run.most_records)
         return [FoundMatches(len(found.rows), partial(flatten, self.plan, found), alike=is_flat(found))]
 
     def _construct(
         self, events: EventBatch, arrays: EventArrays, round_: Round, run: TreeRun, intermediate: Iterator[FoundRecords]
     ) -> Iterator[FoundMatches]:
         """The matches of intermediate ones, in parts that fit into a buffer."""
-        self.rounds.fit(round_, max((one.records for one in run.counted), default=0))
+        self.rounds.fit(round_, run.most_records)
         constructing = ResultConstruction(self.plan, arrays, round_, self.horizon.window, self.step_budget, self.buffer)
         records, matches = 0, 0
         try:
@@ -208,17 +192,17 @@ class EventSearch:
         if not horizon.any_match and len(horizon.chain) > 1 and not first & ~horizon.chain[0]:
             starts = horizon.possible_starts(round_, first)
         starts = horizon.decided_starts(round_, starts, lasting=plan.times.start is not None)
-        found = run_automaton(
+        status, row, lists = run_automaton(
             shape, arrays, round_, reduced.bits, starts, horizon.window, self.step_budget, most_events
-        )  # fmt: skip
-        if found.status == TOO_MANY:
+        )
+        if status == TOO_MANY:
             raise TooManyRecords(most_events, "events in its matches")
-        if found.status == BUDGET_SPENT:
-            raise budget_spent(plan, events, found.row, self.step_budget)
-        matches = len(found.offsets) - 1
-        self.adaptation.note([], matches, {})
-        self.rounds.fit(round_, matches)
-        return FoundMatches.of_lists(found.offsets, found.rows, found.variables)
+        if status == BUDGET_SPENT:
+            raise budget_spent(plan, events, row, self.step_budget)
+        found = FoundMatches.of_lists(*lists)
+        self.adaptation.note([], len(found), {})
+        self.rounds.fit(round_, len(found))
+        return found
 
 
 def _first_bits(plan: EventPlan) -> np.uint64:
@@ -252,8 +236,7 @@ class EventPatternMatcher(HoldingMatcher["EventPatternSpec", EventState, EventOu
             self.search = ImpreciseSearch(plan, self.rounds, self.adaptation, spec.step_budget, spec.most_records)
             kept = imprecise_horizon(self.horizon, plan.times.imprecise.width)
         self.state = EventState(plan, kept, spec.input_order, spec.input_columns, spec.limit)
-        own = decisions_of(bounds)
-        self.state.done, self.last = own.done, own.until
+        self.state.done, self.last = decisions_of(bounds)
         self.output = EventOutput(plan, spec.output_schema)
         self._every = np.uint64(2 ** len(plan.variables) - 1)
 
@@ -270,7 +253,8 @@ class EventPatternMatcher(HoldingMatcher["EventPatternSpec", EventState, EventOu
             bits = None if together.known is None else together.known.bits
             arrays = None
             if bits is None or (until > self.state.done and self._may_match(together, start, bits)):
-                arrays = self._prepare(together)
+                needs = self.needs if together.known is None else self._needs_of_known
+                arrays = prepare_events(self.plan, needs, together.table, together.key, together.known)
                 bits = arrays.bits
             self.adaptation.arrive(bits, is_after(together.time, self.state.done))
             if arrays is not None:
@@ -289,10 +273,6 @@ class EventPatternMatcher(HoldingMatcher["EventPatternSpec", EventState, EventOu
         if len(events) > PRECHECKED_EVENTS or self.plan.times.imprecise is not None:
             return True
         return self.horizon.has_match(events, start, bits & self._every)
-
-    def _prepare(self, events: EventBatch) -> EventArrays:
-        needs = self.needs if events.known is None else self._needs_of_known
-        return prepare_events(self.plan, needs, events.table, events.key, events.known)
 
     def _rounds_of(self, events: EventBatch, start: np.ndarray, bits: np.ndarray, until: int) -> Iterator[Round]:
         if isinstance(self.search, ImpreciseSearch):

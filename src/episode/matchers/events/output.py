@@ -12,7 +12,7 @@ import pyarrow as pa
 from episode.matchers.assembly import MatchRows, PathLabels, output_tables
 from episode.matchers.codes import MATCHED
 from episode.matchers.columns import take
-from episode.matchers.events.records import FoundRecords
+from episode.matchers.events.records import EventsOfMatches, FoundRecords
 from episode.matchers.prepare import Needs, Prepared, needs_of, prepare
 from episode.matchers.protocol import EventBatch
 from episode.plan.events.plan import EventPlan
@@ -30,7 +30,7 @@ class FoundMatches:
     """
 
     count: int
-    make: Callable[[], tuple[np.ndarray, np.ndarray, np.ndarray]]
+    make: Callable[[], EventsOfMatches]
     final: pa.Array | None = None
     confidence: np.ndarray | None = None
     alike: bool = False
@@ -51,21 +51,8 @@ class FoundMatches:
         return self.count
 
     @cached_property
-    def lists(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(offsets, rows, variables)"""
+    def lists(self) -> EventsOfMatches:
         return self.make()
-
-    @property
-    def offsets(self) -> np.ndarray:
-        return self.lists[0]
-
-    @property
-    def rows(self) -> np.ndarray:
-        return self.lists[1]
-
-    @property
-    def variables(self) -> np.ndarray:
-        return self.lists[2]
 
     def parts(self, most_events: int) -> Iterator[FoundMatches]:
         """Successive matches that have about `most_events` events together."""
@@ -87,7 +74,7 @@ def is_flat(found: FoundRecords) -> bool:
     return not found.groups and found.rows.min(initial=0) >= 0
 
 
-def flatten(plan: EventPlan, found: FoundRecords) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def flatten(plan: EventPlan, found: FoundRecords) -> EventsOfMatches:
     """Single events and groups of each match, one after the other: (offsets, rows, variables)."""
     number = {name: index for index, name in enumerate(plan.variables)}
     count = len(found.rows)
@@ -124,7 +111,7 @@ class EventOutput:
         """Matches as rows, in tables of bounded size."""
         prepared = None
         for part in found.parts(MOST_EVENTS):
-            if prepared is None and len(part.rows) > len(events):
+            if prepared is None and len(part.lists[1]) > len(events):
                 prepared = prepare(self.plan, self.needs, events.table, events.key)
             yield from self._tables(events, part, prepared)
 

@@ -99,7 +99,7 @@ class EventPrefix:
             left[round_.rows] |= reduced.bits[round_.rows]
             return
         adaptation.note(run.counted, len(found.rows), run.events)
-        rounds.fit(round_, max((one.records for one in run.counted), default=0))
+        rounds.fit(round_, run.most_records)
         for number, name in enumerate(self.plan.variables):
             left[found.rows[:, found.variables.index(name)]] |= np.uint64(1 << number)
 

@@ -93,6 +93,8 @@ class FoundRecords:
 
 RowLists = tuple[np.ndarray, np.ndarray]
 """offsets int64[matches + 1], rows: match i has rows[offsets[i]:offsets[i + 1]]."""
+EventsOfMatches = tuple[np.ndarray, np.ndarray, np.ndarray]
+"""offsets, rows, and the number of the variable of each row."""
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from episode.matchers.events.code.conditions import hashed_values
+from episode.matchers.events.code.conditions import RecordTests, hashed_values
 from episode.matchers.events.code.joins import JoinShape
 from episode.matchers.events.compiled_loops import any_between, earliest_after, join_buffers, latest_before
 from episode.matchers.events.gaps import GapItem, add_groups, gap_items, has_leading_group
@@ -19,6 +19,8 @@ from episode.plan.events.conditions import JoinTest
 from episode.plan.events.cost import PhysicalPlan, Shape, first_place, last_place, left_deep
 from episode.plan.events.plan import EventPlan
 from episode.plan.events.tree import Absent, Gap, Group, InSequence, Leaf, Node, OneOf, Together, variables_of
+
+Tests = tuple[JoinTest, ...]
 
 
 class TreeRun:
@@ -48,6 +50,11 @@ class TreeRun:
     def events(self) -> dict[str, int]:
         """The number of events of each variable that have been read."""
         return {variable: len(buffer) for variable, buffer in self._leaves.items()}
+
+    @property
+    def most_records(self) -> int:
+        """The number of records of the largest node."""
+        return max((one.records for one in self.counted), default=0)
 
     def matches(self) -> FoundRecords:
         """All matches that are decided in this round."""
@@ -104,7 +111,7 @@ class TreeRun:
             self._leaves[variable] = Buffer((variable,), from_, r.start[rows], r.end[rows], events)
         return self._leaves[variable]
 
-    def _buffer(self, node: Node, done: np.ndarray | None = None, tests: tuple[JoinTest, ...] | None = None) -> Buffer:
+    def _buffer(self, node: Node, done: np.ndarray | None = None, tests: Tests | None = None) -> Buffer:
         """Records of a node; only those that end later than `done`, if given."""
         done = self._everything if done is None else done
         if isinstance(node, Leaf):
@@ -112,18 +119,10 @@ class TreeRun:
         if isinstance(node, OneOf):
             return self._union([self._buffer(part, None, tests) for part in node.parts])
         tests = self.plan.tests if tests is None else tests
-        if isinstance(node, InSequence):
-            parts = [self._buffer(place, None, tests) for place in node.places]
-            return self._join_parts(self._shape(node), parts, node.gaps, tests, done)
-        parts = [self._buffer(part, None, tests) for part in node.parts]
-        return self._join_parts(self._shape(node), parts, None, tests, done)
-
-    def _shape(self, node: InSequence | Together) -> Shape:
-        for other, shape in self.physical.shapes:
-            if other == node:
-                return shape
-        places = len(node.places if isinstance(node, InSequence) else node.parts)
-        return left_deep(places)
+        inner, gaps = (node.places, node.gaps) if isinstance(node, InSequence) else (node.parts, None)
+        parts = [self._buffer(part, None, tests) for part in inner]
+        shape = next((shape for other, shape in self.physical.shapes if other == node), left_deep(len(parts)))
+        return self._join_parts(shape, parts, gaps, tests, done)
 
     def _union(self, parts: list[Buffer]) -> Buffer:
         variables = tuple(name for part in parts for name in part.variables)
@@ -140,38 +139,28 @@ class TreeRun:
         return Buffer(variables, from_.astype(np.int64), start[order], end[order], rows[order])
 
     def _join_parts(
-        self,
-        shape: Shape,
-        parts: list[Buffer],
-        gaps: tuple[Gap, ...] | None,
-        tests: tuple[JoinTest, ...],
-        done: np.ndarray,
+        self, shape: Shape, parts: list[Buffer], gaps: tuple[Gap, ...] | None, tests: Tests, done: np.ndarray
     ) -> Buffer:
         if isinstance(shape, int):
             return parts[shape]
         left = self._join_parts(shape[0], parts, gaps, tests, self._everything)
         # A sequence ends with its right part.
         right = self._join_parts(shape[1], parts, gaps, tests, self._everything if gaps is None else done)
+        lefts, rights = set(left.variables), set(right.variables)
         mine = [
             test
             for test in tests
-            if test.variables & set(left.variables)
-            and test.variables & set(right.variables)
-            and test.variables <= {*left.variables, *right.variables}
+            if test.variables & lefts and test.variables & rights and test.variables <= lefts | rights
         ]
+        compiled = self.arrays.pair_tests(mine, left.variables, right.variables)
         if gaps is None:
-            return self._conjunction(left, right, mine, done)
+            join = JoinShape("together", compiled, distinct=self.plan.overlapping)
+            return self._join(join, left, right, done, {}, True)
         assert first_place(shape[1]) == last_place(shape[0]) + 1
-        return self._sequence(left, right, gaps[first_place(shape[1])], mine, done)
+        return self._sequence(left, right, gaps[first_place(shape[1])], compiled, done)
 
-    def _conjunction(self, left: Buffer, right: Buffer, tests: list[JoinTest], done: np.ndarray) -> Buffer:
-        compiled = self.arrays.pair_tests(tests, left.variables, right.variables)
-        join = JoinShape("together", compiled, distinct=self.plan.overlapping)
-        return self._join(join, left, right, done, {}, True)
-
-    def _sequence(self, left: Buffer, right: Buffer, gap: Gap, tests: list[JoinTest], done: np.ndarray) -> Buffer:
+    def _sequence(self, left: Buffer, right: Buffer, gap: Gap, compiled: RecordTests, done: np.ndarray) -> Buffer:
         bars = self._bars(left, right, gap)
-        compiled = self.arrays.pair_tests(tests, left.variables, right.variables)
         hashed = hashed_values(compiled) is not None
         last = len(left.variables) + len(right.variables) == len(variables_of(self.plan.tree))  # type: ignore[arg-type]
         timed = hashed or not (last and self._untimed)
@@ -182,9 +171,8 @@ class TreeRun:
     def _join(
         self, join: JoinShape, left: Buffer, right: Buffer, done: np.ndarray, bars: dict[str, np.ndarray], timed: bool
     ) -> Buffer:
-        made, tried = join_buffers(
-            join, self.arrays.lanes, left, right, self.window, done, self.limit, bars, timed
-        )  # fmt: skip
+        lanes = self.arrays.lanes
+        made, tried = join_buffers(join, lanes, left, right, self.window, done, self.limit, bars, timed)
         if made is None:
             raise TooManyRecords(self.limit)
         between = {"together": " & ", "hash": "; (hash) ", "range": "; "}[join.kind]
@@ -223,7 +211,7 @@ class TreeRun:
                 self.pushed.add(item.name)
         return bars
 
-    def _between(self, item: Absent | Group) -> tuple[Buffer, tuple[JoinTest, ...]]:
+    def _between(self, item: Absent | Group) -> tuple[Buffer, Tests]:
         """Records of a negation or events of a group, and the tests that they must pass."""
         if isinstance(item, Group):
             return self.leaf(item.variable), self.plan.group_tests[item.variable]

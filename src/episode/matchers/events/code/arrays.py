@@ -32,8 +32,9 @@ _READ: dict[str, Type] = {
     "l_low": I64, "l_high": I64, "r_low": I64, "r_high": I64, "done": I64,
     # transitions of an automaton, by state and by number: see `negations`
     "state_from": I64, "t_variable": I64, "t_target": I64, "state_mask": U64,
-    # the partition of each left record, and the event that others follow
-    "group": I64, "first": I64,
+    # the partition of each left record, and the event that others follow; the rows of partitions, and whether they may
+    # start a match
+    "group": I64, "first": I64, "from_": I64, "starts": U8,
 }  # fmt: skip
 
 _WRITTEN: dict[str, Type] = {
@@ -49,7 +50,18 @@ _WRITTEN: dict[str, Type] = {
     "out_from": I64, "out_start": I64, "out_end": I64, "out_rows": I32,
     # by record: a time that was found, and whether something holds
     "found": I64, "held": U8,
+    # matches that were found by an automaton: where the events of each begin, in out_rows too, and their variables
+    "offsets": I64, "out_variables": I32,
+    # `runs` by depth: the state of the automaton, the row and the option of its transitions to be tried next, and the
+    # row that was taken after it (-1: none yet)
+    "at_state": I64, "next_row": I64, "next_option": I64, "took": I64,
+    # `subsets` by depth: the place of the event among the members, and the member to be tried next (-1: the first);
+    # next_option and next_member at depth + 1
+    "at_member": I64, "next_member": I64,
 }  # fmt: skip
+BY_DEPTH = ("path", "trans", "earlier", "n_state", "n_row", "n_option", "at_state", "next_row", "next_option", "took",
+            "at_member", "next_member")  # fmt: skip
+"""Arrays with one number for each event taken."""
 
 TYPES: ArrayTypes = {name: (type_, False) for name, type_ in _READ.items()} | {
     name: (type_, True) for name, type_ in _WRITTEN.items()

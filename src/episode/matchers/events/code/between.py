@@ -12,7 +12,7 @@ from episode.matchers.events.code.arrays import LIMIT, MOST, NTH, TYPES, WINDOW,
 from episode.matchers.events.code.conditions import PairTests, RecordTests
 from episode.matchers.times import EVER, NEVER
 from episode.native.builder import ArrayTypes, Function, Program, Scope, entry_scope
-from episode.native.ir import I32, I64, U8, Block, Operand, Value, Variable
+from episode.native.ir import I32, I64, Block, Operand, Value, Variable
 
 Condition = Callable[[Value], Value]
 
@@ -140,10 +140,8 @@ def _earliest_after(s: Scope, tests: PairTests) -> None:
         after = window_end(f, ends, f.value(1))
         right = f.variable("right", first_at_least(s, "r_end", s.r_lo[group], stop, after))
         best, seen = f.variable("best", EVER), f.variable("seen", 0)
-        with scanning(f, right, lambda record: record < stop, lambda record: s.r_end[record] <= newest) as (
-            record,
-            out,
-        ):
+        in_time = scanning(f, right, lambda record: record < stop, lambda record: s.r_end[record] <= newest)
+        with in_time as (record, out):
             with f.when(s.r_start[record] > ends), tests.holding(left, record):
                 seen.set(seen + 1)
                 with f.when(seen >= nth):
@@ -171,11 +169,11 @@ def _any_between(s: Scope, tests: PairTests) -> None:
     f = s.f
 
     def note(record: Value, after: Block) -> None:
-        s.held[left] = f.constant(1, U8)
+        s.held[left] = 1
         f.jump(after)
 
     with f.loop(0, s.l_low.length) as left:
-        s.held[left] = f.constant(0, U8)
+        s.held[left] = 0
         _each_between(s, tests, left, note)
     f.give(0)
 
@@ -237,12 +235,11 @@ def _put_event(s: Scope, at: KeptVariables, before: Value, record: Value) -> Non
 
 def _single(s: Scope, tests: PairTests) -> None:
     """held: do the tests, all on left records, hold for each?"""
-    f = s.f
-    with f.loop(0, s.held.length) as left:
-        s.held[left] = f.constant(0, U8)
+    with s.f.loop(0, s.held.length) as left:
+        s.held[left] = 0
         with tests.holding(left, left):
-            s.held[left] = f.constant(1, U8)
-    f.give(0)
+            s.held[left] = 1
+    s.f.give(0)
 
 
 # Adjacent groups, `A; B*; C*; D`: where one ends and the next begins. All events of each group between the places
@@ -286,7 +283,11 @@ def splits_program(groups: int) -> Program:
                 with f.when(s.is_capped[groups].equals(0)):
                     with f.when(at.count.equals(s.which.length)):
                         at.leave(FULL)
-                    _put_way(s, at, groups)
+                    s.which[at.count] = at.match
+                    for group in range(groups):
+                        place = at.count * groups + group
+                        s.begins[place], s.stops[place] = s.begin[group], s.stop[group]
+                    at.count.set(at.count + 1)
                     with f.when(at.count > limit):
                         at.leave(FINE)
                 at.group.set(at.group - 1)
@@ -295,14 +296,6 @@ def splits_program(groups: int) -> Program:
         at.match.set(at.match + 1)
     at.leave(FINE)
     return s.program
-
-
-def _put_way(s: Scope, at: KeptVariables, groups: int) -> None:
-    s.which[at.count] = at.match
-    for group in range(groups):
-        place = at.count * groups + group
-        s.begins[place], s.stops[place] = s.begin[group], s.stop[group]
-    at.count.set(at.count + 1)
 
 
 def _begin_group(s: Scope, at: KeptVariables, matches: Value) -> None:

@@ -23,7 +23,7 @@ SLACK, SIZE, SHORT = range(3)
 FIRST, LAST, BEFORE, OWN = 100, 101, 102, 103
 """Functions in addition to those of `opcodes`: values of the first or last event, of the one before b[i], of b[i]
 itself."""
-ONLY_BEFORE, WITH_CURRENT = "before", "current"
+WITH_CURRENT = "current"
 RELATIVE = 1e-9
 WHOLE = 2.0**53
 """Whole numbers up to here are exact in floating point."""
@@ -165,12 +165,11 @@ def note_preceding(s: Scope, emitter: EventConditions, term: TermShape, number: 
 
 
 def interval_of_rest(
-    s: Scope, emitter: EventConditions, checks: Checks, j: Value, left: Value, more: Value, depth: Value,
-    term: TermShape, number: int,
-) -> ValueInterval:  # fmt: skip
-    """With the events taken up to `depth` and some of the j-th candidate on, of which there are `left`, with at least
-    one of them if `more`."""
-    f = s.f
+    s: Scope, emitter: EventConditions, checks: Checks, rest: tuple[Value, ...], term: TermShape, number: int
+) -> ValueInterval:
+    """The interval with the events taken up to a depth and some of the j-th candidate on, of which there are `left`,
+    with at least one of them if `more`. rest: j, left, more, the depth."""
+    f, (j, left, more, depth) = s.f, rest
     lowest, highest, some = _load_level(s, number, j, LOWEST, HIGHEST, SOME)
     valued = more & some.equals(left.to(F64))  # one more event with a value is taken
     if term.function in (FIRST, LAST):
@@ -249,7 +248,7 @@ def _edge(
 def interval_with(
     s: Scope, emitter: EventConditions, row: Value, left: Value, term: TermShape, number: int
 ) -> ValueInterval:
-    """Of all choices that have the event `row`, of `left` candidates."""
+    """The interval of all choices that have the event `row`, of `left` candidates."""
     f = s.f
     lowest, highest, least, greatest, some = _load_level(s, number, 0)
     there, value = _value(emitter, term, row)
@@ -270,7 +269,7 @@ def interval_with(
 def interval_after(
     s: Scope, emitter: EventConditions, row: Value, j: Value, back: int, term: TermShape, number: int
 ) -> ValueInterval:
-    """If `row` is b[i], and at least `back` events come before it, of the j candidates before it."""
+    """The interval if `row` is b[i], and at least `back` events come before it, of the j candidates before it."""
     f = s.f
     there, value = _value(emitter, term, row)
     if term.function == OWN:

@@ -40,7 +40,7 @@ from episode.matchers.events.code.bound_terms import (
     note_preceding,
 )
 from episode.matchers.events.code.checks import Checks
-from episode.matchers.events.code.conditions import EventConditions, FindRow
+from episode.matchers.events.code.conditions import EventConditions, FindRow, only_label
 from episode.native.builder import ArrayTypes, Function, Scope
 from episode.native.ir import BOOL, F64, I32, I64, Operand, Value
 from episode.plan.expressions import Expression, Navigated
@@ -187,10 +187,9 @@ class BoundCode:
         f, bit = s.f, self.checks.bit
 
         def find(event: Navigated) -> tuple[Value, Value | None]:
-            assert event.labels is not None
-            (name,) = event.labels
-            place = s.low[self._place(match, bit[name])]
-            there = place < s.tops[bit[name]]
+            variable = bit[only_label(event)]
+            place = s.low[self._place(match, variable)]
+            there = place < s.tops[variable]
             row = f.variable("row", 0)
             with f.when(there):
                 row.set(s.members[place].to(I64))
@@ -258,7 +257,7 @@ class BoundCode:
         f = s.f
         for number in self.about(variable):
             with f.when(s.rests[number].equals(0) & (s.settled[number] >= depth)):
-                interval = partial(interval_of_rest, s, self._values(s), self.checks, j, left, more, depth)
+                interval = partial(interval_of_rest, s, self._values(s), self.checks, (j, left, more, depth))
                 verdict = self._judge(s, number, interval)
                 f.give_if(verdict.equals(IMPOSSIBLE), False)
                 with f.when(verdict.equals(CERTAIN) & more):

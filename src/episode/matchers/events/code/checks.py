@@ -15,7 +15,7 @@ from episode.matchers.code.aggregates import AggregateShape, AggregateState, cho
 from episode.matchers.code.expressions import CodeConstants, Emitted
 from episode.matchers.events.code.arrays import subroutine
 from episode.matchers.events.code.between import advance, scanning
-from episode.matchers.events.code.conditions import ConditionColumns, EventConditions
+from episode.matchers.events.code.conditions import ConditionColumns, EventConditions, only_label
 from episode.native.builder import Function, Scope
 from episode.native.ir import BOOL, I128, U64, Operand, Value, Variable
 from episode.plan.events.automaton import AutomatonPlan
@@ -23,7 +23,7 @@ from episode.plan.expressions import Navigated, Running, walk
 
 _ARRAYS = {"count": "agg_n", "whole": "agg_i", "real": "agg_f", "more": "agg_m"}
 """The arrays of the fields of an aggregate's state."""
-REACHES_CURRENT, REACHES_BEFORE = "current", "before"
+REACHES_CURRENT = "current"
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class Checks:
             before = choose_state(f, begins, aggregate.empty(f), self.state_at(s, number, f.greatest(depth - 1, 0)))
             value, null = self._argument(emitter, number, row)
             after = aggregate.fold(f, before, value, row)
-            is_of = variable.equals(self._only(running))
+            is_of = variable.equals(self.bit[only_label(running)])
             state = choose_state(f, is_of if null is None else is_of & ~null, after, before)
             for field in aggregate.fields:
                 s.array(_ARRAYS[field])[depth * len(self.shape.runnings) + number] = getattr(state, field)
@@ -118,11 +118,6 @@ class Checks:
             high, _ = emitter.value_of((is_float, place + 1, check), row)
             value = high.to(I128) << 64 | value.bits_as(U64).to(I128)
         return value, null
-
-    def _only(self, running: Running) -> int:
-        assert running.labels is not None
-        (name,) = running.labels
-        return self.bit[name]
 
     # ---- conditions ------------------------------------------------------------------------------------------------
 
@@ -206,8 +201,7 @@ class Checks:
         f = s.f
         if event.labels is None:
             return s.path[0], None
-        (name,) = event.labels
-        variable, offset = self.bit[name], event.offset
+        variable, offset = self.bit[only_label(event)], event.offset
         depth = s.last_depth[variable]
         if event.first:
             after = s.taken[variable] - (offset + 1)

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from episode.matchers.code.searching import first_at_least
-from episode.matchers.codes import AT_LEAST, AT_MOST, EQUAL, GREATER, LESS
+from episode.matchers.codes import AT_LEAST, AT_MOST, EQUAL, GREATER
 from episode.matchers.events.code.arrays import subroutine
 from episode.matchers.events.code.between import nodes_above, nodes_below
 from episode.native.builder import ArrayTypes, Program, Scope, entry_scope
@@ -131,10 +131,6 @@ def _clear(s: Scope, first: Value, count: Value) -> None:
         s.near[at] = 0.0
 
 
-def _copy(s: Scope, at: Value, other: Value) -> None:
-    s.low[at], s.high[at], s.near[at] = s.low[other], s.high[other], s.near[other]
-
-
 def _number(s: Scope, at: Value) -> Value:
     return s.high[at].to(U128) << 64 | s.low[at].to(U128)
 
@@ -149,11 +145,6 @@ def _add(s: Scope, at: Value, other: Value) -> None:
     """Add the number at one place to that at another."""
     _put(s, at, _number(s, at) + _number(s, other))
     s.near[at] = s.near[at] + s.near[other]
-
-
-def _add_one(s: Scope, at: Value) -> None:
-    _put(s, at, _number(s, at) + 1)
-    s.near[at] = s.near[at] + 1.0
 
 
 def _add_states(s: Scope, at: Value, step: Operand, other: Value, other_step: Operand, states: Value) -> None:
@@ -183,142 +174,122 @@ def _add_before(
             _add(s, at, s.settings[SUMS] + before - 1)
         if not shapes[number].may_be_empty:
             return
-    _add_one(s, at)
-
-
-class _States:
-    """The states of a closure: the number of events of a choice, as far as it counts, and the conditions that some of
-    them satisfy."""
-
-    def __init__(self, s: Scope, shape: ClosureShape, number: int) -> None:
-        f = s.f
-        needed, least, most = (s.closures[number * _COLUMNS + column] for column in (NEEDED, LEAST, MOST))
-        self.possible = f.constant(True, (most > 0).type)
-        if shape.one_state:
-            self.needed, self.least, self.levels = f.value(0), f.value(1), f.value(1)
-        else:
-            self.needed, self.least = needed, f.greatest(least, 1)
-            self.levels = f.greatest(most if shape.bounded else least, 1)
-        if shape.bounded:
-            self.possible = (most > 0) & (least <= most)
-        self.width = self.needed + 1
-        self.count = self.levels * self.width
+    _put(s, at, _number(s, at) + 1)
+    s.near[at] = s.near[at] + 1.0
 
 
 @subroutine()
 def _count_closure(shapes: Sequence[ClosureShape], number: int, s: Scope, match: Value) -> None:
     """Sum up the complete choices of one closure in one match."""
-    f, shape = s.f, shapes[number]
-    states = _States(s, shape, number)
-    begin, stop = _events(s, number, match)
-    count = stop - begin
+    f, closure = s.f, _ClosureEvents(s, shapes[number], number, match)
+    begin, count = closure.begin, closure.count
     _clear(s, s.settings[FIRST], count)
     with f.loop(0, count) as event:
         _add_before(s, shapes, number - 1, match, s.start[begin + event], s.settings[FIRST] + event)
-    width = count * 2 + 1
-    _clear(s, s.settings[OWN], count * states.count)
-    _clear(s, s.settings[BEFORE], states.count * width if shape.relation == TREE else states.count)
+    _clear(s, s.settings[OWN], count * closure.states)
+    _clear(s, s.settings[BEFORE], closure.states * closure.nodes if closure.shape.relation == TREE else closure.states)
     seen = f.variable("seen", 0)
-    with f.loop(0, f.select(states.possible, count, 0)) as turn:
+    with f.loop(0, f.select(closure.is_possible, count, 0)) as turn:
         event = s.order[begin + turn]
         with f.during(lambda: (seen < count) & (s.end[begin + f.least(seen, count - 1)] < s.start[event])):
-            _note(s, shape, states, begin, width, seen.value)
+            closure.note(seen.value)
             seen.set(seen + 1)
-        now = _sum_before(s, shape, states, number, match, event, begin, count, width, seen.value)
-        _take(s, shape, states, event, s.settings[OWN] + (event - begin) * states.count, now)
+        own = s.settings[OWN] + (event - begin) * closure.states
+        closure.take(event, own, closure.sum_before(event, seen.value))
         with f.when(s.first_ok[event].differs(0)):
-            own = s.settings[OWN] + (event - begin) * states.count + s.flags[event]
-            _add(s, own, s.settings[FIRST] + (event - begin))
-    _sum_up(s, states, begin, count)
+            _add(s, own + s.flags[event], s.settings[FIRST] + (event - begin))
+    closure.sum_up()
 
 
-def _note(s: Scope, shape: ClosureShape, states: _States, begin: Value, width: Value, event: Value) -> None:
-    """Make an event available as one before others."""
-    own, before = s.settings[OWN] + event * states.count, s.settings[BEFORE]
-    if shape.relation == ALL:
-        _add_states(s, before, 1, own, 1, states.count)
-    elif shape.relation == TREE:
-        rank = s.value_before[begin + event]
-        with s.f.when(rank >= 0):
-            node = _inserted_at(shape.compare, rank, width)
+class _ClosureEvents:
+    """The events of a closure in a match, and the states of its choices: the number of their events, as far as it
+    counts, and the conditions that some of them satisfy."""
 
-            def add(node: Value) -> None:
-                _add_states(s, before + node, width, own, 1, states.count)
+    def __init__(self, s: Scope, shape: ClosureShape, number: int, match: Value) -> None:
+        f = s.f
+        self.s, self.shape, self.number, self.match = s, shape, number, match
+        self.begin, stop = _events(s, number, match)
+        self.count = stop - self.begin
+        self.nodes = self.count * 2 + 1
+        needed, least, most = (s.closures[number * _COLUMNS + column] for column in (NEEDED, LEAST, MOST))
+        if shape.one_state:
+            self.needed, self.least, self.levels = f.value(0), f.value(1), f.value(1)
+        else:
+            self.needed, self.least = needed, f.greatest(least, 1)
+            self.levels = f.greatest(most if shape.bounded else least, 1)
+        self.is_possible = (most > 0) & (least <= most) if shape.bounded else f.value(True)
+        self.width = self.needed + 1
+        self.states = self.levels * self.width
 
-            if shape.compare == EQUAL:
-                add(node)
-            else:
-                nodes_above(s.f, node, width, add)
-
-
-def _sum_before(
-    s: Scope, shape: ClosureShape, states: _States, number: int, match: Value, event: Value, begin: Value, count: Value,
-    width: Value, seen: Value,
-) -> Value:  # fmt: skip
-    """The place of the choices, by state, that may come before an event."""
-    f, now = s.f, s.settings[NOW]
-    if shape.relation == ALL:
-        return s.settings[BEFORE]
-    _clear(s, now, states.count)
-    if shape.relation == TREE:
-        before, rank = s.settings[BEFORE], s.value[event]
-        with f.when(rank >= 0):
-            node = _asked_at(shape.compare, rank, width)
+    def note(self, event: Value) -> None:
+        """Make an event available as one before others."""
+        s, shape = self.s, self.shape
+        own, before = s.settings[OWN] + event * self.states, s.settings[BEFORE]
+        if shape.relation == ALL:
+            _add_states(s, before, 1, own, 1, self.states)
+        elif shape.relation == TREE:
+            rank = s.value_before[self.begin + event]
 
             def add(node: Value) -> None:
-                _add_states(s, now, 1, before + node, width, states.count)
+                _add_states(s, before + node, self.nodes, own, 1, self.states)
 
-            if shape.compare == EQUAL:
-                add(node)
-            else:
-                nodes_below(f, node, add)
+            with s.f.when(rank >= 0):
+                if shape.compare == EQUAL:
+                    add(rank)
+                else:
+                    nodes_above(s.f, _nodes_before(shape.compare, rank, self.nodes) + 1, self.nodes, add)
+
+    def sum_before(self, event: Value, seen: Value) -> Value:
+        """The place of the choices, by state, that may come before an event."""
+        s, f, shape = self.s, self.s.f, self.shape
+        before, now = s.settings[BEFORE], s.settings[NOW]
+        if shape.relation == ALL:
+            return before
+        _clear(s, now, self.states)
+        if shape.relation == TREE:
+            rank = s.value[event]
+
+            def add(node: Value) -> None:
+                _add_states(s, now, 1, before + node, self.nodes, self.states)
+
+            with f.when(rank >= 0):
+                if shape.compare == EQUAL:
+                    add(rank)
+                else:
+                    last = _nodes_before(shape.compare, rank, self.nodes)
+                    nodes_below(f, last + 1 if shape.compare in (AT_LEAST, AT_MOST) else last, add)
+            return now
+        table = s.pair_from[s.settings[MATCHES] * self.number + self.match] + (event - self.begin)
+        with f.loop(0, seen) as other:
+            with f.when(s.pairs[table + other * self.count].differs(0)):
+                _add_states(s, now, 1, s.settings[OWN] + other * self.states, 1, self.states)
         return now
-    table = s.pair_from[s.settings[MATCHES] * number + match] + (event - begin)
-    with f.loop(0, seen) as other:
-        with f.when(s.pairs[table + other * count].differs(0)):
-            _add_states(s, now, 1, s.settings[OWN] + other * states.count, 1, states.count)
-    return now
+
+    def take(self, event: Value, own: Value, now: Value) -> None:
+        """Continue the choices that may come before an event with it."""
+        s, f, bounded = self.s, self.s.f, self.shape.bounded
+        if self.shape.one_state:
+            _add(s, own, now)
+            return
+        with f.loop(0, self.levels - 1 if bounded else self.levels) as level:
+            following = level + 1 if bounded else f.least(level + 1, self.levels - 1)
+            with f.loop(0, self.width) as mask:
+                _add(s, own + following * self.width + (mask | s.flags[event]), now + level * self.width + mask)
+
+    def sum_up(self) -> None:
+        """Sum up the complete choices that end with an event or one before it."""
+        s, f = self.s, self.s.f
+        sums, own = s.settings[SUMS] + self.begin, s.settings[OWN]
+        _clear(s, sums, self.count)
+        with f.loop(0, self.count) as event:
+            with f.when(event > 0):
+                for words in (s.low, s.high, s.near):
+                    words[sums + event] = words[sums + event - 1]
+            with f.when(s.last_ok[self.begin + event].differs(0)):
+                with f.loop(self.least - 1, self.levels) as level:
+                    _add(s, sums + event, own + event * self.states + level * self.width + self.needed)
 
 
-def _take(s: Scope, shape: ClosureShape, states: _States, event: Value, own: Value, now: Value) -> None:
-    """Continue the choices that may come before an event with it."""
-    f = s.f
-    if shape.one_state:
-        _add(s, own, now)
-        return
-    with f.loop(0, states.levels - 1 if shape.bounded else states.levels) as level:
-        following = level + 1 if shape.bounded else f.least(level + 1, states.levels - 1)
-        with f.loop(0, states.width) as mask:
-            _add(s, own + following * states.width + (mask | s.flags[event]), now + level * states.width + mask)
-
-
-def _sum_up(s: Scope, states: _States, begin: Value, count: Value) -> None:
-    """Sum up the complete choices that end with an event or one before it."""
-    f = s.f
-    sums, own = s.settings[SUMS] + begin, s.settings[OWN]
-    _clear(s, sums, count)
-    with f.loop(0, count) as event:
-        with f.when(event > 0):
-            _copy(s, sums + event, sums + event - 1)
-        with f.when(s.last_ok[begin + event].differs(0)):
-            with f.loop(states.least - 1, states.levels) as level:
-                _add(s, sums + event, own + event * states.count + level * states.width + states.needed)
-
-
-# ---- the tree: ranks from the least on, or from the greatest on ------------------------------------------
-
-
-def _inserted_at(compare: int, rank: Value, width: Value) -> Value:
-    if compare == EQUAL:
-        return rank
-    return rank + 1 if compare in (GREATER, AT_LEAST) else width - 1 - rank
-
-
-def _asked_at(compare: int, rank: Value, width: Value) -> Value:
-    """The last of the nodes whose ranks compare with `rank` as required."""
-    if compare in (EQUAL, GREATER):
-        return rank
-    if compare == AT_LEAST:
-        return rank + 1
-    assert compare in (LESS, AT_MOST)
-    return width - 2 - rank if compare == LESS else width - 1 - rank
+def _nodes_before(compare: int, rank: Value, width: Value) -> Value:
+    """The number of nodes of the tree before that of a rank: from the least rank on, or from the greatest on."""
+    return rank if compare in (GREATER, AT_LEAST) else width - 2 - rank

@@ -37,13 +37,29 @@ class Operand:
     at: Navigated | None
     written: Expression
 
+    @property
+    def variable(self) -> str:
+        assert self.at is not None
+        return only_label(self.at)
+
+
+def only_label(at: Navigated | Running) -> str:
+    """The variable that an event, or an aggregate, is of."""
+    assert at.labels is not None
+    (name,) = at.labels
+    return name
+
 
 @dataclass(frozen=True)
 class EventComparison:
-    compare: int
+    operation: str
     floating: bool
     left: Operand
     right: Operand
+
+    @property
+    def compare(self) -> int:
+        return BY_OPERATION[self.operation]
 
 
 def comparison_of(expression: Expression) -> EventComparison | None:
@@ -56,7 +72,7 @@ def comparison_of(expression: Expression) -> EventComparison | None:
         at = next(node.at for node in walk(operand) if isinstance(node, Load))
         sides.append(Operand(at_current_row(operand), at if isinstance(at, Navigated) else None, operand))
     floating = is_float_lane(expression.operands[0].type)
-    return EventComparison(BY_OPERATION[expression.operation], floating, sides[0], sides[1])
+    return EventComparison(expression.operation, floating, sides[0], sides[1])
 
 
 # Emits conditions of WHERE. Where the events of a condition are found depends on the caller: in the records of a join,
@@ -95,9 +111,7 @@ class EventConditions(Emitter):
         running: EmitRunning | None = None,
     ) -> None:
         # The scope has the lanes by name, and declares those that are read.
-        lanes = cast(LaneArrays, s)
-        super().__init__(s.f, columns.places, lanes, s.settings[ROWS], constants)
-        self.columns = columns
+        super().__init__(s.f, columns.places, cast(LaneArrays, s), s.settings[ROWS], constants)
         self.find, self.running = find, running
         self.computed = dict(columns.computed)
 
@@ -110,9 +124,8 @@ class EventConditions(Emitter):
         comparison = comparison_of(condition)
         if comparison is None:
             return super().holds(condition)
-        assert isinstance(condition, Apply)
         (one, no_one), (other, no_other) = self._side(comparison.left), self._side(comparison.right)
-        holds = COMPARE[condition.operation](one, other)
+        holds = COMPARE[comparison.operation](one, other)
         for null in (no_one, no_other):
             holds = holds if null is None else holds & ~null
         return holds
@@ -219,27 +232,19 @@ def _values(tests: RecordTests, condition: Expression, may_be_null: bool) -> Gat
     comparison = comparison_of(condition)
     if comparison is None:
         return None
-    assert isinstance(condition, Apply)
-    operation = condition.operation
     sides = {}
     for operand in (comparison.left, comparison.right):
-        side, column = tests.place(_variable(operand))
+        side, column = tests.place(operand.variable)
         place, check = _lane(tests.columns, operand)
         if check >= 0 and not may_be_null:
             return None
         sides[side] = comparison.floating, place, column
     if len(sides) < 2:
         return None
-    if tests.place(_variable(comparison.left))[0] == RIGHT:
+    operation = comparison.operation
+    if tests.place(comparison.left.variable)[0] == RIGHT:
         operation = _TURNED.get(operation, operation)
     return GatheredValues(condition, operation, sides[LEFT], sides[RIGHT])
-
-
-def _variable(operand: Operand) -> str:
-    assert operand.at is not None
-    assert operand.at.labels is not None
-    (name,) = operand.at.labels
-    return name
 
 
 def _lane(columns: ConditionColumns, operand: Operand) -> tuple[int, int]:
@@ -277,8 +282,7 @@ class PairTests:
             yield
 
     def _find(self, at: Navigated) -> tuple[Value, Value | None]:
-        assert at.labels is not None
-        (name,) = at.labels
+        name = only_label(at)
         side, column = self.tests.place(name)
         row = load_event(self.s, self.tests, side, self._records[side], column)
         if name in self.tests.optional:

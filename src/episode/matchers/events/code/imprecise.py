@@ -7,8 +7,8 @@ whose confidence is below the threshold is given up, as no longer one has a high
 
 Events of a closure that is a set are taken in the order of (lo, hi, arrival), every choice of them once.
 
-The code returns when the output is full, or an array too small; `resume` then has its place, and it continues there if
-it is called again.
+The code returns when the output is full, or an array too small; `resume` then has its place, and the other arrays its
+path, and it continues there if it is called again.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from episode.matchers.events.code.confidence import CLOCK, FRONTIERS, Confidence
 from episode.matchers.events.code.runs import BUDGET_SPENT, put_match
 from episode.matchers.times import EVER, NEVER
 from episode.native.builder import ArrayTypes, Program, Scope, entry_scope
-from episode.native.ir import F64, I32, I64, Operand, Value, Variable
+from episode.native.ir import F64, I64, Operand, Value, Variable
 
 SMALL = 4
 """A status in addition to FULL (the output) and those of `runs`: frontiers need more room."""
@@ -38,19 +38,20 @@ try; its frontier, and in a set the one before the set; the depth of the set's f
 block, the earliest lo and hi; of all events, the latest lo and hi; whether it is of the first block; of the set, the
 latest lo; and the points of all events so far."""
 FACTS = 16
-GROUP, ORIGIN, ALTERNATIVE, OPTION, STEPS, DEPTHS, MATCHES, NEEDED, ROW = range(9)
-"""Places of `resume`: the partition, the place of the start, the number of the alternative and its next option, steps
-so far, the depths to be taken again; then the results of a call: matches, the room that frontiers need, and the start
-event."""
-RESUME = 9
+GROUP, ORIGIN, ALTERNATIVE, OPTION, STEPS, DEPTH, PUSHED, PLACE, MATCHES, NEEDED, ROW = range(11)
+"""Places of `resume`: the partition, the place of the start, the number of the alternative; see `BEGIN_OF_WALK`; then
+the results of a call: matches, the room that frontiers need, and the start event."""
+BEGIN_OF_WALK = {OPTION: -1, STEPS: 0, DEPTH: -1, PUSHED: -1, PLACE: 0}
+"""The next option of the alternative, steps so far, the depth; the transition and the place of an event that did not
+have the room to be taken (-1: none)."""
+RESUME = 11
 
 _TYPES: ArrayTypes = {
-    **TYPES, **CLOCK, **FRONTIERS, "facts": (I64, True), "resume": (I64, True), "again": (I64, True),
-    "confidence": (F64, True), "offsets": (I64, True), "out_variables": (I32, True), "order": (I64, False),
-    "from_": (I64, False), "ahead": (I64, False), "threshold": (F64, False),
+    **TYPES, **CLOCK, **FRONTIERS, "facts": (I64, True), "resume": (I64, True),
+    "confidence": (F64, True), "order": (I64, False), "ahead": (I64, False), "threshold": (F64, False),
 }  # fmt: skip
 """order: rows that qualify for something, each partition's (from_) by (lo, hi, arrival). ahead[state, place]: from each
-place on, the next one of an event that a state can take. again[depth, 4]: place, transition, next place and option."""
+place on, the next one of an event that a state can take."""
 
 
 @dataclass(frozen=True)
@@ -75,13 +76,13 @@ def imprecise_program(shape: ImpreciseShape) -> tuple[Program, CodeConstants]:
             for number, root in enumerate(shape.path_shape.automaton.starts):
                 mine = (bits & s.state_mask[root]).differs(0) & (s.resume[ALTERNATIVE] <= number)
                 with f.when(mine):
-                    with f.when(s.resume[DEPTHS].equals(0) & (s.resume[OPTION] < 0)):
+                    with f.when(s.resume[OPTION] < 0):
                         s.resume[OPTION] = s.state_from[root]
                     s.resume[GROUP], s.resume[ORIGIN], s.resume[ALTERNATIVE] = group, origin, number
                     status = walk.emit(s, group, origin, root, widest, new_lo)
                     f.give_if(status.differs(FINE), status)
-                    s.resume[OPTION] = -1
-                    s.resume[STEPS] = s.resume[DEPTHS] = 0
+                    for place, begin in BEGIN_OF_WALK.items():
+                        s.resume[place] = begin
             s.resume[ALTERNATIVE] = 0
     f.give(FINE)
     return s.program, walk.checks.constants
@@ -126,25 +127,20 @@ class _Walk:
         f = s.f
         self.group, self.origin, self.widest, self.new_lo = group, origin, widest, new_lo
         self.low, self.stop, self.window = s.from_[group], s.from_[group + 1], s.settings[WINDOW]
-        self.depth, self.steps = f.variable("depth", -1), f.variable("steps", s.resume[STEPS])
-        self.option, self.again = f.variable("option", s.resume[OPTION]), f.variable("again", s.resume[DEPTHS])
-        self.pushed, self.place = f.variable("pushed", -1), f.variable("place", origin)
-        forced = f.variable("forced", False)
-        self.next = f.block("next")
-        f.jump(self.next)
+        self.kept = [f.variable("kept", s.resume[place]) for place in BEGIN_OF_WALK]
+        self.option, self.steps, self.depth, self.pushed, self.place = self.kept
+        self.next, take = f.block("next"), f.block("take")
+        f.branch(self.pushed < 0, self.next, take)
         f.at(self.next)
         self.pushed.set(-1)
         self.place.set(origin)
-        forced.set(self.depth + 1 < self.again)
-        with f.either(forced) as otherwise:
-            self.place.set(s.again[(self.depth + 1) * 4])
-            self.pushed.set(s.again[(self.depth + 1) * 4 + 1])
+        with f.either(self.depth < 0) as otherwise:
+            self._find_first(s, root)
             otherwise()
-            with f.either(self.depth < 0) as further:
-                self._find_first(s, root)
-                further()
-                self._find_next(s)
-        self._take(s, forced.value)
+            self._find_next(s)
+        f.jump(take)
+        f.at(take)
+        self._take(s)
         self._accept(s)
         f.jump(self.next)
 
@@ -154,6 +150,12 @@ class _Walk:
         f.give_if(self.option >= end, FINE)
         self.pushed.set(self.option)
         self.option.set(self.option + 1)
+
+    def _leave(self, s: Scope, status: int) -> None:
+        """Return, to continue at this place."""
+        for place, variable in zip(BEGIN_OF_WALK, self.kept):
+            s.resume[place] = variable
+        s.f.give(status)
 
     def _go_back(self, s: Scope) -> None:
         """Drop the last event and continue."""
@@ -234,7 +236,7 @@ class _Walk:
 
     # ---- take it ---------------------------------------------------------------------------------------------------
 
-    def _take(self, s: Scope, forced: Value) -> None:
+    def _take(self, s: Scope) -> None:
         """Take the event, if all conditions hold and the confidence is high enough."""
         f = s.f
         row, pushed = s.order[self.place], self.pushed.value
@@ -245,8 +247,10 @@ class _Walk:
         with f.when(before >= 0):
             through.set(through + _fact(s, before, POINTS))
             free.set(_fact(s, before, END))
-        with f.when(free + through * 4 + 16 > s.times.length):
-            self._leave_for_room(s, before, free + through * 4 + 16)
+        needed = free + through * 4 + 16
+        with f.when(needed > s.times.length):
+            s.resume[NEEDED] = needed
+            self._leave(s, SMALL)
         continues = f.value(False)
         if self.has_sets:
             last = f.greatest(before, 0)
@@ -259,27 +263,21 @@ class _Walk:
         self.checks.take(s, depth, row, pushed, variable)
         confidence = self.weight = f.variable("confidence", 0.0)
         fits = f.variable("fits", s.hi[row] <= s.settings[UNTIL])
-        with f.when(fits & ~forced):
+        with f.when(fits):
             fits.set(self.checks.fit(s, pushed, depth))
         with f.when(fits):
             of_set = is_one_of(f, variable, self.sets)
             confidence.set(self._place(s, depth, row, of_set, continues))
-            self._weigh(s, depth, points, forced, confidence)
+            self._weigh(s, depth, points, confidence)
         with f.when((confidence <= 0.0) | (confidence + TOLERANCE < s.threshold[0])):
             self._go_back(s)
-        with f.when(forced):
-            _put_fact(s, depth, NEXT_AT, s.again[depth * 4 + 2])
-            _put_fact(s, depth, NEXT_OPTION, s.again[depth * 4 + 3])
-            with f.when((depth + 1).equals(self.again)):
-                self.again.set(0)
-            f.jump(self.next)
         self._look_from(s, depth)
 
-    def _weigh(self, s: Scope, depth: Value, points: Value, forced: Value, confidence: Variable) -> None:
+    def _weigh(self, s: Scope, depth: Value, points: Value, confidence: Variable) -> None:
         """Weigh the path: no confidence outside the window or if it was emitted before; in an open window, that of
         being in it."""
         f = s.f
-        self.steps.set(f.select(forced, self.steps, self.steps + (points >> 6)))
+        self.steps.set(self.steps + (points >> 6))
         last_hi = _fact(s, depth, LAST_HI)
         newest = window_end(f, _fact(s, depth, FIRST_HI), self.window)
         is_out = ~_is_new(s, last_hi, self.group) & (newest < self.new_lo)
@@ -290,7 +288,7 @@ class _Walk:
                 reaches = (confidence > 0.0) & (confidence + TOLERANCE >= s.threshold[0])
                 ends = window_end(f, _fact(s, depth, FIRST_LO), self.window)
                 with f.when(reaches & (last_hi > ends)):
-                    self.steps.set(f.select(forced, self.steps, self.steps + (points * points >> 6)))
+                    self.steps.set(self.steps + (points * points >> 6))
                     self._note_sets(s, depth)
                     free = _fact(s, depth, END)
                     confidence.set(self.confidence.in_window(s, depth + 1, self.window, last_hi, free))
@@ -378,28 +376,8 @@ class _Walk:
                 s.confidence[number] = f.least(1.0, self.weight)
                 s.resume[MATCHES] = number + 1
                 with f.when(s.offsets[number + 1] >= s.settings[LIMIT]):
-                    self._keep(s, depth)
-                    f.give(FULL)
-
-    def _keep(self, s: Scope, depth: Value) -> None:
-        """Store the place of the walk."""
-        f = s.f
-        s.resume[OPTION], s.resume[STEPS], s.resume[DEPTHS] = self.option, self.steps, depth + 1
-        with f.loop(0, depth + 1) as at:
-            for number, which in enumerate((AT, None, NEXT_AT, NEXT_OPTION)):
-                s.again[at * 4 + number] = s.trans[at] if which is None else _fact(s, at, which)
-
-    def _leave_for_room(self, s: Scope, depth: Value, needed: Value) -> None:
-        """Return to take the same event again with more room. An event that is taken again stays taken."""
-        f = s.f
-        s.resume[NEEDED] = needed
-        with f.when(self.again.equals(0)):
-            self._keep(s, depth)
-            with f.either(depth < 0) as otherwise:
-                s.resume[OPTION] = self.pushed
-                otherwise()
-                s.again[depth * 4 + 3] = self.pushed
-        f.give(SMALL)
+                    self.pushed.set(-1)
+                    self._leave(s, FULL)
 
 
 @subroutine()

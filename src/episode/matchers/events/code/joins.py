@@ -7,7 +7,8 @@ records in the arrays around them. Records are sorted by their end.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from episode.matchers.code.expressions import COMPARE, CodeConstants
@@ -32,7 +33,10 @@ NEAR = 8
 """Records that are tested one by one before a place is searched for."""
 KEPT = {"range": "group right low high last before count tried", "hash": "group right entered count tried",
         "together": "group left right l_low r_low count tried"}  # fmt: skip
-"""Variables of a join between two calls, by its kind."""
+"""Variables of a join between two calls, by its kind. right: -1 until a partition begins."""
+_BEGINS = {**dict.fromkeys(("right", "r_low"), "r_lo"),
+           **dict.fromkeys(("left", "l_low", "low", "high", "last", "entered"), "l_lo")}  # fmt: skip
+"""The records that variables are at when a partition begins."""
 COUNT, TRIED = -2, -1
 """Their last places: pairs that were found, and tried."""
 _MIXER = 0x9E3779B97F4A7C15
@@ -64,6 +68,23 @@ def join_program(join: JoinShape) -> tuple[Program, CodeConstants]:
     return program, constants
 
 
+@contextmanager
+def _each_group(s: Scope, kind: str, at: KeptVariables) -> Iterator[Value]:
+    """Run the code built inside for the partitions, from the one at work on; then return."""
+    f, groups = s.f, s.done.length
+    with f.during(lambda: at.group < groups):
+        group = at.group.value
+        with f.when(at.right < 0):
+            for name in KEPT[kind].split():
+                if name in _BEGINS:
+                    getattr(at, name).set(s.array(_BEGINS[name])[group])
+        yield group
+        s.out_from[group + 1] = at.count
+        at.right.set(-1)
+        at.group.set(group + 1)
+    at.leave(FINE)
+
+
 # ---- left records that end before right ones begin -----------------------------------------------------------------
 
 
@@ -75,11 +96,8 @@ def _range_join(s: Scope, join: JoinShape, constants: CodeConstants) -> None:
     at = KeptVariables(s, KEPT["range"])
     limit, window = s.settings[LIMIT], s.settings[WINDOW]
     _gather(s, join.tests, values, (at.group + at.tried + at.count).equals(0))
-    groups = s.done.length
-    with f.during(lambda: at.group < groups):
-        group = at.group.value
-        stop, done = s.l_hi[group], s.done[group]
-        r_stop = s.r_hi[group]
+    with _each_group(s, "range", at) as group:
+        stop, done, r_stop = s.l_hi[group], s.done[group], s.r_hi[group]
         with f.during(lambda: at.right < r_stop):
             right = at.right.value
             ends = s.r_end[right]
@@ -95,23 +113,7 @@ def _range_join(s: Scope, join: JoinShape, constants: CodeConstants) -> None:
                     with f.when(at.count > limit):
                         at.leave(TOO_MANY)
             at.right.set(right + 1)
-        _end_group(s, at, group)
-        with f.when(at.group < groups):
-            _begin_group(s, at)
-    at.leave(FINE)
-
-
-def _begin_group(s: Scope, at: KeptVariables) -> None:
-    begin = s.l_lo[at.group]
-    at.right.set(s.r_lo[at.group])
-    for place in (at.low, at.high, at.last):
-        place.set(begin)
-    at.before.set(NEVER)
-
-
-def _end_group(s: Scope, at: KeptVariables, group: Value) -> None:
-    s.out_from[group + 1] = at.count
-    at.group.set(group + 1)
+        at.before.set(NEVER)
 
 
 def _first_left(s: Scope, join: JoinShape, at: KeptVariables, stop: Value, ends: Value, oldest: Value) -> Value:
@@ -230,9 +232,7 @@ def _hash_join(s: Scope, join: JoinShape, constants: CodeConstants) -> None:
     at = KeptVariables(s, KEPT["hash"])
     limit, window, mask = s.settings[LIMIT], s.settings[WINDOW], s.heads.length - 1
     _gather(s, join.tests, values, (at.group + at.tried + at.count).equals(0))
-    groups = s.done.length
-    with f.during(lambda: at.group < groups):
-        group = at.group.value
+    with _each_group(s, "hash", at) as group:
         stop, r_stop, done = s.l_hi[group], s.r_hi[group], s.done[group]
         with f.during(lambda: at.right < r_stop):
             right = at.right.value
@@ -245,11 +245,6 @@ def _hash_join(s: Scope, join: JoinShape, constants: CodeConstants) -> None:
             at.right.set(right + 1)
         with f.loop(s.l_lo[group], at.entered) as left:
             s.heads[_bucket(f, s.l_values[left], mask)] = -1
-        _end_group(s, at, group)
-        with f.when(at.group < groups):
-            at.right.set(s.r_lo[at.group])
-            at.entered.set(s.l_lo[at.group])
-    at.leave(FINE)
 
 
 def _enter(s: Scope, entered: Variable, stop: Value, ends: Value, mask: Value) -> None:
@@ -311,9 +306,7 @@ def _join_together(s: Scope, join: JoinShape, constants: CodeConstants) -> None:
     f = s.f
     at = KeptVariables(s, KEPT["together"])
     limit, window = s.settings[LIMIT], s.settings[WINDOW]
-    groups = s.done.length
-    with f.during(lambda: at.group < groups):
-        group = at.group.value
+    with _each_group(s, "together", at) as group:
         l_stop, r_stop, done = s.l_hi[group], s.r_hi[group], s.done[group]
         with f.during(lambda: (at.left < l_stop) | (at.right < r_stop)):
             with f.either(_is_right_next(s, at, l_stop, r_stop)) as otherwise:
@@ -322,12 +315,6 @@ def _join_together(s: Scope, join: JoinShape, constants: CodeConstants) -> None:
                 _pair_up(s, join, constants, at, LEFT, done, window)
             with f.when(at.count > limit):
                 at.leave(TOO_MANY)
-        _end_group(s, at, group)
-        with f.when(at.group < groups):
-            begin, r_begin = s.l_lo[at.group], s.r_lo[at.group]
-            for place, value in ((at.left, begin), (at.l_low, begin), (at.right, r_begin), (at.r_low, r_begin)):
-                place.set(value)
-    at.leave(FINE)
 
 
 def _is_right_next(s: Scope, at: KeptVariables, l_stop: Value, r_stop: Value) -> Value:

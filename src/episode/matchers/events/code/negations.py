@@ -157,6 +157,7 @@ class Negations:
         f, budget = s.f, s.settings[BUDGET]
         start = self.automaton.negations[number].start
         assert start is not None
+        accepting = [one for one in self._states(number) if self.automaton.accepting[one]]
         s.n_state[base] = start
         row, option, depth = f.variable("row", first_row), f.variable("option", 0), f.variable("depth", base)
         steps, found = f.variable("steps", 0), f.variable("found", False)
@@ -167,7 +168,10 @@ class Negations:
                 state = self._push(s, pushed, depth, row, option)
                 fits.set(self.checks.fit(s, pushed, depth.value))
                 with f.when(fits):
-                    with f.when(self._accepts(s, number, state, depth.value)):
+                    complete = f.variable("complete", is_one_of(f, state, accepting))
+                    with f.when(complete):
+                        complete.set(self.checks.are_complete(s, state, depth.value))
+                    with f.when(complete):
                         lifted = self._is_lifted(number, s, state, low, high, first_row, stop_row, base, depth.value)
                         found.set(~lifted)
                     row.set(row + 1)
@@ -216,15 +220,6 @@ class Negations:
         s.n_state[depth] = target
         self.checks.take(s, depth.value, row.value, pushed, s.t_variable[pushed])
         return target
-
-    def _accepts(self, s: Scope, number: int, state: Value, depth: Value) -> Value:
-        """Is the negated pattern complete?"""
-        f = s.f
-        accepting = [one for one in self._states(number) if self.automaton.accepting[one]]
-        complete = f.variable("complete", is_one_of(f, state, accepting))
-        with f.when(complete):
-            complete.set(self.checks.are_complete(s, state, depth))
-        return complete.value
 
     def _states(self, number: int) -> set[int]:
         """The states of a negated pattern."""

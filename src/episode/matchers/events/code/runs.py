@@ -19,22 +19,14 @@ from episode.matchers.events.code.between import FINE, FULL, TOO_MANY, KeptVaria
 from episode.matchers.events.code.checks import Checks, PathShape, is_one_of
 from episode.matchers.events.code.negations import DROPPED, REFUSED, Negations
 from episode.matchers.times import NEVER
-from episode.native.builder import ArrayTypes, Program, Scope, entry_scope
-from episode.native.ir import BOOL, I32, I64, U8, Operand, Value
+from episode.native.builder import Program, Scope, entry_scope
+from episode.native.ir import BOOL, I32, Operand, Value
 
 ANY, NEXT, CONTIGUOUS = 0, 1, 2
 BUDGET_SPENT = 3
 """Statuses of the code, in addition to those of `between`."""
 ORIGIN, MATCHES = 0, 1
 """Places of `kept`: the start event at work, and the matches so far."""
-
-BY_DEPTH = ("at_state", "next_row", "next_option", "took")
-"""State at a depth in addition to the path: the state of the automaton, the row and the option of its transitions to be
-tried next, and the row that was taken after it (-1: none yet)."""
-_TYPES: ArrayTypes = {
-    **TYPES, **dict.fromkeys(BY_DEPTH, (I64, True)), "from_": (I64, False), "starts": (U8, False),
-    "offsets": (I64, True), "out_variables": (I32, True),
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -53,7 +45,7 @@ def runs_program(shape: RunsShape) -> tuple[Program, CodeConstants]:
     bits: variables (and negations) that a row qualifies for; starts: may a match start here? Matches are kept that are
     decided later than `done` of their partition (NEVER: nothing is emitted yet) and not later than UNTIL.
     """
-    s = entry_scope("runs", _TYPES)
+    s = entry_scope("runs", TYPES)
     f, walk = s.f, _Walk(shape)
     kept = KeptVariables(s, "origin matches")
     with f.loop(0, s.from_.length - 1) as group:
@@ -196,20 +188,17 @@ class _Walk:
         f.jump_if((late & DROPPED).differs(0), self.next)
         decided, done = self.newest if self.shape.waits else s.end[row], s.done[self.group]
         with f.when(((decided > done) | done.equals(NEVER)) & (decided <= s.settings[UNTIL])):
-            self._put_out(s, depth)
+            number = self.matches.value
+            f.give_if(put_match(s, number, depth).differs(FINE), -FULL)
+            if self.automaton.repeats:
+                f.jump_if(_is_there(s, self.before, number), self.next)
+            self.matches.set(number + 1)
+            f.give_if(s.offsets[number + 1] > s.settings[LIMIT], -TOO_MANY)
 
     def _note_taken(self, s: Scope, depth: Value, row: Value) -> None:
         if self.shape.strategy == NEXT:
             with s.f.when(depth > 0):
                 s.took[depth - 1] = row
-
-    def _put_out(self, s: Scope, depth: Value) -> None:
-        f, number = s.f, self.matches.value
-        f.give_if(put_match(s, number, depth).differs(FINE), -FULL)
-        if self.automaton.repeats:
-            f.jump_if(_is_there(s, self.before, number), self.next)
-        self.matches.set(number + 1)
-        f.give_if(s.offsets[number + 1] > s.settings[LIMIT], -TOO_MANY)
 
 
 @subroutine()

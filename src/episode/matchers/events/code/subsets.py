@@ -23,20 +23,13 @@ from episode.matchers.events.code.negations import NOT_THERE, Negations
 from episode.matchers.events.code.runs import BUDGET_SPENT, put_match
 from episode.matchers.times import NEVER
 from episode.native.builder import ArrayTypes, Program, Scope, entry_scope
-from episode.native.ir import BOOL, I32, I64, Operand, Value, Variable
+from episode.native.ir import BOOL, I64, Operand, Value, Variable
 
 NOT_BEGUN = -2
 MATCH, ALTERNATIVE, DEPTH, STEPS, FOUND = range(5)
 """Places of `kept`: the intermediate match and the alternative at work, the depth (NOT_BEGUN) and the steps since the
 last match; and how many matches a call found."""
-BY_DEPTH = ("at_state", "at_member", "next_option", "next_member")
-"""By depth: the state after the event and its place among the members. By depth + 1: the transition and the member to
-be tried next (-1: the first)."""
-
-_TYPES: ArrayTypes = {
-    **TYPES, **BOUND_TYPES, **dict.fromkeys(BY_DEPTH, (I64, True)), "high": (I64, False), "stop": (I64, False),
-    "offsets": (I64, True), "out_variables": (I32, True),
-}  # fmt: skip
+_TYPES: ArrayTypes = {**TYPES, **BOUND_TYPES, "high": (I64, False), "stop": (I64, False)}
 """Intermediate match i may take the rows members[low[i, v]:high[i, v]] for variable v, and has first[i]:stop[i], the
 rows of its partition, around it. tops: by variable, the end of its candidates that the rest of the match can follow."""
 
@@ -139,13 +132,9 @@ class _Walk:
         f = s.f
         for number in range(len(self.automaton.starts)):
             with f.when(alternative.equals(number)):
-                f.give(self._begin_with(number, s, match))
+                f.give_if(~self._trim(number, s, match), False)
+                f.give(self.bounds.begin(number, s, match) if self.shape.bounds.bounds else True)
         return False
-
-    @subroutine(BOOL)
-    def _begin_with(self, number: int, s: Scope, match: Value) -> Operand:
-        s.f.give_if(~self._trim(number, s, match), False)
-        return self.bounds.begin(number, s, match) if self.shape.bounds.bounds else True
 
     @subroutine(BOOL)
     def _trim(self, number: int, s: Scope, match: Value) -> Operand:

@@ -51,17 +51,13 @@ def short_partitions(events: Mapping[str, np.ndarray], window: int, few: int) ->
 
 def add_short(shape: TrendShape, events: Mapping[str, np.ndarray], total: TrendValues) -> None:
     """Add up in `total` the matches of partitions begins[g]:ends[g], whose rows are in order of time."""
-    compiled_for(short_program, shape).run(arrays_of(shape, events, total))
-
-
-def arrays_of(shape: TrendShape, events: Mapping[str, np.ndarray], total: TrendValues) -> dict[str, np.ndarray]:
-    """The arrays of the code: a cell for each place, and for each event in each place."""
     longest = int((events["ends"] - events["begins"]).max())
-    room = len(shape.bits) * (longest + 1) + 1
+    room = len(shape.bits) * (longest + 1) + 1  # a cell for each place, and for each event in each place
     cells = Cells("short", shape.lanes).arrays(zeros(room, *shape.lanes.counts))
     pairs = {name: np.zeros(room, np.int64) for name in PAIRS}
     settings = np.array([len(events["time"])], np.int64)
-    return {**events, **cells, **pairs, **Cells("total", shape.lanes).arrays(total), "settings": settings}
+    totals = Cells("total", shape.lanes).arrays(total)
+    compiled_for(short_program, shape).run({**events, **cells, **pairs, **totals, "settings": settings})
 
 
 def short_program(shape: TrendShape) -> Program:

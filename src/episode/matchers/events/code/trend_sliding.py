@@ -47,21 +47,14 @@ def slide(shape: TrendShape, events: Mapping[str, np.ndarray], window: int, tota
     slot int64[n]: the place in `total` of the matches that end with a row; negative: none. A match lasts at most
     `window`.
     """
-    compiled_for(sliding_program, shape, window < EVER).run(arrays_of(shape, events, window, total))
-
-
-def arrays_of(
-    shape: TrendShape, events: Mapping[str, np.ndarray], window: int, total: TrendValues
-) -> dict[str, np.ndarray]:
-    """The arrays of the code."""
     arrays = {**events, "settings": np.array([len(events["time"]), window], np.int64)}
     most = 0
     if window < EVER:
         most = compiled_for(most_in_window_program).run(arrays)
     layout = _Layout(shape)
     own = zeros(layout.front + (most + 1) * layout.count, *shape.lanes.counts)
-    arrays |= layout.own.arrays(own) | layout.total.arrays(total)
-    return {**arrays, "row_of": np.empty(2 * most + 2, np.int64)}
+    arrays |= layout.own.arrays(own) | layout.total.arrays(total) | {"row_of": np.empty(2 * most + 2, np.int64)}
+    compiled_for(sliding_program, shape, window < EVER).run(arrays)
 
 
 class _Layout:

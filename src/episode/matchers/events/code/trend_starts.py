@@ -147,7 +147,7 @@ def by_start(
         status = code.run(work.arrays)
         if status == FINE:
             return work.totals()
-        work.grow(status)
+        work.make_room(status, 2 * int(work.arrays["state"][NEEDED]))
 
 
 def _some(events: Mapping[str, np.ndarray], which: np.ndarray) -> dict[str, np.ndarray]:
@@ -172,46 +172,32 @@ class TrendWork:
             "scanned": np.zeros(len(kind.scanned), np.int64), "keys": keys.copy(),
             "table": np.full(64 + 4 * len(keys), NO_KEY, np.int64), **kind.total.arrays(total),
         }  # fmt: skip
-        for name in ("rank", "below", "above", "sorted", "scans"):
-            self.arrays[name] = np.zeros(0, np.int64)
-        self._make_pairs(64)
-        self._make_cells(1)
+        for status, room in ((MORE_RANKS, 0), (MORE_CELLS, 1), (MORE_PAIRS, 64), (MORE_SCANS, 0)):
+            self.make_room(status, room)
 
-    def _make_pairs(self, count: int) -> None:
-        self.arrays["pair_row"], self.arrays["pair_place"] = np.zeros(count, np.int64), np.zeros(count, np.int64)
-
-    def _make_cells(self, count: int) -> None:
-        self.arrays |= self.kind.lanes.arrays(zeros(count * self.width, *self.kind.shape.lanes.counts))
-
-    def grow(self, status: int) -> None:
-        """Make more room than the code needs now."""
-        state = self.arrays["state"]
-        room = 2 * int(state[NEEDED])
+    def make_room(self, status: int, room: int) -> None:
+        """Make room in the arrays that were too small."""
+        state, kind = self.arrays["state"], self.kind
         if status == MORE_RANKS:
             state[RANK_ROOM] = room
             for name in ("rank", "below", "above"):
-                self.arrays[name] = np.empty(len(self.kind.ranked) * room, np.int64)
+                self.arrays[name] = np.empty(len(kind.ranked) * room, np.int64)
             self.arrays["sorted"] = np.empty(2 * room, np.int64)
         elif status == MORE_CELLS:
-            self._make_cells(room)
+            self.arrays |= kind.lanes.arrays(zeros(room * self.width, *kind.shape.lanes.counts))
         elif status == MORE_PAIRS:
-            self._make_pairs(room)
+            self.arrays |= {name: np.zeros(room, np.int64) for name in PAIRS}
         elif status == MORE_SCANS:
             state[SCAN_ROOM] = room
-            self.arrays["scans"] = np.empty(len(self.kind.scanned) * room, np.int64)
+            self.arrays["scans"] = np.empty(len(kind.scanned) * room, np.int64)
         else:
             self._grow_totals(room)
 
     def _grow_totals(self, room: int) -> None:
-        known = int(self.arrays["state"][KNOWN])
-        lanes = self.kind.shape.lanes
-        more = zeros(room, *lanes.counts)
-        for name, new in self.kind.total.arrays(more).items():
+        more = self.kind.total.arrays(zeros(room, *self.kind.shape.lanes.counts)) | {"keys": np.empty(room, np.int64)}
+        for name, new in more.items():
             new[: len(self.arrays[name])] = self.arrays[name]
-            self.arrays[name] = new
-        keys = np.empty(room, np.int64)
-        keys[:known] = self.arrays["keys"][:known]
-        self.arrays["keys"], self.arrays["table"] = keys, np.full(4 * room, NO_KEY, np.int64)
+        self.arrays |= {**more, "table": np.full(4 * room, NO_KEY, np.int64)}
         self.arrays["state"][IS_HASHED] = 0
 
     def totals(self) -> tuple[TrendValues, np.ndarray]:
@@ -229,8 +215,11 @@ class TrendWork:
 def starts_program(kind: StartsCode) -> Program:
     s = entry_scope("trends", kind.types)
     f, shape = s.f, kind.shape
-    if kind.grouped:
-        _hash_known(s)
+    if kind.grouped:  # put the known keys into a new table
+        with f.when(s.state[IS_HASHED].equals(0)):
+            with f.loop(0, s.state[KNOWN]) as number:
+                s.table[_find_spot(s, s.keys[number])] = number
+            s.state[IS_HASHED] = 1
     with f.loop(0, s.begins.length) as part:
         high = s.ends[part]
         start = f.variable("start", f.greatest(s.state[START], s.begins[part]))
@@ -477,7 +466,7 @@ def _sweep(kind: StartsCode, s: Scope, start: Value, next_start: Value, stop: Va
                 for place in kind.shape.places:
                     with f.when(kind.shape.has(f, bits, place)):
                         at = s.state[BUFFER] + pairs
-                        _fill(kind, s, place, at, event, starts, alive.value, begun.value, fresh.value)
+                        _fill(kind, s, place, at, event, starts, (alive.value, begun.value, fresh.value))
                         if place in kind.shape.continued:
                             number = pairs.value
                             s.pair_row[number], s.pair_place[number] = event, place
@@ -487,11 +476,12 @@ def _sweep(kind: StartsCode, s: Scope, start: Value, next_start: Value, stop: Va
 
 
 def _fill(
-    kind: StartsCode, s: Scope, place: int, at: Value, event: Value, starts: Value, alive: Value, begun: Value,
-    fresh: Value,
-) -> None:  # fmt: skip
-    """Set the value of an event in a place, at a cell; add matches that end with it to their totals."""
+    kind: StartsCode, s: Scope, place: int, at: Value, event: Value, starts: Value, lanes: tuple[Value, Value, Value]
+) -> None:
+    """Set the value of an event in a place, at a cell; add matches that end with it to their totals. lanes: see
+    `_sweep`."""
     f, shape = s.f, kind.shape
+    alive, begun, fresh = lanes
     _clear_cells(kind, s, at, at + 1)
     for number, link in enumerate(shape.links):
         if link.target == place and not link.operations:
@@ -637,12 +627,3 @@ def _find_key(s: Scope, key: Value) -> Value:
         s.table[spot] = known
         s.state[KNOWN] = known + 1
     return s.table[spot]
-
-
-def _hash_known(s: Scope) -> None:
-    """Put the known keys into a new table."""
-    f = s.f
-    with f.when(s.state[IS_HASHED].equals(0)):
-        with f.loop(0, s.state[KNOWN]) as number:
-            s.table[_find_spot(s, s.keys[number])] = number
-        s.state[IS_HASHED] = 1
