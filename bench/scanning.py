@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import cache
 from unittest.mock import patch
 
-from episode.matchers.situations.code import searching
+from episode.matchers.situations.code import detecting
 from episode.matchers.situations.code.arrays import SituationShape
 from episode.matchers.situations.code.detecting import detection_program
 from episode.matchers.situations.code.relations import (
@@ -36,7 +36,7 @@ from episode.native.running import Compiled, compile_program
 
 @cache
 def scanning_code(shape: SituationShape) -> Compiled:
-    with patch.object(searching, "find_allowed", _scan):
+    with patch.object(detecting, "find_allowed", _scan):
         return compile_program(detection_program(shape))
 
 

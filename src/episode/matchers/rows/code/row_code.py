@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from threading import Lock
 
 import numpy as np
 
@@ -113,27 +114,32 @@ def _flat(array: np.ndarray) -> np.ndarray:
 
 
 _known: dict[tuple, RowCode] = {}
+_keeping = Lock()  # several threads may look for code at once
 
 
 def _find_code(plan: RowPatternPlan, places: ColumnPlaces, shape: RowShape) -> RowCode:
     """The code of a plan, found again by its labels and conditions."""
     key = plan.labels.names, tuple(plan.conditions.items()), places, shape
-    if key not in _known:
-        c = SearchFrame(
-            shape,
-            Choices.of(shape, plan.labels.names, plan.conditions),
-            lambda s, match: RowConditions(s, plan, places, match),
-        )
-        emit_partitions(c)
-        instructions = Instructions(c)
-        emit_begin(c, instructions.enter)
-        instructions.emit()
-        emit_outcomes(c)
-        its = c.conditions
-        _known[key] = RowCode(compile_program(c.s.program), its.constants, RunningValues.of(its.traits))
-        while len(_known) > MOST_PROGRAMS:
-            del _known[next(iter(_known))]
-    return _known[key]
+    code = _known.get(key)
+    if code is None:
+        code = _build_code(plan, places, shape)
+        with _keeping:
+            _known[key] = code
+            while len(_known) > MOST_PROGRAMS:
+                del _known[next(iter(_known))]
+    return code
+
+
+def _build_code(plan: RowPatternPlan, places: ColumnPlaces, shape: RowShape) -> RowCode:
+    choices = Choices.of(shape, plan.labels.names, plan.conditions)
+    c = SearchFrame(shape, choices, lambda s, match: RowConditions(s, plan, places, match))
+    emit_partitions(c)
+    instructions = Instructions(c)
+    emit_begin(c, instructions.enter)
+    instructions.emit()
+    emit_outcomes(c)
+    its = c.conditions
+    return RowCode(compile_program(c.s.program), its.constants, RunningValues.of(its.traits))
 
 
 @dataclass
