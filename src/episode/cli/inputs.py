@@ -196,6 +196,12 @@ def check_output(output: str, tables: Iterable[str], is_known: bool, advice: str
         raise typer.BadParameter(f"{output} exists: {advice}.", param_hint="--output")
 
 
+def check_followed_output(output: str, tables: Iterable[str], checkpoint: str | None) -> None:
+    """Refuse to add to files of another run: with a new checkpoint, Spark would take its first matches for written."""
+    begun = checkpoint is not None and (not is_local(checkpoint) or Path(local(checkpoint)).exists())
+    check_output(output, tables, begun, "go on with the --checkpoint that it was written with, or write somewhere else")
+
+
 @dataclass(frozen=True)
 class SessionArguments:
     """Settings of the Spark of a command; without any, episode's own are taken."""

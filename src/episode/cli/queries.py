@@ -21,7 +21,6 @@ from episode.cli.options import (
     WatermarkOption,
 )
 from episode.errors import EpisodeError
-from episode.paths import is_local, local
 from episode.terminal.errors import run_interruptibly
 from episode.terminal.quiet import quiet_spark
 
@@ -75,10 +74,8 @@ def run(
     target = result.read()
     if follow:
         inputs.check_followed(paths.values())
-        if target.output is not None:  # with a new checkpoint, Spark would take its first matches for written
-            begun = checkpoint is not None and (not is_local(checkpoint) or Path(local(checkpoint)).exists())
-            advice = "go on with the --checkpoint that it was written with, or write somewhere else"
-            inputs.check_output(target.output, paths.values(), begun, advice)
+        if target.output is not None:
+            inputs.check_followed_output(target.output, paths.values(), checkpoint)
         where = following.FollowArguments(watermark, checkpoint, target.output, target.format)
         following.run(text, arguments, paths, where, session, notes)
         return

@@ -32,7 +32,7 @@ from episode.see.pictures.axis import thin_rows
 from episode.see.pictures.choosing import ChosenKey, Wish
 from episode.see.pictures.labelled import LabelledMatch, Labelling
 from episode.see.pictures.look import Look, Table
-from episode.see.pictures.scene import Scene, written_pattern
+from episode.see.pictures.scene import PictureScene, written_pattern
 from episode.words import count_of
 
 MOST_EVENTS = 1_500
@@ -61,7 +61,7 @@ def look_at_events(inspected: Inspected, wish: Wish, zone: str) -> Look:
     if wish.series is not None:
         raise EpisodeAnalysisError(f"series={wish.series!r}: events lie on lanes by class, not on a series.")
     labelling = Labelling.of(inspected)
-    scene = Scene.of(labelling, wish, zone)
+    scene = PictureScene.of(labelling, wish, zone)
     found = scene.found
     matches = labelling.label_matches(found.rows, found.extents.place[scene.drawn])
     typed = bool(inspected.events.tables) or (inspected.events.given.type_column or query.input.type_column) is not None
@@ -81,7 +81,7 @@ def look_at_events(inspected: Inspected, wish: Wish, zone: str) -> Look:
     return replace(seen, view=_widen_view(scene, tables["stretches"]))
 
 
-def _widen_view(scene: Scene, stretches: Table) -> tuple[float, float]:
+def _widen_view(scene: PictureScene, stretches: Table) -> tuple[float, float]:
     """A forbidden stretch before or after a match is in the picture as far as there are events."""
     x, view = scene.found.x, scene.view
     low = min([view[0], *(one["x"] for one in stretches)])
@@ -111,7 +111,7 @@ class EventDrawing:
     """The tables of a picture. starts: of events that last, or whose time is imprecise. matches: those that are drawn,
     with their events."""
 
-    scene: Scene
+    scene: PictureScene
     plan: EventPlan
     pattern: EventPattern
     lanes: tuple[Lane, ...]

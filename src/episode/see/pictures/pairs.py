@@ -37,7 +37,7 @@ from episode.see.pictures.labelled import (
     numbers_of,
 )
 from episode.see.pictures.look import Look, MatchMark, Table
-from episode.see.pictures.scene import Scene, mark_of, view_of, written_pattern
+from episode.see.pictures.scene import PictureScene, mark_of, view_of, written_pattern
 
 _PLACES = {LIVE: f"{OWN}live_place", ARCHIVE: f"{OWN}archive_place"}
 _PREFIXES = {LIVE: LIVE_PREFIX, ARCHIVE: ARCHIVE_PREFIX}
@@ -216,7 +216,7 @@ def look_at_pairs(live: Inspected, archive: Inspected, wish: Wish, zone: str) ->
     found = KeyChoice(labelling, wish, zone, () if column is None else (column,)).choose()
     notes = list(found.notes)
     drawn, marks = _marks(found, wish, notes)
-    scene = Scene(found, wish, _view(found, wish, pair.recency), drawn, marks, notes)
+    scene = PictureScene(found, wish, _view(found, wish, pair.recency), drawn, marks, notes)
     series = Series("rows", np.zeros(len(found.rows)), ("rows",))
     if column is not None and column in found.rows.table.column_names:
         series = series_of(found.rows.table, column)
@@ -268,7 +268,7 @@ def _marks(found: ChosenKey, wish: Wish, notes: list[str]) -> tuple[list[int], l
     return drawn, [mark_of(found, one, lane) for lane, one in enumerate(drawn)]
 
 
-def _row_table(scene: Scene, labelling: PairLabelling, series: Series) -> Table:
+def _row_table(scene: PictureScene, labelling: PairLabelling, series: Series) -> Table:
     """The rows of both matches of the chosen pair."""
     found = scene.found
     if found.chosen is None:
@@ -282,7 +282,7 @@ def _row_table(scene: Scene, labelling: PairLabelling, series: Series) -> Table:
     return tuple(rows)
 
 
-def _match_table(scene: Scene) -> Table:
+def _match_table(scene: PictureScene) -> Table:
     """A bar for each match: the live one once, and its archive matches."""
     extents, axis, positions = scene.found.extents, scene.axis, scene.found.x
     assert isinstance(extents, PairExtents)
@@ -298,7 +298,7 @@ def _match_table(scene: Scene) -> Table:
     return tuple(rows)
 
 
-def _recency(scene: Scene, pair: PairPlan) -> Table:
+def _recency(scene: PictureScene, pair: PairPlan) -> Table:
     """From when on an archive match may begin, to the end of the live match."""
     if scene.chosen is None:
         return ()

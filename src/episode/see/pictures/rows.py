@@ -12,7 +12,7 @@ from episode.see.pictures.axis import Series, chosen_column, columns_in, line_ro
 from episode.see.pictures.choosing import Wish
 from episode.see.pictures.labelled import LabelledMatch, Labelling
 from episode.see.pictures.look import Look, Table
-from episode.see.pictures.scene import MOST_POINTS, Scene, written_pattern
+from episode.see.pictures.scene import MOST_POINTS, PictureScene, written_pattern
 from episode.words import count_of
 
 
@@ -20,7 +20,7 @@ def look_at_rows(inspected: Inspected, wish: Wish, zone: str) -> Look:
     """The key and the match that are asked for, and what lies around them."""
     labelling = Labelling.of(inspected)
     column = _series_column(inspected, wish)
-    scene = Scene.of(labelling, wish, zone, column)
+    scene = PictureScene.of(labelling, wish, zone, column)
     rows = scene.found.rows
     # without a column that can be drawn, a single lane with all rows
     series = Series("rows", np.zeros(len(rows)), ("rows",)) if column is None else series_of(rows.table, column)
@@ -40,7 +40,7 @@ def _series_column(inspected: Inspected, wish: Wish) -> str | None:
     return chosen_column(types, wish.series, [*defined, *measured], never)
 
 
-def _row_table(scene: Scene, series: Series, matches: Sequence[LabelledMatch]) -> Table:
+def _row_table(scene: PictureScene, series: Series, matches: Sequence[LabelledMatch]) -> Table:
     """The rows of the matches, each once: with its label in the chosen match, or in the first that has it."""
     marks, x, y = scene.marks, scene.found.x, series.y
     order = sorted(range(len(marks)), key=lambda at: (not marks[at].chosen, marks[at].number))

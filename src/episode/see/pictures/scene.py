@@ -24,7 +24,7 @@ MOST_POINTS = 1_500
 
 
 @dataclass(frozen=True)
-class Scene:
+class PictureScene:
     """A key, and what is drawn of it. view: positions between which things are drawn. drawn: the matches, by their
     places among the extents; marks: how they are drawn. notes: what the picture does not show; drawing adds to them."""
 
@@ -36,12 +36,12 @@ class Scene:
     notes: list[str]
 
     @staticmethod
-    def of(labelling: Labelling, wish: Wish, zone: str, column: str | None = None) -> Scene:
+    def of(labelling: Labelling, wish: Wish, zone: str, column: str | None = None) -> PictureScene:
         """Choose the key and the match that are asked for. column: one to draw along the time."""
         found = KeyChoice(labelling, wish, zone, () if column is None else (column,)).choose()
         view, notes = view_of(found, wish), list(found.notes)
         drawn, marks = _marks_of(found, view, wish.most, notes)
-        return Scene(found, wish, view, drawn, marks, notes)
+        return PictureScene(found, wish, view, drawn, marks, notes)
 
     @property
     def axis(self) -> Axis:

@@ -21,7 +21,7 @@ from episode.see.pictures.axis import Axis, chosen_column, columns_in, series_of
 from episode.see.pictures.choosing import Wish
 from episode.see.pictures.labelled import FIRST, LAST, PLACE, Labelling, MatchExtents, OrderedRows, key_name, numbers_of
 from episode.see.pictures.look import Look, MatchMark, Table
-from episode.see.pictures.scene import Scene, written_pattern
+from episode.see.pictures.scene import PictureScene, written_pattern
 from episode.words import count_of
 
 _DETECTED = f"{OWN}detected"
@@ -115,7 +115,7 @@ def look_at_situations(inspected: Inspected, wish: Wish, zone: str) -> Look:
     types = {name: type_ for name, type_ in plan.types.items() if name in inspected.source.columns}
     mentioned = columns_in(definition.condition for definition in query.definitions)
     column = chosen_column(types, wish.series, mentioned, [*plan.keys, plan.time])
-    scene = Scene.of(labelling, wish, zone, column)
+    scene = PictureScene.of(labelling, wish, zone, column)
     rows = scene.found.rows
     starts, detected = labelling.moments(rows)
     drawing = SituationDrawing(scene, plan, labelling.situations(rows), starts, scene.axis.of_values(detected))
@@ -136,7 +136,7 @@ class SituationDrawing:
     """The tables of a picture. starts: of each match, the first row of the situation of each symbol. detected: when
     each was certain, as positions."""
 
-    scene: Scene
+    scene: PictureScene
     plan: SituationPlan
     every: dict[str, Situations]
     starts: dict[str, np.ndarray]
