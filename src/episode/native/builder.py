@@ -387,26 +387,34 @@ def entry_scope(name: str, types: ArrayTypes, *declared: str) -> Scope:
     return s
 
 
-def subroutine(result: Type = I64) -> Callable[[Callable[..., None]], Callable[..., Value]]:
-    """Make a builder a call of the function that it builds, once in a program for all calls alike.
+def subroutine(result: Type = I64) -> Callable[[Callable[..., Operand | None]], Callable[..., Value]]:
+    """Turn a builder `build(*shape, s, *scalars, **more)` into calls of the function that it builds, once in a program.
 
-    Its arguments are scalars. The code may depend on texts among them and on keywords. Texts and truth values are parts
-    of the function's name; other keywords must be the same in all of a program.
+    shape, more: what is compiled in, as are texts among the scalars. Numbers, texts, truth values that hold and names of
+    things in it are part of the function's name; the rest must be the same in all of a program. The function returns
+    what `build` returns, 0 without that, unless `build` ends it.
     """
 
-    def decorate(build: Callable[..., None]) -> Callable[..., Value]:
+    def turn(build: Callable[..., Operand | None]) -> Callable[..., Value]:
         @wraps(build)
-        def call(s: Scope, *given: Operand | str, **shape: Any) -> Value:
-            texts = [one for one in (*given, *shape.values()) if isinstance(one, str)]
-            flags = [name for name, value in shape.items() if value is True]
+        def call(*given: Any, **more: Any) -> Value:
+            at = next(at for at, one in enumerate(given) if isinstance(one, Scope))
+            shape, s, after = given[:at], given[at], given[at + 1 :]
 
-            def build_once(inner: Scope, *values: Value) -> None:
+            def emit(own: Scope, *values: Value) -> None:
                 scalars = iter(values)
-                build(inner, *(one if isinstance(one, str) else next(scalars) for one in given), **shape)
+                returned = build(
+                    *shape, own, *(one if isinstance(one, str) else next(scalars) for one in after), **more
+                )
+                if not own.f.has_ended:
+                    own.f.give(0 if returned is None else returned)
 
-            name = "_".join([build.__name__.strip("_"), *texts, *flags])
-            return s.call(name, build_once, *(one for one in given if not isinstance(one, str)), result=result)
+            words = [getattr(one, "name", one) for one in shape]
+            words += [one for one in (*after, *more.values()) if isinstance(one, str)]
+            words += [name for name, value in more.items() if value is True]
+            name = "_".join([build.__name__.strip("_"), *(str(one) for one in words if isinstance(one, (int, str)))])
+            return s.call(name, emit, *(one for one in after if not isinstance(one, str)), result=result)
 
         return call
 
-    return decorate
+    return turn

@@ -5,14 +5,12 @@ Numbers that differ from query to query or from round to round, and are not part
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import wraps
-from typing import Any
+from collections.abc import Mapping
 
 import numpy as np
 
-from episode.native.builder import ArrayTypes, Scope
-from episode.native.ir import F64, I32, I64, U8, U64, Operand, Type, Value
+from episode.native.builder import ArrayTypes
+from episode.native.ir import F64, I32, I64, U8, U64, Type
 
 (ROWS, WINDOW, LIMIT, BUDGET, UNTIL, NTH, MOST, LEVELS) = range(8)
 """Places of `settings`: the number of rows of a lane (ints, floats, valid); the window; the most records and steps; the
@@ -74,31 +72,3 @@ def settings_of(numbers: Mapping[int, int]) -> np.ndarray:
     for place, number in numbers.items():
         settings[place] = number
     return settings
-
-
-def subroutine(result: Type = I64) -> Callable[[Callable[..., Operand | None]], Callable[..., Value]]:
-    """Turn a builder `build(*shape, s, *scalars)` into calls of the function that it builds, once in a program.
-
-    shape: what is compiled in; numbers, words and names of things in it are part of the function's name. The function
-    returns what `build` returns; without that, 0.
-    """
-
-    def turn(build: Callable[..., Operand | None]) -> Callable[..., Value]:
-        @wraps(build)
-        def call(*given: Any) -> Value:
-            at = next(at for at, one in enumerate(given) if isinstance(one, Scope))
-            shape, s, scalars = given[:at], given[at], given[at + 1 :]
-
-            def emit(own: Scope, *values: Value) -> None:
-                returned = build(*shape, own, *values)
-                if not own.f.has_ended:
-                    own.f.give(0 if returned is None else returned)
-
-            words = [
-                str(getattr(one, "name", one)) for one in shape if isinstance(one, (int, str)) or hasattr(one, "name")
-            ]
-            return s.call("_".join([build.__name__.strip("_"), *words]), emit, *scalars, result=result)
-
-        return call
-
-    return turn

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 from episode.matchers.code.expressions import CodeConstants
 from episode.matchers.code.searching import first_at_least, search_place, window_end, window_start
-from episode.matchers.events.code.arrays import LIMIT, MOST, NTH, TYPES, WINDOW, subroutine
+from episode.matchers.events.code.arrays import LIMIT, MOST, NTH, TYPES, WINDOW
 from episode.matchers.events.code.conditions import PairTests, RecordTests
 from episode.matchers.times import EVER, NEVER
-from episode.native.builder import ArrayTypes, Function, Program, Scope, entry_scope
+from episode.native.builder import ArrayTypes, Function, Program, Scope, entry_scope, subroutine
 from episode.native.ir import I32, I64, Block, Operand, Value, Variable
 
 Condition = Callable[[Value], Value]

@@ -12,10 +12,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from episode.matchers import codes as oc
-from episode.matchers.events.code.arrays import LEVELS, subroutine
+from episode.matchers.events.code.arrays import LEVELS
 from episode.matchers.events.code.checks import Checks
 from episode.matchers.events.code.conditions import EventConditions
-from episode.native.builder import Function, Scope
+from episode.native.builder import Function, Scope, subroutine
 from episode.native.ir import BOOL, F64, I64, Operand, Value
 
 LOWEST, HIGHEST, LEAST, GREATEST, SOME = range(5)

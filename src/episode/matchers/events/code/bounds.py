@@ -22,7 +22,6 @@ from functools import partial
 
 import numpy as np
 
-from episode.matchers.events.code.arrays import subroutine
 from episode.matchers.events.code.bound_terms import (
     FRACTION,
     MOST_FRACTIONS,
@@ -41,7 +40,7 @@ from episode.matchers.events.code.bound_terms import (
 )
 from episode.matchers.events.code.checks import Checks
 from episode.matchers.events.code.conditions import EventConditions, FindRow, only_label
-from episode.native.builder import ArrayTypes, Function, Scope
+from episode.native.builder import ArrayTypes, Function, Scope, subroutine
 from episode.native.ir import BOOL, F64, I32, I64, Operand, Value
 from episode.plan.expressions import Expression, Navigated
 

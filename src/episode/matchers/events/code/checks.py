@@ -13,10 +13,9 @@ from functools import cached_property
 
 from episode.matchers.code.aggregates import AggregateShape, AggregateState, choose_state
 from episode.matchers.code.expressions import CodeConstants, Emitted
-from episode.matchers.events.code.arrays import subroutine
 from episode.matchers.events.code.between import advance, scanning
 from episode.matchers.events.code.conditions import ConditionColumns, EventConditions, only_label
-from episode.native.builder import Function, Scope
+from episode.native.builder import Function, Scope, subroutine
 from episode.native.ir import BOOL, I128, U64, Operand, Value, Variable
 from episode.plan.events.automaton import AutomatonPlan
 from episode.plan.expressions import Navigated, Running, walk

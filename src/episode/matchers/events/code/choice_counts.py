@@ -20,9 +20,8 @@ import numpy as np
 
 from episode.matchers.code.searching import first_at_least
 from episode.matchers.codes import AT_LEAST, AT_MOST, EQUAL, GREATER
-from episode.matchers.events.code.arrays import subroutine
 from episode.matchers.events.code.between import nodes_above, nodes_below
-from episode.native.builder import ArrayTypes, Program, Scope, entry_scope
+from episode.native.builder import ArrayTypes, Program, Scope, entry_scope, subroutine
 from episode.native.ir import F64, I64, U8, U64, U128, Operand, Value
 from episode.native.running import compiled_for
 

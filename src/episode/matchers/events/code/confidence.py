@@ -19,9 +19,8 @@ from typing import NamedTuple
 import numpy as np
 
 from episode.matchers.code.searching import sort_numbers, window_end
-from episode.matchers.events.code.arrays import subroutine
 from episode.matchers.times import EVER
-from episode.native.builder import ArrayTypes, Program, Scope
+from episode.native.builder import ArrayTypes, Program, Scope, subroutine
 from episode.native.ir import F64, I64, Operand, Value, Variable
 from episode.native.running import compiled_for
 

@@ -17,13 +17,13 @@ from dataclasses import dataclass
 
 from episode.matchers.code.expressions import CodeConstants
 from episode.matchers.code.searching import search_place, window_end, window_start
-from episode.matchers.events.code.arrays import BUDGET, LIMIT, TYPES, UNTIL, WINDOW, subroutine
+from episode.matchers.events.code.arrays import BUDGET, LIMIT, TYPES, UNTIL, WINDOW
 from episode.matchers.events.code.between import FINE, FULL, scanning
 from episode.matchers.events.code.checks import Checks, PathShape, has_bit, is_on_path, is_one_of
 from episode.matchers.events.code.confidence import CLOCK, FRONTIERS, ConfidenceCode, total_mass
 from episode.matchers.events.code.runs import BUDGET_SPENT, put_match
 from episode.matchers.times import EVER, NEVER
-from episode.native.builder import ArrayTypes, Program, Scope, entry_scope
+from episode.native.builder import ArrayTypes, Program, Scope, entry_scope, subroutine
 from episode.native.ir import F64, I64, Operand, Value, Variable
 
 SMALL = 4

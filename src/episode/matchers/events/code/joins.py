@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from episode.matchers.code.expressions import COMPARE, CodeConstants
 from episode.matchers.code.searching import first_at_least, search_place, window_end, window_start
-from episode.matchers.events.code.arrays import LIMIT, ROWS, TYPES, WINDOW, subroutine
+from episode.matchers.events.code.arrays import LIMIT, ROWS, TYPES, WINDOW
 from episode.matchers.events.code.between import FINE, FULL, TOO_MANY, KeptVariables, advance, scanning
 from episode.matchers.events.code.conditions import (
     LEFT,
@@ -26,7 +26,7 @@ from episode.matchers.events.code.conditions import (
     load_event,
 )
 from episode.matchers.times import EVER, NEVER
-from episode.native.builder import ArrayTypes, Function, Program, Scope, entry_scope
+from episode.native.builder import ArrayTypes, Function, Program, Scope, entry_scope, subroutine
 from episode.native.ir import BOOL, F64, I32, I64, U64, Operand, Value, Variable
 
 NEAR = 8

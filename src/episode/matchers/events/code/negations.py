@@ -9,11 +9,11 @@ from __future__ import annotations
 import numpy as np
 
 from episode.matchers.code.searching import first_at_least, window_start
-from episode.matchers.events.code.arrays import BUDGET, WINDOW, subroutine
+from episode.matchers.events.code.arrays import BUDGET, WINDOW
 from episode.matchers.events.code.between import scanning
 from episode.matchers.events.code.checks import Checks, is_on_path, is_one_of
 from episode.matchers.times import EVER, NEVER
-from episode.native.builder import Scope
+from episode.native.builder import Scope, subroutine
 from episode.native.ir import BOOL, U64, Operand, Value, Variable
 from episode.plan.events.automaton import FIRST, MIDDLE, AutomatonPlan
 

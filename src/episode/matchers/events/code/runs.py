@@ -14,12 +14,12 @@ from dataclasses import dataclass
 
 from episode.matchers.code.expressions import CodeConstants
 from episode.matchers.code.searching import window_end
-from episode.matchers.events.code.arrays import BUDGET, LIMIT, TYPES, UNTIL, WINDOW, subroutine
+from episode.matchers.events.code.arrays import BUDGET, LIMIT, TYPES, UNTIL, WINDOW
 from episode.matchers.events.code.between import FINE, FULL, TOO_MANY, KeptVariables, scanning
 from episode.matchers.events.code.checks import Checks, PathShape, is_one_of
 from episode.matchers.events.code.negations import DROPPED, REFUSED, Negations
 from episode.matchers.times import NEVER
-from episode.native.builder import Program, Scope, entry_scope
+from episode.native.builder import Program, Scope, entry_scope, subroutine
 from episode.native.ir import BOOL, I32, Operand, Value
 
 ANY, NEXT, CONTIGUOUS = 0, 1, 2

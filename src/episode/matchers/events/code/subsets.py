@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from episode.matchers.code.expressions import CodeConstants
 from episode.matchers.code.searching import window_end
-from episode.matchers.events.code.arrays import BUDGET, TYPES, WINDOW, subroutine
+from episode.matchers.events.code.arrays import BUDGET, TYPES, WINDOW
 from episode.matchers.events.code.between import FINE, FULL, KeptVariables, scanning
 from episode.matchers.events.code.bounds import TYPES as BOUND_TYPES
 from episode.matchers.events.code.bounds import BoundCode, BoundsShape
@@ -22,7 +22,7 @@ from episode.matchers.events.code.checks import Checks, PathShape
 from episode.matchers.events.code.negations import NOT_THERE, Negations
 from episode.matchers.events.code.runs import BUDGET_SPENT, put_match
 from episode.matchers.times import NEVER
-from episode.native.builder import ArrayTypes, Program, Scope, entry_scope
+from episode.native.builder import ArrayTypes, Program, Scope, entry_scope, subroutine
 from episode.native.ir import BOOL, I64, Operand, Value, Variable
 
 NOT_BEGUN = -2

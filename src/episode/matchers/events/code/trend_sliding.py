@@ -17,7 +17,6 @@ from contextlib import contextmanager
 import numpy as np
 
 from episode.matchers.code.searching import window_start
-from episode.matchers.events.code.arrays import subroutine
 from episode.matchers.events.code.trend_values import (
     EVENTS,
     WEIGHTS,
@@ -33,7 +32,7 @@ from episode.matchers.events.code.trend_values import (
     zeros,
 )
 from episode.matchers.times import EVER
-from episode.native.builder import ArrayTypes, Program, Scope, entry_scope
+from episode.native.builder import ArrayTypes, Program, Scope, entry_scope, subroutine
 from episode.native.ir import I64, U64, Value, Variable
 from episode.native.running import compiled_for
 

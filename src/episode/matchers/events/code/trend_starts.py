@@ -21,7 +21,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from episode.matchers.code.searching import first_after, first_at_least, sort_numbers, window_end
-from episode.matchers.events.code.arrays import subroutine
 from episode.matchers.events.code.between import nodes_above, nodes_below
 from episode.matchers.events.code.trend_short import PAIRS, add_short, holds_along, holds_with_first, short_partitions
 from episode.matchers.events.code.trend_values import (
@@ -44,7 +43,7 @@ from episode.matchers.events.code.trend_values import (
     unite,
     zeros,
 )
-from episode.native.builder import ArrayTypes, Function, Program, Scope, entry_scope
+from episode.native.builder import ArrayTypes, Function, Program, Scope, entry_scope, subroutine
 from episode.native.ir import I64, U64, Operand, Value
 from episode.native.running import compiled_for
 

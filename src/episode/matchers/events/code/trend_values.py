@@ -19,8 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from episode.matchers.events.code.arrays import subroutine
-from episode.native.builder import ArrayTypes, Function, Scope
+from episode.native.builder import ArrayTypes, Function, Scope, subroutine
 from episode.native.ir import F64, I64, U8, U64, U128, Operand, Value, Variable
 
 BEYOND, NOTHING = 2**63 - 1, 2**63 - 1
