@@ -388,11 +388,11 @@ def entry_scope(name: str, types: ArrayTypes, *declared: str) -> Scope:
 
 
 def subroutine(result: Type = I64) -> Callable[[Callable[..., Operand | None]], Callable[..., Value]]:
-    """Turn a builder `build(*shape, s, *scalars, **more)` into calls of the function that it builds, once in a program.
+    """Turn a builder `build(*shape, s, *scalars, **more)` into calls of its function, which a program has once.
 
-    shape, more: what is compiled in, as are texts among the scalars. Numbers, texts, truth values that hold and names of
-    things in it are part of the function's name; the rest must be the same in all of a program. The function returns
-    what `build` returns, 0 without that, unless `build` ends it.
+    shape, more: what is compiled in, as are texts among the scalars. Numbers, texts, truth values that hold and names
+    of things in it are part of the function's name; the rest must be the same in all of a program. The function
+    returns what `build` returns, 0 without that, unless `build` ends it.
     """
 
     def turn(build: Callable[..., Operand | None]) -> Callable[..., Value]:
