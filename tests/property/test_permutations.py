@@ -52,7 +52,7 @@ def test_the_ways_through_permute_are_those_through_its_orders(texts: tuple[str,
     assert permuted[:200] == written_out[:200]
 
 
-@settings(SETTINGS, max_examples=200)
+@SETTINGS
 @given(clauses(), tables())
 def test_permute_is_its_orders_written_out(texts: tuple[str, str], rows: list[dict[str, Any]]) -> None:
     permuted, written_out = (_rows(text, rows) for text in texts)
