@@ -101,16 +101,13 @@ def imprecise_matches(
     for partition in partitions.values():
         for chosen in _choices(query, places, partition, member):
             together = [event for part in chosen for event in part]
+            if not together or len({event.position for event in together}) < len(together):
+                continue  # a match has at least one event, and none of them twice
             bindings: Bindings = {
                 class_of(place).variable.lower(): part if isinstance(place, Closure) else part[0]
                 for place, part in zip(places, chosen, strict=True)
             }
-            if (
-                not together  # a match has at least one event
-                or len(set(together)) < len(together)
-                or not _agree(query, together)
-                or not all(_holds(condition, bindings) for condition in conditions)
-            ):
+            if not _agree(query, together) or not all(_holds(condition, bindings) for condition in conditions):
                 continue
             parts = zip(places, chosen, strict=True)
             stages = [stage for place, part in parts for stage in _stages(query, place, part)]

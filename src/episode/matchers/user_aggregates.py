@@ -1,7 +1,7 @@
 """Aggregates of users: Python functions that are traced once, when they are registered (see `native.tracing`).
 
 Workers receive the trace, which is plain data. The state of an aggregate is one to three numbers. They are held in the
-words `whole`, `real` and `more` of a state (`aggregate_code`), the first number in the first word and so on: as it is
+words `whole`, `real` and `more` of a state (`code.aggregates`), the first number in the first word and so on: as it is
 if the word has its type, otherwise as the same bits.
 """
 

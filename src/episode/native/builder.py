@@ -390,8 +390,8 @@ def entry_scope(name: str, types: ArrayTypes, *declared: str) -> Scope:
 def subroutine(result: Type = I64) -> Callable[[Callable[..., Operand | None]], Callable[..., Value]]:
     """Turn a builder `build(*shape, s, *scalars, **more)` into calls of its function, which a program has once.
 
-    shape, more: what is compiled in, as are texts among the scalars. Numbers, texts, truth values that hold and names
-    of things in it are part of the function's name; the rest must be the same in all of a program. The function
+    shape, more: what is compiled in, as are texts among the scalars. Numbers, texts and names of things in it are
+    part of the function's name; the rest must be the same in all of a program. The function
     returns what `build` returns, 0 without that, unless `build` ends it.
     """
 
@@ -410,8 +410,8 @@ def subroutine(result: Type = I64) -> Callable[[Callable[..., Operand | None]], 
                     own.f.give(0 if returned is None else returned)
 
             words = [getattr(one, "name", one) for one in shape]
-            words += [one for one in (*after, *more.values()) if isinstance(one, str)]
-            words += [name for name, value in more.items() if value is True]
+            words += [one for one in after if isinstance(one, str)]
+            words += [f"{name}{value}" for name, value in more.items() if isinstance(value, (int, str))]
             name = "_".join([build.__name__.strip("_"), *(str(one) for one in words if isinstance(one, (int, str)))])
             return s.call(name, emit, *(one for one in after if not isinstance(one, str)), result=result)
 

@@ -9,7 +9,7 @@ A trace is plain data that any builder can emit (`traced_code`), in another proc
 function does on Python's numbers, except where Python raises and where a whole number needs more than 64 bits.
 
 Python's own `if`, `while`, `and`, `min` and the like need the value of a number, which a proxy does not have: such a
-function is `NotTraced`, with the place (`trace_places`). `traced` has the proxies, and what can be done with them.
+function is `NotTraced`, with the place (`traced.find_place`). `traced` has the proxies, and what can be done with them.
 
 See decision 191.
 """

@@ -69,7 +69,7 @@ class UserFunctions(Protocol):
 class AggregateShape:
     """A function with the lane of its values.
 
-    function: COUNT … of `opcodes`; floating: are values in the float lane? wide: does it come to a value of two
+    function: COUNT … of `matchers.codes`; floating: are values in the float lane? wide: does it come to a value of two
     words (I128)? user: what emits a user's aggregate; the function does not matter then.
     """
 

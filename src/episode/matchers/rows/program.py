@@ -268,7 +268,7 @@ def with_sieves(needs: Needs, sieves: tuple[Sieve, ...]) -> Needs:
 
 
 def lower_sieves(sieves: tuple[Sieve, ...], labels: tuple[str, ...], prepared: Prepared) -> np.ndarray:
-    """int64[sieves, 8]: in the columns of `code.sifting`."""
+    """int64[sieves, 8]: in the columns of `code.sieves`."""
     table = np.empty((len(sieves), sieve_code.FIRST_DECIDES + 1), np.int64)
     for row, sieve in zip(table, sieves, strict=True):
         _, own, own_valid = prepared.column(sieve.own)

@@ -152,7 +152,7 @@ class RowWords:
             message = f"Found {self.reach(way)}, but {why}."
             yield Finding(kind, message, span if span != NOWHERE else None, self.time(attempt.start), data=data)
         if len(attempts) > MOST_FINDINGS:
-            yield Finding("skipped", f"So it is with {len(attempts):,} rows in all.", count=len(attempts))
+            yield Finding("skipped", f"The same holds for {len(attempts):,} rows in all.", count=len(attempts))
 
     def _report_too_long(self, attempts: Sequence[RowAttempt]) -> Iterator[Finding]:
         """Report ways that only the window forbids, the least too long first."""
@@ -206,7 +206,7 @@ class RowWords:
                 yield self._report_condition(attempt, failure, context, times)
 
     def _report_end(self, attempt: RowAttempt, failure: FailedWay, count: int, attempts: int) -> Finding:
-        share = "" if attempts == 1 else f" So ended {count:,} of {attempts:,} attempts."
+        share = "" if attempts == 1 else f" {count:,} of {attempts:,} attempts ended this way."
         context = f"{self._context(attempt, failure)}{share}"
         if failure.kind == CONDITION:
             return self._report_condition(attempt, failure, context, count)

@@ -1,7 +1,7 @@
 """Reasons that a row pattern has no match: the attempts that begin at a place, and what ended each of them.
 
 The matches of the key are those of the matcher itself, run in this process. Attempts that found none are made again,
-step by step, with the same conditions (`matchers.rows.exploring`); the findings are about these.
+step by step, with the same conditions (`matchers.rows.explorer`); the findings are about these.
 """
 
 from __future__ import annotations

@@ -180,7 +180,7 @@ def test_attempts_that_end_alike_are_one_finding_and_the_farthest_is_shown() -> 
     down = findings[0]
     assert down.count == 7
     assert down.data["start"] == at(3)
-    assert down.message.endswith("taken STRT DOWN×3. So ended 7 of 8 attempts.")
+    assert down.message.endswith("taken STRT DOWN×3. 7 of 8 attempts ended this way.")
     assert findings[-1].kind == "end of rows"
 
 

@@ -21,7 +21,7 @@ from episode.native.ir import BOOL, F64, I64, Operand, Value
 LOWEST, HIGHEST, LEAST, GREATEST, SOME = range(5)
 SLACK, SIZE, SHORT = range(3)
 FIRST, LAST, BEFORE, OWN = 100, 101, 102, 103
-"""Functions in addition to those of `opcodes`: values of the first or last event, of the one before b[i], of b[i]
+"""Functions beyond those of `matchers.codes`: values of the first or last event, of the one before b[i], of b[i]
 itself."""
 WITH_CURRENT = "current"
 RELATIVE = 1e-9

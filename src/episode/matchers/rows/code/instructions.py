@@ -1,6 +1,6 @@
 """Emits the instructions of a pattern as blocks of code: the steps of an attempt, and backtracking.
 
-A pattern of more than MOST_INLINE instructions is a table that one block for each kind of instruction reads, so that
+A pattern of more than MOST_INLINED instructions is a table that one block for each kind of instruction reads, so that
 the size of the code does not depend on it.
 """
 

@@ -144,7 +144,7 @@ def _build_code(plan: RowPatternPlan, places: ColumnPlaces, shape: RowShape) -> 
 
 @dataclass
 class Lowered:
-    """The conditions of a query over one batch. sieves: none or one, in the columns of `sifting`."""
+    """The conditions of a query over one batch. sieves: none or one, in the columns of `sieves`."""
 
     plan: RowPatternPlan
     prepared: Prepared
