@@ -20,7 +20,7 @@ from tests.reference.generate import Given, clauses, tables
 from tests.support.rows import spec_of, table_in
 from tests.support.slices import run_sliced
 
-SETTINGS = settings(deadline=None, suppress_health_check=list(HealthCheck), max_examples=150)
+SETTINGS = settings(deadline=None, suppress_health_check=list(HealthCheck))
 ORDERED = Given(
     orders=["ts", "ts", "ts ASC, v", "ts, f DESC NULLS LAST", "ts DESC", "v NULLS LAST, ts", "v NULLS FIRST, ts DESC"],
 )

@@ -24,7 +24,7 @@ from tests.reference.generate import clauses, tables
 from tests.support.rows import table_in
 from tests.support.slices import fed_rows
 
-SETTINGS = settings(deadline=None, suppress_health_check=list(HealthCheck), max_examples=100)
+SETTINGS = settings(deadline=None, suppress_health_check=list(HealthCheck))
 ORDER = InputOrder((), (OrderKey("ts"),))
 
 overlaps = st.builds(Overlap, st.integers(0, 6), st.integers(0, 5), st.integers(0, 6), st.integers(0, 5))

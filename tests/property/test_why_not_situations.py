@@ -17,7 +17,7 @@ from tests.reference.generate_situations import Case, cases
 from tests.reference.situations import Match, Pattern, Situation, matches, relation_holds, situations
 from tests.support.situations import TYPES, table_of
 
-SETTINGS = settings(deadline=None, max_examples=150, suppress_health_check=list(HealthCheck))
+SETTINGS = settings(deadline=None, suppress_health_check=list(HealthCheck))
 
 
 class Asking:
