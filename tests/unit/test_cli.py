@@ -471,10 +471,11 @@ def test_progress_counts_the_tasks_of_running_stages() -> None:
 
 
 def test_progress_is_silent_without_a_terminal_or_a_tracker() -> None:
-    with progress(None, Console()):
-        pass
-    with progress(SimpleNamespace(sparkContext=SimpleNamespace()), Console(force_terminal=False)):
-        pass
+    for spark, is_terminal in [(None, True), (SimpleNamespace(sparkContext=SimpleNamespace()), False)]:
+        output = StringIO()
+        with progress(spark, Console(file=output, force_terminal=is_terminal)):
+            pass
+        assert output.getvalue() == ""
 
 
 # ---- live queries ------------------------------------------------------------------------------------
