@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple, cast
 
@@ -111,7 +111,8 @@ class MatchRows:
     """Matches in output order; see `code.measures`. part_lo, part_hi: partition bounds by match. final: of collapsed
     matches, how many matches each represents. confidence: the probability of each match, if time is imprecise. key:
     codes of their keys, if the output is keyed. member: the rows of matches whose rows do not follow each other. alike:
-    whether all matches have the same path, and one output row each."""
+    whether all matches have the same path, and one output row each. equivalents: atoms that have the values of others,
+    and are computed in less time."""
 
     kind: np.ndarray
     start: np.ndarray
@@ -126,6 +127,7 @@ class MatchRows:
     key: np.ndarray | None = None
     member: np.ndarray | None = None
     alike: bool = False
+    equivalents: dict[OutputAtom, OutputAtom] = field(default_factory=dict)
 
 
 def output_tables(
@@ -219,7 +221,8 @@ class OutputAssembler:
         arrays = list(columns)
         if self.plan.output.rows is RowMode.ALL_WITH_UNMATCHED:
             arrays.append(from_numbers(matched))
-        arrays += [self._atom(atom) for atom in self.plan.measures.atoms]
+        equivalents = self.matches.equivalents
+        arrays += [self._atom(equivalents.get(atom, atom)) for atom in self.plan.measures.atoms]
         if self.plan.output.timed_out:
             arrays.append(from_numbers(self.timed_out))
         if not arrays:

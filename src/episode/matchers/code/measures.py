@@ -118,6 +118,9 @@ def navigate(output: OutputRows, first: bool, offset: int, shift: int, chosen: C
         labels = output.label_of[output.path[: output.length.max(initial=0)]]
         (inside,) = np.nonzero(chosen.members[labels][:: 1 if first else -1])
         place = -1 if offset >= len(inside) else inside[offset] if first else len(labels) - 1 - inside[offset]
+        if output.member is not None and place >= 0 and len(match):  # each match has one output row, in order
+            begin = output.path_from[match[0]] + place
+            return output.member[begin :: len(labels)][: len(match)]
         places = np.full(len(match), place, np.int64)
     else:
         places = np.full(len(match), -1, np.int64)

@@ -16,6 +16,9 @@ from episode.matchers.events.records import EventsOfMatches, FoundRecords
 from episode.matchers.prepare import Needs, Prepared, needs_of, prepare
 from episode.matchers.protocol import EventBatch
 from episode.plan.events.plan import EventPlan
+from episode.plan.events.tree import Group, InSequence, Leaf
+from episode.plan.expressions import Current, Load
+from episode.plan.output import ColumnAtPlace, Extreme, OutputAtom, RowPlace
 
 MOST_EVENTS = 1 << 19
 """Events of the matches that are emitted as one table; a single match may have more."""
@@ -96,6 +99,25 @@ def flatten(plan: EventPlan, found: FoundRecords) -> EventsOfMatches:
     return offsets, np.concatenate(rows)[order], np.concatenate(variables)[order]
 
 
+def times_at_ends(plan: EventPlan) -> dict[OutputAtom, OutputAtom]:
+    """The start and the end of a match as times of single events, if the tree begins and ends with one: in place of the
+    least and the greatest time of all events."""
+    tree, times = plan.tree, plan.times
+    if not isinstance(tree, InSequence) or plan.construction is not None or times.imprecise is not None:
+        return {}
+    found: dict[OutputAtom, OutputAtom] = {}
+    ends = (
+        ("min", tree.places[0], tree.gaps[0], times.start or times.end),
+        ("max", tree.places[-1], tree.gaps[-1], times.end),
+    )
+    for function, place, gap, column in ends:
+        if isinstance(place, Leaf) and not any(isinstance(item, Group) for item in gap):
+            time = Load(column, Current(0), times.type)
+            at = RowPlace(frozenset((place.variable,)), True, 0, 0, True)
+            found[Extreme(function, None, True, time, time)] = ColumnAtPlace(column, at)
+    return found
+
+
 class EventOutput:
     """Makes the tables of a matcher's matches."""
 
@@ -106,6 +128,7 @@ class EventOutput:
         labels = np.arange(len(plan.variables), dtype=np.int64)
         self.path = PathLabels(labels, np.zeros(len(labels), np.bool_))
         self.keyed = False
+        self.equivalents = times_at_ends(plan)
 
     def tables(self, events: EventBatch, found: FoundMatches) -> Iterator[pa.Table]:
         """Matches as rows, in tables of bounded size."""
@@ -138,6 +161,7 @@ class EventOutput:
             events.key[rows[offsets[:-1]]] if self.keyed else None,
             member,
             found.alike or _are_alike(offsets, variables),
+            self.equivalents,
         )
         yield from output_tables(self.plan, self.schema, self.path, table, prepared, matches)
 
