@@ -22,8 +22,8 @@ from episode.matchers.protocol import EventBatch, OrderKey
 from episode.matchers.running import run as matches_of
 from episode.plan.correlation.plan import CorrelationPlan, CorrelationStrategy
 from episode.plan.event_time import plain_values
+from episode.plan.options import RunOptions
 from episode.plan.output import MATCH_END, MATCH_START
-from episode.plan.pattern import RunOptions
 from episode.plan.schema import InputSchema
 from episode.queries.language import Given, Input
 from episode.queries.languages.rows import RowPatterns

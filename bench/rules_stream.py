@@ -74,7 +74,7 @@ def run(spark: Any, place: Path, arguments: argparse.Namespace) -> tuple[list[di
     reader = spark.readStream.schema(DDL).option("maxFilesPerTrigger", 1)
     matches = episode.match_all(
         reader.parquet(str(place / "in")), place / "rules", log=place / "log", look_every=None,
-        options=episode.Options(watermark="1 second", shards=SHARDS), **GIVEN,
+        options=episode.Options(watermark="1 second", tuning=episode.Tuning(shards=SHARDS)), **GIVEN,
     )  # fmt: skip
     query = (
         matches.writeStream.format("parquet").option("path", str(place / "out"))

@@ -25,7 +25,7 @@ from bench.harness import Report, Taken, local_session, median, verdict
 from bench.harness import side_by_side as harness_side_by_side
 from bench.phases import Phases, Places
 from bench.shard_stages import STAGES, planned, stages_of
-from episode import Options
+from episode import Options, Tuning
 from episode.matchers.events import matcher
 from episode.matchers.events.construct import ResultConstruction
 from episode.matchers.events.output import EventOutput
@@ -58,9 +58,9 @@ def engines(where: str, within: int) -> dict[str, Task]:
     text = f"{PATTERN} WHERE {where} WITHIN {within} units RETURN a.ts AS at"
     collapsed = f"{PATTERN} WHERE {where} WITHIN {within} units RETURN COLLAPSED a.ts AS at"
     tasks = {
-        RUNS: Task(text, Options(closure="runs", step_budget=10**10)),
-        POSTPONED: Task(text, Options(closure="postponed")),
-        FLY: Task(text, Options(closure="on the fly")),
+        RUNS: Task(text, Options(tuning=Tuning(closure="runs", step_budget=10**10))),
+        POSTPONED: Task(text, Options(tuning=Tuning(closure="postponed"))),
+        FLY: Task(text, Options(tuning=Tuning(closure="on the fly"))),
     }
     return {**tasks, COLLAPSED: Task(collapsed)}
 
@@ -105,9 +105,12 @@ def window(options: argparse.Namespace) -> None:
         found = side_by_side(f"W = {within}", tasks, table, options.runs)
         agree(f"W = {within}", found, tuple(tasks))
         created = run(Task(f"PATTERN SEQ(A a, B* b[]) WITHIN {within} units AGGREGATE count(*) AS trends",
-                           Options(counts="double")), table)  # fmt: skip
+                           Options(tuning=Tuning(counts="double"))), table)  # fmt: skip
         intermediate = run(
-            Task(f"{PATTERN} WITHIN {within} units RETURN COLLAPSED a.ts AS at", Options(counts="double")), table
+            Task(
+                f"{PATTERN} WITHIN {within} units RETURN COLLAPSED a.ts AS at", Options(tuning=Tuning(counts="double"))
+            ),
+            table,
         )
         best = max(best, _factor(found))
         curves.append((f"{within:,}", found))
@@ -217,7 +220,7 @@ def aggregates(options: argparse.Namespace) -> None:
     page = _page(options, "aggregates", "Aggregates over all matches", "none, and rising values")
     rows = int(1_000_000 * options.scale)
     count = "AGGREGATE count(*) AS trends"
-    double = Options(counts="double")
+    double = Options(tuning=Tuning(counts="double"))
     lines, seconds = [], {}
     for within in (100, 1_000, 10_000):
         table = stream(rows, Rates(0.01, 0.02, 0.01))

@@ -27,7 +27,7 @@ from bench.harness import local_session, say, seconds_of, side_by_side
 from bench.memory import WorkerMemory
 from bench.queries import TICK, select
 from bench.ticks import ROW_GROUP, ticks
-from episode import Options
+from episode import Options, Tuning
 from episode.spark.startup.session import ROCKSDB, STATE_STORE
 from episode.spark.stores.catalog import register
 
@@ -102,7 +102,7 @@ def run_of(
     table = str(ticks(rows, KEYS) if of is None else of(rows))
 
     def run() -> None:
-        options = Options(shards=4) if rows < 100_000 else Options()  # few rows, but all stages
+        options = Options(tuning=Tuning(shards=4)) if rows < 100_000 else Options()  # few rows, but all stages
         frame = episode.sql(text, spark=spark, options=options, ticks=table if read is None else read(table))
         if into is None:
             frame.write.format("noop").mode("overwrite").save()

@@ -19,7 +19,7 @@ import episode
 from bench.harness import Report, local_session, say, verdict
 from bench.memory import WorkerMemory
 from bench.ticks import ticks
-from episode import Options
+from episode import Options, Tuning
 
 ROWS = (5_000_000, 10_000_000, 20_000_000)
 SLICE_ROWS = 2_500_000
@@ -65,9 +65,9 @@ class Run:
 
 def ways(skip: str, rows: int) -> Iterator[Run]:
     """How a key of so many rows is matched."""
-    yield Run(skip, rows, "one task", Options(slices="off"))
-    yield Run(skip, rows, f"slices of {SLICE_ROWS:,} rows", Options(slices=max(2, rows // SLICE_ROWS)))
-    small = Options(slices=2, shard_bytes=SMALL)
+    yield Run(skip, rows, "one task", Options(tuning=Tuning(slices="off")))
+    yield Run(skip, rows, f"slices of {SLICE_ROWS:,} rows", Options(tuning=Tuning(slices=max(2, rows // SLICE_ROWS))))
+    small = Options(tuning=Tuning(slices=2, shard_bytes=SMALL))
     yield Run(skip, rows, f"2 slices, `shard_bytes` of {SMALL // 2**20} MiB", small)
 
 
@@ -93,7 +93,8 @@ def measure(
         )  # fmt: skip
 
     idle = max(
-        (measured(Run(skip, FEW_ROWS, "few rows", Options(slices="off"))) for skip in skips), key=lambda r: r.own
+        (measured(Run(skip, FEW_ROWS, "few rows", Options(tuning=Tuning(slices="off")))) for skip in skips),
+        key=lambda r: r.own,
     )
     runs = [measured(run) for skip in skips for rows in sizes for run in ways(skip, rows)]
     spark.stop()

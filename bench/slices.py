@@ -1,6 +1,6 @@
 """`make bench NAME=slices`: slices of time against one task, from Parquet to a written result.
 
-1. One key of 20 million ticks, without PARTITION BY: in slices, and matched by one task (`Options(slices="off")`).
+1. One key of 20 million ticks, without PARTITION BY: in slices, and matched by one task (`Tuning(slices="off")`).
    AFTER MATCH SKIP TO NEXT ROW (slices do not depend on each other) and SKIP PAST LAST ROW (a chain over all slices).
 2. 1,000 keys of which one has half of all ticks, against 1,000 even keys.
 All in one Spark session on two cores, in turns. Results with and without slices are compared row by row.
@@ -22,7 +22,7 @@ from bench.data_sets import DATA
 from bench.harness import Report, Taken, local_session, say, side_by_side, verdict
 from bench.queries import TICK
 from bench.ticks import skewed, ticks
-from episode import Options
+from episode import Options, Tuning
 
 ROWS, KEYS, RUNS = 20_000_000, 1_000, 3
 AT_LEAST_TIMES, AT_MOST_MORE, AT_MOST_OF_EVEN = 1.7, 0.15, 1.3
@@ -54,8 +54,8 @@ def _times(arguments: argparse.Namespace) -> None:
         "skewed": skewed(arguments.rows, arguments.keys),
         "even": ticks(arguments.rows, arguments.keys),
     }
-    sliced = Options(slices=arguments.slices or "auto")
-    whole = Options(slices="off")
+    sliced = Options(tuning=Tuning(slices=arguments.slices or "auto"))
+    whole = Options(tuning=Tuning(slices="off"))
     runs = {
         "next, one task": (_query(NEXT_ROW, keyed=False), "one", whole),
         "next, slices": (_query(NEXT_ROW, keyed=False), "one", sliced),

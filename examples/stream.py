@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 import episode
-from episode import Options
+from episode import Options, StreamOptions
 from episode.spark.startup.session import session
 
 OVERHEATING = """
@@ -53,7 +53,7 @@ def main() -> None:
         found = episode.sql(
             OVERHEATING,
             readings=readings,
-            options=Options(watermark="30 seconds", end="2026-01-01 12:00:00"),
+            options=Options(watermark="30 seconds", stream=StreamOptions(end="2026-01-01 12:00:00")),
         )
         query = (
             found.writeStream.format("parquet")

@@ -12,7 +12,7 @@ from episode.lang.events.parser import parse_event_query
 from episode.lang.rows.parser import parse_clause
 from episode.lang.situations.parser import parse_situation_query
 from episode.matchers.running import LocalRun
-from episode.plan.pattern import RunOptions
+from episode.plan.options import RunOptions
 from episode.plan.schema import InputSchema
 from episode.queries.explaining import ExplainedPattern
 from episode.queries.language import Given, Input

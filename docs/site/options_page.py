@@ -1,4 +1,4 @@
-"""Writes docs/options.md: every field of `episode.Options`, from its docstring, its defaults and the languages.
+"""Writes docs/options.md: every field of `episode.Options` and its groups, from docstrings, defaults and the languages.
 
 Run it: python docs/site/options_page.py [directory]. A test compares the page with what this writes.
 """
@@ -8,11 +8,10 @@ from __future__ import annotations
 import inspect
 import re
 import sys
-from dataclasses import fields
+from dataclasses import Field, fields
 from pathlib import Path
 
-from episode.queries.languages import LANGUAGES
-from episode.queries.options import OF_STREAMS, Options
+from episode.plan.options import OptionGroup, Options, StreamOptions, Tuning
 
 HERE = Path(__file__).parents[1]
 ITEM = re.compile(r"^(\w+): (.*)$")
@@ -20,30 +19,33 @@ HEAD = """\
 # Options
 
 `episode.Options` holds what a query does not say itself: limits, choices of the result's form, and how streams are
-handled. All functions that find patterns take it as `options=`:
+handled. All functions that find patterns take it as `options=`. The options that most users need are its own; the
+others are in two groups, `Tuning` and `StreamOptions`:
 
 ```
-episode.sql(query, options=episode.Options(shards=64, match_times=True), ticks=df)
+episode.sql(query, options=episode.Options(match_times=True), ticks=df)
 episode.match(df, pattern, time="ts", options=episode.Options(watermark="10 seconds"))
+episode.sql(query, options=episode.Options(tuning=episode.Tuning(shards=64)), ticks=df)
+episode.sql(query, options=episode.Options(watermark=0, stream=episode.StreamOptions(late_path="late/")), ticks=df)
 ```
 
 Values are checked when the object is made, and an option that no pattern of the query has a use for is refused: none is
 accepted and ignored. On the command line, `episode run --help` lists the options that have flags.
 
-This page is made from the docstring of the class by `python docs/site/options_page.py`; a test keeps it complete.
+This page is made from the docstrings of the classes by `python docs/site/options_page.py`; a test keeps it complete.
 """
-SECTIONS = {
-    "every": "For every query",
-    "language": "For patterns of one kind",
-    "stream": "For streams",
-}
+GROUPS: tuple[tuple[type[OptionGroup], str], ...] = (
+    (Options, "Options"),
+    (Tuning, "Tuning: how a query is evaluated"),
+    (StreamOptions, "StreamOptions: how streams are read"),
+)
 
 
-def explained() -> dict[str, str]:
+def explained(group: type[OptionGroup]) -> dict[str, str]:
     """Of each field what the docstring says of it."""
     found: dict[str, str] = {}
     name = None
-    for line in inspect.cleandoc(Options.__doc__ or "").splitlines():
+    for line in inspect.cleandoc(group.__doc__ or "").splitlines():
         item = ITEM.match(line)
         if item:
             name = item.group(1)
@@ -55,32 +57,21 @@ def explained() -> dict[str, str]:
     return found
 
 
-def kinds_of(name: str) -> list[str]:
-    """The kinds of patterns that an option is for; none: all."""
-    return sorted(language.name for language in LANGUAGES.values() if name in language.options)
-
-
-def section_of(name: str) -> str:
-    if name in OF_STREAMS:
-        return "stream"
-    return "language" if kinds_of(name) else "every"
+def section(one: Field[object], text: str) -> list[str]:
+    """The lines of one option."""
+    plain = str(one.type) not in ("Tuning", "StreamOptions")
+    words = f"Type `{one.type}`, default `{one.default!r}`." if plain else f"See [{one.type}](#{one.type.lower()})."
+    return [f"### {one.name}", "", text[:1].upper() + text[1:], "", words, ""]
 
 
 def page() -> str:
-    texts = explained()
-    missing = [one.name for one in fields(Options) if one.name not in texts]
-    if missing:
-        raise SystemExit(f"The docstring of Options says nothing of: {', '.join(missing)}")
     lines = [HEAD]
-    for section, title in SECTIONS.items():
-        chosen = [one for one in fields(Options) if section_of(one.name) == section]
-        lines += [f"## {title}", ""]
-        for one in chosen:
-            kinds = kinds_of(one.name)
-            words = f"Type `{one.type}`, default `{one.default!r}`."
-            if kinds:
-                words += f" For {' and '.join(f'{kind}s' for kind in kinds)}."
-            lines += [f"### {one.name}", "", texts[one.name][:1].upper() + texts[one.name][1:], "", words, ""]
+    for group, title in GROUPS:
+        texts, own = explained(group), fields(group)  # type: ignore[arg-type]
+        missing = [one.name for one in own if one.name not in texts]
+        if missing:
+            raise SystemExit(f"The docstring of {group.__name__} says nothing of: {', '.join(missing)}")
+        lines += [f"## {title}", "", *(line for one in own for line in section(one, texts[one.name]))]
     return "\n".join(lines).rstrip() + "\n"
 
 

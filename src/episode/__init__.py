@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     )
     from episode.methods import install, matching
     from episode.native.traced import greatest, least, where
+    from episode.plan.options import Options, StreamOptions, Tuning
     from episode.queries.events import Events
-    from episode.queries.options import Options
 
 __version__ = "0.1.0"
 
@@ -60,6 +60,8 @@ __all__ = [
     "Events",
     "Options",
     "Query",
+    "StreamOptions",
+    "Tuning",
     "__version__",
     "aggregate",
     "expand",
@@ -97,6 +99,10 @@ def __getattr__(name: str) -> object:
         from episode import methods
 
         found = getattr(methods, name)
+    elif name in ("Options", "StreamOptions", "Tuning"):
+        from episode.plan import options
+
+        found = getattr(options, name)
     elif name in ("greatest", "least", "where"):
         from episode.native import traced
 

@@ -117,7 +117,7 @@ def _situations(case: Case, query: SituationQuery) -> list[dict[str, Any]]:
         tuple(_constraint(one) for one in query.constraints),
         None if query.within is None else query.within.amount,
         tuple(wanted),
-        case.options.get("detect", "earliest"),
+        case.options.detect,
     )
     answers = []
     for match in situations.matches(pattern, events):

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from episode import Options, errors
+from episode import errors
 from episode.lang.statement import parse_statement
 from episode.matchers.rows.spec import RowPatternSpec
 from episode.plan.rows.plan import plan_row_pattern
@@ -32,7 +32,7 @@ def by_matcher(case: Case) -> list[dict[str, Any]]:
     table = case.tables[pattern.name]
     names = tuple(name for name in (pattern.alias or pattern.name,) if name)
     plan = plan_row_pattern(pattern.clause, InputSchema(table.types), names)
-    spec = RowPatternSpec(plan, table.arrow.schema, Options(**case.options).run().step_budget)
+    spec = RowPatternSpec(plan, table.arrow.schema, case.options.tuning.step_budget)
     output = in_process.run_whole(spec, table.rows)
     assert isinstance(output, pa.Table)
     return in_process.finished(spec, output)

@@ -25,7 +25,7 @@ def table_of(case: Case) -> str | None:
     if len(tables) != 1 or has_year_months(case) or "spark" in case.fails_on:
         return None
     table = tables[0]
-    return repr((table.types, table.rows, sorted(case.options.items())))
+    return repr((table.types, table.rows, case.options))
 
 
 @cache
@@ -52,8 +52,8 @@ def _is_rule(case: Case) -> bool:
     return True
 
 
-def matched(table: Any, rules: dict[str, str], options: dict[str, str]) -> Any:
-    return episode.match_all_local(table, rules, options=episode.Options(**options))
+def matched(table: Any, rules: dict[str, str], options: episode.Options) -> Any:
+    return episode.match_all_local(table, rules, options=options)
 
 
 TABLES = list(groups())

@@ -14,7 +14,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-import episode
 from episode.errors import EpisodeError
 from episode.lang.statement import parse_statement
 from episode.matchers.engines import matcher_spec
@@ -152,7 +151,7 @@ def bound_of(case: Case) -> Bound | None:
     assert query is not None
     table = case.tables[query.input.table]
     try:
-        run = episode.Options(**case.options).run()
+        run = case.options.run()
         pattern = language_of(query).bind(query, Input(InputSchema(table.types)), Given(), run)
         pattern.event_time(False)
     except EpisodeError:

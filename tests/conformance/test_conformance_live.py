@@ -81,7 +81,7 @@ class Live:
             options={"sync": "false"},
         )
         store = StreamStore(catalog.create(replace(declaration, delay=delay)))
-        options = episode.Options(**self.case.options, end=self.end)
+        options = replace(self.case.options, stream=episode.StreamOptions(end=self.end))
         plan = plan_live(self.case.query, catalog, options)
         return plan, store, catalog
 

@@ -30,7 +30,7 @@ def refusal_of(number: int) -> str | None:
     case = CASES[number]
     tables = {table.name: table.arrow for table in case.tables.values()}
     try:
-        found = episode.sql_local(case.query, options=episode.Options(**case.options), **tables)
+        found = episode.sql_local(case.query, options=case.options, **tables)
     except EpisodeError as error:
         if type(error).__name__ == case.error and all(part in str(error) for part in case.message):
             return None

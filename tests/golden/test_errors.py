@@ -10,7 +10,7 @@ from episode.errors import EpisodeError
 from episode.lang.events.syntax import EventQuery
 from episode.lang.statement import parse_statement
 from episode.lang.streams import CreateStream
-from episode.plan.pattern import RunOptions
+from episode.plan.options import RunOptions
 from episode.plan.rows.plan import plan_row_pattern
 from episode.plan.rows.windows import plan_window
 from episode.plan.schema import InputSchema

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from episode.errors import EpisodeError
+from episode.plan.options import Options
 from episode.queries.live import plan_live
 from episode.queries.live_start import output_of, tasks_for
-from episode.queries.options import Options
 from episode.store.catalog import Catalog, declare
 from tests.golden.cases import Case, check, parametrized
 

@@ -33,11 +33,11 @@ from episode.live.sinks import StreamOutput
 from episode.live.task import LiveTask
 from episode.matchers.projection import Projection
 from episode.matchers.stream_shard import ShardSettings
+from episode.plan.options import Options, StreamOptions
 from episode.queries.bound_statement import bind_statement
 from episode.queries.language import Given, Input
 from episode.queries.languages import language_of
 from episode.queries.local import local_schema
-from episode.queries.options import Options
 from episode.store.declaration import Declaration, declare
 from episode.store.stream import StreamStore
 from tests.kafka.broker import Broker
@@ -330,7 +330,7 @@ def test_a_killed_worker(spark: SparkSession, live: Live, tmp_path: Path, monkey
         spark=spark,
         into={"kafka": live.topic("out")},
         tasks=1,
-        options=Options(end=END.strftime("%Y-%m-%d %H:%M:%S")),
+        options=Options(stream=StreamOptions(end=END.strftime("%Y-%m-%d %H:%M:%S"))),
         snapshot_every=0.5,
     )
     arrivals.start()

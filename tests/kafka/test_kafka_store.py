@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import episode
 from episode.api import Options
+from episode.plan.options import StreamOptions, Tuning
 from tests.kafka.broker import Broker
 
 START = datetime(2026, 11, 1, tzinfo=timezone.utc)
@@ -82,7 +83,11 @@ def test_the_same_statements(spark: SparkSession, ticks: str, tmp_path: Path) ->
     assert sum(matches.values()) > 20
     assert rows(episode.sql(RISES.format(table="TicksArchive", order=""), spark=spark)) == matches
     episode.sql(f"INSERT INTO Ticks VALUES ('end', TIMESTAMP '{END}' + INTERVAL 1 HOUR, 0.0)", spark=spark)
-    live = episode.sql(RISES.format(table="Ticks", order=""), spark=spark, options=Options(end=END, shards=4))
+    live = episode.sql(
+        RISES.format(table="Ticks", order=""),
+        spark=spark,
+        options=Options(tuning=Tuning(shards=4), stream=StreamOptions(end=END)),
+    )
     writer = live.writeStream.format("parquet").option("checkpointLocation", str(tmp_path / "checkpoint"))
     writer.trigger(availableNow=True).start(str(tmp_path / "out")).awaitTermination()
     assert rows(spark.read.parquet(str(tmp_path / "out"))) == matches

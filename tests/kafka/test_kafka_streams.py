@@ -26,6 +26,7 @@ from typer.testing import CliRunner
 import episode
 from episode import cli
 from episode.api import Options
+from episode.plan.options import StreamOptions
 from tests.kafka.broker import Broker
 from tests.kafka.conftest import CONNECTOR
 
@@ -67,7 +68,9 @@ class Topics:
         read = self.spark.readStream.format("kafka").options(**self._server(), subscribe=self.source)
         lines = read.option("startingOffsets", "earliest").load()
         stream = lines.select(F.from_json(F.col("value").cast("string"), SCHEMA).alias("event")).select("event.*")
-        matches = episode.sql(RISING, events=stream, options=Options(watermark=WATERMARK, end=END))
+        matches = episode.sql(
+            RISING, events=stream, options=Options(watermark=WATERMARK, stream=StreamOptions(end=END))
+        )
         write = matches.select(F.to_json(F.struct("*")).alias("value")).writeStream.format("kafka")
         return (
             write.options(**self._server(), topic=self.sink)

@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 import episode
 from episode.api import Options
+from episode.plan.options import StreamOptions, Tuning
 from episode.spark.startup.session import ROCKSDB, STATE_STORE, local_session
 
 SCHEMA = "k int, ts long, v int"
@@ -35,7 +36,9 @@ def main() -> None:
     place = Path(sys.argv[1])
     spark = session()
     events = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 5).parquet(str(place / "in"))
-    matches = episode.sql(QUERY, events=events, options=Options(watermark=DELAY, end=END, shards=4))
+    matches = episode.sql(
+        QUERY, events=events, options=Options(watermark=DELAY, tuning=Tuning(shards=4), stream=StreamOptions(end=END))
+    )
     writer = (
         matches.writeStream.format("parquet")
         .option("path", str(place / "out"))

@@ -66,7 +66,12 @@ def run(place: Path, cluster: Cluster) -> str:
     spark = session(cluster.url)
     streams.create("Ticks", "k BIGINT, ts BIGINT, v BIGINT", time="ts", key="k", delay=0)
     query = episode.start(
-        QUERY, spark=spark, into="Alerts", tasks=1, snapshot_every=0.5, options=episode.Options(end=END)
+        QUERY,
+        spark=spark,
+        into="Alerts",
+        tasks=1,
+        snapshot_every=0.5,
+        options=episode.Options(stream=episode.StreamOptions(end=END)),
     )
     streams.append("Ticks", events(0, 500))
     until(lambda: streams.count("Alerts") > 10, query)

@@ -54,7 +54,9 @@ def follow(place: Path, to_the_end: bool) -> None:
         type_column="type",
         log=place / "log",
         look_every=0.2,
-        options=episode.Options(watermark=DELAY, end=END, shards=4),
+        options=episode.Options(
+            watermark=DELAY, tuning=episode.Tuning(shards=4), stream=episode.StreamOptions(end=END)
+        ),
     )
     writer = matches.writeStream.format("parquet").option("path", str(place / "out"))
     writer = writer.option("checkpointLocation", str(place / "checkpoint"))

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 import episode
 from episode.api import Options
+from episode.plan.options import StreamOptions, Tuning
 from tests.kill.follower import DELAY, END, QUERY, session
 
 KEYS, EVENTS = 7, 60
@@ -78,7 +79,9 @@ def archive(to_the_end: bool) -> None:
 
 def follow(place: Path, to_the_end: bool) -> None:
     spark = session()
-    matches = episode.sql(OVER_STREAM, spark=spark, options=Options(end=END, shards=4))
+    matches = episode.sql(
+        OVER_STREAM, spark=spark, options=Options(tuning=Tuning(shards=4), stream=StreamOptions(end=END))
+    )
     writer = matches.writeStream.format("episode").option("checkpointLocation", str(place / "checkpoint"))
     if to_the_end:
         writer.trigger(availableNow=True).start(MATCHES).awaitTermination()

@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import episode
 from episode.api import Options
+from episode.plan.options import StreamOptions, Tuning
 
 JARS = Path(__file__).parent / "jars" / ".".join(pyspark.__version__.split(".")[:2])
 RISES = """
@@ -21,7 +22,7 @@ SELECT * FROM {table} MATCH_RECOGNIZE (
 """
 COLUMNS = "k STRING, ts TIMESTAMP, v DOUBLE"
 DIRECTLY, BY_ROWS = "Parquet read directly", "rows through Spark: "
-STREAM = Options(watermark="10 seconds", end="2026-11-02 00:00:00", shards=2)
+STREAM = Options(watermark="10 seconds", tuning=Tuning(shards=2), stream=StreamOptions(end="2026-11-02 00:00:00"))
 
 
 def ticks(spark: SparkSession, first: int = 0, count: int = 400) -> DataFrame:

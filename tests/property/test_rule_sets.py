@@ -149,7 +149,7 @@ def rules(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
 
 def spec_of(text: str, said: dict[str, Any]) -> MatcherSpec | None:
     from episode.lang.table_patterns import pattern_of
-    from episode.plan.pattern import RunOptions
+    from episode.plan.options import RunOptions
     from episode.plan.schema import InputSchema
     from episode.queries.language import Given, Input
     from episode.queries.languages import language_of

@@ -12,7 +12,7 @@ from episode.errors import EpisodeUnsupportedError
 from episode.lang.events.parser import parse_event_query
 from episode.lang.events.syntax import EventQuery, Strategy, classes_of
 from episode.plan.events.alternatives import with_groups_between_places
-from episode.plan.pattern import RunOptions
+from episode.plan.options import RunOptions
 from episode.plan.schema import InputSchema
 from episode.queries.language import Given, Input
 from episode.see.reasons.event_steps import NEGATION, EventStep, alternatives_of, own_conditions, steps_of

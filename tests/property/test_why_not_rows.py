@@ -19,7 +19,7 @@ from episode.matchers.keys import KeyCoder
 from episode.matchers.ordering import events_of
 from episode.matchers.rows.explorer import AT_END, AT_START, CONDITION, END_OF_ROWS, WINDOW, instructions_of
 from episode.matchers.rows.stepwise import UNKNOWN
-from episode.plan.pattern import RunOptions
+from episode.plan.options import RunOptions
 from episode.plan.rows.conditions import plan_conjuncts
 from episode.plan.rows.inputs import known_names
 from episode.plan.rows.plan import RowPatternPlan

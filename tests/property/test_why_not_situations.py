@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
 from episode.lang.situations.parser import parse_situation_query
-from episode.plan.pattern import RunOptions
+from episode.plan.options import RunOptions
 from episode.plan.schema import InputSchema
 from episode.queries.language import Given, Input
 from episode.see.reasons.finding import Expectation, Finding

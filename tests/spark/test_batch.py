@@ -18,7 +18,7 @@ from pyspark.sql.types import YearMonthIntervalType
 
 from episode.errors import EpisodeDataError, EpisodeUnsupportedError
 from episode.matchers.protocol import EventBatch, InputOrder, OrderKey
-from episode.plan.pattern import RunOptions
+from episode.plan.options import RunOptions
 from episode.spark.batch.runtime import Batch, plan_batch, plan_shards
 from episode.spark.errors import translate
 

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from tests.support.streams import Files, counters
 
 import episode
-from episode import EpisodeAnalysisError, Options
+from episode import EpisodeAnalysisError, Options, StreamOptions, Tuning
 
 SCHEMA = "k int, ts long, v int"
 ARROW = pa.schema([("k", pa.int32()), ("ts", pa.int64()), ("v", pa.int32())])
@@ -63,7 +63,7 @@ def check(
 ) -> None:
     """A query over a stream gives what it gives over the table. restart: it is stopped once and goes on."""
     table = table_of()
-    options = options or Options(watermark=30, end=END, shards=2)
+    options = options or Options(watermark=30, tuning=Tuning(shards=2), stream=StreamOptions(end=END))
     files = Files(spark, place, SCHEMA)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", episode.EpisodeWarning)
@@ -102,7 +102,7 @@ def test_three_levels_through_dataframes_without_an_end(spark: SparkSession, tmp
           PATTERN (X Y*) WITHIN 200 DEFINE Y AS m >= PREV(m))"""
         return episode.sql(text, pairs=pairs)
 
-    check(spark, tmp_path, query, options=Options(watermark=30, shards=2))
+    check(spark, tmp_path, query, options=Options(watermark=30, tuning=Tuning(shards=2)))
 
 
 @pytest.mark.live
@@ -126,7 +126,7 @@ def test_counters_have_names_of_their_own(spark: SparkSession, tmp_path: Path) -
     files.add(marker())
     first = episode.match(
         files.stream(), "PATTERN a; b WHERE a.v < b.v WITHIN 50 RETURN a.k AS k", time="ts", key="k",
-        options=Options(watermark=30, shards=2),
+        options=Options(watermark=30, tuning=Tuning(shards=2)),
     )  # fmt: skip
     second = episode.match(first, "PATTERN a; b WITHIN 90 RETURN a.k AS k", time="match_end", key="k")
     query = files.run(second)

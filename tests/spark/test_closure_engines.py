@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import episode
-from episode import Options
+from episode import Options, StreamOptions, Tuning
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("rocksdb")]
 
@@ -33,13 +33,13 @@ def test_all_engines_give_the_same_over_tables_and_streams(spark: SparkSession, 
     events = str(tmp_path / "events")
     for part in range(2):
         table.where(f"ts div 30 = {part}").coalesce(1).write.mode("append").parquet(events)
-    expected = sorted_rows(episode.match(table, QUERY, options=Options(closure="runs"), **GIVEN))
+    expected = sorted_rows(episode.match(table, QUERY, options=Options(tuning=Tuning(closure="runs")), **GIVEN))
     assert expected
     for closure in ("postponed", "on the fly"):
-        found = episode.match(table, QUERY, options=Options(closure=closure), **GIVEN)
+        found = episode.match(table, QUERY, options=Options(tuning=Tuning(closure=closure)), **GIVEN)
         assert sorted_rows(found) == expected
         stream = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(events)
-        options = Options(watermark=0, end=1000, shards=2, closure=closure)
+        options = Options(watermark=0, tuning=Tuning(shards=2, closure=closure), stream=StreamOptions(end=1000))
         writer = episode.match(stream, QUERY, options=options, **GIVEN).writeStream.format("parquet")
         place = str(tmp_path / closure.replace(" ", "-"))
         writer = writer.option("checkpointLocation", f"{place}-state").trigger(availableNow=True)

@@ -40,7 +40,7 @@ from episode.matchers.rows.spec import RowPatternSpec
 from episode.matchers.running import LocalRun
 from episode.matchers.running import run as run_in_process
 from episode.plan.event_time import EventTime
-from episode.plan.pattern import RunOptions, StreamOptions
+from episode.plan.options import RunOptions, StreamOptions
 from episode.plan.rows.plan import plan_row_pattern
 from episode.plan.rows.stream import event_time_of
 from episode.plan.schema import InputSchema
@@ -270,7 +270,7 @@ class Query:
         marker = int(time.max(initial=0)) + 2000 if kind is NUMBERS else last.get(run.time.type, datetime(2210, 1, 1))
         files.add(pa.Table.from_pylist([{run.time.column: marker}], schema=table.schema))
         delay = kind.delay if kind is NUMBERS else f"{kind.delay} microseconds"
-        options = Options(watermark=delay, end=end if len(time) else kind.end)
+        options = Options(watermark=delay, stream=StreamOptions(end=end if len(time) else kind.end))
         matches = episode.sql(run.case.query, spark=spark, options=options, **{pattern.name: files.stream()})
         return Query(run, files, files.start(matches))
 

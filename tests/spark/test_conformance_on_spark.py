@@ -104,7 +104,7 @@ def check(spark: SparkSession, case: Case, tables: dict[str, Any]) -> None:
     if case.error is not None:
         expect_error(spark, case, tables)
         return
-    result = episode.sql(case.query, spark=spark, options=episode.Options(**case.options), **tables)
+    result = episode.sql(case.query, spark=spark, options=case.options, **tables)
     assert {field.name: field.dataType.simpleString() for field in result.schema} == case.types
     rows = result.toArrow().to_pylist()
     assert comparable(rows, case.types, case.ordered) == case.expected(case.ordered)
@@ -114,13 +114,13 @@ def expect_error(spark: SparkSession, case: Case, tables: dict[str, Any]) -> Non
     """Errors of the query come at once; errors of the data with the action, inside Spark's own exception."""
     kind = getattr(errors, case.error)
     if kind is errors.EpisodeDataError:
-        result = episode.sql(case.query, spark=spark, options=episode.Options(**case.options), **tables)
+        result = episode.sql(case.query, spark=spark, options=case.options, **tables)
         with pytest.raises(PySparkException) as raised:
             result.toArrow()
         error = translate(raised.value)
     else:
         with pytest.raises(kind) as raised:
-            episode.sql(case.query, spark=spark, options=episode.Options(**case.options), **tables)
+            episode.sql(case.query, spark=spark, options=case.options, **tables)
         error = raised.value
     assert isinstance(error, kind)
     for part in case.message:

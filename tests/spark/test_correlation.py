@@ -15,6 +15,7 @@ from tests.support.streams import Files
 import episode
 from episode.api import Options
 from episode.errors import EpisodeAnalysisError, EpisodeError, EpisodeUnsupportedError
+from episode.plan.options import StreamOptions, Tuning
 from episode.spark.versions import HAS_READ_LIMITS
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("rocksdb")]
@@ -66,7 +67,7 @@ TABLE_1 = [
 ]
 """(start, end, initial and least price of the fall, initial and greatest price of the tick), in seconds after 02:00."""
 
-STREAM = Options(watermark="1 second", end="1970-01-02")
+STREAM = Options(watermark="1 second", stream=StreamOptions(end="1970-01-02"))
 
 
 def figure_2(order: str = "ORDER BY ts", times: bool = False) -> str:
@@ -220,7 +221,9 @@ def test_explain_of_a_run(spark: SparkSession) -> None:
 def test_explain(spark: SparkSession) -> None:
     text = figure_2()
     table = frame(spark, both())
-    shown = episode.explain(text, StockLive=table, StockArchive=table, options=Options(correlation="live first"))
+    shown = episode.explain(
+        text, StockLive=table, StockArchive=table, options=Options(tuning=Tuning(correlation="live first"))
+    )
     assert "Correlation: RECENCY 7 seconds" in shown
     assert "every row is an event of both patterns; event time ts" in shown
     assert "equal in both: symbol" in shown
@@ -240,7 +243,7 @@ def test_two_streams_with_watermarks_of_their_own(spark: SparkSession, tmp_path:
     text = head + "other" + tail.replace("symbol ORDER BY ts", "sym ORDER BY at").replace("A.symbol", "A.sym")
     live = files.stream().withWatermark("ts", "1 second")
     archive = others.stream().withWatermark("at", "1 second")
-    files.run(episode.sql(text, StockLive=live, other=archive, options=Options(end="1970-01-02")))
+    files.run(episode.sql(text, StockLive=live, other=archive, options=Options(stream=StreamOptions(end="1970-01-02"))))
     assert rows(files.matches()) == TABLE_1
 
 
@@ -289,7 +292,7 @@ def test_figure_2_as_it_is_printed_over_declared_streams(spark: SparkSession, tm
     text = figure_2(order="", times=True)
     assert "envelopes of the stream store StockLive" in episode.explain(text, spark=spark)
     files = Files(spark, tmp_path, SCHEMA)
-    files.run(episode.sql(text, spark=spark, options=Options(end="1970-01-02")))
+    files.run(episode.sql(text, spark=spark, options=Options(stream=StreamOptions(end="1970-01-02"))))
     assert rows(files.matches()) == TABLE_1
 
 
@@ -350,7 +353,7 @@ def test_a_stream_that_is_read_from_a_later_position_on(spark: SparkSession, tmp
     live = spark.readStream.format("episode").option("startingPosition", "1").load("StockLive")
     text = figure_2(order="", times=True)
     files = Files(spark, tmp_path, SCHEMA)
-    files.run(episode.sql(text, spark=spark, StockLive=live, options=Options(end="1970-01-02")))
+    files.run(episode.sql(text, spark=spark, StockLive=live, options=Options(stream=StreamOptions(end="1970-01-02"))))
     assert rows(files.matches()) == TABLE_1
 
 
@@ -361,7 +364,10 @@ def test_a_recent_buffer_that_is_too_small(spark: SparkSession, tmp_path: Path) 
     episode.streams.append("StockLive", MARKER)
     text = figure_2(order="", times=True)
     files = Files(spark, tmp_path, SCHEMA)
-    options = Options(end="1970-01-02", correlation="live first", result_cache=False, recent_buffer=2)
+    options = Options(
+        tuning=Tuning(correlation="live first", result_cache=False, recent_buffer=2),
+        stream=StreamOptions(end="1970-01-02"),
+    )
     reader = spark.readStream.format("episode")
     live = (reader.option("maxEventsPerTrigger", "1") if HAS_READ_LIMITS else reader).load("StockLive")
     files.run(episode.sql(text, spark=spark, StockLive=live, options=options))
@@ -403,7 +409,7 @@ def test_a_pattern_over_a_table_for_each_class(spark: SparkSession) -> None:
         ({"recency": "soon"}, "duration"),
         ({"ordered": "yes"}, "True or False is needed"),
         ({"options": Options(watermark="1 second")}, "no pattern of this query is over a stream"),
-        ({"options": Options(recent_buffer=5)}, "here is none to read from"),
+        ({"options": Tuning(recent_buffer=5)}, "here is none to read from"),
     ],
 )
 def test_what_correlate_refuses(spark: SparkSession, given: dict[str, Any], message: str) -> None:

@@ -18,6 +18,7 @@ from tests.support.streams import Files, counters
 import episode
 from episode import EpisodeAnalysisError, EpisodeDataError, EpisodeError, EpisodeSyntaxError
 from episode.api import Options
+from episode.plan.options import StreamOptions
 
 pytestmark = pytest.mark.spark
 
@@ -208,7 +209,7 @@ def test_errors_around_a_pattern_are_sparks_too(spark: SparkSession) -> None:
 @pytest.mark.usefixtures("rocksdb")
 def test_a_key_is_skipped_and_the_others_go_on_through_a_restart(spark: SparkSession, tmp_path: Path) -> None:
     files = Files(spark, tmp_path, SCHEMA)
-    options = Options(watermark=5, on_error="skip key", late="keep", late_path=str(tmp_path / "aside"))
+    options = Options(watermark=5, stream=StreamOptions(on_error="skip key", late_path=str(tmp_path / "aside")))
 
     def add(*rows: tuple[int, int, int]) -> None:
         files.add(pa.Table.from_pylist([dict(zip(["k", "ts", "v"], row, strict=True)) for row in rows], schema=ARROW))
@@ -232,8 +233,12 @@ def test_a_key_is_skipped_and_the_others_go_on_through_a_restart(spark: SparkSes
 @pytest.mark.usefixtures("rocksdb")
 def test_what_cannot_skip_keys(spark: SparkSession, tmp_path: Path) -> None:
     files = Files(spark, tmp_path, SCHEMA)
-    options = Options(watermark=5, on_error="skip key")
+    options = Options(watermark=5, stream=StreamOptions(on_error="skip key"))
     with pytest.raises(EpisodeAnalysisError, match="the pattern has no partition keys"):
         episode.sql(FAILS.replace("PARTITION BY k ", ""), events=files.stream(), options=options)
     with pytest.raises(EpisodeAnalysisError, match=r"Options\(on_error='skip key'\): for patterns over streams"):
-        episode.sql(FAILS, events=spark.createDataFrame([(1, 10, 0)], SCHEMA), options=Options(on_error="skip key"))
+        episode.sql(
+            FAILS,
+            events=spark.createDataFrame([(1, 10, 0)], SCHEMA),
+            options=Options(stream=StreamOptions(on_error="skip key")),
+        )

@@ -15,7 +15,7 @@ from tests.reference import event_patterns as oracle
 from tests.support.event_listings import DATA, LISTINGS, Listing
 
 import episode
-from episode import Options
+from episode import Options, StreamOptions, Tuning
 from episode.lang.events.parser import parse_event_query
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("rocksdb")]
@@ -74,7 +74,11 @@ def test_listings_give_in_a_stream_what_they_give_in_batch(
         stream = spark.readStream.schema(sources[listing.data][1]).option("maxFilesPerTrigger", 1)
         events = stream.parquet(str(sources[listing.data][0]))
         # The last events' windows pass with the end of input.
-        options = Options(watermark=0 if listing.data == "stocks" else "0 seconds", end=_end(listing), shards=2)
+        options = Options(
+            watermark=0 if listing.data == "stocks" else "0 seconds",
+            tuning=Tuning(shards=2),
+            stream=StreamOptions(end=_end(listing)),
+        )
         matches = episode.match(events, listing.text, options=options, **listing.options)
         place = tmp_path / f"out-{number}"
         query = (

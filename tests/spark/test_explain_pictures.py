@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import episode
-from episode import Options
+from episode import Options, Tuning
 
 pytestmark = pytest.mark.spark
 
@@ -40,7 +40,7 @@ def test_an_analysis_of_rows(spark: SparkSession, tmp_path: Path, shards: int | 
     """In one task, and in several: the counts are those of the result."""
     path = tmp_path / "t.parquet"
     pq.write_table(EVENTS, path)
-    options = None if shards is None else Options(shards=shards)
+    options = None if shards is None else Options(tuning=Tuning(shards=shards))
     found = episode.sql(ROWS, spark=spark, options=options, t=str(path)).collect()
     plan = episode.explain(ROWS, spark=spark, options=options, analyze=True, t=str(path))
     assert f"of the input, {COUNT:,} rows, {len(found):,} matches" in plan

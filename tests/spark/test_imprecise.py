@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from tests.support.streams import Files, counters
 
 import episode
-from episode import Options
+from episode import Options, StreamOptions, Tuning
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("rocksdb")]
 
@@ -77,7 +77,7 @@ def test_a_stream(spark: SparkSession, tmp_path: Path) -> None:
         type_column="kind",
         probabilities="p",
         interval_width=10,
-        options=Options(watermark=10, end=100, shards=1),
+        options=Options(watermark=10, tuning=Tuning(shards=1), stream=StreamOptions(end=100)),
     )
     files.add(pa.table({"kind": ["Z"], "lo": [500], "hi": [500], "x": [0], "p": [[1.0]]}))
     query = files.run(matches)

@@ -14,7 +14,7 @@ from tests.support.changing_rules import SCHEMA, TEXTS, Row, Version, alone, as_
 from tests.support.waiting import wait_until
 
 import episode
-from episode import Options, streams
+from episode import Options, StreamOptions, streams
 from episode.spark.live import LiveQuery
 
 pytestmark = [pytest.mark.spark]
@@ -51,7 +51,7 @@ def test_rules_change_while_live_tasks_run(
     def start() -> LiveQuery:
         return episode.start_rules(
             "Ticks", folder, into="Alerts", spark=spark, type_column="type", tasks=1, look_every=0.05,
-            snapshot_every=0.2, options=Options(end=END),
+            snapshot_every=0.2, options=Options(stream=StreamOptions(end=END)),
         )  # fmt: skip
 
     def active(name: str, version: int) -> Callable[[], bool]:

@@ -10,6 +10,7 @@ import sys
 import urllib.request
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from tests.conformance.test_conformance_live import lives
 from tests.support.waiting import wait_until
 
 import episode
-from episode import Options, streams
+from episode import Options, StreamOptions, streams
 from episode.errors import EpisodeAnalysisError, EpisodeDataError
 from episode.spark.live import LiveQuery
 
@@ -102,7 +103,7 @@ def ended(query: LiveQuery) -> None:
     assert query.awaitTermination(PATIENCE)
 
 
-WITH_END = Options(end=END)
+WITH_END = Options(stream=StreamOptions(end=END))
 
 
 def test_a_match_is_readable_while_the_query_runs(ticks: str, started: Callable[..., LiveQuery]) -> None:
@@ -192,8 +193,8 @@ import sys
 import episode
 from episode.spark.startup.session import local_session
 local_session("doomed", {"spark.driver.memory": "1g", "spark.log.level": "OFF"}, cores=2)
-query = episode.start(sys.argv[1], into="Alerts", checkpoint=sys.argv[2], options=episode.Options(end=int(sys.argv[3])),
-    snapshot_every=0.2)
+options = episode.Options(stream=episode.StreamOptions(end=int(sys.argv[3])))
+query = episode.start(sys.argv[1], into="Alerts", checkpoint=sys.argv[2], options=options, snapshot_every=0.2)
 query.awaitTermination()
 """
 
@@ -229,7 +230,7 @@ def test_cases_of_the_conformance_suite(
     arriving, delay = live.arriving(not live.has_ties)
     _, store, _ = live.plan(tmp_path / "catalog", delay, 1)
     try:
-        options = Options(**live.case.options, end=live.end)
+        options = replace(live.case.options, stream=StreamOptions(end=live.end))
         query = episode.start(
             live.case.query, spark=spark, into=str(tmp_path / "out") + "/", tasks=2 if live.keys else 1, options=options
         )
@@ -292,7 +293,7 @@ def test_matches_are_the_events_of_a_further_query(ticks: str, started: Callable
 
 
 def test_an_error_of_a_task(ticks: str, started: Callable[..., LiveQuery]) -> None:
-    query = started(options=Options(max_state_rows=2))
+    query = started(options=Options(stream=StreamOptions(max_state_rows=2)))
     streams.append("Ticks", events(0, 300))
     with pytest.raises(EpisodeDataError, match="max_state_rows"):
         query.awaitTermination(PATIENCE)

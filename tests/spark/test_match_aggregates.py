@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from tests.support.streams import Files
 
 import episode
-from episode import EpisodeAnalysisError, Options
+from episode import EpisodeAnalysisError, Options, StreamOptions, Tuning
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("rocksdb")]
 
@@ -100,7 +100,11 @@ def test_a_stream_equals_a_table(spark: SparkSession, ticks: DataFrame, tmp_path
     last = {**rows(1)[0], "id": -1, "ts": (end + timedelta(seconds=60)).astimezone()}
     files.add(pa.Table.from_pylist([last], schema=columns))
     stream = episode.match(
-        files.stream(), text, time="ts", type_column="type", options=Options(watermark="10 seconds", end=end, shards=3)
+        files.stream(),
+        text,
+        time="ts",
+        type_column="type",
+        options=Options(watermark="10 seconds", tuning=Tuning(shards=3), stream=StreamOptions(end=end)),
     )
     files.run(stream)
     found = sorted(tuple(row) for row in files.matches().collect())
@@ -117,7 +121,11 @@ def test_a_stream_needs_every(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_options_for_matches_are_refused(ticks: DataFrame) -> None:
-    for options in (Options(step_budget=5), Options(match_times=True), Options(closure="runs")):
+    for options in (
+        Options(tuning=Tuning(step_budget=5)),
+        Options(match_times=True),
+        Options(tuning=Tuning(closure="runs")),
+    ):
         with pytest.raises(EpisodeAnalysisError, match="has no meaning for AGGREGATE"):
             episode.match(ticks, f"{PATTERN} {CLAUSE}", time="ts", type_column="type", options=options)
 

@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import episode
-from episode import EpisodeAnalysisError, EpisodeDataError, EpisodeWarning, Options
+from episode import EpisodeAnalysisError, EpisodeDataError, EpisodeWarning, Options, StreamOptions
 from episode.spark.errors import translate
 from episode.spark.startup.session import PARTITIONS, STATE_STORE, use_this_python
 
@@ -78,7 +78,7 @@ def run(frame: DataFrame, name: str, tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("rocksdb")
 def test_nanoseconds_as_event_time_of_a_stream(spark: SparkSession, stream: DataFrame, tmp_path: Path) -> None:
-    options = Options(watermark=0, time_unit="nanoseconds")
+    options = Options(watermark=0, stream=StreamOptions(time_unit="nanoseconds"))
     run(episode.match(stream, PAIRS, time="ts", options=options), "nanoseconds", tmp_path)
     found = sorted((row.a, row.b) for row in spark.table("nanoseconds").collect())
     assert found == [(NANOSECONDS + 2 * at * STEP, NANOSECONDS + (2 * at + 1) * STEP) for at in range(10)]
@@ -93,7 +93,7 @@ def test_times_beyond_the_clock_are_an_error_of_the_data(
         run(matches, "beyond", tmp_path)
     found = translate(raised.value)
     assert isinstance(found, EpisodeDataError)
-    assert "Options(time_unit='nanoseconds')" in str(found)
+    assert "StreamOptions(time_unit='nanoseconds')" in str(found)
 
 
 @pytest.mark.usefixtures("rocksdb")
@@ -102,6 +102,6 @@ def test_what_is_unfit_for_streams_is_said(spark: SparkSession, stream: DataFram
     with pytest.warns(EpisodeWarning, match="keeps the state of this stream in 200 partitions"):
         episode.match(stream, PAIRS, time="ts", key="v", options=Options(watermark=0))
     timed = stream.selectExpr("timestamp_micros(ts) AS ts", "v")
-    unit = Options(watermark="1 second", time_unit="nanoseconds")
+    unit = Options(watermark="1 second", stream=StreamOptions(time_unit="nanoseconds"))
     with pytest.raises(EpisodeAnalysisError, match="the event time ts is of type timestamp, and counts nothing"):
         episode.match(timed, PAIRS.replace("2000000000", "2 seconds"), time="ts", options=unit)

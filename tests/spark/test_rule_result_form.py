@@ -13,7 +13,7 @@ from tests.support.json_form import INTERVALS, VALUES, lexical
 from tests.support.streams import Files
 
 import episode
-from episode import Options, streams
+from episode import Options, StreamOptions, Tuning, streams
 from episode.spark.batch import rules as rule_results
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("rocksdb", "elsewhere")]
@@ -78,7 +78,7 @@ def test_a_stream(spark: SparkSession, tmp_path: Path) -> None:
         {"r": rule(VALUES)},
         log=tmp_path / "log",
         look_every=None,
-        options=Options(watermark=5, end=END, shards=2),
+        options=Options(watermark=5, tuning=Tuning(shards=2), stream=StreamOptions(end=END)),
         **GIVEN,
     )
     files.run(matches)
@@ -93,7 +93,7 @@ def test_live_tasks(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.Mon
     streams.create("Given", ddl(), time="ts", key="k", delay=5)
     streams.append("Given", events(VALUES))
     query = episode.start_rules(
-        "Given", {"r": rule(VALUES)}, into="Found", spark=spark, tasks=1, options=Options(end=END)
+        "Given", {"r": rule(VALUES)}, into="Found", spark=spark, tasks=1, options=Options(stream=StreamOptions(end=END))
     )
     assert query.awaitTermination(120)
     found, _ = streams.read("Found")

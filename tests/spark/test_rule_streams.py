@@ -17,6 +17,7 @@ from tests.support.streams import Files, counters
 
 import episode
 from episode.api import Options
+from episode.plan.options import StreamOptions, Tuning
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("rocksdb")]
 END = 100_000
@@ -53,7 +54,7 @@ class Running:
             path.write_text(text)
 
     def matches(self) -> Any:
-        options = Options(watermark=5, end=END, shards=3)
+        options = Options(watermark=5, tuning=Tuning(shards=3), stream=StreamOptions(end=END))
         return episode.match_all(
             self.files.stream(), self.place / "rules", time="ts", key="k", type_column="type",
             log=self.place / "log", look_every=None, options=options,
@@ -139,7 +140,7 @@ def test_rules_of_a_table_over_a_stream_with_its_own_watermark(spark: SparkSessi
     pq.write_table(rules, tmp_path / "rules.parquet")
     matches = episode.match_all(
         stream, str(tmp_path / "rules.parquet"), time="ts", key="k", type_column="type", log=tmp_path / "log",
-        look_every=None, options=Options(shards=2),
+        look_every=None, options=Options(tuning=Tuning(shards=2)),
     )  # fmt: skip
     assert dict(matches.frame.dtypes)["match_start"] == "timestamp"
     assert "1 rule (1 event pattern) over one input" in matches.explain()
@@ -183,7 +184,7 @@ def test_another_stream_or_log_does_not_go_on_with_the_checkpoint(spark: SparkSe
     (tmp_path / "old").rename(tmp_path / "log")
     other = episode.match_all(
         running.files.stream().drop("type"), tmp_path / "rules", time="ts", key="k", log=tmp_path / "log",
-        look_every=None, options=Options(watermark=5, end=END, shards=3),
+        look_every=None, options=Options(watermark=5, tuning=Tuning(shards=3), stream=StreamOptions(end=END)),
     )  # fmt: skip
     with pytest.raises(Exception, match="belongs to another query"):
         running.files.run(other)

@@ -83,7 +83,9 @@ def rows_of(frame: Any) -> list[str]:
 
 
 def test_each_rule_as_alone(spark: Any, path: str) -> None:
-    matches = episode.match_all(path, RULES, spark=spark, options=episode.Options(shards=5), **GIVEN).persist()
+    matches = episode.match_all(
+        path, RULES, spark=spark, options=episode.Options(tuning=episode.Tuning(shards=5)), **GIVEN
+    ).persist()
     found = {row.rule: row.n for row in matches.groupBy("rule").agg({"*": "count"}).toDF("rule", "n").collect()}
     for name in RULES:
         own, among = alone(spark, path, name), matches.of(name)

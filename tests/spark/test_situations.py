@@ -17,7 +17,7 @@ from tests.reference import situations as oracle
 from tests.support.situation_listings import LISTING_1
 
 import episode
-from episode import EpisodeAnalysisError, EpisodeWarning, Options
+from episode import EpisodeAnalysisError, EpisodeWarning, Options, StreamOptions, Tuning
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("rocksdb")]
 
@@ -103,7 +103,7 @@ def test_a_stream_gives_what_a_table_gives(
         pq.write_table(spark.createDataFrame(part, SCHEMA).toArrow(), path)
         os.utime(path, (number + 1, number + 1))
     stream = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(files))
-    options = Options(watermark="1 second", end="2026-03-03 00:00:00", shards=2)
+    options = Options(watermark="1 second", tuning=Tuning(shards=2), stream=StreamOptions(end="2026-03-03 00:00:00"))
     matches = episode.match(stream, LISTING_1, time="ts", detect=detect, options=options)
     query = (
         matches.writeStream.format("parquet")

@@ -13,8 +13,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import episode
-from episode import EpisodeAnalysisError, EpisodeUnsupportedError, Options
-from episode.plan.pattern import RunOptions
+from episode import EpisodeAnalysisError, EpisodeUnsupportedError, Options, Tuning
+from episode.plan.options import RunOptions
 from episode.spark.batch import runtime as batch
 from episode.spark.batch import slices
 from episode.spark.scan import sketch
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.spark
 
 FILES, ROWS, LIGHT_KEYS = 3, 400, 12
 LARGE_KEY = "large"
-OFF = Options(slices="off")
+OFF = Options(tuning=Tuning(slices="off"))
 
 
 def ticks(number: int) -> pa.Table:
@@ -88,10 +88,10 @@ def explained(spark: SparkSession, text: str, table: Any, options: Options | Non
 @pytest.mark.parametrize("name", ROW_QUERIES)
 def test_row_patterns(spark: SparkSession, path: str, name: str) -> None:
     text = ROW_QUERIES[name]
-    assert "slices of time, cut at" in explained(spark, text, path, Options(slices=5))
+    assert "slices of time, cut at" in explained(spark, text, path, Options(tuning=Tuning(slices=5)))
     found = query(spark, text, path, OFF)
     assert len(found) > 20
-    assert query(spark, text, path, Options(slices=5)) == found
+    assert query(spark, text, path, Options(tuning=Tuning(slices=5))) == found
 
 
 @pytest.fixture(scope="module")
@@ -108,15 +108,15 @@ def in_order(tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.mark.parametrize("name", [name for name, text in ROW_QUERIES.items() if "PARTITION BY" not in text])
 def test_files_in_order_of_time_are_not_shuffled(spark: SparkSession, path: str, in_order: str, name: str) -> None:
     text = ROW_QUERIES[name]
-    assert "reading: files are in order of time" in explained(spark, text, in_order, Options(slices=5))
-    assert "reading:" not in explained(spark, text, path, Options(slices=5))
-    assert query(spark, text, in_order, Options(slices=5)) == query(spark, text, in_order, OFF)
+    assert "reading: files are in order of time" in explained(spark, text, in_order, Options(tuning=Tuning(slices=5)))
+    assert "reading:" not in explained(spark, text, path, Options(tuning=Tuning(slices=5)))
+    assert query(spark, text, in_order, Options(tuning=Tuning(slices=5))) == query(spark, text, in_order, OFF)
 
 
 def test_more_slices_than_cores_and_shards(spark: SparkSession, path: str) -> None:
     for name in ("of keys", "past the last row"):
         found = query(spark, ROW_QUERIES[name], path, OFF)
-        assert query(spark, ROW_QUERIES[name], path, Options(slices=23, shards=3)) == found
+        assert query(spark, ROW_QUERIES[name], path, Options(tuning=Tuning(slices=23, shards=3))) == found
 
 
 @pytest.mark.parametrize("name", ROW_QUERIES)
@@ -125,14 +125,14 @@ def test_slices_that_are_larger_than_their_memory(
 ) -> None:
     """A number of slices is taken at its word: tasks spill, and cut slices of a chain further by themselves."""
     monkeypatch.setattr(batch, "_LEAST_BUDGET", 1)
-    text, small = ROW_QUERIES[name], Options(slices=3, shard_bytes=1_500)
+    text, small = ROW_QUERIES[name], Options(tuning=Tuning(slices=3, shard_bytes=1_500))
     chained = "NEXT ROW" not in text or "MATCH_NUMBER" in text
     for table in (path, in_order):
         plan = explained(spark, text, table, small)
         assert "in 3 slices of time" in plan
         assert f"it is spilled, and {'cut further by its task' if chained else 'matched piece by piece'}" in plan
         assert query(spark, text, table, small) == query(spark, text, table, OFF)
-    assert "memory:" not in explained(spark, text, path, Options(slices=3))
+    assert "memory:" not in explained(spark, text, path, Options(tuning=Tuning(slices=3)))
 
 
 def test_a_small_memory_asks_for_more_slices(spark: SparkSession, path: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -143,9 +143,9 @@ def test_a_small_memory_asks_for_more_slices(spark: SparkSession, path: str, mon
     monkeypatch.setattr(slice_choice, "LEAST_SAMPLED", 1)
     text = clause("PAST LAST ROW", measures=NUMBERED, keyed=False, within="WITHIN 4")
     assert "slices: none" in explained(spark, text, path)
-    assert "memory:" not in (plan := explained(spark, text, path, Options(shard_bytes=8_000)))
+    assert "memory:" not in (plan := explained(spark, text, path, Options(tuning=Tuning(shard_bytes=8_000))))
     assert "all rows in 6 slices" in plan, "twice 1,200 rows of 20 bytes, by 8,000"
-    assert query(spark, text, path, Options(shard_bytes=8_000)) == query(spark, text, path, OFF)
+    assert query(spark, text, path, Options(tuning=Tuning(shard_bytes=8_000))) == query(spark, text, path, OFF)
 
 
 EVENTS = """PATTERN SEQ(T a, T b, T c) WHERE a.v < b.v AND b.v > c.v AND a.v = 1 WITHIN 6
@@ -167,19 +167,19 @@ def test_event_and_situation_patterns(
 
     whole = found(OFF)
     assert len(whole) > 10
-    assert found(Options(slices=6)) == whole
+    assert found(Options(tuning=Tuning(slices=6))) == whole
     events = spark.read.parquet(in_order)
-    assert found(Options(slices=6)) == found(OFF)
+    assert found(Options(tuning=Tuning(slices=6))) == found(OFF)
 
 
 def test_rows_through_spark(spark: SparkSession, path: str) -> None:
     rows = spark.read.parquet(path).withColumn("v", F.col("v") + 1)
     text = ROW_QUERIES["of keys"]
-    plan = explained(spark, text, rows, Options(slices=4))
+    plan = explained(spark, text, rows, Options(tuning=Tuning(slices=4)))
     assert "k = 'large' (about 7" in plan
     assert "4 slices" in plan
     assert "were counted" in plan
-    assert query(spark, text, rows, Options(slices=4)) == query(spark, text, rows, OFF)
+    assert query(spark, text, rows, Options(tuning=Tuning(slices=4))) == query(spark, text, rows, OFF)
 
 
 def test_rows_through_spark_are_not_looked_at_unasked(
@@ -199,11 +199,11 @@ def test_stream_stores(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.
     store.archive()
     store.append(ticks(2))
     text = ROW_QUERIES["of keys"].replace("FROM ticks", "FROM A")
-    plan = episode.explain(text, spark=spark, options=Options(slices=4))
+    plan = episode.explain(text, spark=spark, options=Options(tuning=Tuning(slices=4)))
     assert "envelopes of the stream store" in plan
     assert "k = 'large'" in plan
     found = rows_of(episode.sql(text, spark=spark, options=OFF))
-    assert found == rows_of(episode.sql(text, spark=spark, options=Options(slices=4)))
+    assert found == rows_of(episode.sql(text, spark=spark, options=Options(tuning=Tuning(slices=4))))
     assert len(found) > 20
 
 
@@ -230,18 +230,20 @@ def test_what_is_not_sliced_and_why(spark: SparkSession, path: str, tmp_path: Pa
     assert "slices: none (switched off" in explained(spark, of_keys, path, OFF)
     assert "slices: none (nothing bounds a match" in explained(spark, unbounded, path)
     with pytest.raises(EpisodeUnsupportedError, match="nothing bounds a match"):
-        explained(spark, unbounded, path, Options(slices=4))
+        explained(spark, unbounded, path, Options(tuning=Tuning(slices=4)))
     pq.write_table(ticks(0).slice(0, 0), tmp_path / "empty.parquet")
-    assert "slices: none (there are no rows)" in explained(spark, of_keys, str(tmp_path), Options(slices=4))
-    assert query(spark, of_keys, str(tmp_path), Options(slices=4)) == []
+    assert "slices: none (there are no rows)" in explained(
+        spark, of_keys, str(tmp_path), Options(tuning=Tuning(slices=4))
+    )
+    assert query(spark, of_keys, str(tmp_path), Options(tuning=Tuning(slices=4))) == []
     even = of_keys.replace("PARTITION BY k", "PARTITION BY id")
-    assert "slices: none (no key is large" in explained(spark, even, path, Options(slices=4))
+    assert "slices: none (no key is large" in explained(spark, even, path, Options(tuning=Tuning(slices=4)))
 
 
 def test_streams_are_not_sliced(spark: SparkSession, path: str, rocksdb: None) -> None:
     stream = spark.readStream.schema(spark.read.parquet(path).schema).parquet(path)
     with pytest.raises(EpisodeAnalysisError, match="slices of time are for tables"):
-        explained(spark, ROW_QUERIES["of keys"], stream, Options(slices=4, watermark=10))
+        explained(spark, ROW_QUERIES["of keys"], stream, Options(watermark=10, tuning=Tuning(slices=4)))
     plan = explained(spark, ROW_QUERIES["of one partition"], stream, Options(watermark=10))
     assert "slices: none (the events of a stream are matched as they come" in plan
 
@@ -249,14 +251,14 @@ def test_streams_are_not_sliced(spark: SparkSession, path: str, rocksdb: None) -
 @pytest.mark.parametrize("wrong", [1, 0, True, "on", 2.5])
 def test_wrong_numbers(wrong: Any) -> None:
     with pytest.raises(EpisodeAnalysisError, match="'auto', 'off' or a whole number of at least 2"):
-        Options(slices=wrong)
+        Options(tuning=Tuning(slices=wrong))
 
 
 def test_an_analysis_is_of_whole_keys(spark: SparkSession, path: str) -> None:
     text = ROW_QUERIES["of keys"]
     plans = [
         episode.explain(text, ticks=path, spark=spark, analyze=True, options=options)
-        for options in (OFF, Options(slices=4))
+        for options in (OFF, Options(tuning=Tuning(slices=4)))
     ]
     attempts = [next(line for line in plan.splitlines() if "attempts" in line) for plan in plans]
     assert attempts[0].split(",")[0] == attempts[1].split(",")[0]
@@ -266,10 +268,10 @@ def test_a_key_that_is_constant_in_files_and_a_condition(spark: SparkSession, tm
     spark.read.parquet(path).write.partitionBy("k").parquet(str(tmp_path / "by key"))
     rows = spark.read.parquet(str(tmp_path / "by key")).where("v < 7").select("k", "ts", "v", "id")
     text = ROW_QUERIES["past the last row"]
-    plan = explained(spark, text, rows, Options(slices=4))
+    plan = explained(spark, text, rows, Options(tuning=Tuning(slices=4)))
     assert "Parquet read directly" in plan
     assert "k = 'large'" in plan
-    assert query(spark, text, rows, Options(slices=4)) == query(spark, text, rows, OFF)
+    assert query(spark, text, rows, Options(tuning=Tuning(slices=4))) == query(spark, text, rows, OFF)
 
 
 def test_the_default_is_auto() -> None:

@@ -15,6 +15,7 @@ from tests.support.streams import Files, counters
 
 import episode
 from episode.api import Options
+from episode.plan.options import StreamOptions, Tuning
 
 SCHEMA = "k int, ts long, v int, s string"
 ARROW = pa.schema([("k", pa.int32()), ("ts", pa.int64()), ("v", pa.int32()), ("s", pa.string())])
@@ -84,7 +85,9 @@ LONG_WAYS = [pytest.param(7, 0, marks=pytest.mark.slow), pytest.param(20, 90, ma
 def test_a_stream_gives_what_a_table_gives(spark: SparkSession, tmp_path: Path, pieces: int, disorder: int) -> None:
     rows = events()
     coming = shuffled(rows, disorder) if disorder else rows
-    matches, totals = streamed(spark, tmp_path, RISING, coming, pieces, Options(watermark=disorder, end=END))
+    matches, totals = streamed(
+        spark, tmp_path, RISING, coming, pieces, Options(watermark=disorder, stream=StreamOptions(end=END))
+    )
     assert matches == in_batch(spark, RISING, rows)
     assert (totals["events"], totals["late"], totals["after_end"]) == (len(rows) + 1, 0, 1)
     assert totals["matches"] == len(matches)
@@ -93,7 +96,7 @@ def test_a_stream_gives_what_a_table_gives(spark: SparkSession, tmp_path: Path, 
 def test_a_restart_goes_on_where_it_stopped(spark: SparkSession, tmp_path: Path) -> None:
     rows = events()
     files = Files(spark, tmp_path, SCHEMA)
-    options = Options(watermark=50, end=END)
+    options = Options(watermark=50, stream=StreamOptions(end=END))
     for begin in range(0, len(rows), 100):
         files.add_in_pieces(table_of(rows[begin : begin + 100]), 2)
         files.run(episode.sql(RISING, events=files.stream(), options=options))
@@ -109,7 +112,7 @@ def test_late_events_are_dropped_counted_and_kept(spark: SparkSession, tmp_path:
     files.add(table_of(rows))
     files.add(table_of([*late, {"k": 1, "ts": 2_000, "v": 0, "s": "in time"}]))
     files.add(table_of([marker()]))
-    options = Options(watermark=100, end=END, late="keep", late_path=str(tmp_path / "late"))
+    options = Options(watermark=100, stream=StreamOptions(end=END, late_path=str(tmp_path / "late")))
     query = files.run(episode.sql(RISING, events=files.stream(), options=options))
     assert found(files) == in_batch(spark, RISING, [*rows, {"k": 1, "ts": 2_000, "v": 0, "s": "in time"}])
     assert counters(query)["late"] == 2
@@ -127,7 +130,7 @@ def test_late_events_of_several_patterns_and_runs_in_one_directory(spark: SparkS
         files.add(table_of([event]))
     bounded = RISING.replace("DEFINE", "WITHIN 50 DEFINE")
     text = f"{bounded} UNION ALL {bounded.replace('events', 'others')}"
-    options = Options(watermark=100, shards=1, late="keep", late_path=str(tmp_path / "late"))
+    options = Options(watermark=100, tuning=Tuning(shards=1), stream=StreamOptions(late_path=str(tmp_path / "late")))
 
     def run(checkpoint: Path) -> list[int]:
         frames = {name: files.stream() for name, files in streams.items()}
@@ -154,7 +157,7 @@ def test_repeated_events_and_null_times(spark: SparkSession, tmp_path: Path) -> 
     files.add(table_of([*rows[:100], *rows[40:60], {"k": 1, "ts": None, "v": 1, "s": "when?"}]))
     files.add(table_of([*rows[90:200], rows[150]]))
     files.add(table_of([marker()]))
-    options = Options(watermark=500, end=END, event_id="s")
+    options = Options(watermark=500, stream=StreamOptions(end=END, event_id="s"))
     query = files.run(episode.sql(RISING, events=files.stream(), options=options))
     assert found(files) == in_batch(spark, RISING, rows)
     totals = counters(query)
@@ -174,7 +177,7 @@ def test_timestamps_with_the_streams_own_watermark(spark: SparkSession, tmp_path
     expected = rows_of(
         episode.sql(text, events=frame_of(spark, rows).withColumn("at", F.timestamp_seconds(F.col("ts"))))
     )
-    files.run(episode.sql(text, events=stream, options=Options(end="1970-01-01 12:00:00")))
+    files.run(episode.sql(text, events=stream, options=Options(stream=StreamOptions(end="1970-01-01 12:00:00"))))
     assert found(files) == expected
     assert "the stream's own" in episode.explain(text, events=stream)
 
@@ -182,7 +185,7 @@ def test_timestamps_with_the_streams_own_watermark(spark: SparkSession, tmp_path
 def test_around_the_pattern_is_spark(spark: SparkSession, tmp_path: Path) -> None:
     text = f"SELECT k, n * 2 AS twice FROM ({RISING}) WHERE n > 2"
     rows = events()
-    matches, _ = streamed(spark, tmp_path, text, rows, 2, Options(watermark=0, end=END))
+    matches, _ = streamed(spark, tmp_path, text, rows, 2, Options(watermark=0, stream=StreamOptions(end=END)))
     assert matches == in_batch(spark, text, rows)
 
 
@@ -194,7 +197,7 @@ def test_time_outs_and_match_times(spark: SparkSession, tmp_path: Path) -> None:
     rows = events()
     expected = in_batch(spark, text, rows, Options(match_times=True))
     assert {row[-1] for row in expected} == {True, False}
-    options = Options(watermark=0, end=END, match_times=True)
+    options = Options(watermark=0, match_times=True, stream=StreamOptions(end=END))
     assert streamed(spark, tmp_path, text, rows, 4, options)[0] == expected
     assert all(start <= end for *_, start, end, _ in expected)
 
@@ -210,8 +213,8 @@ def test_time_outs_and_match_times(spark: SparkSession, tmp_path: Path) -> None:
         (RISING.replace("ORDER BY ts", "ORDER BY ts DESC"), Options(watermark=1), "do not come ordered by ts DESC"),
         (RISING.replace("ORDER BY ts", "ORDER BY s"), Options(watermark=1), "cannot be the event time"),
         (RISING, Options(watermark="10 seconds"), "does not fit the event time ts of type bigint"),
-        (RISING, Options(watermark=1, end="tomorrow"), "is a whole number"),
-        (RISING, Options(watermark=1, event_id="id"), "has no such column"),
+        (RISING, Options(watermark=1, stream=StreamOptions(end="tomorrow")), "is a whole number"),
+        (RISING, Options(watermark=1, stream=StreamOptions(event_id="id")), "has no such column"),
     ],
 )
 def test_queries_that_streams_cannot_run(
@@ -224,7 +227,7 @@ def test_queries_that_streams_cannot_run(
 
 def test_options_of_streams_without_a_stream(spark: SparkSession, tmp_path: Path) -> None:
     table, stream = frame_of(spark, events(10)), Files(spark, tmp_path, SCHEMA).stream()
-    options = Options(watermark=1, event_id="s")
+    options = Options(watermark=1, stream=StreamOptions(event_id="s"))
     complaint = r"Options\(watermark=1, event_id='s'\): for patterns over streams"
     with pytest.raises(episode.EpisodeAnalysisError, match=complaint):
         episode.sql(RISING, events=table, options=options)
@@ -259,7 +262,9 @@ def test_a_state_without_a_bound_is_told(spark: SparkSession, tmp_path: Path) ->
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         episode.sql(RISING.replace("DEFINE", "WITHIN 5 DEFINE"), events=files.stream(), options=Options(watermark=1))
-        episode.sql(RISING, events=files.stream(), options=Options(watermark=1, max_state_rows=100))
+        episode.sql(
+            RISING, events=files.stream(), options=Options(watermark=1, stream=StreamOptions(max_state_rows=100))
+        )
 
 
 def test_the_state_store_must_be_rocksdb(spark: SparkSession, tmp_path: Path) -> None:
@@ -284,7 +289,7 @@ def test_a_checkpoint_of_something_else(
     files.run(episode.sql(RISING, events=files.stream(), options=Options(watermark=1)))
     files.add(table_of(events(50, seed=3)))
     with pytest.raises(Exception, match=complaint):
-        files.run(episode.sql(query, events=files.stream(), options=Options(watermark=1, shards=shards)))
+        files.run(episode.sql(query, events=files.stream(), options=Options(watermark=1, tuning=Tuning(shards=shards))))
 
 
 def test_another_number_of_shuffle_partitions(spark: SparkSession, tmp_path: Path) -> None:
@@ -292,7 +297,7 @@ def test_another_number_of_shuffle_partitions(spark: SparkSession, tmp_path: Pat
     rows = events()
     files = Files(spark, tmp_path, SCHEMA)
     files.add(table_of(rows[:200]))
-    options = Options(watermark=50, end=END)
+    options = Options(watermark=50, stream=StreamOptions(end=END))
     files.run(episode.sql(RISING, events=files.stream(), options=options))
     spark.conf.set("spark.sql.shuffle.partitions", "3")
     files.add(table_of(rows[200:]))

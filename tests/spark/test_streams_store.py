@@ -15,6 +15,7 @@ from tests.support.streams import counters
 
 import episode
 from episode.api import Options
+from episode.plan.options import StreamOptions, Tuning
 from episode.spark.versions import HAS_READ_LIMITS
 from episode.store.catalog import Catalog
 from episode.store.stream import StreamStore, open_store
@@ -123,7 +124,7 @@ def test_explain_changes_nothing(spark: SparkSession, ticks: StreamStore) -> Non
 
 def test_a_pattern_over_a_stream_by_its_name(spark: SparkSession, ticks: StreamStore, results: Results) -> None:
     """No ORDER BY, no watermark: both are declared. Restarted, it goes on; in the end it is as over the table."""
-    options = Options(end=END, shards=4)
+    options = Options(tuning=Tuning(shards=4), stream=StreamOptions(end=END))
     query = RISES.format(table="Ticks", order="")
     assert "envelopes of the stream store Ticks" in episode.explain(query, spark=spark, options=options)
     classes = episode.query("PATTERN SEQ(B b, S s) WITHIN 20", spark=spark, B="Ticks", S="Ticks").explain()

@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import episode
-from episode import Options
+from episode import Options, StreamOptions
 from episode.matchers.spark_types import spark_name
 from episode.queries.checking import check_plan
 
@@ -49,7 +49,7 @@ def test_over_files_and_over_a_stream(
 ) -> None:
     stream = as_stream(spark, events, tmp_path / "in")
     assert rows_of(episode.sql(BOTH, t=str(tmp_path / "in"), q=limits)) == EXPECTED
-    found = episode.sql(BOTH, options=Options(watermark=0, end=1000), t=stream, q=limits)
+    found = episode.sql(BOTH, options=Options(watermark=0, stream=StreamOptions(end=1000)), t=stream, q=limits)
     query = found.writeStream.format("memory").queryName("found").trigger(availableNow=True).start()
     query.awaitTermination()
     assert rows_of(spark.table("found")) == EXPECTED
@@ -60,7 +60,7 @@ def test_a_list_in_a_stream(spark: SparkSession, events: DataFrame, limits: Data
     text = (
         "SELECT * FROM t MATCH_RECOGNIZE (ORDER BY ts MEASURES A.v AS a PATTERN (A) DEFINE A AS v IN (SELECT j FROM q))"
     )
-    found = episode.sql(text, options=Options(watermark=0, end=1000), t=stream, q=limits)
+    found = episode.sql(text, options=Options(watermark=0, stream=StreamOptions(end=1000)), t=stream, q=limits)
     query = found.writeStream.format("memory").queryName("listed").trigger(availableNow=True).start()
     query.awaitTermination()
     assert rows_of(spark.table("listed")) == [(1,), (7,)]

@@ -77,6 +77,6 @@ def test_a_large_partition_comes_in_pieces(spark: SparkSession) -> None:
           PATTERN (A B+) DEFINE B AS v > PREV(v)
         )
     """
-    options = episode.Options(shard_bytes=2**16)
+    options = episode.Options(tuning=episode.Tuning(shard_bytes=2**16))
     found = episode.sql(query, spark=spark, options=options, events=frame).groupBy("n").count().collect()
     assert {row.n: row["count"] for row in found} == {10: 20000, 0: 180000}

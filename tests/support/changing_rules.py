@@ -14,7 +14,7 @@ from episode.matchers.protocol import InputOrder, OrderKey
 from episode.matchers.rules.one_rule import RuleChange
 from episode.matchers.rules.spec import ChangingSpec
 from episode.matchers.running import LocalRun
-from episode.plan.pattern import RunOptions
+from episode.plan.options import RunOptions
 from episode.queries.language import Given
 from episode.queries.rules.planning import StreamPlanner
 

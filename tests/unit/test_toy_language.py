@@ -37,7 +37,9 @@ def test_arguments_and_options_of_other_languages_are_refused() -> None:
     with pytest.raises(episode.EpisodeAnalysisError, match="has no meaning for a row count"):
         episode.match_local(TABLE, "EVERY 2 ROWS", time="ts", strategy="skip-till-next-match")
     with pytest.raises(episode.EpisodeAnalysisError, match="step_budget"):
-        episode.match_local(TABLE, "EVERY 2 ROWS", time="ts", options=episode.Options(step_budget=5))
+        episode.match_local(
+            TABLE, "EVERY 2 ROWS", time="ts", options=episode.Options(tuning=episode.Tuning(step_budget=5))
+        )
 
 
 def test_it_is_gone_without_its_registration(every_rows: EveryLanguage) -> None:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from episode.matchers.prepare import Precomputed
     from episode.matchers.screening import ClassDemand, Screen
     from episode.matchers.stage_clock import StageClock
+    from episode.plan.options import StreamOptions
 
 
 @dataclass(frozen=True)
@@ -33,9 +34,9 @@ class StateLimit:
     give_up: bool
 
     @staticmethod
-    def of(rows: int | None, give_up: bool) -> StateLimit | None:
+    def of(options: StreamOptions) -> StateLimit | None:
         """Return the limit that options set, or None."""
-        return StateLimit(rows, give_up) if rows else None
+        return StateLimit(options.max_state_rows, options.gives_up) if options.max_state_rows else None
 
     def keys_beyond(self, key: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the keys that hold too many of the rows with these keys, and how many each of them holds."""

@@ -1,4 +1,4 @@
-"""Quarantine of keys whose data raise an error, while all other keys continue: Options(on_error='skip key').
+"""Quarantine of keys whose data raise an error, while all other keys continue: StreamOptions(on_error='skip key').
 
 A key is quarantined from the first time at which matching raises. Its matches up to the time before are emitted; from
 then on it has no matches, and its events are counted but not matched. Like the matches of error-free feeds, that time
@@ -208,7 +208,7 @@ def select_events(events: EventBatch, rows: np.ndarray) -> EventBatch:
 
 def check_skips_keys(spec: MatcherSpec) -> None:
     """Raise an error if single keys cannot be quarantined."""
-    given = "Options(on_error='skip key')"
+    given = "StreamOptions(on_error='skip key')"
     if not spec.input_order.keys:
         raise EpisodeAnalysisError(
             f"{given}: the pattern has no partition keys, so that all events would be set aside.",

@@ -42,12 +42,12 @@ TIME_UNITS = {"milliseconds": 1, "microseconds": 1_000, "nanoseconds": 1_000_000
 
 
 def counted_in(time: EventTime, unit: str | None) -> EventTime:
-    """The same time, with what its whole numbers count: `Options(time_unit=…)`."""
+    """The same time, with what its whole numbers count: `StreamOptions(time_unit=…)`."""
     if unit is None:
         return time
     if not is_integer(time.type):
         raise EpisodeAnalysisError(
-            f"Options(time_unit={unit!r}): the event time {time.column} is of type {time.type}, and counts nothing.",
+            f"StreamOptions(time_unit={unit!r}): the event time {time.column} of type {time.type} counts nothing.",
             hint="Leave it out; it is for whole numbers.",
         )
     return replace(time, counted=TIME_UNITS[unit])
@@ -121,20 +121,22 @@ def _amount(option: str | int, time: EventTime, quoted: str, shown: str) -> int:
 
 
 def end_of_stream(end: datetime | str | int | None, time: EventTime, zone: str | None) -> int | None:
-    """The end that `Options(end=…)` sets, in units of event time. zone: of times that name none; None: they must."""
+    """The end of a stream that was given, in units of event time. zone: of times that name none; None: they must."""
     if end is None:
         return None
     if is_integer(time.type):
         if isinstance(end, int) and not isinstance(end, bool):
             return end
-        raise EpisodeAnalysisError(f"Options(end={end!r}): the event time {time.column} is a whole number.")
+        raise EpisodeAnalysisError(f"StreamOptions(end={end!r}): the event time {time.column} is a whole number.")
     local, named = (None if isinstance(end, int) else read_time(str(end))) or (None, None)
     there = zone_of(named or zone or "UTC")
     if local is None or there is None:
-        raise EpisodeAnalysisError(f"Options(end={end!r}) is no time.", hint="Write for example '2026-11-01 00:00:00'.")
+        raise EpisodeAnalysisError(
+            f"StreamOptions(end={end!r}) is no time.", hint="Write for example '2026-11-01 00:00:00'."
+        )
     if named is None and zone is None:
         hint = "Write for example '2026-11-01 00:00:00+01:00'."
-        raise EpisodeAnalysisError(f"Options(end={end!r}): in which time zone?", hint=hint)
+        raise EpisodeAnalysisError(f"StreamOptions(end={end!r}): in which time zone?", hint=hint)
     if time.type == "timestamp_ntz":  # what a clock there shows
         shown = local if named is None else local.replace(tzinfo=there).astimezone(zone_of(zone or "UTC"))
         return microseconds(shown.replace(tzinfo=None))

@@ -1,11 +1,9 @@
-"""Planned patterns of any language: one input, its order, the options of a run, and the report of a matcher."""
+"""Planned patterns of any language: one input, its order, and the report of a matcher."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
-from datetime import datetime
 from enum import Enum
 from functools import cache
 from itertools import repeat
@@ -13,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_origin, get_type_h
 
 from episode.lang.syntax import NOWHERE, Source, Span
 from episode.plan.expressions import Condition
+from episode.plan.options import STEP_BUDGET
 
 if TYPE_CHECKING:
     from episode.plan.event_time import Delays, EventTime
@@ -73,66 +72,6 @@ def _has_fields(value: object) -> bool:
 def _types(kind: Any) -> tuple[Any, ...]:
     hints = get_type_hints(kind)
     return tuple(hints[one.name] for one in fields(kind))
-
-
-# Options of a run, checked, as one value that is passed on whole.
-
-STEP_BUDGET = 10_000_000
-"""Steps of matching from one start row or event, unless Options(step_budget=…) sets another number."""
-
-MATCHES, COLLAPSED = "matches", "collapsed"
-EXACT, DOUBLE = "exact", "double"
-AUTO, OFF = "auto", "off"
-
-
-@dataclass(frozen=True)
-class StreamOptions:
-    """Options of streams.
-
-    gives_up: is an open match dropped if a key holds more than max_state_rows, or is that an error?
-    skips_keys: is a key whose data raise an error quarantined, or does the query stop?
-    time_unit: what whole numbers of event time count.
-    """
-
-    watermark: str | int | None = None
-    end: datetime | str | int | None = None
-    event_id: str | None = None
-    late_path: str | None = None
-    max_state_rows: int | None = None
-    gives_up: bool = False
-    skips_keys: bool = False
-    time_unit: str | None = None
-
-
-@dataclass(frozen=True)
-class RunOptions:
-    """Limits and wishes of one planned query.
-
-    eager: are matches of situations reported as soon as they are certain, or when all their situations have ended?
-    slices: into how many slices of time a large key is cut; AUTO: by a sample, where that needs no job; OFF: none.
-    arguments: the values of the query's parameters.
-    closure: how the closures of event patterns are evaluated; 'auto': by cost.
-    counters: the name under which the counters of a stream are observed.
-    correlated: is the pattern one of two that are correlated? correlation, result_cache, recent_buffer: how they are.
-    collapsed: are intermediate matches asked for? exact: are matches counted exactly?
-    """
-
-    step_budget: int = STEP_BUDGET
-    shards: int | None = None
-    shard_bytes: int | None = None
-    slices: int | str = AUTO
-    match_times: bool = False
-    eager: bool = True
-    counters: str = "episode"
-    closure: str = "auto"
-    arguments: Mapping[str, object] = field(default_factory=dict)
-    live: StreamOptions = field(default_factory=StreamOptions)
-    collapsed: bool = False
-    exact: bool = True
-    correlated: bool = False
-    correlation: str = "auto"
-    result_cache: bool = True
-    recent_buffer: int | None = None
 
 
 # Planned patterns of any language: one input, its order, its output.

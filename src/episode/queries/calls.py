@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from episode.errors import EpisodeAnalysisError
+from episode.plan.options import Options
 from episode.queries.bound_statement import BoundStatement, bind_statement
 from episode.queries.events import check_statement_tables
-from episode.queries.options import Options
 from episode.queries.origins import QueryOrigin, origin_of, remember
 from episode.queries.statement import StatementQuery
 from episode.queries.tables import Table, checked_tables, is_value, session_of, text_of

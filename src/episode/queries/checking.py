@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 from episode.errors import EpisodeUnsupportedError
 from episode.lang.statement import Statement
 from episode.lang.syntax import Source
+from episode.plan.options import Options
 from episode.plan.parameters import SubqueryRows
 from episode.queries.bound_statement import bind_parsed
-from episode.queries.options import Options
 from episode.queries.origins import patterns_of, remember
 from episode.queries.statement import StatementQuery
 

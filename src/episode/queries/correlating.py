@@ -15,6 +15,7 @@ from episode.lang.syntax import NOWHERE, Source, Span
 from episode.matchers.projection import CopiedColumn, Projection, Projections
 from episode.plan.correlation.plan import ARCHIVE_PREFIX, LIVE_PREFIX
 from episode.plan.events.imprecise import duration_of
+from episode.plan.options import Options
 from episode.plan.output import MATCH_END, MATCH_START
 from episode.plan.parameters import check_arguments
 from episode.plan.schema import quote
@@ -23,7 +24,7 @@ from episode.queries.language import ARCHIVE, LIVE, Length
 from episode.queries.languages import language_of
 from episode.queries.languages.correlation import CORRELATIONS
 from episode.queries.match import MatchQuery
-from episode.queries.options import Options
+from episode.queries.options import check_streams, check_use
 from episode.queries.origins import PlacedPattern, QueryOrigin, remember
 from episode.queries.planning import plan_pair
 from episode.queries.selection import SelectedTable, Selection
@@ -68,7 +69,7 @@ class CorrelateQuery:
         if not isinstance(self.ordered, bool):
             raise EpisodeAnalysisError(f"ordered={self.ordered!r}: True or False is needed.")
         queries = [one.query() for one in (self.live, self.archive)]
-        self.options.check_use([*(language_of(query) for query in queries), CORRELATIONS])
+        check_use(self.options, [*(language_of(query) for query in queries), CORRELATIONS])
         where = self._where()
         tokens = tokenize(where)
         check_arguments(where, tokens, self.arguments)
@@ -90,7 +91,7 @@ class CorrelateQuery:
         _, archive = self.archive.events_of(query.archive)
         run = self.options.run(1, self._all_arguments())
         planned = plan_pair(session, query, live, archive, run)
-        self.options.check_streams([planned])
+        check_streams(self.options, [planned])
         return QueryOrigin(self._text(query), session, (PlacedPattern(query, (live, archive), planned, run),))
 
     def frame(self) -> DataFrame:

@@ -10,6 +10,7 @@ from episode.errors import EpisodeAnalysisError
 from episode.lang.cursor import closest
 from episode.lang.lexer import Token
 from episode.plan.events.imprecise import NO_TIE_BREAKER
+from episode.plan.options import Detect
 from episode.queries.language import Given, Length
 from episode.queries.tables import Table
 
@@ -38,7 +39,7 @@ class Events:
     key: str | Sequence[str] = ()
     type_column: str | None = None
     strategy: str | None = None
-    detect: str | None = None
+    detect: Detect | None = None
     granularity: Length | None = None
     probabilities: str | None = None
     interval_width: Length | None = None
@@ -83,7 +84,7 @@ class EventColumns(TypedDict, total=False):
     key: str | Sequence[str]
     type_column: str | None
     strategy: str | None
-    detect: str | None
+    detect: Detect | None
     granularity: Length | None
     probabilities: str | None
     interval_width: Length | None

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar, Uni
 
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
 from episode.lang.syntax import Scalar, Source, Span
+from episode.plan.options import Detect, RunOptions
 from episode.plan.output import Extent
-from episode.plan.pattern import PatternPlan, RunOptions
+from episode.plan.pattern import PatternPlan
 from episode.plan.schema import EventTable, InputSchema
 from episode.plan.sections import Section
 
@@ -54,7 +55,7 @@ class Given:
     key: tuple[str, ...] = ()
     type_column: str | None = None
     strategy: str | None = None
-    detect: str | None = None
+    detect: Detect | None = None
     interval: tuple[str, str] | None = None
     granularity: Length | None = None
     probabilities: str | None = None

@@ -25,6 +25,7 @@ from episode.matchers.stream_shard import ShardSettings
 from episode.plan.compilable import NO_ARGUMENTS, NeedsSpark
 from episode.plan.correlation.pairs import PairPlan
 from episode.plan.correlation.plan import LIVE_PREFIX
+from episode.plan.options import Options
 from episode.plan.output import ScalarColumn
 from episode.plan.parameters import Arguments, arguments_text
 from episode.plan.pattern import PatternPlan
@@ -34,7 +35,7 @@ from episode.queries.language import Given, Input, Language
 from episode.queries.languages.correlation import CORRELATIONS
 from episode.queries.live_plan import LivePlan, Matched, Read, Values, check_time, end_of, lanes_of, partition_columns
 from episode.queries.local import local_schema, pair_projection, refusing
-from episode.queries.options import SKIP_KEY, Options
+from episode.queries.options import check_use, refuse_options
 from episode.store.catalog import Catalog
 from episode.store.declaration import Declaration, arrow_type
 
@@ -71,12 +72,8 @@ def plan_live(
 
 
 def check_options(options: Options, languages: Sequence[Language[Any]]) -> None:
-    default = Options()
-    for name, what in _REFUSED.items():
-        value = getattr(options, name)
-        if value != getattr(default, name):
-            raise EpisodeAnalysisError(f"Options({name}={value!r}) {what}.", hint="Leave it out.")
-    options.check_use(languages)
+    refuse_options(options, _REFUSED)
+    check_use(options, languages)
 
 
 @dataclass
@@ -164,32 +161,33 @@ class Planner:
 
     def with_event_id(self, columns: Values, own: Sequence[str]) -> Values:
         """Add the column by which repeated events are recognised. own: columns of the events."""
-        event_id = self.options.event_id
+        event_id = self.options.stream.event_id
         if event_id is None or event_id in dict(columns):
             return columns
         if event_id not in own:
             hint = f"Its columns: {', '.join(own)}."
-            raise EpisodeAnalysisError(f"Options(event_id={event_id!r}): the stream has no such column.", hint=hint)
+            raise EpisodeAnalysisError(
+                f"StreamOptions(event_id={event_id!r}): the stream has no such column.", hint=hint
+            )
         return (*columns, (event_id, CopiedColumn(event_id)))
 
     def plan_matched(self, matched: Matched, plain: Mapping[str, str], partition: Collection[str]) -> LivePlan:
         """plain: columns of the output that are columns of the pattern's, as they are. partition: which of those are
         partition columns."""
-        bound, options = matched.bound, self.options
+        bound, options = matched.bound, self.options.stream
         delays = bound.delays()
         times = {name: delays[own] for name, own in plain.items() if own in delays}
         keys = tuple(name for name, own in plain.items() if own in partition)
-        limit = StateLimit.of(options.max_state_rows, options.when_full == "drop")
+        limit = StateLimit.of(options)
         time = bound.event_time(limit is not None)
         check_time(matched, time)
         spec = matcher_spec(bound, matched.schema, limit)
         lanes, reason = lanes_of(matched, spec)
         output = self._output(matched)
-        skips = options.on_error == SKIP_KEY
-        if skips:
+        if options.skips_keys:
             check_skips_keys(spec)
         end = end_of(options.end, time, self.utc)
-        settings = ShardSettings(end, options.event_id, options.late == "keep", True, skips)
+        settings = ShardSettings(end, options.event_id, options.late_path is not None, True, options.skips_keys)
         identity = fingerprint(
             spec.fingerprint,
             one_line(self.bound.statement.source),

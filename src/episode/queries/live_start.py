@@ -24,12 +24,13 @@ from episode.live.sinks import Delivery, FilesOutput, Receiver, StreamOutput
 from episode.matchers.projection import ConstantColumn, CopiedColumn, Projections
 from episode.matchers.spark_types import spark_name
 from episode.matchers.state import fingerprint
+from episode.plan.options import Options
 from episode.plan.schema import OWN
 from episode.plan.streams import SERVERS, TOPIC
 from episode.plan.types import is_event_time, is_integer, lane_of
 from episode.queries.live import plan_live
 from episode.queries.live_plan import LivePlan
-from episode.queries.options import Options, seconds_of
+from episode.queries.options import seconds_of
 from episode.store.catalog import Catalog
 from episode.store.conforming import conform
 from episode.store.declaration import Declaration, declare, is_name

@@ -26,6 +26,7 @@ from episode.matchers.spark_types import spark_name, to_spark_types
 from episode.plan.compilable import NO_ARGUMENTS, NeedsSpark
 from episode.plan.correlation.pairs import PairPlan
 from episode.plan.correlation.plan import ARCHIVE_PREFIX, LIVE_PREFIX
+from episode.plan.options import Options
 from episode.plan.output import MATCH_END, MATCH_START, ScalarColumn
 from episode.plan.parameters import Arguments
 from episode.plan.pattern import PatternPlan
@@ -42,7 +43,7 @@ from episode.queries.events import check_statement_tables
 from episode.queries.language import Given, Language
 from episode.queries.languages.class_names import rows_of_table
 from episode.queries.languages.correlation import CORRELATIONS
-from episode.queries.options import Options
+from episode.queries.options import check_streams, check_use, refuse_options
 from episode.queries.origins import InProcessRun, LocalEvents, LocalPattern
 from episode.queries.selection import Selection
 from episode.queries.tables import held_table, like
@@ -157,11 +158,9 @@ def _events(pattern: StatementPattern, table: pa.Table, given: Given, arguments:
 
 def check_local(options: Options, languages: Collection[Language[Any]]) -> None:
     """Check that options have a meaning here, for patterns of these languages."""
-    options.check_use(languages)
-    options.check_streams([])
-    for name in ("shards", "shard_bytes", "slices"):
-        if isinstance(getattr(options, name), int):
-            raise EpisodeAnalysisError(f"Options({name}={getattr(options, name)}) is for Spark; this runs in process.")
+    check_use(options, languages)
+    check_streams(options, [])
+    refuse_options(options, dict.fromkeys(("shards", "shard_bytes", "slices"), "is for Spark; this runs in process"))
 
 
 def local_schema(schema: pa.Schema, source: Source, arguments: Arguments, utc: bool = True) -> InputSchema:

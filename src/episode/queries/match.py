@@ -10,13 +10,14 @@ from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
 from episode.lang.lexer import tokenize
 from episode.lang.table_patterns import clause_of, pattern_of
 from episode.plan.events.classes import one_stream_of
+from episode.plan.options import Options
 from episode.plan.parameters import check_arguments
 from episode.plan.schema import PARTITION_COLUMN
 from episode.queries.events import check_pattern_tables
 from episode.queries.language import Given, Input
 from episode.queries.languages import language_of
 from episode.queries.languages.events import strategy_of
-from episode.queries.options import Options
+from episode.queries.options import check_streams, check_use, refuse_options
 from episode.queries.origins import PlacedPattern, QueryOrigin, remember
 from episode.queries.planning import PatternEvents, events_of_classes, plan_over, warn_of_input
 from episode.queries.tables import Table, checked_tables, is_value, keyword_tables, like, one_table, session_of, text_of
@@ -24,7 +25,7 @@ from episode.queries.tables import Table, checked_tables, is_value, keyword_tabl
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from episode.plan.pattern import RunOptions
+    from episode.plan.options import RunOptions
     from episode.queries.live_start import Into, LiveSettings
     from episode.queries.local import LocalPlan
     from episode.spark.live import LiveQuery
@@ -72,10 +73,10 @@ class MatchQuery:
 
     def origin(self) -> QueryOrigin:
         query = self.query()
-        self.options.check_use([language_of(query)])
+        check_use(self.options, [language_of(query)])
         session, events = self.events_of(query)
         planned = plan_over(session, query, events, self._run)
-        self.options.check_streams([planned])
+        check_streams(self.options, [planned])
         warn_of_input(query, events, planned)
         return QueryOrigin(text_of(self.text), session, (PlacedPattern(query, (events,), planned, self._run),))
 
@@ -146,13 +147,10 @@ def plan_expansion_of(
     check_arguments(text, tokenize(text), arguments)
     language = language_of(query)
     inner, variables = language.expand(query)
-    for name in ("shards", "shard_bytes"):
-        if getattr(options, name) is not None:
-            message = f"Options({name}={getattr(options, name)}) has no meaning for expand: nothing is shuffled."
-            raise EpisodeAnalysisError(message)
+    refuse_options(options, dict.fromkeys(("shards", "shard_bytes"), "has no meaning for expand: nothing is shuffled"))
     language.check_arguments(given)
-    options.check_use([language])
-    options.check_streams([])
+    check_use(options, [language])
+    check_streams(options, [])
     session, frame = one_table(spark, collapsed)
     schemas = variable_schemas(session, frame, variables, query.source)
     time, start = given.time or query.input.time, given.start or query.input.start
@@ -161,6 +159,6 @@ def plan_expansion_of(
     events = events_of_variables(session, frame, variables, schemas, tables)
     schema = input_schema(session, events, query.source, "the collapsed matches", arguments)
     given = replace(given, time=time, start=start, key=(PARTITION_COLUMN, *keys), type_column=None)
-    run = replace(options, results="matches", counts="exact").run(1, arguments)
+    run = replace(options, tuning=replace(options.tuning, counts="exact")).run(1, arguments)
     pattern = language.bind(inner, Input(schema, (), tables), given, run)
     return PlannedQuery(pattern, plan_expansion(events, pattern, run), arguments)

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
     from episode.matchers.protocol import MatcherSpec
     from episode.plan.correlation.pairs import PairPlan
-    from episode.plan.pattern import PatternPlan, RunOptions
+    from episode.plan.options import RunOptions
+    from episode.plan.pattern import PatternPlan
     from episode.plan.schema import EventTable, InputSchema
     from episode.spark.query import Planned
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from episode.matchers.correlation.archive import History
     from episode.plan.correlation.pairs import PairPlan
-    from episode.plan.pattern import RunOptions
+    from episode.plan.options import RunOptions
     from episode.plan.schema import EventTable
     from episode.spark.correlation import PlannedCorrelation
     from episode.spark.query import PlannedQuery
@@ -107,7 +107,7 @@ def plan_pair(
     if live.frame.isStreaming and not archive.frame.isStreaming:
         files = files_of(archive.frame)
         bound = _with_history(query, bound, files, "the table of an archive pattern is read from Parquet files", True)
-    elif stored is not None and (stored.begins_later or run.recent_buffer is not None):
+    elif stored is not None and (stored.begins_later or run.tuning.recent_buffer is not None):
         history, what = stored.history, "what came before the stream is read from its archive"
         bound = _with_history(query, bound, lambda time, keys: history, what, False)
     return plan_correlation(spark, live.frame, archive.frame, bound.check_buffer(), run, wanted)

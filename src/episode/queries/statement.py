@@ -22,11 +22,11 @@ from episode.lang.rows.scalar import Subquery
 from episode.lang.rows.syntax import WindowedSelect
 from episode.lang.statement import CHANGES, QUERY_WORDS, USE_DATAFRAME, Statement
 from episode.lang.syntax import Span, Star
-from episode.plan.pattern import RunOptions
+from episode.plan.options import Options, RunOptions
 from episode.plan.schema import quote
 from episode.queries.bound_statement import BoundStatement, StatementPair, StatementPattern
 from episode.queries.language import Given
-from episode.queries.options import Options
+from episode.queries.options import check_streams, check_use
 from episode.queries.origins import PlacedPattern, QueryOrigin
 from episode.queries.planning import PatternEvents, events_of_classes, plan_over, plan_pair, warn_of_input
 from episode.queries.streams import insert, insertion_target, run_stream_statement, streams_in
@@ -132,7 +132,7 @@ class StatementQuery:
 
     def _prepare(self) -> None:
         """Options that have no meaning are refused; streams that are named become tables."""
-        self.options.check_use(self.bound.languages)
+        check_use(self.options, self.bound.languages)
         streams = streams_in(self.spark, self.statement, self.given)
         first = self.statement.tokens[0]
         if streams and first.upper not in QUERY_WORDS and self.statement.creation is None:
@@ -156,7 +156,7 @@ class StatementQuery:
     def _check_options(self) -> None:
         """Check that options of streams have a stream. Without a pattern, streams are Spark's alone."""
         if self.planned or not any(frame.isStreaming for frame in self.frames.values()):
-            self.options.check_streams(self.planned.values())
+            check_streams(self.options, self.planned.values())
 
     # ---- text ----------------------------------------------------------------------------------------
 

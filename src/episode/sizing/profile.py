@@ -14,11 +14,11 @@ from episode.matchers.projection import Derivation
 from episode.matchers.protocol import MatcherSpec
 from episode.matchers.spark_types import to_spark_types
 from episode.plan.event_time import EventTime
+from episode.plan.options import Options
 from episode.plan.types import is_event_time
 from episode.queries.bound_statement import BoundStatement, OnePattern, StatementPattern
 from episode.queries.language import Given, Input
 from episode.queries.local import local_schema
-from episode.queries.options import Options
 from episode.sizing.constants import Constants
 
 SIZING = OnePattern(

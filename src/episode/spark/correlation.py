@@ -23,8 +23,8 @@ from episode.matchers.protocol import StateLimit
 from episode.plan.correlation.pairs import PairPlan
 from episode.plan.correlation.plan import ARCHIVE_PREFIX, LIVE_PREFIX
 from episode.plan.event_time import counted_in
+from episode.plan.options import RunOptions
 from episode.plan.output import HIDDEN_END, HIDDEN_START, MATCH_END, MATCH_START, Result
-from episode.plan.pattern import RunOptions
 from episode.plan.schema import quote
 from episode.spark import types as carry
 from episode.spark.batch.runtime import plan_batch
@@ -116,14 +116,14 @@ def plan_correlation(
         spec = partial(_narrow_spec, pattern, wanted)
         batch = plan_batch(spark, unite(parts), columns, derived, spec, run)
         return PlannedCorrelation(pattern, batch, run.arguments)
-    limit = StateLimit.of(run.live.max_state_rows, run.live.gives_up)
-    time, watermark = counted_in(pattern.event_time(limit is not None), run.live.time_unit), None
+    limit = StateLimit.of(run.stream)
+    time, watermark = counted_in(pattern.event_time(limit is not None), run.stream.time_unit), None
     if pattern.closed:
         events, other = parts
         missing = [one for one in other.schema if one.name not in events.columns]
         parts = [events.select("*", *(F.lit(None).cast(one.dataType).alias(one.name) for one in missing))]
     elif len(parts) > 1:
-        parts, watermark = own_watermarks(parts, time, run.live.watermark)
+        parts, watermark = own_watermarks(parts, time, run.watermark)
     spec_of, delays = partial(correlation_spec, pattern, limit=limit), pattern.delays()
     stream = plan_stream(spark, unite(parts), columns, derived, spec_of, time, delays, run, watermark)
     return PlannedCorrelation(pattern, stream, run.arguments)
@@ -143,7 +143,7 @@ def _narrow_spec(pattern: PairPlan, wanted: Collection[str] | None, schema: pa.S
 
 def _parts(live: DataFrame, archive: DataFrame, pattern: PairPlan, run: RunOptions) -> list[DataFrame]:
     """The rows of both tables, marked by their side; with the event id, if there is one."""
-    event_id, parts = run.live.event_id, []
+    event_id, parts = run.stream.event_id, []
     for frame, selections, side in zip((live, archive), pattern.selections, (LIVE_ROW, ARCHIVE_ROW), strict=True):
         named = [] if event_id is None or event_id not in frame.columns else [(quote(event_id), event_id)]
         own = select(frame, list(dict.fromkeys([*selections, *named])), run.arguments)

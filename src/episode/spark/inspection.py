@@ -17,7 +17,8 @@ from pyspark.sql import functions as F
 
 from episode.errors import EpisodeAnalysisError
 from episode.matchers.engines import matcher_spec
-from episode.plan.pattern import PatternPlan, RunOptions
+from episode.plan.options import RunOptions
+from episode.plan.pattern import PatternPlan
 from episode.plan.schema import quote
 from episode.plan.types import is_numeric
 from episode.spark import types as carry

@@ -164,7 +164,7 @@ class LiveRun:
 
 
 class LiveQuery:
-    """A live query. It runs until `stop`, until its stream ends (`Options(end=…)`), or until an error."""
+    """A live query. It runs until `stop`, until its stream ends (`StreamOptions(end=…)`), or until an error."""
 
     def __init__(self, spark: SparkSession, run: LiveRun) -> None:
         self._spark = spark

@@ -16,7 +16,8 @@ from episode.errors import EpisodeAnalysisError
 from episode.matchers.engines import matcher_spec
 from episode.matchers.protocol import MatcherSpec, StateLimit
 from episode.plan.correlation.pairs import PairPlan
-from episode.plan.pattern import PatternPlan, RunOptions
+from episode.plan.options import RunOptions
+from episode.plan.pattern import PatternPlan
 from episode.plan.schema import quote
 from episode.spark import types as carry
 from episode.spark.batch.expanding import Expansion
@@ -112,7 +113,7 @@ def plan_query(spark: SparkSession, frame: DataFrame, pattern: PatternPlan, run:
         spec = partial(matcher_spec, pattern)
         batch = plan_batch(spark, frame, pattern.input_columns, pattern.derived, spec, run)
         return PlannedQuery(pattern, batch, run.arguments)
-    limit = StateLimit.of(run.live.max_state_rows, run.live.gives_up)
+    limit = StateLimit.of(run.stream)
     time, spec = pattern.event_time(limit is not None), partial(matcher_spec, pattern, limit=limit)
     stream = plan_stream(spark, frame, pattern.input_columns, pattern.derived, spec, time, pattern.delays(), run)
     return PlannedQuery(pattern, stream, run.arguments)

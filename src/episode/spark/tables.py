@@ -118,7 +118,7 @@ def spark_error(error: PySparkException) -> EpisodeError:
     if "DUPLICATED_METRICS_NAME" in str(error):
         return kind(
             "The statement brings together matches of streams whose counters have the same name.",
-            hint="Give the patterns names of their own: Options(counters='rises').",
+            hint="Give the patterns names of their own: StreamOptions(counters='rises').",
         )
     message = re.sub(rf"`?{VIEW.pattern}`?\.?", "", first_line(error))  # without PySpark's names of DataFrames
     return kind(f"Spark cannot run this statement: {message}")

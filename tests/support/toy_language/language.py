@@ -6,8 +6,9 @@ from typing import Any
 
 from episode.lang.syntax import NOWHERE
 from episode.plan.event_time import time_column
+from episode.plan.options import RunOptions
 from episode.plan.output import LAST, ColumnAtPlace, Labels, MeasurePlan, Output, PlannedMeasure
-from episode.plan.pattern import OrderColumn, RunOptions
+from episode.plan.pattern import OrderColumn
 from episode.plan.schema import key_columns, quote
 from episode.plan.sections import Section, fact
 from episode.queries.language import Given, Input, Language

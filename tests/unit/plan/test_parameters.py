@@ -14,8 +14,8 @@ from episode.lang.lexer import tokenize
 from episode.lang.rows.parser import parse_clause
 from episode.lang.situations.parser import parse_situation_query
 from episode.plan.expressions import Constant, Expression, walk
+from episode.plan.options import RunOptions
 from episode.plan.parameters import check_arguments, constant_of
-from episode.plan.pattern import RunOptions
 from episode.plan.schema import InputSchema
 from episode.queries.language import Given, Input
 from episode.queries.languages import language_of

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import episode
-from episode import EpisodeAnalysisError, EpisodeDataError, Options
+from episode import EpisodeAnalysisError, EpisodeDataError, Options, Tuning
 
 QUERY = "PATTERN SEQ(A a, B+ b[], C c) WITHIN 500"
 GIVEN = {"time": "ts", "type_column": "type"}
@@ -30,8 +30,8 @@ def test_numbers_are_exact(count: int) -> None:
 def test_numbers_beyond_decimals() -> None:
     with pytest.raises(EpisodeDataError, match=r"about 8e\+59 matches, and DECIMAL\(38, 0\) has 38 digits"):
         episode.match_local(events(199), f"{QUERY} RETURN COLLAPSED a.ts", **GIVEN)
-    options = Options(results="collapsed", counts="double")
-    found = episode.match_local(events(199), f"{QUERY} RETURN a.ts", options=options, **GIVEN)
+    options = Options(tuning=Tuning(counts="double"))
+    found = episode.match_local(events(199), f"{QUERY} RETURN COLLAPSED a.ts", options=options, **GIVEN)
     assert found.column("matches").to_pylist() == [pytest.approx(2.0**199)]
 
 
@@ -39,13 +39,15 @@ def test_what_is_counted_one_by_one_has_a_budget() -> None:
     query = QUERY.replace("WITHIN", "WHERE sum(b[].x) > 3 WITHIN") + " RETURN COLLAPSED a.ts"
     assert episode.match_local(events(8), query, **GIVEN).column("matches").to_pylist() == [Decimal(251)]
     with pytest.raises(EpisodeDataError, match=r"more than 100 matches; they are counted one by one because of sum\(b"):
-        episode.match_local(events(8), query, options=Options(step_budget=100), **GIVEN)
+        episode.match_local(events(8), query, options=Options(tuning=Tuning(step_budget=100)), **GIVEN)
 
 
 def test_options_that_have_no_meaning_together() -> None:
     with pytest.raises(EpisodeAnalysisError, match="this query does not count them"):
-        episode.match_local(events(2), QUERY, options=Options(counts="double"), **GIVEN)
+        episode.match_local(events(2), QUERY, options=Options(tuning=Tuning(counts="double")), **GIVEN)
     with pytest.raises(EpisodeAnalysisError, match="says how choices are made"):
-        episode.match_local(events(2), f"{QUERY} RETURN COLLAPSED", options=Options(closure="runs"), **GIVEN)
+        episode.match_local(
+            events(2), f"{QUERY} RETURN COLLAPSED", options=Options(tuning=Tuning(closure="runs")), **GIVEN
+        )
     with pytest.raises(EpisodeAnalysisError, match="cannot be called matches"):
-        episode.match_local(events(2), f"{QUERY} RETURN a.ts AS matches", options=Options(results="collapsed"), **GIVEN)
+        episode.match_local(events(2), f"{QUERY} RETURN COLLAPSED a.ts AS matches", **GIVEN)

@@ -76,12 +76,28 @@ def test_the_known_options_are_those_of_the_functions() -> None:
             lambda: episode.Options(wathermark="1 second"),
             "Options(wathermark='1 second'): there is no such option.\n  Did you mean watermark?",
         ),
-        (lambda: episode.Options(zzz=1), "Options(zzz=1): there is no such option.\n  Options: step_budget, shards"),
+        (lambda: episode.Options(zzz=1), "Options(zzz=1): there is no such option.\n  Options: watermark, match_times"),
         (
             lambda: episode.sql(STATEMENT, trades="s3://b/trades", spark="local"),
             "spark='local': a SparkSession is needed.",
         ),
-        (lambda: episode.Options(on_error="skip"), "Options(on_error='skip'): 'stop' or 'skip key' is needed."),
+        (
+            lambda: episode.Options(shards=8),
+            "Options(shards=8): there is no such option.\n  Write Options(tuning=Tuning(shards=…)).",
+        ),
+        (
+            lambda: episode.Tuning(watermark=8),
+            "Tuning(watermark=8): there is no such option.\n  Write Options(watermark=…).",
+        ),
+        (
+            lambda: episode.Options(late="keep"),
+            "Options(late='keep'): there is no such option.\n  Late events are dropped unless they are kept",
+        ),
+        (lambda: episode.Options(tuning={"shards": 8}), "Options(tuning={'shards': 8}): Tuning(…) is needed."),
+        (
+            lambda: episode.Options(stream=episode.StreamOptions(on_error="skip")),
+            "StreamOptions(on_error='skip'): 'stop' or 'skip key' is needed.",
+        ),
     ],
 )
 def test_mistakes_are_named(call: Any, message: str) -> None:

@@ -17,6 +17,7 @@ from episode.live.kafka_sink import KafkaOutput
 from episode.live.protocol import TaskOptions
 from episode.live.sinks import Delivery, FilesOutput, StreamOutput
 from episode.live.task import LiveTask
+from episode.plan.options import Options, StreamOptions
 from episode.queries.live import plan_live
 from episode.queries.live_plan import LivePlan
 from episode.queries.live_start import (
@@ -29,7 +30,6 @@ from episode.queries.live_start import (
     tasks_for,
     with_partitions,
 )
-from episode.queries.options import Options
 from episode.store.catalog import Catalog, declare
 from episode.store.stream import StreamStore
 
@@ -59,7 +59,7 @@ def ticks(count: int = 120, step: int = 7) -> pa.Table:
 
 
 def plan(text: str, catalog: Catalog, **options: Any) -> LivePlan:
-    found = plan_live(text, catalog, Options(end=END, **options))
+    found = plan_live(text, catalog, Options(**options, stream=StreamOptions(end=END)))
     return pickle.loads(pickle.dumps(found))
 
 
@@ -182,7 +182,7 @@ def test_days_are_those_of_the_sessions_time_zone(catalog: Catalog) -> None:
 def test_the_end_of_a_stream(catalog: Catalog, end: Any, expected: int) -> None:
     catalog.create(declare("Clock", "ts TIMESTAMP, v INT", time="ts"))
     text = "SELECT * FROM Clock MATCH_RECOGNIZE (MEASURES LAST(ts) AS t PATTERN (A B) DEFINE B AS v > PREV(v))"
-    assert plan_live(text, catalog, Options(end=end)).settings.end == expected
+    assert plan_live(text, catalog, Options(stream=StreamOptions(end=end))).settings.end == expected
 
 
 # ---- outputs -----------------------------------------------------------------------------------------

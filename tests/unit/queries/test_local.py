@@ -215,7 +215,7 @@ def test_situations() -> None:
     [
         ({"detect": "complete"}, "detect='complete' has no meaning for an event pattern"),
         ({"options": episode.Options(watermark="1 second")}, "no pattern of this query is over a stream"),
-        ({"options": episode.Options(shards=4)}, "is for Spark"),
+        ({"options": episode.Options(tuning=episode.Tuning(shards=4))}, "is for Spark"),
         ({"time": "nowhere"}, "There is no column nowhere"),
         ({"key": "nowhere"}, "There is no column nowhere"),
     ],

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import episode
-from episode import Options
+from episode import Options, Tuning
 from episode.errors import EpisodeAnalysisError, EpisodeError, EpisodeUnsupportedError
 
 PRICES = [10, 6, 6, 5, 7, 6, 11, 8, 8, 3, 3]
@@ -55,7 +55,7 @@ def test_table_1(archive: str, strategy: str) -> None:
         f"SELECT match_start, match_end, {VALUES} FROM live {FALL}, {archive} {TICK} WHERE symbolA = symbolL RECENCY 7"
     )
     both = ticks()
-    options = Options(correlation=strategy)
+    options = Options(tuning=Tuning(correlation=strategy))
     assert rows(episode.sql_local(text, options=options, **{"live": both, archive: both})) == TABLE_1
 
 
@@ -155,7 +155,9 @@ def test_options(given: dict[str, Any], message: str) -> None:
 
 def test_options_of_correlations_are_for_correlations() -> None:
     with pytest.raises(EpisodeAnalysisError, match="has no meaning for a row pattern"):
-        episode.sql_local(f"SELECT 1 FROM t {FALL}", t=ticks(), options=Options(correlation="live first"))
+        episode.sql_local(
+            f"SELECT 1 FROM t {FALL}", t=ticks(), options=Options(tuning=Tuning(correlation="live first"))
+        )
 
 
 @pytest.mark.parametrize(

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 import pytest
 
 from episode.api import Options
 from episode.errors import EpisodeAnalysisError
-from episode.queries.options import OF_STREAMS
+from episode.plan.correlation.plan import CorrelationStrategy
+from episode.plan.events.postponed import ENGINES
+from episode.plan.options import StreamOptions, Tuning
+from episode.queries.options import check_streams
 
 TABLE = SimpleNamespace(is_stream=False)
 STREAM = SimpleNamespace(is_stream=True, takes_watermark=True, of_matches=False)
 GIVEN: list[dict[str, Any]] = [
-    {"watermark": 0},
     {"end": "2026-11-01"},
     {"event_id": "id"},
-    {"late": "keep", "late_path": "late/"},
+    {"late_path": "late/"},
     {"max_state_rows": 10},
     {"max_state_rows": 10, "when_full": "drop"},
     {"counters": "mine"},
@@ -28,51 +31,64 @@ GIVEN: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("given", GIVEN, ids=lambda given: " ".join(given))
 def test_options_of_streams_need_a_stream(given: dict[str, Any]) -> None:
-    options = Options(step_budget=5, shards=2, match_times=True, **given)
+    options = Options(match_times=True, tuning=Tuning(step_budget=5, shards=2), stream=StreamOptions(**given))
     for patterns in ([], [TABLE], [TABLE, TABLE]):
         with pytest.raises(EpisodeAnalysisError, match="no pattern of this query is over a stream") as raised:
-            options.check_streams(patterns)
-        shown = ", ".join(f"{name}={value!r}" for name, value in given.items())
-        assert raised.value.message.startswith(f"Options({shown}): ")
-        assert raised.value.hint is not None
-        assert all(f"{name}: {OF_STREAMS[name]}" in raised.value.hint for name in given)
-    options.check_streams([TABLE, STREAM])
+            check_streams(options, patterns)
+        shown = ", ".join(f"StreamOptions({name}={value!r})" for name, value in given.items())
+        assert raised.value.message.startswith(f"{shown}: ")
+    check_streams(options, [TABLE, STREAM])
 
 
 def test_every_option_of_streams_is_tried() -> None:
-    assert {name for given in GIVEN for name in given} == set(OF_STREAMS)
+    assert {name for given in GIVEN for name in given} == {one.name for one in fields(StreamOptions)}
+
+
+def test_a_watermark_needs_a_stream() -> None:
+    with pytest.raises(EpisodeAnalysisError, match="no pattern of this query is over a stream"):
+        check_streams(Options(watermark=0), [TABLE])
+    check_streams(Options(watermark=0), [TABLE, STREAM])
+
+
+def test_strategies_of_correlation_are_those_of_the_plan() -> None:
+    choices = get_args(get_type_hints(Tuning)["correlation"])
+    assert choices == ("auto", *(strategy.value for strategy in CorrelationStrategy))
+    assert get_args(get_type_hints(Tuning)["closure"]) == ENGINES
 
 
 def test_other_options_are_for_tables_too() -> None:
-    Options().check_streams([TABLE])
-    Options(step_budget=5, shards=2, shard_bytes=10, match_times=True, detect="complete").check_streams([])
+    check_streams(Options(), [TABLE])
+    check_streams(
+        Options(match_times=True, detect="complete", tuning=Tuning(step_budget=5, shards=2, shard_bytes=10)), []
+    )
 
 
 @pytest.mark.parametrize(
-    ("given", "complaint"),
+    ("group", "given", "complaint"),
     [
-        ({"shards": 0}, "a whole number of at least 1"),
-        ({"when_full": "stop"}, "'error' or 'drop'"),
-        ({"when_full": "drop"}, "max_state_rows, which is not given"),
-        ({"late": "keep"}, "both are given"),
-        ({"late_path": "late/"}, "both are given"),
-        ({"detect": "soon"}, "'earliest' or 'complete'"),
-        ({"results": "few"}, "'matches' or 'collapsed'"),
-        ({"counts": "float"}, "'exact' or 'double'"),
+        (Tuning, {"shards": 0}, "a whole number of at least 1"),
+        (Tuning, {"shards": True}, "a whole number is needed"),
+        (Tuning, {"counts": "float"}, "'exact' or 'double'"),
+        (Tuning, {"result_cache": 1}, "True or False"),
+        (StreamOptions, {"when_full": "stop"}, "'error' or 'drop'"),
+        (StreamOptions, {"when_full": "drop"}, "max_state_rows, which is not given"),
+        (StreamOptions, {"late_path": 5}, "a text is needed"),
+        (Options, {"detect": "soon"}, "'earliest' or 'complete'"),
+        (Options, {"tuning": StreamOptions()}, "Tuning\\(…\\) is needed"),
     ],
 )
-def test_options_that_are_wrong_by_themselves(given: dict[str, Any], complaint: str) -> None:
+def test_options_that_are_wrong_by_themselves(group: type, given: dict[str, Any], complaint: str) -> None:
     with pytest.raises(EpisodeAnalysisError, match=complaint):
-        Options(**given)
+        group(**given)
 
 
 def test_a_watermark_is_for_streams_or_for_matches() -> None:
     over_matches = SimpleNamespace(is_stream=True, takes_watermark=False, of_matches=True)
     unknown = SimpleNamespace(is_stream=True, takes_watermark=True, of_matches=True)
     options = Options(watermark=5)
-    options.check_streams([STREAM, over_matches])
-    options.check_streams([unknown])
+    check_streams(options, [STREAM, over_matches])
+    check_streams(options, [unknown])
     with pytest.raises(EpisodeAnalysisError, match="come with its watermark"):
-        options.check_streams([over_matches])
+        check_streams(options, [over_matches])
     with pytest.raises(EpisodeAnalysisError, match="not known how late"):
-        options.check_streams([STREAM, unknown])
+        check_streams(options, [STREAM, unknown])

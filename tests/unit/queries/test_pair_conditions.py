@@ -10,14 +10,14 @@ import pyarrow as pa
 import pytest
 
 import episode
-from episode import Options
+from episode import Options, Tuning
 from episode.lang.correlation.syntax import Correlation
 from episode.lang.statement import parse_statement
 from episode.matchers.correlation.matches import SideMatches, passing_pairs
 from episode.matchers.running import run
 from episode.plan.correlation.pairs import PairPlan, PairTest
 from episode.plan.correlation.plan import CorrelationPlan, CorrelationStrategy
-from episode.plan.pattern import RunOptions
+from episode.plan.options import RunOptions
 from episode.plan.schema import InputSchema
 from episode.plan.sections import lines_of
 from episode.queries.language import Given, Input
@@ -106,7 +106,7 @@ def rows(table: pa.Table) -> list[str]:
 @pytest.mark.parametrize("strategy", ["eager", "live first", "archive first"])
 @pytest.mark.parametrize("condition", [*INSIDE, " AND ".join(INSIDE[:3])])
 def test_pairs_are_those_of_a_condition_after_the_join(condition: str, strategy: str) -> None:
-    table, options = ticks(1), Options(correlation=strategy)
+    table, options = ticks(1), Options(tuning=Tuning(correlation=strategy))
     after = episode.sql_local(STATEMENT + f"AND NOT (NOT ({condition}))", ticks=table, options=options)
     assert rows(episode.sql_local(STATEMENT + f"AND {condition}", ticks=table, options=options)) == rows(after)
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from episode.plan.options import Options
 from episode.queries.bound_statement import bind_statement
-from episode.queries.options import Options
 from episode.queries.statement import StatementQuery
 
 MATCH = "MATCH_RECOGNIZE (PATTERN (A))"

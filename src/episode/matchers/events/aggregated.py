@@ -153,7 +153,7 @@ def _too_many(plan: AggregatedPlan, value: OverMatches, events: EventBatch, row:
         EpisodeDataError,
         f"{what} has more than 38 digits (among those that end with {where}).",
         plan.clause,
-        "Shorten WITHIN, narrow the conditions, or take doubles: Options(counts='double').",
+        "Shorten WITHIN, narrow the conditions, or take doubles: Tuning(counts='double').",
     )
 
 

@@ -131,7 +131,7 @@ def _intermediate(plan: EventPlan, found: FoundRecords, made: FoundMatches) -> n
 def _too_many(plan: EventPlan, row: int, what: str) -> NotCounted:
     assert plan.collapse is not None
     why = f"they are counted one by one because of {' AND '.join(plan.collapse.enumerated)}"
-    hint = "Narrow the conditions, leave this one out, or raise Options(step_budget=…)."
+    hint = "Narrow the conditions, leave this one out, or raise Tuning(step_budget=…)."
     return NotCounted(row, f"{what}; {why}", hint)
 
 

@@ -41,7 +41,7 @@ def fruitless(plan: EventPlan, events: EventBatch, row: int, budget: int) -> Epi
     hint = (
         "Compare an aggregate of the closure with single events or numbers, as sum(b[].x) > 5: then choices that "
         "cannot come to it are not tried. Or shorten WITHIN, narrow the conditions on each event, or raise "
-        "Options(step_budget=…)."
+        "Tuning(step_budget=…)."
     )
     return _error(plan, events, row, f"{what} without a match", hint)
 
@@ -49,14 +49,14 @@ def fruitless(plan: EventPlan, events: EventBatch, row: int, budget: int) -> Epi
 def budget_spent(plan: EventPlan, events: EventBatch, row: int, budget: int) -> EpisodeDataError:
     """The automaton has taken too many steps from one event."""
     why = "a closure under skip-till-any-match takes every choice of events"
-    hint = "Shorten WITHIN, narrow the conditions, use skip-till-next-match, or raise Options(step_budget=…)."
+    hint = "Shorten WITHIN, narrow the conditions, use skip-till-next-match, or raise Tuning(step_budget=…)."
     return _error(plan, events, row, f"starts more than {budget:,} steps of matching ({why})", hint)
 
 
 def too_many_matches(plan: EventPlan, events: EventBatch, row: int, near: float) -> EpisodeDataError:
     """A collapsed match stands for more matches than a decimal can hold."""
     what = f"is in a collapsed match that stands for about {near:.2g} matches, and DECIMAL(38, 0) has 38 digits"
-    return _error(plan, events, row, what, "Options(counts='double') gives the numbers as doubles.")
+    return _error(plan, events, row, what, "Tuning(counts='double') gives the numbers as doubles.")
 
 
 def not_counted(plan: EventPlan, events: EventBatch, error: NotCounted) -> EpisodeDataError:

@@ -19,8 +19,8 @@ from episode.matchers.slices.slicing import SliceBounds, Slicing, Unsliced
 from episode.matchers.state import column_types, fingerprint
 from episode.plan.events.cost import PhysicalPlan
 from episode.plan.events.plan import EventPlan, Strategy, required_events
+from episode.plan.options import STEP_BUDGET
 from episode.plan.output import columns_read, expressions_of
-from episode.plan.pattern import STEP_BUDGET
 
 
 @dataclass(frozen=True)

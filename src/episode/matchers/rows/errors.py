@@ -32,21 +32,21 @@ def matching_failed(plan: RowPatternPlan, events: EventBatch, row: int, status: 
     span = source.pattern
     if status == codes.BUDGET_SPENT:
         message = f"Matching from one start row ({place}) took more than {budget:,} steps."
-        hint = "Narrow the conditions, add WITHIN, or raise Options(step_budget=…)."
+        hint = "Narrow the conditions, add WITHIN, or raise Tuning(step_budget=…)."
     elif status == codes.ALL_BUDGETS_SPENT and not is_bounded(plan):
         message = (
             f"Matching took more than {codes.BUDGETS * budget:,} steps in all and {codes.STEPS_PER_ROW_READ:,} for "
             f"each row, from start rows up to {place}: nothing says how far a start row may look, and each looks far."
         )
         hint = "Add WITHIN, bound the repetitions (B{0,100} for B*), let their conditions end them sooner, or raise "
-        hint += "Options(step_budget=…)."
+        hint += "Tuning(step_budget=…)."
     elif status == codes.ALL_BUDGETS_SPENT:
         message = (
             f"Matching took more than {codes.BUDGETS * budget:,} steps in all, from start rows up to {place}: rows "
             "may have labels in many ways, and each of them is tried."
         )
         hint = "Make the conditions of labels that stand in one place exclude each other, add WITHIN, or raise "
-        hint += "Options(step_budget=…)."
+        hint += "Tuning(step_budget=…)."
     else:
         reason = f"{skip} is the first row of the match, so matching would never advance"
         if status == codes.SKIP_NOT_FOUND:

@@ -19,8 +19,8 @@ from episode.matchers.screening import ClassDemand, demand_of
 from episode.matchers.slices.slicing import Entry, SliceBounds, SlicePart, Slicing, Unsliced
 from episode.matchers.stage_clock import StageClock
 from episode.matchers.state import column_types, fingerprint
+from episode.plan.options import STEP_BUDGET
 from episode.plan.output import RowMode
-from episode.plan.pattern import STEP_BUDGET
 from episode.plan.rows.plan import MatchMode, RowPatternPlan, SkipTo, uses_match_number
 from episode.plan.rows.program import END, START
 

@@ -171,7 +171,7 @@ class PairPlan:
         """Refuse a recent buffer if what it does not hold cannot be read again."""
         if self.plan.recent_buffer is not None and (self.history is None or self.closed):
             raise EpisodeAnalysisError(
-                f"Options(recent_buffer={self.plan.recent_buffer}): older rows are read from the archive, and here is "
+                f"Tuning(recent_buffer={self.plan.recent_buffer}): older rows are read from the archive, and here is "
                 "none to read from.",
                 hint="It is for a declared stream with its archive. Leave it out: what recency needs is kept.",
             )

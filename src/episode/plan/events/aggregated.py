@@ -33,7 +33,6 @@ from episode.plan.events.automaton import Loop, Step, Take, linear, variables_in
 from episode.plan.events.binding import BoundEventQuery, check_size, members, pull_local
 from episode.plan.events.classes import EventClasses
 from episode.plan.events.conditions import conjunct_of, same_attributes
-from episode.plan.events.counting import CollapseOptions
 from episode.plan.events.postponed import RUNS
 from episode.plan.events.returns import EventTimes
 from episode.plan.events.tree import simplify
@@ -184,7 +183,7 @@ def plan_aggregated(
     _check_pattern(query, times, strategy)
     with refuse_depth(query.source, "The pattern or the expressions of this query", query.source.pattern.beginning):
         assert query.aggregate is not None
-        return _Planner(query, classes, times, keys, strategy, RUNS, CollapseOptions()).plan(query.aggregate, doubles)
+        return _Planner(query, classes, times, keys, strategy, RUNS, exact=True).plan(query.aggregate, doubles)
 
 
 def _check_pattern(query: EventQuery, times: EventTimes, option: Strategy | None) -> None:

@@ -22,7 +22,6 @@ from episode.plan.events.alternatives import (
 from episode.plan.events.classes import EventClasses
 from episode.plan.events.closures import check_repeated_variables, chooses
 from episode.plan.events.conditions import Conjunct, EventScalars
-from episode.plan.events.counting import CollapseOptions
 from episode.plan.events.imprecise import (
     ImprecisePlan,
     check_confidence_has_meaning,
@@ -55,7 +54,7 @@ def check_size(bound: BoundEventQuery) -> None:
 def check_closure(bound: BoundEventQuery) -> None:
     """Refuse an evaluation of closures (`closure=`) for patterns without closures of SEQ."""
     if bound.closure != AUTO and not chooses(bound.query.pattern):
-        message = f"Options(closure={bound.closure!r}): there is no closure inside SEQ in this pattern."
+        message = f"Tuning(closure={bound.closure!r}): there is no closure inside SEQ in this pattern."
         hint = "Leave closure= out. It is for SEQ(A a, B+ b[], C c), where every choice of events is a match."
         raise bound.query.source.error(EpisodeAnalysisError, message, bound.query.source.pattern, hint)
 
@@ -102,9 +101,9 @@ class BoundEventQuery:
         keys: tuple[str, ...],
         strategy: Strategy | None,
         closure: str,
-        collapsed: CollapseOptions,
+        exact: bool,
     ) -> None:
-        self.collapsed = replace(collapsed, asked=collapsed.asked or query.collapsed is not None)
+        self.exact = exact
         self.closure = closure
         self.strategy = _strategy(query, strategy)
         self.imprecise: ImprecisePlan | None = None
@@ -113,7 +112,7 @@ class BoundEventQuery:
         else:
             check_imprecise(query, self.strategy)
             self.imprecise = plan_imprecise(query, classes.schema)
-            check_results(query, closure != AUTO, self.collapsed.asked)
+            check_results(query, closure != AUTO, query.collapsed is not None)
         if self.strategy is not Strategy.NEXT:  # which has no groups, and one run for all alternatives
             query = replace(query, pattern=with_groups_between_places(query.pattern))
         query = replace(query, pattern=with_united_classes(query.pattern, classes, self.strategy))

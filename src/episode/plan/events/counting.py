@@ -34,17 +34,9 @@ from episode.plan.expressions import (
     with_operands,
 )
 
-# Collapsed results: options, and the patterns that do not have them.
+# Collapsed results: the patterns that do not have them.
 
-PLAIN = "Ask for the matches themselves: leave COLLAPSED, or results='collapsed', out."
-
-
-@dataclass(frozen=True)
-class CollapseOptions:
-    """Options of results. asked: are they intermediate matches? exact: are the final ones counted exactly?"""
-
-    asked: bool = False
-    exact: bool = True
+PLAIN = "Ask for the matches themselves: leave COLLAPSED out."
 
 
 def check_collapsed(query: EventQuery, pattern: EventPattern, strategy: Strategy, closure: str) -> None:
@@ -56,7 +48,7 @@ def check_collapsed(query: EventQuery, pattern: EventPattern, strategy: Strategy
         raise query.source.error(EpisodeUnsupportedError, message, place, hint)
     if closure != AUTO:
         message = (
-            f"Collapsed results are made by pattern matching alone; Options(closure={closure!r}) says how choices are "
+            f"Collapsed results are made by pattern matching alone; Tuning(closure={closure!r}) says how choices are "
             "made."
         )
         raise query.source.error(EpisodeAnalysisError, message, place, "Leave one of the two out.")

@@ -73,7 +73,7 @@ def choose_engines(
     """Choose the engines for a pattern with the conditions that relate events.
 
     same: columns that strict contiguity tests event by event. local: the conditions on each event by itself."""
-    if bound.collapsed.asked:
+    if bound.query.collapsed is not None:
         return _intermediate(bound, pattern, related, same, local)
     postpones = chooses(pattern) and bound.imprecise is None
     followed = bound.imprecise is not None or bound.strategy is not Strategy.ANY or with_nested_negations(pattern)
@@ -105,7 +105,7 @@ def _intermediate(
         closure_predicate(conjunct, bound.scalars.compile(conjunct.scalar, conjunct.iterated), bound.closures, local)
         for conjunct in parted.late
     ]
-    collapse = plan_counts(sequences_of(bound.query, parted.constructing), late, bound.collapsed.exact)
+    collapse = plan_counts(sequences_of(bound.query, parted.constructing), late, bound.exact)
     construction = _construction(bound, parted, tests) if collapse.enumerated else None
     return Engines(tree, tests, construction=construction, collapse=collapse, kept=tuple(kept))
 
@@ -158,13 +158,13 @@ def _automaton(
 def _why_runs(bound: BoundEventQuery, pattern: EventPattern) -> str | None:
     """Why the closures of SEQ are evaluated by runs, one for each choice; None if they are postponed."""
     if bound.closure == RUNS:
-        return "asked for by Options(closure='runs')"
+        return "asked for by Tuning(closure='runs')"
     reason = reason_for_runs(pattern)
     if bound.strategy is not Strategy.ANY:
         reason = f"{bound.strategy.value} follows each run by itself"
     if reason is not None and bound.closure != AUTO:
-        message = f"Options(closure={bound.closure!r}): this pattern cannot be postponed: {reason}."
-        hint = "Leave closure= out, or write Options(closure='runs')."
+        message = f"Tuning(closure={bound.closure!r}): this pattern cannot be postponed: {reason}."
+        hint = "Leave closure= out, or write Tuning(closure='runs')."
         raise bound.query.source.error(EpisodeUnsupportedError, message, bound.query.source.pattern, hint)
     return reason
 

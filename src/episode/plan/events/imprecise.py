@@ -168,7 +168,7 @@ def check_imprecise(query: EventQuery, strategy: Strategy) -> None:
 def check_results(query: EventQuery, engine: bool, collapsed: bool) -> None:
     """Options for closures that rest on a certain order. engine: was one asked for?"""
     if engine:
-        message = "Options(closure=…): over imprecise time closures are evaluated in one way."
+        message = "Tuning(closure=…): over imprecise time closures are evaluated in one way."
         raise query.source.error(EpisodeAnalysisError, message, query.source.pattern, "Leave the option out.")
     if collapsed:
         message = "Over imprecise time, results are not collapsed: each match has a confidence of its own."

@@ -17,7 +17,7 @@ from episode.plan.events.closures import check_groups_and_choices, choosing_vari
 from episode.plan.events.conditions import JoinTest, conjunct_of, same_attributes
 from episode.plan.events.consistency import ClosurePredicate, closure_predicate
 from episode.plan.events.cost import Actual, PhysicalPlan, Statistics
-from episode.plan.events.counting import Collapse, CollapseOptions
+from episode.plan.events.counting import Collapse
 from episode.plan.events.engines import Engines, choose_engines, evaluated_expressions
 from episode.plan.events.imprecise import WIDER, ImprecisePlan
 from episode.plan.events.postponed import AUTO, Construction
@@ -201,13 +201,13 @@ def plan_event_pattern(
     keys: tuple[str, ...] = (),
     strategy: Strategy | None = None,
     closure: str = AUTO,
-    collapsed: CollapseOptions | None = None,
+    exact: bool = True,
 ) -> EventPlan:
     """Bind a query to its input, check it, choose how it is evaluated. closure: one of `postponed.ENGINES`.
 
-    collapsed: are intermediate matches asked for, and how are they counted? RETURN may ask for them as well."""
+    exact: are collapsed matches counted exactly?"""
     with refuse_depth(query.source, "The pattern or the expressions of this query", query.source.pattern.beginning):
-        return _plan(BoundEventQuery(query, classes, times, keys, strategy, closure, collapsed or CollapseOptions()))
+        return _plan(BoundEventQuery(query, classes, times, keys, strategy, closure, exact))
 
 
 def _plan(bound: BoundEventQuery) -> EventPlan:

@@ -56,7 +56,7 @@ def warn_if_unbounded(plan: RowPatternPlan, limited: bool) -> None:
         return
     warn(
         f"The state of this stream is {state_bound(plan)}. "
-        "Add WITHIN, bound the pattern, or set Options(max_state_rows=…)."
+        "Add WITHIN, bound the pattern, or set StreamOptions(max_state_rows=…)."
     )
 
 

@@ -24,6 +24,7 @@ from episode.lang.syntax import Aggregate, ColumnRef, Duration, ReturnItem, Scal
 from episode.plan.event_time import Delays, EventTime, column_at_event, in_units_of_time, plain_values
 from episode.plan.expressions import Condition, Current, conjuncts
 from episode.plan.measures import Measures
+from episode.plan.options import COMPLETE, EARLIEST
 from episode.plan.output import (
     ATOM_PREFIX,
     ColumnAtPlace,
@@ -185,9 +186,6 @@ class SituationReport(CarriedReport):
     selectivities: tuple[tuple[float, ...], ...] = ()
 
 
-EARLIEST, COMPLETE = "earliest", "complete"
-
-
 @dataclass(frozen=True, kw_only=True)
 class SituationPlan(PatternPlan):
     """One situation pattern over one input.
@@ -233,7 +231,7 @@ class SituationPlan(PatternPlan):
         if not limited:
             warn(
                 "The state of this stream is not bounded: every finished situation is held. "
-                "Add WITHIN, or set Options(max_state_rows=…)."
+                "Add WITHIN, or set StreamOptions(max_state_rows=…)."
             )
 
     def delays(self) -> Delays:

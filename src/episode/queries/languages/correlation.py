@@ -13,10 +13,9 @@ from episode.plan.correlation.inputs import joint_input
 from episode.plan.correlation.pairs import PairPlan, PairSide, PairTest, equal_keys, pair_tests
 from episode.plan.correlation.plan import CorrelationPlan, CorrelationStrategy
 from episode.plan.event_time import in_units_of_time
+from episode.plan.options import RunOptions
 from episode.plan.parameters import bound_duration
-from episode.plan.pattern import RunOptions
 from episode.plan.sections import Section
-from episode.plan.situations.plan import EARLIEST
 from episode.queries.language import ARCHIVE, LIVE, Given, Input, Language
 
 if TYPE_CHECKING:
@@ -56,8 +55,7 @@ class Correlations(Language[Correlation]):
         for role, pattern, own, said in zip((LIVE, ARCHIVE), (query.live, query.archive), events, given, strict=True):
             language = language_of(pattern)
             language.check_correlated(pattern, role)
-            eager = run.eager if said.detect is None else said.detect == EARLIEST
-            plan = language.bind(pattern, own, said, replace(run, correlated=True, eager=eager))
+            plan = language.bind(pattern, own, said, replace(run, correlated=True, detect=said.detect or run.detect))
             sides.append(PairSide.of(plan, language.times))
         live, archive = sides
         duration = bound_duration(query.duration, run.arguments, query.source)
@@ -73,8 +71,8 @@ class Correlations(Language[Correlation]):
             plain="Write for example RECENCY = 200, in the unit of that column.",
             with_unit=f"Write for example RECENCY = {duration.amount} seconds.",
         )
-        strategy = None if run.correlation == AUTO else CorrelationStrategy(run.correlation)
-        chosen = CorrelationPlan(strategy, run.result_cache, run.recent_buffer, query.ordered)
+        strategy = None if run.tuning.correlation == AUTO else CorrelationStrategy(run.tuning.correlation)
+        chosen = CorrelationPlan(strategy, run.tuning.result_cache, run.tuning.recent_buffer, query.ordered)
         conditions = tuple(pair_tests(query, (live.pair_columns, archive.pair_columns), equal))
         return PairPlan(live, archive, inputs, recency, duration, query.source, chosen, conditions)
 

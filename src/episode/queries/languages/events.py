@@ -24,14 +24,13 @@ from episode.lang.syntax import Scalar, Span
 from episode.plan.event_time import time_column
 from episode.plan.events.aggregated import BUCKET_END, BUCKET_START, AggregatedPlan, plan_aggregated
 from episode.plan.events.classes import EventClasses, declared_time, one_stream_of
-from episode.plan.events.counting import CollapseOptions
 from episode.plan.events.explain import aggregated_section, event_section
 from episode.plan.events.imprecise import check_aggregated, duration_of, imprecise_times
 from episode.plan.events.plan import EventPlan, plan_event_pattern
-from episode.plan.events.postponed import AUTO
 from episode.plan.events.returns import MATCH_END, MATCH_START, EventTimes
+from episode.plan.options import DOUBLE, EXACT, RunOptions
 from episode.plan.output import COUNT, FIRST, Extent, key_at, measure_named, with_atoms
-from episode.plan.pattern import STEP_BUDGET, PatternPlan, RunOptions
+from episode.plan.pattern import PatternPlan
 from episode.plan.schema import EventTable, InputSchema, key_columns, quote
 from episode.plan.sections import Section
 from episode.queries.language import Given, Input, Language, given_for_input
@@ -56,7 +55,7 @@ class EventPatterns(Language[EventQuery]):
     times = (MATCH_START, MATCH_END)
     called = "the event pattern"
     method = "match_events"
-    options = frozenset({"step_budget", "match_times", "closure", "results", "counts"})
+    options = frozenset({"step_budget", "match_times", "closure", "counts"})
     arguments = words_of("time start key type_column strategy interval granularity probabilities interval_width")
 
     def table(self, query: EventQuery) -> tuple[str, Span] | None:
@@ -102,13 +101,13 @@ class EventPatterns(Language[EventQuery]):
             self._check_aggregated(query, run)
             check_aggregated(query, times)
             option = strategy_of(given.strategy)
-            return plan_aggregated(query, classes, times, keys, option, not run.exact)
-        collapsed = CollapseOptions(run.collapsed, run.exact)
-        plan = plan_event_pattern(query, classes, times, keys, strategy_of(given.strategy), run.closure, collapsed)
-        if not run.exact and plan.collapse is None:
-            message = "Options(counts='double') says how matches are counted, and this query does not count them."
+            return plan_aggregated(query, classes, times, keys, option, run.tuning.counts == DOUBLE)
+        exact = run.tuning.counts == EXACT
+        plan = plan_event_pattern(query, classes, times, keys, strategy_of(given.strategy), run.tuning.closure, exact)
+        if not exact and plan.collapse is None:
+            message = "Tuning(counts='double') says how matches are counted, and this query does not count them."
             raise EpisodeAnalysisError(message, hint="RETURN COLLAPSED and AGGREGATE count them.")
-        return replace(plan, step_budget=run.step_budget)
+        return replace(plan, step_budget=run.tuning.step_budget)
 
     def spec(self, plan: EventPlan | AggregatedPlan, schema: pa.Schema, limit: StateLimit | None = None) -> MatcherSpec:
         from episode.matchers.events.aggregated import AggregatedSpec
@@ -190,14 +189,10 @@ class EventPatterns(Language[EventQuery]):
     def _check_aggregated(self, query: EventQuery, run: RunOptions) -> None:
         """Options for matches have no meaning where no match is enumerated."""
         assert query.aggregate is not None
-        given = {
-            "closure": run.closure != AUTO,
-            "step_budget": run.step_budget != STEP_BUDGET,
-            "match_times": run.match_times,
-            "results": run.collapsed,
-        }
-        for name in (name for name, is_given in given.items() if is_given):
-            message = f"Options({name}=…) has no meaning for AGGREGATE, which enumerates no matches."
+        for group, name in run.changes():
+            if name not in ("closure", "step_budget", "match_times"):
+                continue
+            message = f"{group.place(name)} has no meaning for AGGREGATE, which enumerates no matches."
             raise query.source.error(EpisodeAnalysisError, message, query.aggregate.span, "Leave the option out.")
 
     def _times(self, query: EventQuery, schema: InputSchema, given: Given) -> EventTimes:

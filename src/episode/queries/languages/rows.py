@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
 from episode.lang.rows.syntax import MatchMode, MatchRecognize, PatternWindow, RowsPerMatch
 from episode.lang.syntax import Scalar
+from episode.plan.options import RunOptions
 from episode.plan.output import COUNT, FIRST, HIDDEN_END, HIDDEN_START, LAST, ColumnAtPlace, Extent, with_atoms
-from episode.plan.pattern import PatternPlan, RunOptions
+from episode.plan.pattern import PatternPlan
 from episode.plan.rows.explain import row_section
 from episode.plan.rows.plan import RowPatternPlan, plan_row_pattern
 from episode.plan.rows.stream import in_order_of_time, with_hidden_times, with_match_times
@@ -51,7 +52,7 @@ class RowPatterns(Language[MatchRecognize]):
             query = with_match_times(query, events.schema.columns)
         if run.correlated:
             query = with_hidden_times(query)
-        return replace(plan_row_pattern(query, events.schema, events.names), step_budget=run.step_budget)
+        return replace(plan_row_pattern(query, events.schema, events.names), step_budget=run.tuning.step_budget)
 
     def spec(self, plan: RowPatternPlan, schema: pa.Schema, limit: StateLimit | None = None) -> MatcherSpec:
         from episode.matchers.rows.spec import RowPatternSpec
@@ -117,7 +118,7 @@ class RowPatternsInWindows(Language[PatternWindow]):
     times = ("", "")  # a window is not a table, so it is not correlated
 
     def bind(self, query: PatternWindow, events: Input, given: Given, run: RunOptions) -> PatternPlan:
-        return replace(plan_window(query, events.schema, events.names), step_budget=run.step_budget)
+        return replace(plan_window(query, events.schema, events.names), step_budget=run.tuning.step_budget)
 
     def spec(self, plan: WindowPlan, schema: pa.Schema, limit: StateLimit | None = None) -> MatcherSpec:
         from episode.matchers.rows.windows import WindowSpec

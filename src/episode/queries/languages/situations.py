@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 from episode.lang.situations.syntax import SituationQuery
 from episode.lang.syntax import Scalar, Span
 from episode.plan.event_time import time_column
+from episode.plan.options import RunOptions
 from episode.plan.output import Extent, RowPlace, key_at, measure_named, with_atoms
-from episode.plan.pattern import PatternPlan, RunOptions
+from episode.plan.pattern import PatternPlan
 from episode.plan.schema import key_columns
 from episode.plan.sections import Section
 from episode.plan.situations.explain import situation_section

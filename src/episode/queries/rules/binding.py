@@ -15,13 +15,14 @@ from episode.lang.lifting import PLACEHOLDER
 from episode.lang.spark_expression import write_expression
 from episode.lang.syntax import Source
 from episode.matchers.projection import ConstantColumn, CopiedColumn, Projection, Projections, Value
+from episode.plan.options import Options
 from episode.plan.output import ATOM_PREFIX, MATCHED_COLUMN, Extent, ScalarColumn
 from episode.plan.pattern import PatternPlan
 from episode.plan.places import substitute
 from episode.plan.schema import InputSchema, quote
 from episode.queries.bound_statement import OnePattern, StatementPattern, bind_statement, parse_pattern
 from episode.queries.language import Given, Input, Language
-from episode.queries.options import Options
+from episode.queries.options import check_use
 from episode.queries.rules.rule import Rule
 from episode.queries.selection import Selection
 
@@ -72,7 +73,7 @@ class RuleSet:
                     else f"{name}={value!r} has no meaning for any of these rules.",
                     hint="MATCH_RECOGNIZE has PARTITION BY and ORDER BY inside." if name in ("time", "key") else None,
                 )
-        self.options.check_use(languages)
+        check_use(self.options, languages)
 
     def bind_all(self, parsed: Sequence[ParsedRule], schema: InputSchema) -> list[BoundRule]:
         """The rules over the columns of their input."""

@@ -20,13 +20,14 @@ from episode.matchers.protocol import StateLimit
 from episode.matchers.rules.one_rule import MATCH_END, MATCH_START
 from episode.matchers.state import fingerprint
 from episode.matchers.stream_shard import ShardSettings
+from episode.plan.options import Options
 from episode.plan.schema import key_columns
 from episode.queries.language import Given
 from episode.queries.live import check_options, no_stream
 from episode.queries.live_plan import LivePlan, Matched, Read, end_of, lanes_of
 from episode.queries.live_start import LiveSettings, checkpoint_of, run_tasks, time_zone
 from episode.queries.local import local_schema
-from episode.queries.options import Options, seconds_of
+from episode.queries.options import seconds_of
 from episode.queries.rules.planning import StreamPlanner
 from episode.queries.rules.streaming import spec_of, versions_of, warn_of_problems
 from episode.queries.rules.watching import RuleWatcher, reader_of
@@ -117,7 +118,7 @@ def plan_rules(
         raise EpisodeAnalysisError(message, hint=hint)
     source, schema, time = Source(declaration.name), declaration.schema, declaration.event_time
     keys = key_columns(local_schema(schema, source, arguments, utc), given.key or declaration.key)
-    limit = StateLimit.of(options.max_state_rows, options.when_full == "drop")
+    limit = StateLimit.of(options.stream)
     said = replace(given, time=declaration.time, key=keys)
     rules = StreamPlanner(schema, declaration.time, keys, said, options.run(1, arguments), limit, utc)
     spec = spec_of(rules)
@@ -128,12 +129,23 @@ def plan_rules(
     finish = Projections((Projection.compile(output, spec.output_schema),))
     matched = Matched(None, (reading,), streams, schema, finish, source, source.span)  # type: ignore[arg-type]
     lanes, reason = lanes_of(matched, spec)
-    end = end_of(options.end, time, utc)
-    settings = ShardSettings(end, options.event_id, options.late == "keep", True)
+    end = end_of(options.stream.end, time, utc)
+    settings = ShardSettings(end, options.stream.event_id, options.stream.late_path is not None, True)
     identity = fingerprint(
-        spec.fingerprint, repr((end, options.event_id)), f"{declaration.name} {declaration.location}"
+        spec.fingerprint, repr((end, options.stream.event_id)), f"{declaration.name} {declaration.location}"
     )
     times = {MATCH_START: None, MATCH_END: None}
     return rules, LivePlan(
-        streams, spec, settings, finish, finish.schema, time, times, keys, lanes, reason, identity, options.late_path
+        streams,
+        spec,
+        settings,
+        finish,
+        finish.schema,
+        time,
+        times,
+        keys,
+        lanes,
+        reason,
+        identity,
+        options.stream.late_path,
     )

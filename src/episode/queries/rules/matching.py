@@ -13,6 +13,7 @@ from episode.matchers.engines import matcher_spec
 from episode.queries.bound_statement import bind_statement
 from episode.queries.language import Given
 from episode.queries.match import MatchQuery
+from episode.queries.options import check_streams
 from episode.queries.origins import remember
 from episode.queries.rules.binding import BoundRule, RuleSet, key_columns, rename_values
 from episode.queries.rules.results import Plan, RuleMatches, explain_rules
@@ -36,7 +37,7 @@ def match_table(events: Table, rules: RuleSet, spark: SparkSession | None = None
     if frame.isStreaming:
         hint = "Give the stream to match_all itself."
         raise EpisodeUnsupportedError("match_all is over a table; these events are a stream.", hint=hint)
-    rules.options.check_streams([])
+    check_streams(rules.options, [])
     from episode.spark.expressions import input_schema
 
     schema = input_schema(session, frame, parsed[0].source, parsed[0].language.called, rules.arguments)

@@ -23,7 +23,7 @@ from episode.matchers.protocol import InputOrder, StateLimit
 from episode.matchers.rules.one_rule import MATCH_END, MATCH_START, RuleSpec
 from episode.matchers.rules.spec import output_of_rules
 from episode.plan.compilable import NeedsSpark
-from episode.plan.pattern import RunOptions
+from episode.plan.options import RunOptions
 from episode.queries.language import Given, Input
 from episode.queries.local import local_schema
 from episode.queries.rules.binding import BoundRule, ParsedRule, RuleProjection, check_table, parse_rule

@@ -18,10 +18,10 @@ from episode.matchers.rules.one_rule import Effect, RuleChange
 from episode.matchers.rules.spec import ChangingSpec, rule_groups
 from episode.matchers.spark_types import held_as
 from episode.plan.event_time import EventTime, time_column
-from episode.plan.pattern import RunOptions
+from episode.plan.options import STOP, Options, RunOptions
 from episode.plan.schema import key_columns
 from episode.queries.language import Given
-from episode.queries.options import Options, seconds_of
+from episode.queries.options import check_streams, check_use, seconds_of
 from episode.queries.rules.planning import StreamPlanner
 from episode.queries.rules.results import Plan, RuleMatches
 from episode.queries.rules.watching import UNREADABLE, RuleWatcher, Watch, reader_of
@@ -221,16 +221,16 @@ def over_stream(
         raise EpisodeAnalysisError(message, hint=hint)
     rule_log = RuleLog(log)
     run = options.run(1, arguments)
-    run = replace(run, live=replace(run.live, skips_keys=False))  # a rule that fails on a key is disabled for it
+    run = replace(run, stream=replace(run.stream, on_error=STOP))  # a rule that fails on a key is disabled for it
     planner, readable = _planner(spark, frame, given, run, table)
     watcher = RuleWatcher(read, planner, rule_log)
     watcher.look()
     warn_of_problems(rule_log)
     active = active_of(rule_log.changes())
-    options.check_use([planner.bind(*one).parsed.language for one in active.items()])
+    check_use(options, [planner.bind(*one).parsed.language for one in active.items()])
     time = EventTime(planner.time, frame.schema[planner.time].dataType.simpleString())
     planned = plan_rule_stream(spark, readable, spec_of(planner), time, run, str(rule_log.place))
-    options.check_streams([planned])
+    check_streams(options, [planned])
     watch = None if seconds is None else Watch(watcher, seconds, lambda: bool(spark.streams.active))
     texts = planned.frame()
     return StreamMatches(with_variants(texts), texts, watcher, watch, tuple(planned.reasons))
@@ -249,7 +249,7 @@ def _planner(
     time = time_column(source, known, given.time, "Say time='ts'.")
     keys = key_columns(known, given.key)
     frame, schema = readable_columns(events)
-    limit = StateLimit.of(run.live.max_state_rows, run.live.gives_up)
+    limit = StateLimit.of(run.stream)
     start = None if given.start is None else known.find(given.start)
     given = replace(given, time=time, key=keys, start=start)
     form = JsonForm(exponents=has_variant(frame))

@@ -17,7 +17,7 @@ from episode.errors import EpisodeError, EpisodeUnsupportedError
 from episode.lang.events.syntax import Closure, EventClass, EventQuery, Strategy
 from episode.plan.events.alternatives import with_groups_between_places
 from episode.plan.events.plan import EventPlan
-from episode.plan.pattern import RunOptions
+from episode.plan.options import RunOptions
 from episode.queries.language import Given, Input
 from episode.queries.languages.events import EventPatterns, strategy_of
 from episode.see.inspecting import Inspected
@@ -77,7 +77,7 @@ class EventQuestion(Question[EventQuery, EventPlan]):
         strategy = query.strategy or strategy_of(given.strategy) or Strategy.ANY
         query = replace(query, strategy=strategy, returns=(), collapsed=None, aggregate=None)
         given = replace(given, strategy=None)
-        run = replace(run, closure="auto", collapsed=False, exact=True, correlated=False)
+        run = replace(run, tuning=replace(run.tuning, closure="auto", counts="exact"), correlated=False)
         return EventQuestion(query, events, given, run)
 
     @property

@@ -20,8 +20,8 @@ from episode.lang.situations import allen
 from episode.lang.situations.allen import Relation, mirror, relation_of, relations_of
 from episode.lang.situations.syntax import Constraint, SituationColumn, SituationDefinition, SituationQuery
 from episode.matchers.projection import Projection
+from episode.plan.options import RunOptions
 from episode.plan.output import ScalarColumn
-from episode.plan.pattern import RunOptions
 from episode.plan.situations.plan import SituationPlan
 from episode.queries.language import Given, Input
 from episode.queries.languages.situations import SituationPatterns

@@ -26,7 +26,7 @@ from episode.matchers.ordering import events_of, order_image, start_image
 from episode.matchers.projection import Derivation
 from episode.matchers.protocol import EventBatch, InputOrder, OrderKey
 from episode.matchers.spark_types import to_spark_types
-from episode.plan.pattern import RunOptions
+from episode.plan.options import RunOptions
 from episode.queries.language import Given, Input, Language
 from episode.see.inspecting import Inspected
 from episode.see.reasons.finding import Expectation, Finding, Words, at_least, list_values

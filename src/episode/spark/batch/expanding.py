@@ -18,7 +18,8 @@ from episode.errors import EpisodeAnalysisError
 from episode.matchers.engines import matcher_spec
 from episode.matchers.protocol import MatcherSpec
 from episode.matchers.running import match_partitions
-from episode.plan.pattern import PatternPlan, RunOptions, Source
+from episode.plan.options import RunOptions
+from episode.plan.pattern import PatternPlan, Source
 from episode.plan.schema import CLASS_COLUMN, PARTITION_COLUMN, EventTable, InputSchema, quote
 from episode.spark import types as carry
 from episode.spark.confinement import expr

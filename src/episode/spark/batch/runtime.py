@@ -29,7 +29,7 @@ from episode.matchers.screening import Screen
 from episode.matchers.shard import DEFAULT_BUDGET, run_shard
 from episode.matchers.slices.keys import Sketch, SlicedKeys
 from episode.matchers.stage_clock import StageClock
-from episode.plan.pattern import RunOptions
+from episode.plan.options import RunOptions
 from episode.spark import classic
 from episode.spark import types as carry
 from episode.spark.batch.slices import (
@@ -239,7 +239,7 @@ def plan_batches(
     spec, *others = specs_of(schema)
     for one in (spec, *others):
         carry.check_order(selected.schema, one.input_order)
-    budget = max(run.shard_bytes or DEFAULT_BUDGET, _LEAST_BUDGET)
+    budget = max(run.tuning.shard_bytes or DEFAULT_BUDGET, _LEAST_BUDGET)
     store = None if derived or others else scan_of(spark, selected)
     estimate = None
     if store is None:
@@ -249,10 +249,12 @@ def plan_batches(
     else:
         scan, reason, size = None, f"envelopes of the stream store {store.name}", store.size(schema)
     cores = classic.parallelism(spark)
-    forced = run.shards is not None or isinstance(run.slices, int)
+    forced = run.tuning.shards is not None or isinstance(run.tuning.slices, int)
     few = not forced and estimate is not None and estimate <= ONE_TASK_BYTES
     plan, *plans = (
-        one_shard(one.input_order, cores) if few else plan_shards(one.input_order, size, cores, budget, run.shards)
+        one_shard(one.input_order, cores)
+        if few
+        else plan_shards(one.input_order, size, cores, budget, run.tuning.shards)
         for one in (spec, *others)
     )
     if others:
@@ -268,7 +270,7 @@ def plan_batches(
     tasks = max(plan.partitions, in_waves(-(-(size or 0) // _TASK_BYTES), plan.cores))  # if keys were many and small
     known, direct = estimate if size is None else size, scan is not None or store is not None
     given = SliceInput(sample, direct, known, scan, plan.count, tasks, plan.cores, budget)
-    slices = plan_slices(spec, schema, given, run.slices)
+    slices = plan_slices(spec, schema, given, run.tuning.slices)
     return Batch(spark, selected, schema, spec, scan, plan, budget, reason, store, slices)
 
 

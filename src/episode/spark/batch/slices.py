@@ -39,7 +39,7 @@ from episode.matchers.slices.slicing import (
     Unsliced,
     sections_of,
 )
-from episode.plan.pattern import OFF
+from episode.plan.options import OFF
 from episode.spark.packing import Stage
 from episode.spark.scan.direct import ParquetScan, Split, reads_of_slices, row_bytes
 from episode.spark.startup.workers import prepare_worker, spill_directory
@@ -102,13 +102,13 @@ class SliceInput:
 def plan_slices(spec: MatcherSpec, schema: pa.Schema, given: SliceInput, wanted: int | str) -> SlicePlan:
     """Decide whether the keys of an input are sliced. wanted: the option."""
     if wanted == OFF:
-        return _none("switched off by Options(slices='off')")
+        return _none("switched off by Tuning(slices='off')")
     number = wanted if isinstance(wanted, int) else None
     barred = slicing_obstacle(spec, schema)
     if barred is not None:
         if number is not None:
             raise EpisodeUnsupportedError(
-                f"Options(slices={number}): the rows of a key cannot be cut into slices of time: {barred}.",
+                f"Tuning(slices={number}): the rows of a key cannot be cut into slices of time: {barred}.",
                 hint="Leave the option out: each key is matched by one task.",
             )
         return _none(barred)
@@ -116,7 +116,7 @@ def plan_slices(spec: MatcherSpec, schema: pa.Schema, given: SliceInput, wanted:
         if given.bytes is not None and given.bytes < LEAST_BYTES:
             return _none("the input is small")
         if not given.direct:
-            ask = "Options(slices=8), say, looks for large keys in a job of its own"
+            ask = "Tuning(slices=8), say, looks for large keys in a job of its own"
             return _none(f"rows through Spark are not sampled unasked; {ask}")
         if given.cores < 2:
             return _none("there is one core")

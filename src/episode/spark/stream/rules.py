@@ -29,7 +29,7 @@ from episode.matchers.spark_types import held_as, spark_name
 from episode.matchers.state import fingerprint
 from episode.matchers.stream_shard import NO_WATERMARK, StreamShard
 from episode.plan.event_time import EventTime
-from episode.plan.pattern import RunOptions
+from episode.plan.options import RunOptions
 from episode.plan.schema import quote
 from episode.spark import types as carry
 from episode.spark.batch.rules import has_variant

@@ -24,8 +24,8 @@ from episode.matchers.protocol import MatcherSpec
 from episode.matchers.quarantine import check_skips_keys
 from episode.matchers.stream_shard import ShardSettings
 from episode.plan.event_time import Delays, EventTime, counted_in, end_of_stream, watermark_delay, widest
+from episode.plan.options import RunOptions
 from episode.plan.parameters import arguments_text
-from episode.plan.pattern import RunOptions, StreamOptions
 from episode.plan.schema import OWN, quote
 from episode.plan.types import is_integer
 from episode.spark import types as carry
@@ -53,7 +53,7 @@ _BEYOND = (
     "\nepisode.errors.",  # apart from the next word: plans that errors show must not look like one of ours
     "EpisodeDataError: The event time ",
     " is beyond the clock of a stream, on which one stands for a millisecond.\n"
-    "  If it counts less, say so: Options(time_unit='nanoseconds') or 'microseconds'.",
+    "  If it counts less, say so: StreamOptions(time_unit='nanoseconds') or 'microseconds'.",
 )
 
 
@@ -227,11 +227,11 @@ def plan_stream(
     columns: those that the query reads; the event id comes to them. delays: of the times in the pattern's output.
     watermark: in words, where the streams that the frame is made of have got theirs already.
     """
-    options = run.live
+    options = run.stream
     time = counted_in(time, options.time_unit)
     if options.event_id is not None and options.event_id not in frame.columns:
         raise EpisodeAnalysisError(
-            f"Options(event_id={options.event_id!r}): the stream has no such column.",
+            f"StreamOptions(event_id={options.event_id!r}): the stream has no such column.",
             hint=f"Its columns: {', '.join(frame.columns)}.",
         )
     read = [*columns, *([] if options.event_id is None else [options.event_id])]
@@ -242,13 +242,13 @@ def plan_stream(
     chain, counters, clock = chain_of(selected), run.counters, WatermarkClock(time.units_per_millisecond)
     delay: str | None = None
     if watermark is not None:
-        words, takes_watermark = watermark, options.watermark is not None
+        words, takes_watermark = watermark, run.watermark is not None
     elif chain is None:
-        delay, words = _watermark(selected, time, options)
+        delay, words = _watermark(selected, time, run.watermark)
         takes_watermark = delay is not None
     else:
         counters = chain.free_name(run.counters)
-        clock, words, takes_watermark = chain.clock(selected, time, options.watermark)
+        clock, words, takes_watermark = chain.clock(selected, time, run.watermark)
     provider = spark.conf.get(STATE_STORE) or ""
     if not provider.endswith(ROCKSDB.rpartition(".")[2]):
         raise EpisodeAnalysisError(
@@ -260,7 +260,7 @@ def plan_stream(
     if options.skips_keys:
         check_skips_keys(spec)
     shard = ShardSettings(end, options.event_id, keep_late, of_matches=chain is not None, skip_keys=options.skips_keys)
-    count = 1 if not spec.input_order.keys else run.shards or STREAM_SHARDS
+    count = 1 if not spec.input_order.keys else run.tuning.shards or STREAM_SHARDS
     settings = StreamSettings(
         shard, clock, count, options.late_path, counters, arguments_text(run.arguments), options.time_unit or ""
     )
@@ -271,27 +271,27 @@ def plan_stream(
     return Stream(spark, selected, schema, spec, settings, delay, words, counters, delays, takes_watermark, store)
 
 
-def _watermark(frame: DataFrame, time: EventTime, options: StreamOptions) -> tuple[str | None, str]:
-    """The delay of the watermark that episode sets (None: the input has one), and in words."""
+def _watermark(frame: DataFrame, time: EventTime, given: str | int | None) -> tuple[str | None, str]:
+    """The delay of the watermark that episode sets (None: the input has one), and in words. given: as an option."""
     watermarked = {f.name: f.metadata[WATERMARK] for f in frame.schema.fields if WATERMARK in f.metadata}
     if time.column in watermarked:
-        if options.watermark is not None:
+        if given is not None:
             raise EpisodeAnalysisError(
                 f"The stream has a watermark on {time.column} already, and Options(watermark=…) gives another one.",
                 hint="Leave one of the two out.",
             )
         return None, f"{watermarked[time.column]} ms behind {time.column} (the stream's own)"
     declared = frame.schema[time.column].metadata.get(TIME)
-    if options.watermark is None and declared is not None:
+    if given is None and declared is not None:
         milliseconds = declared_delay(declared, time)
         return f"{milliseconds} milliseconds", f"{milliseconds} ms behind {time.column} (as its stream declares)"
-    if options.watermark is None:
+    if given is None:
         raise EpisodeAnalysisError(
             f"The stream has no watermark on its event time {time.column}: how late may events come?",
             hint=f"Call withWatermark({time.column!r}, '10 seconds') on the DataFrame, or give Options(watermark=…).",
         )
-    delay = watermark_delay(options.watermark, time)
-    return delay, f"{options.watermark} behind {time.column}"
+    delay = watermark_delay(given, time)
+    return delay, f"{given} behind {time.column}"
 
 
 def many_partitions(partitions: int, shards: int, slots: int | None) -> str | None:

@@ -182,7 +182,7 @@ class ShardProcessor(StatefulProcessor):
         if head.shards != self.settings.shards:
             raise EpisodeDataError(
                 f"The checkpoint was written with {head.shards} shards, this query has {self.settings.shards}.",
-                hint=f"Use Options(shards={head.shards}), or start anew with another checkpoint.",
+                hint=f"Use Tuning(shards={head.shards}), or start anew with another checkpoint.",
             )
         if head.query != self.fingerprint:
             raise EpisodeDataError(
@@ -277,7 +277,7 @@ def query_id() -> str:
     if query is None:
         raise EpisodeDataError(
             "Spark does not say to which query this task belongs: late events of two queries would be mixed.",
-            hint="Options(late='drop') counts late events without keeping them.",
+            hint="Without StreamOptions(late_path=…), late events are counted and dropped.",
         )
     return query
 

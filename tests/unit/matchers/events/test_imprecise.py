@@ -166,7 +166,7 @@ def test_an_event_that_cannot_be_is_named(table: pa.Table, options: dict[str, An
 def test_explosions_are_reported() -> None:
     table = events(("A", 0, 1), *[("B", n + 2, n + 4) for n in range(30)], ("C", 50, 51))
     with pytest.raises(EpisodeDataError, match="steps of matching"):
-        found(table, "PATTERN SEQ(A a, B+ b[], C c)", options=episode.Options(step_budget=1000))
+        found(table, "PATTERN SEQ(A a, B+ b[], C c)", options=episode.Options(tuning=episode.Tuning(step_budget=1000)))
 
 
 # ---- what is wrong with the call -------------------------------------------------------------------------

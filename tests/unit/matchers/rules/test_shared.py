@@ -13,7 +13,7 @@ from episode.matchers.protocol import END_OF_TIME, EventBatch
 from episode.matchers.rules.matcher import RuleSetMatcher
 from episode.matchers.rules.spec import Member, RuleSetSpec, rule_groups
 from episode.matchers.running import LocalRun
-from episode.plan.pattern import RunOptions
+from episode.plan.options import RunOptions
 from episode.plan.schema import InputSchema
 from episode.queries.language import Given, Input
 from episode.queries.languages import language_of

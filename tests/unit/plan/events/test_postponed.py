@@ -11,9 +11,9 @@ from episode.plan.events.cost import Statistics, search
 from episode.plan.events.explain import event_section
 from episode.plan.events.plan import EventPlan, plan_event_pattern
 from episode.plan.events.returns import EventTimes
+from episode.plan.options import Options, Tuning
 from episode.plan.schema import InputSchema
 from episode.plan.sections import lines_of
-from episode.queries.options import Options
 
 TYPES = {"ts": "bigint", "type": "string", "x": "bigint", "d": "double", "p": "decimal(10,2)", "s": "string"}
 SEQ = "PATTERN SEQ(A a, B+ b[], C c) WHERE a.x < c.x AND b[i].x > a.x AND sum(b[].x) > 100 WITHIN 9"
@@ -45,7 +45,7 @@ def test_an_engine_that_is_asked_for_is_taken() -> None:
     assert closure_lines(planned(SEQ, "on the fly"))[0].startswith("closures: on the fly (")
     runs = planned(SEQ, "runs")
     assert runs.tree is None
-    assert closure_lines(runs)[0].endswith("as asked for by Options(closure='runs')")
+    assert closure_lines(runs)[0].endswith("as asked for by Tuning(closure='runs')")
     assert planned(SEQ, "postponed").automaton is None
 
 
@@ -143,4 +143,4 @@ def test_what_an_engine_cannot_do_is_refused(text: str, closure: str, kind: type
 
 def test_an_unknown_engine_is_refused() -> None:
     with pytest.raises(EpisodeAnalysisError, match=r"Options\(closure='fast'\): one of 'auto', 'runs', 'postponed'"):
-        Options(closure="fast")
+        Options(tuning=Tuning(closure="fast"))

@@ -11,7 +11,7 @@ import pytest
 import episode
 from episode.errors import EpisodeRulesError, EpisodeUnsupportedError
 from episode.matchers.running import LocalRun
-from episode.plan.pattern import RunOptions
+from episode.plan.options import RunOptions
 from episode.queries.language import Given
 from episode.queries.rules.planning import REMEDY, StreamPlanner
 from tests.support.json_form import VALUES, lexical

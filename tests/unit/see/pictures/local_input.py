@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from episode.matchers.spark_types import to_spark_types
-from episode.plan.pattern import RunOptions
+from episode.plan.options import RunOptions
 from episode.queries.language import Given
 from episode.queries.languages import language_of
 from episode.queries.local import local_schema

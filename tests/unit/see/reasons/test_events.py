@@ -7,7 +7,7 @@ import pytest
 
 from episode.errors import EpisodeUnsupportedError
 from episode.lang.events.parser import parse_event_query
-from episode.plan.pattern import RunOptions
+from episode.plan.options import RunOptions
 from episode.plan.schema import InputSchema
 from episode.queries.language import Given, Input
 from episode.see.reasons.events import EventQuestion

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from episode.lang.rows.parser import parse_clause
-from episode.plan.pattern import RunOptions
+from episode.plan.options import RunOptions
 from episode.plan.rows.conditions import plan_conjuncts
 from episode.plan.rows.plan import RowPatternPlan
 from episode.plan.schema import InputSchema
