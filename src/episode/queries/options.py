@@ -31,7 +31,9 @@ def check_streams(options: Options, planned: Iterable[Planned | Stream]) -> None
         _check_watermark(options, streams)
         return
     given = [
-        group.place(name) for group, name in options.changes() if isinstance(group, StreamOptions) or name == "watermark"
+        group.place(name)
+        for group, name in options.changes()
+        if isinstance(group, StreamOptions) or name == "watermark"
     ]
     if given:
         message = f"{', '.join(given)}: for patterns over streams, and no pattern of this query is over a stream."

@@ -49,5 +49,5 @@ def test_options_that_have_no_meaning_together() -> None:
         episode.match_local(
             events(2), f"{QUERY} RETURN COLLAPSED", options=Options(tuning=Tuning(closure="runs")), **GIVEN
         )
-    with pytest.raises(EpisodeAnalysisError, match="cannot be called matches"):
+    with pytest.raises(EpisodeSyntaxError, match="cannot be called matches"):
         episode.match_local(events(2), f"{QUERY} RETURN COLLAPSED a.ts AS matches", **GIVEN)

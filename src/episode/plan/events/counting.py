@@ -13,7 +13,6 @@ from episode.plan.events.closures import chooses
 from episode.plan.events.conditions import Conjunct, JoinTest, event_variables
 from episode.plan.events.consistency import ClosurePredicate, adjacent_form
 from episode.plan.events.postponed import AUTO, PatternSplit, reason_for_runs
-from episode.plan.events.returns import COUNTED
 from episode.plan.events.trends import without_casts
 from episode.plan.expressions import (
     COMPARISONS,
@@ -72,11 +71,6 @@ def check_parted(query: EventQuery, parted: PatternSplit, kept: list[Conjunct], 
         if conjunct.variables & closures:
             message = "The results cannot be collapsed: Spark evaluates this condition on finished matches."
             raise query.source.error(EpisodeUnsupportedError, message, conjunct.scalar.span, PLAIN)
-    for item in query.returns or ():
-        if item.name.lower() == COUNTED:
-            message = f"A column of collapsed results cannot be called {item.name}."
-            hint = "matches is added to them; choose another name with AS."
-            raise query.source.error(EpisodeAnalysisError, message, item.span, hint)
 
 
 # Collapsed results: how the final matches of an intermediate match are counted.
