@@ -99,7 +99,7 @@ def _kinds_in_words(kinds: tuple[Any, ...]) -> str:
 
 @dataclass(frozen=True)
 class Tuning(OptionGroup):
-    """Choices of how a query is evaluated. The result is the same, but for counts='double', and for a search that gives up.
+    """Choices of how a query is evaluated. The result stays the same, except for counts='double'.
 
     step_budget: steps of matching from one start row before an explosion is reported. For row and event patterns.
     shards: into how many shards the keys are spread (None: chosen from the size of the input).
