@@ -14,8 +14,9 @@ from episode.errors import EpisodeError
 from episode.lang.events.syntax import EventQuery
 from episode.lang.situations.syntax import SituationQuery
 from episode.lang.statement import Statement, TablePattern, parse_statement
-from episode.plan.options import Options, Tuning
+from episode.plan.options import Options
 from tests.conformance.values import arrow_type, canonical, columns_of, parse_cell, split_cells
+from tests.support.flat_options import grouped
 
 HERE = Path(__file__).parent
 LANGUAGES = ("rows", "events", "situations")
@@ -26,7 +27,7 @@ SECTION = re.compile(
     r"|(?P<query>query)"
     r"|(?P<result>result)(?P<ordered> in order)? \((?P<outputs>.*)\)"
     r"|(?P<error>error) (?P<class>Episode\w+)"
-    r"|(?P<options>options) (?P<option>[\w.]+) = (?P<setting>\w+)"
+    r"|(?P<options>options) (?P<option>\w+) = (?P<setting>\w+)"
     r"|(?P<runs>runs on) (?P<places>[\w, ]+)"
     r"|(?P<fails>fails on) (?P<where>[\w, ]+): (?P<reason>.+))\s*"
 )
@@ -172,7 +173,7 @@ def _case(path: Path, text: str, shared: dict[str, Table]) -> Case:
     sections = _sections(body)
     tables = {**shared, **{table.name: table for table in _tables(sections)}}
     values: dict[str, Any] = {"fails_on": {}}
-    options: dict[str, dict[str, Any]] = {"": {}, "tuning": {}}
+    options: dict[str, Any] = {}
     for heading, lines in sections:
         if heading["query"]:
             values["query"] = "\n".join(lines).strip()
@@ -185,8 +186,7 @@ def _case(path: Path, text: str, shared: dict[str, Table]) -> Case:
             values["message"] = tuple(line.strip() for line in lines if line.strip())
         elif heading["options"]:
             setting = heading["setting"]
-            group, _, option = heading["option"].rpartition(".")
-            options[group][option] = int(setting) if setting.isdecimal() else setting
+            options[heading["option"]] = int(setting) if setting.isdecimal() else setting
         elif heading["runs"]:
             values["runs_on"] = _places(heading["places"])
         elif heading["fails"]:
@@ -195,7 +195,7 @@ def _case(path: Path, text: str, shared: dict[str, Table]) -> Case:
         raise ValueError(f"{path.name}: {title}: a case needs a query, and a result or an error")
     query = str(values.get("query", ""))  # tables that a query does not name are refused
     named = {name: table for name, table in tables.items() if re.search(rf"(?i)\b{re.escape(name)}\b", query)}
-    values["options"] = Options(**options[""], tuning=Tuning(**options["tuning"]))
+    values["options"] = grouped(**options)
     return Case(path.parent.name, path.stem, title.strip(), named, **values)
 
 

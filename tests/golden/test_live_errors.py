@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 
 from episode.errors import EpisodeError
-from episode.plan.options import Options
 from episode.queries.live import plan_live
 from episode.queries.live_start import output_of, tasks_for
 from episode.store.catalog import Catalog, declare
 from tests.golden.cases import Case, check, parametrized
+from tests.support.flat_options import grouped
 
 LEAKS = re.compile(r"sqlglot|__episode|__derived|__atom|<class|Token\(|Traceback|object at 0x|None\b|exp\.")
 TICKS = "symbol STRING, ts TIMESTAMP, price DOUBLE, seen TIMESTAMP, tags ARRAY<STRING>"
@@ -45,7 +45,7 @@ def error_of(query: str, catalog: Catalog) -> str:
     text = re.sub(r"^-- .+\n", "", query, flags=re.MULTILINE)
 
     def start() -> None:
-        plan = plan_live(text, catalog, Options(**options))
+        plan = plan_live(text, catalog, grouped(**options))
         tasks_for(plan, given["tasks"], None, given["slots"])
         output_of(given["into"], plan, catalog, "checkpoint")
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import episode
-from episode import EpisodeAnalysisError, EpisodeDataError, Options, Tuning
+from episode import EpisodeAnalysisError, EpisodeDataError, EpisodeSyntaxError, Options, Tuning
 
 QUERY = "PATTERN SEQ(A a, B+ b[], C c) WITHIN 500"
 GIVEN = {"time": "ts", "type_column": "type"}

@@ -32,6 +32,7 @@ from episode.queries.live_start import (
 )
 from episode.store.catalog import Catalog, declare
 from episode.store.stream import StreamStore
+from tests.support.flat_options import grouped
 
 END = 10_000
 TICKS = "symbol STRING, ts BIGINT, price DOUBLE"
@@ -59,7 +60,7 @@ def ticks(count: int = 120, step: int = 7) -> pa.Table:
 
 
 def plan(text: str, catalog: Catalog, **options: Any) -> LivePlan:
-    found = plan_live(text, catalog, Options(**options, stream=StreamOptions(end=END)))
+    found = plan_live(text, catalog, grouped(**options, end=END))
     return pickle.loads(pickle.dumps(found))
 
 

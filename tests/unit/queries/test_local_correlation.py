@@ -11,6 +11,7 @@ import pytest
 import episode
 from episode import Options, Tuning
 from episode.errors import EpisodeAnalysisError, EpisodeError, EpisodeUnsupportedError
+from tests.support.flat_options import grouped
 
 PRICES = [10, 6, 6, 5, 7, 6, 11, 8, 8, 3, 3]
 TABLE_1 = [
@@ -139,7 +140,7 @@ def test_either_pattern_may_be_of_any_language(live: str, archive: str) -> None:
     ("given", "message"),
     [
         ({"recent_buffer": 5}, "here is none to read from"),
-        ({"correlation": "eager", "result_cache": False}, "where all are found eagerly, none is"),
+        ({"correlation": "eager", "result_cache": False}, "all are found without being asked for"),
         ({"correlation": "late"}, "one of 'auto', 'eager', 'live first', 'archive first' is needed"),
         ({"result_cache": 1}, "True or False is needed"),
         ({"recent_buffer": 0}, "a whole number of at least 1"),
@@ -150,7 +151,7 @@ def test_either_pattern_may_be_of_any_language(live: str, archive: str) -> None:
 def test_options(given: dict[str, Any], message: str) -> None:
     text = f"SELECT 1 FROM t {FALL}, t {TICK} WHERE symbolA = symbolL AND RECENCY = 7"
     with pytest.raises(EpisodeAnalysisError, match=message):
-        episode.sql_local(text, t=ticks(), options=Options(**given))
+        episode.sql_local(text, t=ticks(), options=grouped(**given))
 
 
 def test_options_of_correlations_are_for_correlations() -> None:

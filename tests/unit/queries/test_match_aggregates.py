@@ -9,7 +9,8 @@ import pyarrow as pa
 import pytest
 
 import episode
-from episode import EpisodeAnalysisError, EpisodeUnsupportedError, Options
+from episode import EpisodeAnalysisError, EpisodeUnsupportedError
+from tests.support.flat_options import grouped
 
 EVENTS = pa.table(
     {"k": [1] * 5, "ts": [0, 1, 2, 3, 4], "x": [0, 10, 20, 40, 0], "type": ["A", "B", "B", "B", "C"]},
@@ -20,7 +21,7 @@ PATTERN = "PATTERN SEQ(A a, B+ b[], C c) WITHIN 10"
 
 def aggregated(clause: str, **options: Any) -> list[dict[str, Any]]:
     return episode.match_local(
-        EVENTS, f"{PATTERN} {clause}", time="ts", type_column="type", options=Options(**options)
+        EVENTS, f"{PATTERN} {clause}", time="ts", type_column="type", options=grouped(**options)
     ).to_pylist()  # fmt: skip
 
 

@@ -6,22 +6,16 @@ from typing import Any
 
 import pytest
 
-from episode import Options, Tuning
 from episode.errors import EpisodeAnalysisError
 from episode.queries.bound_statement import bind_statement
 from episode.queries.language import Language
 from episode.queries.languages import LANGUAGES
 from episode.queries.options import check_use
 from episode.queries.statement import StatementQuery
+from tests.support.flat_options import grouped
 
 ROWS, EVENTS, SITUATIONS, CORRELATION, WINDOWS = LANGUAGES.values()
 WINDOW = "WINDOW w AS (ORDER BY ts ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING PATTERN (A))"
-
-
-def options_with(given: dict[str, Any]) -> Options:
-    """Options, those of tuning in their group."""
-    tuning = {name: value for name, value in given.items() if name in ("closure", "step_budget")}
-    return Options(**{name: value for name, value in given.items() if name not in tuning}, tuning=Tuning(**tuning))
 
 
 @pytest.mark.parametrize(
@@ -38,7 +32,7 @@ def options_with(given: dict[str, Any]) -> Options:
 )
 def test_options_without_a_meaning_are_refused(given: dict[str, Any], kinds: list[Language[Any]], message: str) -> None:
     with pytest.raises(EpisodeAnalysisError) as raised:
-        check_use(options_with(given), kinds)
+        check_use(grouped(**given), kinds)
     assert raised.value.message == message
     assert (raised.value.hint or "").startswith("It is for ")
 
@@ -56,7 +50,7 @@ def test_options_without_a_meaning_are_refused(given: dict[str, Any], kinds: lis
     ],
 )
 def test_what_one_pattern_of_the_query_can_use_may_be_given(given: dict[str, Any], kinds: list[Language[Any]]) -> None:
-    check_use(options_with(given), kinds)
+    check_use(grouped(**given), kinds)
 
 
 @pytest.mark.parametrize(
@@ -73,4 +67,4 @@ def test_what_one_pattern_of_the_query_can_use_may_be_given(given: dict[str, Any
 def test_statements_refuse_them_before_anything_runs(text: str, given: dict[str, Any]) -> None:
     no_session: Any = None
     with pytest.raises(EpisodeAnalysisError, match="has no meaning for a"):
-        StatementQuery(bind_statement(text), no_session, options_with(given), {}).result()
+        StatementQuery(bind_statement(text), no_session, grouped(**given), {}).result()
