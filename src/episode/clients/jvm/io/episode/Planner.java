@@ -52,10 +52,9 @@ public final class Planner {
   private final ArrayDeque<String> lines = new ArrayDeque<>();
   private boolean ended;
 
-  /** Have a statement planned; the answer is in it. parameters: Spark's context of parameters, or null. */
-  static Statement plan(SparkSession session, String text, Object parameters) throws Throwable {
-    Statement statement = new Statement(session, text, parameters);
-    running(session.sparkContext()).add(statement);
+  /** Have a statement planned; the answer is in it. */
+  static Statement plan(Statement statement) throws Throwable {
+    running(statement.session().sparkContext()).add(statement);
     return statement.await();
   }
 

@@ -1,11 +1,17 @@
 package io.episode;
 
+import java.lang.reflect.Method;
+import java.lang.reflect.Modifier;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.catalyst.parser.ParserInterface;
+import scala.collection.Iterator;
 import scala.collection.immutable.Seq;
+import scala.jdk.javaapi.CollectionConverters;
 
 /**
  * A statement that waits for its plan, and the planner's answer.
@@ -15,6 +21,7 @@ import scala.collection.immutable.Seq;
  */
 public final class Statement {
   private final SparkSession session;
+  private final ParserInterface parser;
   private final String text;
   private final Object parameters;
   private final CompletableFuture<Boolean> answer = new CompletableFuture<>();
@@ -23,8 +30,10 @@ public final class Statement {
   private Map<String, Object> plans;
   private Object remaining;
 
-  Statement(SparkSession session, String text, Object parameters) {
+  /** parser: Spark's alone. parameters: Spark's context of parameters, or null. */
+  Statement(SparkSession session, ParserInterface parser, String text, Object parameters) {
     this.session = session;
+    this.parser = parser;
     this.text = text;
     this.parameters = parameters;
     this.remaining = parameters;
@@ -96,6 +105,19 @@ public final class Statement {
     return session;
   }
 
+  /** The statement as Spark alone parses it. */
+  public Object parsedBySpark() throws Throwable {
+    if (parameters == null) {
+      return parser.parsePlan(text);
+    }
+    for (Method method : ParserInterface.class.getMethods()) {
+      if (method.getName().equals("parsePlanWithParameters") && !Modifier.isStatic(method.getModifiers())) {
+        return EpisodeParser.call(parser, method, text, parameters);
+      }
+    }
+    throw new IllegalStateException("Spark's parser takes no parameters");
+  }
+
   public String text() {
     return text;
   }
@@ -118,9 +140,17 @@ public final class Statement {
     return parameters.getClass().getMethod("params").invoke(parameters);
   }
 
-  /** Keep the positional parameters from this one on: those before it are bound in patterns. */
-  public void keepPositional(Seq<?> expressions) throws ReflectiveOperationException {
-    remaining = parameters.getClass().getConstructor(Seq.class).newInstance(expressions);
+  /** Positional parameters have names from now on: _1, _2, … */
+  public void nameParameters() throws ReflectiveOperationException {
+    Map<String, Object> named = new LinkedHashMap<>();
+    for (Iterator<?> each = ((Seq<?>) positional()).iterator(); each.hasNext(); ) {
+      named.put("_" + (named.size() + 1), each.next());
+    }
+    String name = parameters.getClass().getName().replace("PositionalParameterContext", "NamedParameterContext");
+    Object map = scala.collection.immutable.Map.from(CollectionConverters.asScala(named));
+    remaining = Class.forName(name, true, parameters.getClass().getClassLoader())
+        .getConstructor(scala.collection.immutable.Map.class)
+        .newInstance(map);
   }
 
   /** The statement has no clause of episode: it is left to Spark. */
