@@ -136,7 +136,10 @@ def main(number: int) -> None:
 
     gateway = connect()
     planner = gateway.jvm.io.episode.Planner.numbered(number)
-    attach(gateway, planner.context(), planner.defaultSession())
+    try:
+        attach(gateway, planner.context(), planner.defaultSession())
+    except EpisodeError as error:
+        sys.exit(f"{error.message} {error.hint}")
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # meant for the client: its terminal sends it to every process
     PlanningThreads(planner).begin()
     sys.stdin.buffer.read()

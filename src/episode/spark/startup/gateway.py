@@ -10,6 +10,8 @@ from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import Column, DataFrame, SparkSession
 
+from episode.spark.versions import check_same_spark
+
 
 def connect() -> Any:
     """The gateway to the JVM whose port and secret are in the environment."""
@@ -18,6 +20,7 @@ def connect() -> Any:
 
 def attach(gateway: Any, context: Any, session: Any) -> None:
     """Make the JVM's Spark the one of this process. context: its JavaSparkContext. session: its default session."""
+    check_same_spark(context.version())
     conf = SparkConf(_jvm=gateway.jvm, _jconf=context.getConf())
     spark = SparkContext(gateway=gateway, jsc=context, conf=conf)
     SparkSession(spark, session)  # the first one becomes the default of both processes: so it is the one that was

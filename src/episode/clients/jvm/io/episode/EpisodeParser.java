@@ -58,10 +58,13 @@ final class EpisodeParser implements InvocationHandler {
     try {
       Object parameters = arguments.length > 1 ? arguments[1] : null;
       statement = Planner.plan(new Statement(reader, parser, text, parameters));
-    } catch (ParseException error) {
+    } catch (ParseException | RuntimeException error) {
       throw error;
     } catch (AnalysisException error) {
       return new FailedPlan(error);
+    } catch (InterruptedException error) {
+      Thread.currentThread().interrupt();
+      return new FailedPlan(Errors.analysis("The statement was cancelled while it was planned."));
     }
     if (statement.isLeft()) {
       return call(parser, method, arguments);

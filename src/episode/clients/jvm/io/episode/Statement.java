@@ -20,11 +20,15 @@ import scala.jdk.javaapi.CollectionConverters;
  * place. Most pieces are the same in both; a pattern is replaced by the name of a relation, whose plan is given.
  */
 public final class Statement {
+  private static final int MOST_ATTEMPTS = 3;
+
   private final SparkSession session;
   private final ParserInterface parser;
   private final String text;
   private final Object parameters;
   private final CompletableFuture<Boolean> answer = new CompletableFuture<>();
+  private int attempts = 1;
+  private volatile boolean begun;
   private List<String> original;
   private List<String> written;
   private Map<String, Object> plans;
@@ -39,14 +43,20 @@ public final class Statement {
     this.remaining = parameters;
   }
 
-  /** Wait for the answer of the planner; what it refuses is thrown. */
-  Statement await() throws Throwable {
+  /** Wait for the answer; what the planner refuses is thrown. False: the planner ended before it began to plan. */
+  boolean await() throws Throwable {
     try {
-      answer.get();
+      return answer.get();
     } catch (ExecutionException error) {
       throw error.getCause();
     }
-    return this;
+  }
+
+  /** The same statement for the next planner. */
+  Statement again() {
+    Statement next = new Statement(session, parser, text, parameters);
+    next.attempts = attempts + 1;
+    return next;
   }
 
   boolean isLeft() {
@@ -95,8 +105,13 @@ public final class Statement {
     return remaining;
   }
 
-  void fail(Throwable error) {
-    answer.completeExceptionally(error);
+  /** The planner has ended: an error, unless the statement can be given to another one. */
+  void giveUp(boolean mayRepeat, Throwable error) {
+    if (mayRepeat && !begun && attempts < MOST_ATTEMPTS) {
+      answer.complete(false);
+    } else {
+      answer.completeExceptionally(error);
+    }
   }
 
   // Called by the planner.
@@ -118,7 +133,9 @@ public final class Statement {
     throw new IllegalStateException("Spark's parser takes no parameters");
   }
 
+  /** The first thing that the planner asks for. */
   public String text() {
+    begun = true;
     return text;
   }
 
@@ -155,7 +172,7 @@ public final class Statement {
 
   /** The statement has no clause of episode: it is left to Spark. */
   public void leave() {
-    answer.complete(false);
+    answer.complete(true);
   }
 
   /** original, written: the pieces. plans: by the names of their relations in the written pieces. */
