@@ -7,6 +7,7 @@ from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import SparkSession
 
 import episode
+from episode.spark.stores.catalog import catalog_of
 from tests.clients.conftest import FALLS
 
 FOUND = [("a", 3.0, 1.0), ("b", 7.0, 6.0)]
@@ -69,6 +70,15 @@ def test_commands_mean_what_they_mean_in_spark(spark: SparkSession) -> None:
     plan = rows(spark, f"EXPLAIN {QUERY}")[0][0]
     assert "MapInArrow" in str(plan)
     assert [row[0] for row in spark.sql(f"DESCRIBE QUERY {QUERY}").collect()] == ["symbol", "top", "bottom"]
+
+
+def test_statements_of_streams_are_run_by_the_planner(spark: SparkSession) -> None:
+    spark.sql("CREATE STREAM lows (symbol STRING, ts TIMESTAMP, price DOUBLE) TIME ts KEY symbol")
+    assert "lows" in [row.name for row in spark.sql("SHOW STREAMS").collect()]
+    spark.sql(f"INSERT INTO lows SELECT symbol, at, bottom FROM ticks {FALLS}")
+    assert episode.streams.count("lows", catalog=str(catalog_of(spark).directory)) == 2
+    spark.sql("DROP STREAM lows")
+    assert "lows" not in [row.name for row in spark.sql("SHOW STREAMS").collect()]
 
 
 @pytest.mark.parametrize("kind", ["VIEW", "TEMP VIEW", "GLOBAL TEMP VIEW"])

@@ -48,7 +48,7 @@ public final class Statement {
     try {
       return answer.get();
     } catch (ExecutionException error) {
-      throw error.getCause();
+      throw error.getCause().fillInStackTrace(); // that of who asked, not of the planner
     }
   }
 
