@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
+from episode.plan.options import Options
 from episode.queries.calls import QueryCall, ResultCall, StatementCall
 from episode.queries.correlating import CorrelateQuery, On
 from episode.queries.events import EVENT_COLUMNS, EventColumns, Events, events_of, keys_of
 from episode.queries.explaining import check_format, explain_pattern
 from episode.queries.language import Given, Length
 from episode.queries.match import MatchQuery, plan_expansion_of
-from episode.queries.options import Options, options_of
+from episode.queries.options import options_of
 from episode.queries.origins import QueryOrigin
 from episode.queries.tables import Table, arguments_of, every_table, session_of, text_of
 from episode.queries.user_aggregates import register_aggregate

@@ -14,10 +14,11 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from episode.errors import EpisodeError
+from episode.plan.options import Options
 from episode.queries.events import EventColumns, events_of
 from episode.queries.language import Given
 from episode.queries.match import MatchQuery
-from episode.queries.options import Options, options_of
+from episode.queries.options import options_of
 from episode.queries.tables import arguments_of, session_of, text_of
 
 if TYPE_CHECKING:
