@@ -59,8 +59,10 @@ def explained(group: type[OptionGroup]) -> dict[str, str]:
 
 def section(one: Field[object], text: str) -> list[str]:
     """The lines of one option."""
-    plain = str(one.type) not in ("Tuning", "StreamOptions")
-    words = f"Type `{one.type}`, default `{one.default!r}`." if plain else f"See [{one.type}](#{one.type.lower()})."
+    title = next((title for group, title in GROUPS if group.__name__ == one.type), None)
+    words = f"Type `{one.type}`, default `{one.default!r}`."
+    if title is not None:
+        words = f"See [{one.type}](#{title.lower().replace(':', '').replace(' ', '-')})."
     return [f"### {one.name}", "", text[:1].upper() + text[1:], "", words, ""]
 
 
