@@ -34,15 +34,16 @@ final class EpisodeParser implements InvocationHandler {
 
   @Override
   public Object invoke(Object proxy, Method method, Object[] arguments) throws Throwable {
-    if (arguments == null || !(arguments[0] instanceof String) || !Clauses.areIn((String) arguments[0])) {
-      return call(parser, method, arguments);
-    }
     switch (method.getName()) {
       case "parsePlan": // before Spark 4.3, and in commands
       case "parsePlanWithParameters":
-        return planned(session, method, arguments);
+        return Clauses.areIn((String) arguments[0])
+            ? planned(session, method, arguments)
+            : call(parser, method, arguments);
       case "parseQuery": // with which the catalog reads the text of a view
-        return planned(Views.reader(session), method, arguments);
+        return Clauses.areIn((String) arguments[0])
+            ? planned(Views.reader(session), method, arguments)
+            : call(parser, method, arguments);
       default:
         return call(parser, method, arguments);
     }
