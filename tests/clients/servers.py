@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import socket
 import subprocess
 import time
@@ -35,10 +36,24 @@ def _environment() -> dict[str, str]:
 
 
 def run(line: Sequence[str], place: Path, text: str = "") -> subprocess.CompletedProcess[str]:
-    """Run a program in a directory, with a text as its standard input."""
-    return subprocess.run(
-        line, cwd=place, input=text, env=_environment(), capture_output=True, text=True, timeout=PATIENCE, check=False
+    """Run a program in a directory, with a text as its standard input. What it has started ends with it."""
+    process = subprocess.Popen(
+        line,
+        cwd=place,
+        env=_environment(),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
     )
+    try:
+        out, err = process.communicate(text, timeout=PATIENCE)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        out, err = process.communicate()
+        raise AssertionError(f"{line[0]} did not end:\n{out[-3000:]}\n{err[-3000:]}") from None
+    return subprocess.CompletedProcess(line, process.returncode, out, err)
 
 
 @contextmanager

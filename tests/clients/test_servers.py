@@ -49,7 +49,7 @@ def test_an_error_in_spark_sql_shows_its_place(tmp_path: Path) -> None:
 def test_a_scala_program(tmp_path: Path) -> None:
     program = f'''
 spark.sql("""{TABLE}""")
-println(spark.sql("""{QUERY}""").collect().map(_.mkString("\\t")).mkString("\\n"))
+println(spark.sql("""{QUERY}""").collect().map(_.mkString("\\t")).mkString("\\n", "\\n", ""))
 val named = spark.sql("""{QUERY.replace("ORDER", "WHERE top > :x ORDER")}""", Map("x" -> 5))
 println("named " + named.count())
 try {{ spark.sql("""{BROKEN}""") }} catch {{
@@ -81,6 +81,7 @@ def thrift(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[int, int]
     with server([*line, *hive], place, port) as process:
         done = beeline(port, place, TABLE)
         assert done.returncode == 0, done.stderr[-3000:]
+        assert children(process.pid, "episode.clients.planner")  # before any statement needs it
         yield port, process.pid
 
 
@@ -198,7 +199,9 @@ def test_the_planner_ends_with_its_application(tmp_path: Path) -> None:
     """Also if that is killed: its standard input ends."""
     port = free_port()
     settings = {**SETTINGS, "spark.connect.grpc.binding.port": str(port)}
-    program = f'spark.sql("""{TABLE}""")\nspark.sql("""{QUERY}""").show()\nprintln("planned")\nThread.sleep(600000)\n'
+    program = (
+        f'spark.sql("""{TABLE}""")\nspark.sql("""{QUERY}""").show()\nprintln("\\nplanned")\nThread.sleep(600000)\n'
+    )
     shell = subprocess.Popen(
         command("spark-shell", settings),
         cwd=tmp_path,

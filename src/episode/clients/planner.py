@@ -137,7 +137,7 @@ def main(number: int) -> None:
     gateway = connect()
     planner = gateway.jvm.io.episode.Planner.numbered(number)
     try:
-        attach(gateway, planner.context(), planner.defaultSession())
+        attach(gateway, planner.context())
     except EpisodeError as error:
         sys.exit(f"{error.message} {error.hint}")
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # meant for the client: its terminal sends it to every process

@@ -18,18 +18,20 @@ def connect() -> Any:
     return launch_gateway()
 
 
-def attach(gateway: Any, context: Any, session: Any) -> None:
-    """Make the JVM's Spark the one of this process. context: its JavaSparkContext. session: its default session."""
+def attach(gateway: Any, context: Any) -> None:
+    """Make the JVM's Spark the one of this process. context: its JavaSparkContext."""
     check_same_spark(context.version())
-    conf = SparkConf(_jvm=gateway.jvm, _jconf=context.getConf())
-    spark = SparkContext(gateway=gateway, jsc=context, conf=conf)
-    SparkSession(spark, session)  # the first one becomes the default of both processes: so it is the one that was
+    SparkContext(gateway=gateway, jsc=context, conf=SparkConf(_jvm=gateway.jvm, _jconf=context.getConf()))
 
 
 def session_of(java_session: Any) -> SparkSession:
     """A session of the JVM."""
     context = SparkContext._active_spark_context
     assert context is not None
+    assert context._jvm is not None
+    if SparkSession._instantiatedSession is None:  # PySpark makes its first session the JVM's default: let it stay
+        default = context._jvm.org.apache.spark.sql.SparkSession.getDefaultSession()
+        SparkSession(context, default.get() if default.isDefined() else java_session)
     return SparkSession(context, java_session)
 
 

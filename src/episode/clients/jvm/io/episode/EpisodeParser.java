@@ -25,6 +25,7 @@ final class EpisodeParser implements InvocationHandler {
   }
 
   static ParserInterface around(SparkSession session, ParserInterface parser) {
+    Planner.prepare(session.sparkContext());
     return (ParserInterface)
         Proxy.newProxyInstance(
             EpisodeParser.class.getClassLoader(),

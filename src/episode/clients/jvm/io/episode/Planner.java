@@ -20,12 +20,12 @@ import org.apache.spark.api.python.Py4JServer;
 import org.apache.spark.scheduler.SparkListener;
 import org.apache.spark.scheduler.SparkListenerApplicationEnd;
 import org.apache.spark.sql.AnalysisException;
-import org.apache.spark.sql.SparkSession;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * The Python process that plans statements: one per application, started with the first statement that needs it.
+ * The Python process that plans statements: one per application, started with a server, or else with the first statement
+ * that needs it.
  *
  * <p>It connects to this process by py4j, on loopback and with a secret, takes statements from a queue, and plans them
  * in the sessions of their callers, several at the same time. It ends when its standard input does: with this process,
@@ -41,6 +41,8 @@ public final class Planner {
   /** Variables that would have the planner find another Spark than the one of this process. */
   private static final List<String> OTHER_SPARKS =
       List.of("SPARK_REMOTE", "SPARK_LOCAL_REMOTE", "SPARK_CONNECT_MODE_ENABLED", "SPARK_API_MODE", "PYSPARK_SUBMIT_ARGS");
+
+  private static final List<String> SERVERS = List.of("HiveThriftServer2", "SparkConnectServer");
 
   private static final AtomicInteger NUMBERS = new AtomicInteger();
   private static final Map<Integer, Planner> PLANNERS = new ConcurrentHashMap<>();
@@ -67,6 +69,26 @@ public final class Planner {
     return statement;
   }
 
+  /** Start the planner of a server in the background: its clients come later. Other programs may never need one. */
+  static void prepare(SparkContext context) {
+    String program = System.getProperty("sun.java.command", "");
+    if (SERVERS.stream().noneMatch(program::contains)) {
+      return;
+    }
+    Thread thread =
+        new Thread(
+            () -> {
+              try {
+                running(context);
+              } catch (AnalysisException error) {
+                LOG.warn("{}", error.getMessage()); // and again with the first statement
+              }
+            },
+            "episode-planner-start");
+    thread.setDaemon(true);
+    thread.start();
+  }
+
   private static synchronized Planner running(SparkContext context) throws AnalysisException {
     if (running != null && (running.context != context || !running.process.isAlive())) {
       running.stop();
@@ -82,14 +104,7 @@ public final class Planner {
     this.context = context;
     PLANNERS.put(number, this);
     server = new Py4JServer(context.getConf());
-    // py4j finds classes by the class loader of its threads, and they inherit that of this one.
-    ClassLoader before = Thread.currentThread().getContextClassLoader();
-    Thread.currentThread().setContextClassLoader(Planner.class.getClassLoader());
-    try {
-      server.start();
-    } finally {
-      Thread.currentThread().setContextClassLoader(before);
-    }
+    listen();
     python = python(context.getConf());
     ProcessBuilder builder = new ProcessBuilder(python, "-m", "episode.clients.planner", Integer.toString(number));
     builder.environment().keySet().removeAll(OTHER_SPARKS);
@@ -109,6 +124,28 @@ public final class Planner {
             stop();
           }
         });
+  }
+
+  /**
+   * Start the server of the gateway. Its threads inherit from the one that starts it: as daemons they do not keep an
+   * application alive, and py4j finds classes by their class loader.
+   */
+  private void listen() {
+    Thread starter = new Thread(server::start, "episode-gateway-" + number);
+    starter.setDaemon(true);
+    starter.setContextClassLoader(Planner.class.getClassLoader());
+    starter.start();
+    boolean interrupted = false;
+    while (starter.isAlive()) {
+      try {
+        starter.join();
+      } catch (InterruptedException error) {
+        interrupted = true;
+      }
+    }
+    if (interrupted) {
+      Thread.currentThread().interrupt();
+    }
   }
 
   private Process start(ProcessBuilder builder) throws AnalysisException {
@@ -191,10 +228,6 @@ public final class Planner {
 
   public JavaSparkContext context() {
     return new JavaSparkContext(context);
-  }
-
-  public SparkSession defaultSession() {
-    return SparkSession.getDefaultSession().getOrElse(() -> null);
   }
 
   /** The next statement; null after some time without any. */
