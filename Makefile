@@ -4,7 +4,7 @@
 SHELL := bash
 .DEFAULT_GOAL := help
 .PHONY: help setup demo demo-live test lint types unit test-live test-see coverage test-long fuzz-native fuzz-plans test-checked \
-	test-kafka test-sparks test-lakehouse test-s3 test-kill test-live-kills docs bench clean
+	test-kafka test-dbt test-sparks test-lakehouse test-s3 test-kill test-live-kills docs bench clean
 
 # Without bytecode on disk, every process (each of Spark's workers too) compiles all modules anew, for two seconds.
 unexport PYTHONDONTWRITEBYTECODE
@@ -84,6 +84,10 @@ test-kafka: setup  ## streams from and to a Kafka broker of its own (needs Maven
 	@$(PIP) --editable '.[kafka]'
 	$(RUN) $(BIN)/pytest tests/kafka $(PYTEST_ARGS)
 
+test-dbt: setup  ## the example project of dbt, in an environment with dbt
+	@scripts/dbt-venv
+	$(RUN) .venv-dbt/bin/pytest tests/clients/test_dbt.py $(PYTEST_ARGS)
+
 test-sparks: setup  ## the Spark tests on older Sparks: SPARKS="4.0 4.1 4.2", SPARK_TESTS=tests/spark (or few)
 	@scripts/test-sparks
 
@@ -113,5 +117,5 @@ test-live-kills: setup  ## kill the tasks of a live query, and its producer, 200
 	$(RUN) $(BIN)/python -m tests.kill.live_rules --kills $(or $(KILLS),100)
 
 clean:  ## remove .venv, caches, taken jars, benchmark inputs and what Spark leaves
-	rm -rf .venv .venv-sparks bench/.flink-venv bench/.trino bench/.esper bench/.pandas-venv bench/data build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis tests/kafka/jars tests/lakehouse/jars tests/s3/jars spark-warehouse metastore_db derby.log
+	rm -rf .venv .venv-sparks .venv-dbt bench/.flink-venv bench/.trino bench/.esper bench/.pandas-venv bench/data build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis tests/kafka/jars tests/lakehouse/jars tests/s3/jars spark-warehouse metastore_db derby.log
 	find src tests bench examples -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
