@@ -15,7 +15,6 @@ from threading import Lock, Thread
 from typing import Any
 
 from episode.clients.commands import plan_command
-from episode.clients.leaving import by_spark
 from episode.errors import EpisodeError
 
 LOGGER = logging.getLogger("episode.clients")
@@ -67,12 +66,11 @@ class PlanningThreads:
             self.planner.done(statement)
 
     def _plan(self, statement: Any, text: str) -> None:
-        from episode.spark.startup.gateway import active, parse_by_spark, plan_of, session_of
+        from episode.spark.startup.gateway import active, plan_of, session_of
 
         spark = session_of(statement.session())
         with active(spark):
-            left = by_spark(spark, lambda: parse_by_spark(spark, text))
-            command = None if left is not None else plan_command(text, spark, {})
+            command = plan_command(text, spark, {})
             if command is None:
                 statement.leave()
                 return

@@ -41,11 +41,6 @@ def active(spark: SparkSession) -> Iterator[None]:
         sessions.clearActiveSession()
 
 
-def parse_by_spark(spark: SparkSession, text: str) -> Any:
-    """The tree of a statement by Spark's own parser, without those of extensions; an error of Spark's otherwise."""
-    return spark._jvm.org.apache.spark.sql.execution.SparkSqlParser().parsePlan(text)
-
-
 def plan_of(frame: DataFrame) -> Any:
     """The plan of a DataFrame, with all names resolved, as an object of the JVM."""
     return frame._jdf.queryExecution().analyzed()
