@@ -59,7 +59,7 @@ def explained(group: type[OptionGroup]) -> dict[str, str]:
 
 def section(one: Field[object], text: str) -> list[str]:
     """The lines of one option."""
-    title = {group.__name__: title for group, title in GROUPS}.get(str(one.type))
+    title = next((title for group, title in GROUPS if group.__name__ == one.type), None)
     words = f"Type `{one.type}`, default `{one.default!r}`."
     if title is not None:
         words = f"See [{one.type}](#{title.lower().replace(':', '').replace(' ', '-')})."

@@ -142,5 +142,5 @@ def test_what_an_engine_cannot_do_is_refused(text: str, closure: str, kind: type
 
 
 def test_an_unknown_engine_is_refused() -> None:
-    with pytest.raises(EpisodeAnalysisError, match=r"Options\(closure='fast'\): one of 'auto', 'runs', 'postponed'"):
+    with pytest.raises(EpisodeAnalysisError, match=r"Tuning\(closure='fast'\): one of 'auto', 'runs', 'postponed'"):
         Options(tuning=Tuning(closure="fast"))

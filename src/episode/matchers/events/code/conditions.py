@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import cast
 
 from episode.matchers.code.expressions import COMPARE, CodeConstants, Emitted, Emitter, LaneArrays, LanePlaces
@@ -181,6 +182,14 @@ class RecordTests:
     right: tuple[str, ...]
     optional: frozenset[str] = frozenset()
 
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.columns, self.conditions, self.left, self.right, self.optional))
+
+    def __hash__(self) -> int:
+        """Computed once: hashing an expression takes long."""
+        return self._hash
+
     def place(self, variable: str) -> tuple[str, int]:
         """The side of a variable, and its column there."""
         return (LEFT, self.left.index(variable)) if variable in self.left else (RIGHT, self.right.index(variable))
@@ -213,17 +222,19 @@ def compared_values(tests: RecordTests) -> GatheredValues | None:
     return None
 
 
-def hashed_values(tests: RecordTests) -> GatheredValues | None:
-    """The values that a hash table looks up: those of the first equality of two columns, unless they are floats.
+def hashed_values(tests: RecordTests) -> tuple[GatheredValues, ...]:
+    """The values that a hash table looks up: those of all equalities of two columns, except floats.
 
     None if an alternative may have left an event out: then equality means nothing.
     """
+    found = []
     for condition, variables in () if tests.optional else tests.conditions:
         is_equality = isinstance(condition, Apply) and condition.operation == "eq" and len(variables) == 2
         if is_equality and all(isinstance(operand, Load) for operand in parts_of(condition)):
-            found = _values(tests, condition, may_be_null=True)
-            return None if found is None or found.left[0] else found
-    return None
+            values = _values(tests, condition, may_be_null=True)
+            if values is not None and not values.left[0]:
+                found.append(values)
+    return tuple(found)
 
 
 def _values(tests: RecordTests, condition: Expression, may_be_null: bool) -> GatheredValues | None:
