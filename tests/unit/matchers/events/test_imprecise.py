@@ -97,7 +97,7 @@ def test_a_sum_of_thirds_reaches_the_threshold() -> None:
 def test_a_threshold_from_a_parameter() -> None:
     table = events(("A", 1, 2), ("B", 2, 3))
     assert found(table, f"{PAIR} CONFIDENCE >= :c", args={"c": 0.8}) == []
-    with pytest.raises(EpisodeAnalysisError, match="no confidence"):
+    with pytest.raises(EpisodeAnalysisError, match="not a confidence"):
         found(table, f"{PAIR} CONFIDENCE >= :c", args={"c": 8})
 
 
