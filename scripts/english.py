@@ -64,7 +64,7 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 _PHRASES = [(re.compile(rf"\b{pattern}", re.IGNORECASE), instead) for pattern, instead in PHRASES.items()]
 _OPENING = re.compile(OPENINGS)
 _CODE = re.compile(r"`[^`]*`|'[^' ]*'|\"[^\"]*\"")
-_FENCED = re.compile(r"^ *(```|~~~).*?^ *\1 *$|<!--.*?-->|^    .*$|\]\([^)]*\)", re.MULTILINE | re.DOTALL)
+_FENCED = re.compile(r"^ *(```|~~~).*?^ *\1 *$|<!--.*?-->|\]\([^)\n]*\)", re.MULTILINE | re.DOTALL)
 """Code blocks, comments and addresses of a page."""
 
 

@@ -57,7 +57,8 @@ the search goes on
 ```
 
 * The [page](what-it-says.md) has more.
+    <!-- it says nothing -->
 * It is the same there, too.
 """
     found = list(english.page_complaints(page))
-    assert found == [(3, "'goes on': write continues, resumes"), (11, "'too': write also (before the verb)")]
+    assert found == [(3, "'goes on': write continues, resumes"), (12, "'too': write also (before the verb)")]
