@@ -41,7 +41,7 @@ class Task:
 
     def start(self) -> None:
         """A new process: from the snapshot, and silently up to what is out."""
-        self.shard = StreamShard(SPEC, ShardSettings(end=END, of_matches=True))
+        self.shard = StreamShard(SPEC, ShardSettings(end=END, late_by_last_step=True))
         self.rules = TaskRules(self.log, QUERY, self.number)
         self.chunks: dict[str, StateChunk] = {}
         self.position = 0

@@ -190,7 +190,7 @@ def driven(
     spec: MatcherSpec, tables: list[pa.Table], marks: list[int], cuts: list[int], moves: list[int]
 ) -> dict[int, tuple[list[str], int]]:
     """What is out, and how many events were late, after each step; a step takes the commits up to a cut."""
-    settings = ShardSettings(of_matches=True)
+    settings = ShardSettings(late_by_last_step=True)
     shard = StreamShard(spec, settings)
     chunks: dict[str, Any] = {}
     outputs: list[pa.Table] = []

@@ -60,7 +60,7 @@ class LiveTask:
         self.clock = clock or TaskClock()
         self.checkpoint = TaskCheckpoint(description.checkpoint, description.task, description.fingerprint)
         self.progress = Progress(description.task)
-        settings = replace(description.settings, of_matches=True, keep_late=self.options.late_path is not None)
+        settings = replace(description.settings, late_by_last_step=True, keep_late=self.options.late_path is not None)
         self.shard = StreamShard(description.spec, settings)
         log = description.rule_log
         self.rules = None if log is None else TaskRules(log, description.query, description.task)

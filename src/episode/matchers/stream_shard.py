@@ -24,10 +24,11 @@ from episode.matchers.keys import KeyCoder
 from episode.matchers.ordering import events_of, is_too_wide, order_image, start_image
 from episode.matchers.protocol import END_OF_TIME, EventBatch, Matcher, MatcherSpec, Snapshot, StateChunk
 from episode.matchers.quarantine import Feed, Marked, QuarantinedKeys, isolate
+from episode.matchers.times import NEVER
 from episode.matchers.waiting import BUFFER_VERSION, WaitingEvents, WaitingRun, is_waiting, run_named
 
 _log = logging.getLogger("episode")
-NO_WATERMARK = np.iinfo(np.int64).min
+NO_WATERMARK = NEVER
 _MATCHER = "matcher."
 _LEAST_KEYS = 1024
 
@@ -40,14 +41,14 @@ class ShardSettings:
     event_id: column by which repeated events (of the same time) are recognised; the first one counts.
     keep_late: hand late events back.
     skip_keys: a key whose data raise an error is quarantined, and all others continue (`quarantine`).
-    of_matches: the events are matches of another pattern of the same query. They come in the very step whose watermark
-        reaches them; so one is late only if the watermark of an earlier step had reached it.
+    late_by_last_step: an event is late only if the watermark of an earlier step has reached it. Matches of another
+        pattern of the same query, as events, come in the very step whose watermark reaches them.
     """
 
     end: int | None = None
     event_id: str | None = None
     keep_late: bool = False
-    of_matches: bool = False
+    late_by_last_step: bool = False
     skip_keys: bool = False
 
 
@@ -146,7 +147,7 @@ class StreamShard:
     def advance(self, envelopes: Sequence[Envelope], watermark: int) -> Iterator[pa.Table]:
         """Yield the matches of a `step` as they are found; `counters` and `late` are complete when all are taken."""
         done = self.watermark
-        if not self.settings.of_matches:
+        if not self.settings.late_by_last_step:
             self.watermark = max(self.watermark, watermark)
         self.counters = counters = Counters()
         late = []
@@ -266,7 +267,7 @@ class StreamShard:
             self.replaced(found.matcher)
         for key, (until, reason) in found.failed.items():
             self.aside.add(key, until, str(reason))
-            _log.warning("A key is set aside, its data cannot be matched any more: %s", reason)
+            _log.warning("A key is quarantined, its data can no longer be matched: %s", reason)
             later = (feed.events.key == key) & (feed.events.time > until)
             self._count_aside(feed.events.table.filter(pa.array(later)), counters)
         return found.matches
