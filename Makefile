@@ -4,7 +4,7 @@
 SHELL := bash
 .DEFAULT_GOAL := help
 .PHONY: help setup demo demo-live test lint types unit test-live test-see coverage test-long fuzz-native fuzz-plans test-checked \
-	test-kafka test-sparks test-lakehouse test-s3 test-kill test-live-kills docs bench clean
+	test-kafka test-clients test-sparks test-lakehouse test-s3 test-kill test-live-kills jar docs bench clean
 
 # Without bytecode on disk, every process (each of Spark's workers too) compiles all modules anew, for two seconds.
 unexport PYTHONDONTWRITEBYTECODE
@@ -83,6 +83,13 @@ test-kafka: setup  ## streams from and to a Kafka broker of its own (needs Maven
 	@scripts/kafka-jars
 	@$(PIP) --editable '.[kafka]'
 	$(RUN) $(BIN)/pytest tests/kafka $(PYTEST_ARGS)
+
+test-clients: setup  ## spark-sql, the Thrift server, Scala and Connect clients, with the jar of the parser extension
+	@$(PIP) --editable '.[clients]'
+	$(RUN) $(BIN)/pytest tests/clients $(PYTEST_ARGS)
+
+jar: setup  ## compile src/episode/clients/jvm into the jar of the package (needs a JDK)
+	JAVA_HOME="$$(scripts/java-home)" $(BIN)/python scripts/jar
 
 test-sparks: setup  ## the Spark tests on older Sparks: SPARKS="4.0 4.1 4.2", SPARK_TESTS=tests/spark (or few)
 	@scripts/test-sparks

@@ -204,7 +204,7 @@ def unpack(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, pa.Table]]:
 
 
 def open_envelope(blob: pa.Buffer | bytes) -> pa.Table:
-    """Return the events in an envelope, or in bytes that are no compact table, as merged envelopes are kept."""
+    """Return the events in an envelope, or in a plain table in bytes, as merged envelopes are kept."""
     with pa.ipc.open_stream(blob) as reader:
         if not is_compact(reader.schema):
             return reader.read_all()
