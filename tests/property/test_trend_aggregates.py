@@ -223,7 +223,7 @@ def test_numbers_beyond_a_word_are_exact(where: str, n: int) -> None:
 def test_doubles_on_request(where: str) -> None:
     rows = [Event(i, i, i, {"type": t, "k": 1, "x": 3, "y": 1, "s": ""}) for i, t in enumerate(f"A{'B' * 500}C")]
     text = f"PATTERN SEQ(A a, B+ b[], C c) {where} AGGREGATE count(*), sum(b[].x), avg(b[].x), count(b[])"
-    with pytest.raises(EpisodeDataError, match="Options\\(counts='double'\\)"):
+    with pytest.raises(EpisodeDataError, match="Tuning\\(counts='double'\\)"):
         run_aggregated(aggregated_spec(text), [rows])
     found = run_aggregated(aggregated_spec(text, doubles=True), [rows])
     assert found[()] == pytest.approx((2.0**500, 3 * 500 * 2.0**499, 3.0, 500 * 2.0**499))
