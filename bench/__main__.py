@@ -37,6 +37,7 @@ EXPERIMENTS = {
     "zstream-negation": ("zstream negation", "Figures 15 and 16: negation pushed down"),
     "zstream-web": ("zstream web", "Figure 17: a month of web accesses"),
     "zstream-speed": ("zstream speed", "against a tree in plain Python; where matches are rare"),
+    "feeds": ("feeds", "event patterns with long windows: feeds of 10 and 1,000 events"),
     "sase": ("sase", "SASE++'s evaluation again: all of the following"),
     "sase-selectivity": ("sase selectivity", "Figure 4 (a): selectivity"),
     "sase-window": ("sase window", "Figures 4 (b, c): windows, and runs created"),

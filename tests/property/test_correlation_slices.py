@@ -153,5 +153,5 @@ def test_why_a_correlation_is_not_sliced() -> None:
     stored = spec_of(paper(), history=history_of(paper()))
     assert stored.slicing == Unsliced("events from before the stream are read from its archive")
     apart = paper(apart=True, rows=[row | {"side": 3} for row in paper().rows])
-    why = "a match depends on a number of rows of its own partition, among which there are others"
+    why = "a match depends on a number of rows of its partition, which has other rows among them"
     assert spec_of(apart).slicing == Unsliced(f"of the live pattern: {why}")

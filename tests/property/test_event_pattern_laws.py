@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from episode.errors import EpisodeDataError, EpisodeUnsupportedError
 from episode.lang.events.syntax import Strategy
-from episode.matchers.columns import from_bytes, to_bytes
+from episode.matchers.columns import to_bytes
 from episode.matchers.events import adapt as event_adapt
 from episode.matchers.events import rounds as event_rounds
 from episode.matchers.events.spec import EventPatternSpec
@@ -383,7 +383,7 @@ def test_a_stream_equals_a_table(case: Case, data: st.DataObject) -> None:
             shard.snapshot().apply(state)
             last = shard.watermark
             shard = StreamShard(spec, ShardSettings(end=END))
-            shard.restore(list(state.values()), last, False, from_bytes)
+            shard.restore(list(state.values()), last, False)
     found += bound(spec, shard.step([], END).matches)
     assert sorted(found) == sorted(run_whole(spec, case.events))
 

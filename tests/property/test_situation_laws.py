@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from episode.errors import EpisodeDataError
-from episode.matchers.columns import from_bytes, to_bytes
+from episode.matchers.columns import to_bytes
 from episode.matchers.protocol import StateChunk, StateLimit
 from episode.matchers.running import LocalRun
 from episode.matchers.situations import adapt as situation_adapt
@@ -154,7 +154,7 @@ def test_a_stream_equals_a_table(case: Case, data: st.DataObject) -> None:
             shard.snapshot().apply(state)
             last = shard.watermark
             shard = StreamShard(spec, ShardSettings(end=END))
-            shard.restore(list(state.values()), last, False, from_bytes)
+            shard.restore(list(state.values()), last, False)
     found += rows_of(spec, shard.step([], END).matches)
     assert comparable(found) == comparable(run_whole(spec, events))
 

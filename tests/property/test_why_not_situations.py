@@ -26,7 +26,7 @@ class Asking:
     def __init__(self, case: Case, data: st.DataObject) -> None:
         self.pattern = case.pattern
         query = parse_situation_query(case.text)
-        run = RunOptions(eager=case.pattern.detect == "earliest")
+        run = RunOptions(detect=case.pattern.detect)
         self.question = SituationQuestion.of(query, Input(InputSchema(TYPES)), Given(time="t"), run)
         key = data.draw(st.sampled_from(sorted({event.key for event in case.events}, key=str)))
         self.events = [event for event in case.events if event.key == key]

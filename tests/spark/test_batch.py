@@ -15,6 +15,7 @@ import pytest
 from pyspark import cloudpickle
 from pyspark.sql import DataFrame, SparkSession, types
 from pyspark.sql.types import YearMonthIntervalType
+from tests.support.flat_options import grouped
 
 from episode.errors import EpisodeDataError, EpisodeUnsupportedError
 from episode.matchers.protocol import EventBatch, InputOrder, OrderKey
@@ -70,7 +71,7 @@ def plan(frame: DataFrame, keys: tuple[str, ...] = (), order: str | None = None,
         columns,
         derived,
         lambda schema: NumberingSpec(input_order, schema),
-        RunOptions(**how),
+        grouped(**how).run(),
     )
 
 

@@ -73,7 +73,7 @@ def check(
         files.add(table.slice(200))
         files.add(marker())
         files.run(query(files.stream(), options))
-        past = table if options.end is not None else pa.concat_tables([table, marker()])
+        past = table if options.stream.end is not None else pa.concat_tables([table, marker()])
         expected = rows_of(query(spark.createDataFrame(past.to_pandas(), SCHEMA), Options()))
     assert len(expected) > 0
     assert rows_of(files.matches()) == expected

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 from tests.reference.row_patterns import evaluate
+from tests.support.flat_options import grouped
 
 import episode
 from episode.lang.statement import parse_statement
@@ -44,7 +45,7 @@ class Source:
     def run(self, query: str, data: pa.Table, way: str, **options: int) -> list[dict[str, Any]]:
         """The rows of a query over `t`, after a look that the table is read in the way that is meant."""
         table = self.table(data, way)
-        chosen = episode.Options(**options)
+        chosen = grouped(**options)
         assert f"scan: {way}" in episode.explain(query, spark=self.spark, t=table, options=chosen)
         return episode.sql(query, spark=self.spark, t=table, options=chosen).toArrow().to_pylist()
 

@@ -103,5 +103,5 @@ def test_what_is_unfit_for_streams_is_said(spark: SparkSession, stream: DataFram
         episode.match(stream, PAIRS, time="ts", key="v", options=Options(watermark=0))
     timed = stream.selectExpr("timestamp_micros(ts) AS ts", "v")
     unit = Options(watermark="1 second", stream=StreamOptions(time_unit="nanoseconds"))
-    with pytest.raises(EpisodeAnalysisError, match="the event time ts is of type timestamp, and counts nothing"):
+    with pytest.raises(EpisodeAnalysisError, match="the event time ts of type timestamp counts nothing"):
         episode.match(timed, PAIRS.replace("2000000000", "2 seconds"), time="ts", options=unit)

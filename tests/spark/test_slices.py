@@ -275,4 +275,4 @@ def test_a_key_that_is_constant_in_files_and_a_condition(spark: SparkSession, tm
 
 
 def test_the_default_is_auto() -> None:
-    assert RunOptions().slices == Options().slices == "auto"
+    assert RunOptions().tuning.slices == Options().tuning.slices == "auto"

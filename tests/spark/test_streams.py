@@ -228,7 +228,7 @@ def test_queries_that_streams_cannot_run(
 def test_options_of_streams_without_a_stream(spark: SparkSession, tmp_path: Path) -> None:
     table, stream = frame_of(spark, events(10)), Files(spark, tmp_path, SCHEMA).stream()
     options = Options(watermark=1, stream=StreamOptions(event_id="s"))
-    complaint = r"Options\(watermark=1, event_id='s'\): for patterns over streams"
+    complaint = r"Options\(watermark=1\), StreamOptions\(event_id='s'\): for patterns over streams"
     with pytest.raises(episode.EpisodeAnalysisError, match=complaint):
         episode.sql(RISING, events=table, options=options)
     with pytest.raises(episode.EpisodeAnalysisError, match=complaint):

@@ -53,8 +53,9 @@ ALLOWED = {
         "episode.matchers",
         "episode.queries",
     },
-    "api": {"episode.errors", "episode.lang", "episode.queries"},
-    "methods": {"episode.errors", "episode.lang", "episode.queries"},
+    "api": {"episode.errors", "episode.lang", "episode.plan.options", "episode.queries"},
+    "clients": {"episode.errors", "episode.lang", "episode.plan", "episode.queries"},
+    "methods": {"episode.errors", "episode.lang", "episode.plan.options", "episode.queries"},
     "streams": {"episode.errors", "episode.plan", "episode.queries", "episode.store"},
     "samples": set(),
     "see.notebook": {"episode.errors", "episode.lang", "episode.queries", "episode.see.reports", "episode.terminal"},
@@ -91,6 +92,7 @@ ALLOWED_LAZILY = {
     "see": {"episode.spark"},
     "sizing": {"episode.spark"},
     "api": {"episode.spark.live", "episode.see"},
+    "clients": {"episode.spark"},
     "cli": {"episode.queries", "episode.see.reports", "episode.sizing", "episode.spark"},
     "terminal": {"episode.spark.errors"},
 }
@@ -112,6 +114,7 @@ TO_BE_PARTED: set[tuple[str, str]] = set()
 FREE = {"__init__"}  # the public names
 LAZY_SPARK = {
     "queries",
+    "clients",
     "see.reports",
     "see.notebook",
     "api",

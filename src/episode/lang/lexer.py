@@ -10,7 +10,7 @@ Operators are single characters: `{-`, `||` or `<=` are distinguished by the par
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import NoReturn
@@ -113,7 +113,11 @@ def tokenize(source: str) -> list[Token]:
     if at is not None:
         shown = source.encode(errors="replace").decode()
         _fail(shown, at, f"U+{ord(source[at]):04X} is a lone surrogate, not a character.", SURROGATES)
-    tokens: list[Token] = []
+    return [*iterate_tokens(source), Token(Kind.END, "", len(source), len(source))]
+
+
+def iterate_tokens(source: str) -> Iterator[Token]:
+    """Read the tokens of the text one by one; the first mistake in it is an error."""
     position, length = 0, len(source)
     hint: int | None = None
     while (position := _skip(source, position)) < length:
@@ -126,12 +130,10 @@ def tokenize(source: str) -> list[Token]:
         else:
             end, kind = _scan(source, position)
             if hint is None:
-                tokens.append(Token(kind, source[position:end], position, end))
+                yield Token(kind, source[position:end], position, end)
             position = end
     if hint is not None:
         _fail(source, hint, "This hint does not end.", "Close it with */.")
-    tokens.append(Token(Kind.END, "", length, length))
-    return tokens
 
 
 def lone_surrogate(text: str) -> int | None:

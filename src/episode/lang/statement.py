@@ -124,7 +124,9 @@ class Statement:
         return any(table.name.lower() == name.lower() for table in visible)
 
 
-def parse_statement(source: str) -> Statement:
+def parse_statement(source: str, *, anywhere: bool = False) -> Statement:
+    """Find the patterns of a statement. anywhere: patterns may also be in commands that a client of Spark runs itself,
+    such as EXPLAIN or CREATE VIEW."""
     tokens = tokenize(source)
     whole = whole_pattern(source, tokens)
     if whole is not None:
@@ -143,7 +145,7 @@ def parse_statement(source: str) -> Statement:
     covered = Cover(inside)
     semicolon = next((token for token in tokens if token.is_symbol(";") and token.start not in covered), None)
     if semicolon is not None:
-        hint = "Run what stands before and after this ';' one by one."
+        hint = "Run the parts before and after this ';' one by one."
         raise Source(source).error(EpisodeSyntaxError, "Only one statement at a time.", semicolon.span, hint)
     found = [
         index
@@ -151,15 +153,15 @@ def parse_statement(source: str) -> Statement:
         if token.upper == "MATCH_RECOGNIZE" and not tokens[index - 1].is_symbol(".") and _is_clause(tokens, index)
     ]
     created = creation(source, tokens)
-    if (found or tables) and created is None:
+    if (found or tables) and created is None and not anywhere:
         _check_place(source, tokens[0], "MATCH_RECOGNIZE" if found else tables[0].word)
     patterns = tuple(_table_pattern(source, tokens, partners, index) for index in found)
     _check_nesting(source, patterns)
     clauses = [*(Span(pattern.input.end, pattern.span.end) for pattern in patterns), *inside]
     windowed = windowed_selects(source, tokens, partners, clauses)
-    if windowed and created is None:
+    if windowed and created is None and not anywhere:
         _check_place(source, tokens[0], "A row pattern in a window")
-    if (found or tables or windowed) and created is not None:
+    if (found or tables or windowed) and created is not None and not anywhere:
         view_of(source, tokens, created)
     return Statement(
         source,

@@ -157,7 +157,7 @@ def table_patterns(source: str, tokens: list[Token], partners: dict[int, int]) -
     return tuple(found)
 
 
-def may_precede_table(tokens: list[Token], index: int) -> bool:
+def may_precede_table(tokens: Sequence[Token], index: int) -> bool:
     """Is this where a table stands? In `WHERE x MATCH_RECOGNIZE ( … )` it is not."""
     before = tokens[index] if index >= 0 else None
     return before is None or before.upper in BEFORE_TABLES or (before.kind is Kind.SYMBOL and before.text in "(,")

@@ -132,12 +132,12 @@ class Tuning(OptionGroup):
     recent_buffer: int | None = None
 
     def __post_init__(self) -> None:
-        super().__post_init__()
-        _check_positive(self, "step_budget", "shards", "shard_bytes", "recent_buffer")
         if not (self.slices in (AUTO, OFF) or (_is_of(self.slices, int) and int(self.slices) >= 2)):
             message = f"{self.place('slices')}: 'auto', 'off' or a whole number of at least 2 is needed."
             hint = "It is the number of slices of time into which a large key is cut."
             raise EpisodeAnalysisError(message, hint=hint)
+        super().__post_init__()
+        _check_positive(self, "step_budget", "shards", "shard_bytes", "recent_buffer")
         for name, given in (("result_cache", not self.result_cache), ("recent_buffer", self.recent_buffer is not None)):
             if given and self.correlation == "eager":
                 raise EpisodeAnalysisError(

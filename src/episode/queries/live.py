@@ -52,7 +52,7 @@ LIVE_QUERY = OnePattern(
     "it in micro-batches: episode.sql on the stream.",
 )
 _REFUSED = {
-    "shards": "says how keys are spread over shards; a live query has tasks",
+    "shards": "sets how keys are spread over shards; a live query has tasks",
     "shard_bytes": "is for the shards of a table",
     "slices": "is for large keys of a table",
     "watermark": "is for streams that declare no DELAY; those of a live query do",
@@ -89,8 +89,8 @@ class Planner:
     def plan(self) -> LivePlan:
         first = self.bound.statement.tokens[0]
         if self.bound.statement.streams is not None or first.upper == "INSERT":
-            message = f"{first.text.upper()} is no query that could run live."
-            hint = "Give the query alone; into= says where its matches go."
+            message = f"{first.text.upper()} is not a query that can run live."
+            hint = "Give the query alone; into= sets where its matches go."
             raise self.bound.source.error(EpisodeAnalysisError, message, first.span, hint)
         if self.bound.pairs:
             return plan_pairs(self)
@@ -220,7 +220,7 @@ class Planner:
         if found is None:
             raise self._no_stream(table.name, table.span)
         if found.name.lower() != table.name.lower() and not archived:
-            message = f"{table.name} is the archive of {found.name}: a table, which does not go on."
+            message = f"{table.name} is the archive of {found.name}: a table, which does not grow."
             hint = f"Read the stream {found.name}: what was archived of it is read first. As a table: episode.sql."
             raise self.bound.source.error(EpisodeUnsupportedError, message, table.span, hint)
         return found

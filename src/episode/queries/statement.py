@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
 from episode.lang.correlation.syntax import Recency
-from episode.lang.creation import Creation, insertion, view_of
+from episode.lang.creation import Creation, Insertion, insertion, view_of
 from episode.lang.rows.scalar import Subquery
 from episode.lang.rows.syntax import WindowedSelect
 from episode.lang.statement import CHANGES, QUERY_WORDS, USE_DATAFRAME, Statement
@@ -47,9 +47,13 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from episode.spark.query import Planned
+    from episode.store.declaration import Declaration
 
 _PATTERN, _PAIRS, _TABLE = "__pattern_", "__pairs_", "__table_"
 """Prefixes of references to DataFrames in the text for Spark: of patterns, of pairs, and of given tables."""
+
+_RESULT = "__result"
+"""The reference to the result of a statement that episode runs itself."""
 
 
 def _is_named(name: str, query: str) -> bool:
@@ -93,9 +97,9 @@ class StatementQuery:
         if statement.streams is not None:
             return run_stream_statement(self.spark, statement.streams)
         self._prepare()
-        inserted = insertion(statement)
-        target = None if inserted is None else insertion_target(self.spark, statement, inserted)
-        if inserted is not None and target is not None:
+        into = self._stream_target()
+        if into is not None:
+            inserted, target = into
             rows = self._run(self._with_keyword_tables(self._text(inserted.query), inserted=False))
             self._check_options()
             return insert(statement, inserted, target, rows)
@@ -130,6 +134,40 @@ class StatementQuery:
             self._text(self.statement.body)
             self._check_options()
 
+    def parts(self) -> list[tuple[Span, str]]:
+        """The whole statement in parts, each with its text for Spark: {name} in it is the DataFrame `frames[name]`.
+
+        Patterns are planned, and what is around them is left to whoever runs the text. Statements that only episode
+        can run (of streams, or a pattern alone) are run, and one part has their result.
+        """
+        statement, everything = self.statement, Span(0, len(self.statement.source))
+        if statement.streams is not None or self.bound.whole is not None or self._stream_target() is not None:
+            self.frames[_RESULT] = self.result()
+            return [(everything, f"TABLE {{{_RESULT}}}")]
+        self._prepare()
+        query = statement.body if statement.creation is None else statement.creation.query
+        inside = self._parts(query)
+        definitions = self._definitions("".join(text for _, text in inside))
+        if definitions:
+            closing = "" if statement.first_word in CHANGES else ")"
+            inside = [
+                (Span(query.start, query.start), definitions + ("(" if closing else "")),
+                *inside,
+                (Span(query.end, query.end), closing),
+            ]
+        self._check_options()
+        return [
+            *self._parts(Span(0, query.start)),
+            *inside,
+            *self._parts(Span(query.end, everything.end)),
+        ]
+
+    def _stream_target(self) -> tuple[Insertion, Declaration] | None:
+        """The INSERT that this statement is, and the stream that it appends to; None for any other one."""
+        inserted = insertion(self.statement)
+        target = None if inserted is None else insertion_target(self.spark, self.statement, inserted)
+        return None if inserted is None or target is None else (inserted, target)
+
     def _prepare(self) -> None:
         """Options that have no meaning are refused; streams that are named become tables."""
         check_use(self.options, self.bound.languages)
@@ -162,20 +200,24 @@ class StatementQuery:
 
     def _text(self, span: Span) -> str:
         """The statement's text in a span, with references in place of the patterns in it."""
+        return "".join(text for _, text in self._parts(span))
+
+    def _parts(self, span: Span) -> list[tuple[Span, str]]:
+        """The patterns in a span and what is between them, each with its text for Spark."""
         inside = [(one, text) for one, text in self._replacements() if span.covers(one)]
         inside.sort(key=lambda replacement: replacement[0].start)
-        pieces, at = [], span.start
+        parts, at = [], span.start
         for one, text in inside:
             if not any(other is not one and other.covers(one) for other, _ in inside):
-                pieces += [self._copy(at, one.start), text()]
+                parts += [self._copy(at, one.start), (one, text())]
                 at = one.end
-        pieces.append(self._copy(at, span.end))
-        return "".join(pieces)
+        parts.append(self._copy(at, span.end))
+        return parts
 
-    def _copy(self, start: int, end: int) -> str:
+    def _copy(self, start: int, end: int) -> tuple[Span, str]:
         """Copy a part of the statement for Spark, and remember its place for errors."""
         self.copied.add((start, end))
-        return escape_braces(self.statement.source[start:end])
+        return Span(start, end), escape_braces(self.statement.source[start:end])
 
     def _replacements(self) -> list[tuple[Span, Callable[[], str]]]:
         """Texts in place of patterns, of correlated ones and their `*`, and of calls over windows."""
@@ -246,14 +288,17 @@ class StatementQuery:
 
         inserted: an INSERT statement, or another that changes a table, is kept as a whole.
         """
-        named = [(at, name) for at, name in enumerate(self.given) if _is_named(name, query)]
-        if not named:
+        definitions = self._definitions(query)
+        if not definitions:
             return query
-        definitions = ", ".join(
-            f"{escape_braces(quote(name))} AS (SELECT * FROM {{{_TABLE}{at}}})" for at, name in named
-        )
         whole = inserted and self.statement.first_word in CHANGES
-        return f"WITH {definitions} {query}" if whole else f"WITH {definitions} ({query})"
+        return f"{definitions}{query}" if whole else f"{definitions}({query})"
+
+    def _definitions(self, query: str) -> str:
+        """WITH and the keyword tables that a query names; nothing if it names none."""
+        named = [(at, name) for at, name in enumerate(self.given) if _is_named(name, query)]
+        tables = ", ".join(f"{escape_braces(quote(name))} AS (SELECT * FROM {{{_TABLE}{at}}})" for at, name in named)
+        return f"WITH {tables} " if named else ""
 
     def _with_common_tables(self, query: str, position: int) -> str:
         """The query, in brackets, inside the WITH lists that a table at a position of the statement sees."""

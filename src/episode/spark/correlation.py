@@ -101,8 +101,8 @@ def plan_correlation(
     run: RunOptions,
     wanted: Collection[str] | None = None,
 ) -> PlannedCorrelation:
-    """Plan a run of correlated patterns over the DataFrames that they were bound to. wanted: names of columns (in small
-    letters) that are all that is asked for: others are not built, which is most of the cost where pairs are many. Over
+    """Plan a run of correlated patterns over the DataFrames that they were bound to. wanted: lower-cased names of
+    the only columns that are asked for: others are not built, which is most of the cost where pairs are many. Over
     streams all are built."""
     parts = [live] if pattern.shared else _parts(live, archive, pattern, run)
     columns, derived = pattern.input_columns, pattern.derived

@@ -57,8 +57,8 @@ def _not_archive_first(spec: CorrelationSpec) -> str | None:
         return "the live pattern does not report the longest match of each end as soon as that row is there"
     if live.longest is None and live.within is None and not live.walls:
         return (
-            "nothing says how far before a row a live match that ends there may start: there is no WITHIN, the pattern "
-            "is not bounded, and a label after the first has no condition on its row alone"
+            "nothing limits how far before a row a live match that ends there may start: there is no WITHIN, the "
+            "pattern is not bounded, and a label after the first has no condition on its row alone"
         )
     if not archive.by_start:
         return "archive matches may be reported after others that start later"

@@ -6,7 +6,7 @@ the plan was made, the search runs again, and its plan is taken if it is cheaper
 
 In a stream, a round has the held events of the window, without those that only matches already emitted have: of the
 last class, for example, only the new ones. The rate of such a variable is measured by comparison with the others, among
-events as they arrive.
+events as they arrive. A tree that keeps its records has all events of the last windows, and is measured by these.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.random import Generator, default_rng
 
+from episode.matchers.columns import float_images
 from episode.matchers.events.code.arrays import WINDOW, settings_of
 from episode.matchers.events.code.conditions import comparison_of
 from episode.matchers.events.code.joins import partners_program
@@ -96,15 +97,9 @@ def _compare(arrays: EventArrays, test: JoinTest, names: tuple[str, ...], matrix
         if check >= 0:
             valid &= arrays.lanes.valid[check][rows] != 0
         lanes = arrays.lanes
-        values.append(_order_image(lanes.floats[lane][rows]) if comparison.floating else lanes.ints[lane][rows])
+        values.append(float_images(lanes.floats[lane][rows]) if comparison.floating else lanes.ints[lane][rows])
     compare: Callable[..., np.ndarray] = getattr(operator, comparison.operation)
     return valid & compare(*values)
-
-
-def _order_image(values: np.ndarray) -> np.ndarray:
-    """Whole numbers in the order of floats: NaN last, zeros alike."""
-    bits = (values + 0.0).view(np.int64)
-    return np.where(np.isnan(values), EVER, bits ^ ((bits >> 63) & EVER))
 
 
 CHANGE, GAIN = 0.5, 0.1
@@ -174,27 +169,32 @@ class Adaptation:
         cards[gone] = self.arrived[gone] * (cards[~gone].sum() / self.arrived[~gone].sum())
         return replace(seen, cards=dict(zip(self.plan.variables, cards.tolist())))
 
-    def plan_for(self, arrays: EventArrays, round_: Round) -> PhysicalPlan:
-        """The plan for a round."""
+    def plan_for(
+        self, arrays: EventArrays, round_: Round, keeps: bool = False, complete: bool = False
+    ) -> PhysicalPlan:  # fmt: skip
+        """The plan for a round. keeps: for a tree that keeps its records, and so does the work of a window once however
+        short the feeds are; the automaton would look at the window again with each. complete: has the round all events
+        of its time?"""
         self.rounds += 1
         if self.forced is not None:
             return self.forced
         rows = int(round_.from_[-1] - round_.from_[0])
         self.unseen += rows
         self.work += ROW_WORK * rows
-        if self.physical is not None and (self.unseen < LEAST_ROWS or self.work < LEAST_WORK):
+        unfit = self.physical is None or (keeps and self.physical.automaton)
+        if self.physical is not None and not unfit and (self.unseen < LEAST_ROWS or self.work < LEAST_WORK):
             return self.physical
         self.unseen = self.work = 0
-        seen = self._over_the_window(statistics_of(self.plan, arrays, round_, self.rounds))
+        seen = statistics_of(self.plan, arrays, round_, self.rounds)
+        seen = seen if complete else self._over_the_window(seen)
         self.statistics = seen if self.statistics is None else _average(self.statistics, seen, rows)
-        if self.physical is None:
-            best = search(self.plan, self.statistics)
-            self._take(best, None, None)
+        if self.physical is None or unfit:
+            self._take(search(self.plan, self.statistics, keeps), None, None)
         else:
             moved = self._find_move()
             if moved is not None:
                 old = cost_of(self.plan, self.statistics, self.physical)
-                best = search(self.plan, self.statistics)
+                best = search(self.plan, self.statistics, keeps)
                 self.based_on = self.statistics
                 if best.cost < old * (1 - GAIN):
                     self._take(best, moved, old)

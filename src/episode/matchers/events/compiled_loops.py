@@ -22,11 +22,11 @@ from episode.matchers.events.code.between import (
     splits_program,
 )
 from episode.matchers.events.code.checks import PathShape, runnings_of
-from episode.matchers.events.code.conditions import NO_COLUMNS, RecordTests
-from episode.matchers.events.code.joins import COUNT, KEPT, TRIED, JoinShape, join_program, writing_program
+from episode.matchers.events.code.conditions import LEFT, NO_COLUMNS, RIGHT, RecordTests
+from episode.matchers.events.code.joins import COUNT, TRIED, JoinShape, join_program, writing_program
 from episode.matchers.events.code.negations import transition_arrays
 from episode.matchers.events.code.runs import MATCHES, ORIGIN, RunsShape, runs_program
-from episode.matchers.events.records import Buffer, EventsOfMatches, FoundRecords
+from episode.matchers.events.records import Buffer, EventsOfMatches, FoundRecords, Records
 from episode.matchers.prepare import aggregate_of
 from episode.matchers.times import NEVER
 from episode.native.running import MOST_KEPT, compiled_for, compiled_with
@@ -40,8 +40,6 @@ if TYPE_CHECKING:
 
 LEAST_ROOM = 1 << 16
 """Pairs of a first call: memory that is not written to costs nothing."""
-MOST_BUCKETS = 1 << 22
-NO_TIMES = np.zeros(0, np.int64)
 
 
 def lane_arrays(lanes: Lanes) -> dict[str, np.ndarray]:
@@ -49,10 +47,10 @@ def lane_arrays(lanes: Lanes) -> dict[str, np.ndarray]:
     return {"ints": lanes.ints.reshape(-1), "floats": lanes.floats.reshape(-1), "valid": lanes.valid.reshape(-1)}
 
 
-def side_arrays(side: str, records: Buffer) -> dict[str, np.ndarray]:
+def side_arrays(side: str, records: Records) -> dict[str, np.ndarray]:
     """The records of a side, by name."""
     return {
-        f"{side}_lo": records.from_[:-1], f"{side}_hi": records.from_[1:], f"{side}_start": records.start,
+        f"{side}_lo": records.lo, f"{side}_hi": records.hi, f"{side}_new": records.new, f"{side}_start": records.start,
         f"{side}_end": records.end, f"{side}_rows": records.rows.reshape(-1),
     }  # fmt: skip
 
@@ -60,8 +58,8 @@ def side_arrays(side: str, records: Buffer) -> dict[str, np.ndarray]:
 def join_buffers(
     join: JoinShape,
     lanes: Lanes,
-    left: Buffer,
-    right: Buffer,
+    left: Records,
+    right: Records,
     window: int,
     done: np.ndarray,
     limit: int,
@@ -70,27 +68,27 @@ def join_buffers(
 ) -> tuple[Buffer | None, int]:
     """(the records, sorted by end; how many pairs were tried); None if there are over `limit`.
 
+    Of kept records, only the new ones of a right side, and pairs with a new one of a conjunction, are joined.
     done: only records that end later are made. bars: l_low, l_high, r_low and r_high, as far as there are bounds.
     timed: with their times; else `start` and `end` are empty.
     """
     (program, constants), before = compiled_with(join_program, join), _last_count(join)
-    room = max(LEAST_ROOM, len(right), before[0] + before[0] // 4)
-    kept = np.array([{"right": -1, "before": NEVER}.get(name, 0) for name in KEPT[join.kind].split()], np.int64)
+    room = max(LEAST_ROOM, int((left.hi - left.lo).max(initial=0)), before[0] + before[0] // 4)
+    kept = np.array([{"right": -1, "before": NEVER}.get(name, 0) for name in join.kept.split()], np.int64)
+    indexes = [left.index_for(join, LEFT)] + ([right.index_for(join, RIGHT)] if join.kind == "together" else [])
     arrays = {
         **lane_arrays(lanes), **constants.arrays(lanes), **side_arrays("l", left), **side_arrays("r", right), **bars,
         "settings": settings_of({ROWS: lanes.ints.shape[1], WINDOW: window, LIMIT: limit}),
-        "done": done, "kept": kept, "out_from": np.zeros(len(left.from_), np.int64),
-        "l_values": np.empty(len(left), np.int64), "r_values": np.empty(len(right), np.int64),
-        "lefts": np.empty(room, np.int32), "rights": np.empty(room, np.int32),
+        "done": done, "kept": kept, "out_from": np.zeros(len(left.lo) + 1, np.int64),
+        "r_values": np.empty(len(right), np.int64), "lefts": np.empty(room, np.int32),
+        "rights": np.empty(room, np.int32),
     }  # fmt: skip
-    if join.kind == "hash":
-        twice = 2 * int(np.diff(left.from_).max(initial=1))  # the records of a partition
-        arrays["heads"] = np.full(min(MOST_BUCKETS, 1 << max(0, twice - 1).bit_length()), -1, np.int64)
-        arrays["chain"] = np.empty(len(left), np.int64)
+    for index in indexes:
+        arrays |= index.arrays
     status = program.run(arrays)
     while status == FULL:
         for name in ("lefts", "rights"):
-            more = np.empty(max(len(right), 3 * len(arrays[name])), np.int32)
+            more = np.empty(3 * len(arrays[name]), np.int32)
             arrays[name] = np.concatenate([arrays[name], more])
         status = program.run(arrays)
     count, tried = int(arrays["kept"][COUNT]), int(arrays["kept"][TRIED])
@@ -98,6 +96,8 @@ def join_buffers(
         return None, tried
     assert status == FINE
     before[0] = count
+    for index in indexes:
+        index.keep()
     return _write(join, arrays, left, right, count, timed), tried
 
 
@@ -108,7 +108,7 @@ def _last_count(join: JoinShape) -> list[int]:
 
 
 def _write(
-    join: JoinShape, arrays: dict[str, np.ndarray], left: Buffer, right: Buffer, count: int, timed: bool
+    join: JoinShape, arrays: dict[str, np.ndarray], left: Records, right: Records, count: int, timed: bool
 ) -> Buffer:
     left_width, right_width = left.rows.shape[1], right.rows.shape[1]
     rows = np.empty((count, left_width + right_width), np.int32)
@@ -133,7 +133,7 @@ def _scan(scan: ScanShape, lanes: Lanes, settings: Mapping[int, int], arrays: di
 
 
 def latest_before(
-    tests: RecordTests, lanes: Lanes, others: Buffer, records: Buffer, nth: int, window: int
+    tests: RecordTests, lanes: Lanes, others: Records, records: Records, nth: int, window: int
 ) -> np.ndarray:
     """By record, the greatest start of the nth last of the others that end before it begins and pass the tests."""
     found = np.empty(len(records), np.int64)
@@ -143,7 +143,7 @@ def latest_before(
 
 
 def earliest_after(
-    tests: RecordTests, lanes: Lanes, records: Buffer, others: Buffer, nth: int, window: int
+    tests: RecordTests, lanes: Lanes, records: Records, others: Records, nth: int, window: int
 ) -> np.ndarray:
     """By record, the least end of the nth of the others that begin after it ends and pass the tests."""
     found = np.empty(len(records), np.int64)
@@ -153,7 +153,7 @@ def earliest_after(
 
 
 def any_between(
-    tests: RecordTests, lanes: Lanes, found: FoundRecords, low: np.ndarray, high: np.ndarray, others: Buffer
+    tests: RecordTests, lanes: Lanes, found: FoundRecords, low: np.ndarray, high: np.ndarray, others: Records
 ) -> np.ndarray:  # fmt: skip
     """By match, does one of the others, but its own events, lie in low .. high, both included, and pass the tests?"""
     held = np.empty(len(low), np.uint8)
@@ -162,7 +162,13 @@ def any_between(
 
 
 def all_between(
-    tests: RecordTests, lanes: Lanes, found: FoundRecords, low: np.ndarray, high: np.ndarray, others: Buffer, limit: int
+    tests: RecordTests,
+    lanes: Lanes,
+    found: FoundRecords,
+    low: np.ndarray,
+    high: np.ndarray,
+    others: Records,
+    limit: int,
 ) -> tuple[np.ndarray, np.ndarray] | None:
     """All records that `any_between` looks for, which are single events: (offsets, rows); None if there are over
     `limit`."""
@@ -176,7 +182,7 @@ def all_following(
     first: np.ndarray,
     start: np.ndarray,
     newest: np.ndarray,
-    others: Buffer,
+    others: Records,
     most: int,
     limit: int,
 ) -> tuple[np.ndarray, np.ndarray] | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -330,7 +330,7 @@ def _of(at: object) -> str | None:
 
 
 def collapsed_matches(
-    search: EventSearch, events: EventBatch, round_: Round, run: TreeRun, parts: Iterator[FoundRecords]
+    search: EventSearch, events: Callable[[], EventBatch], round_: Round, run: TreeRun, parts: Iterator[FoundRecords]
 ) -> Iterator[FoundMatches]:
     """The intermediate matches of a round that have final ones, with their numbers."""
     plan = search.plan
@@ -346,15 +346,15 @@ def collapsed_matches(
     search.rounds.fit(round_, run.most_records)
 
 
-def _numbers(search: EventSearch, events: EventBatch, run: TreeRun, part: FoundRecords) -> Numbers:
+def _numbers(search: EventSearch, events: Callable[[], EventBatch], run: TreeRun, part: FoundRecords) -> Numbers:
     """The number of final matches of each intermediate match; as decimals, all must fit."""
     plan = search.plan
     assert plan.collapse is not None
     try:
         numbers = count_matches(plan, run.arrays, run.round, part, search.step_budget)
     except NotCounted as error:
-        raise not_counted(plan, events, error) from None
+        raise not_counted(plan, events(), error) from None
     if plan.collapse.exact and numbers.too_large.any():
         large = int(np.argmax(numbers.too_large))
-        raise too_many_matches(plan, events, int(part.rows[large].max()), float(numbers.near[large]))
+        raise too_many_matches(plan, events(), int(part.rows[large].max()), float(numbers.near[large]))
     return numbers

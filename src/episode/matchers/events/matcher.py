@@ -10,7 +10,7 @@ In a slice of time, matches decided before it count as emitted from the beginnin
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
@@ -26,6 +26,7 @@ from episode.matchers.events.compiled_loops import path_shape_of, run_automaton
 from episode.matchers.events.construct import BUFFER, BudgetSpent, ResultConstruction, intermediate_matches
 from episode.matchers.events.counting import collapsed_matches
 from episode.matchers.events.errors import budget_spent, explosion, fruitless
+from episode.matchers.events.feeding import KeptTree, can_keep, pays
 from episode.matchers.events.imprecise import ImpreciseSearch, imprecise_horizon
 from episode.matchers.events.output import EventOutput, FoundMatches, flatten, is_flat
 from episode.matchers.events.prepare import EventArrays, event_needs, prepare_events
@@ -155,22 +156,28 @@ class EventSearch:
                 if self.plan.construction is None:
                     raise  # else there are more choices than was estimated, and they can be postponed
         run = TreeRun(self.plan, physical, arrays, self.horizon.decidable(reduced), self.most_records)
+        return self.results(lambda: events, replace(round_, bits=reduced.bits), run)
+
+    def results(self, events: Callable[[], EventBatch], round_: Round, run: TreeRun) -> Iterable[FoundMatches]:
+        """The matches of one run of a tree. events: those of its rows, for errors. TooManyRecords is raised at once, if
+        at all."""
         if self.plan.collapse is not None:
             return collapsed_matches(self, events, round_, run, intermediate_matches(run))
         if self.plan.construction is not None:
-            intermediate = intermediate_matches(run, self.plan.construction)
-            return self._construct(events, arrays, replace(round_, bits=reduced.bits), run, intermediate)
+            return self._construct(events, round_, run, intermediate_matches(run, self.plan.construction))
         found = run.matches()
         self.adaptation.note(run.counted, len(found.rows), run.events)
         self.rounds.fit(round_, run.most_records)
         return [FoundMatches(len(found.rows), partial(flatten, self.plan, found), alike=is_flat(found))]
 
     def _construct(
-        self, events: EventBatch, arrays: EventArrays, round_: Round, run: TreeRun, intermediate: Iterator[FoundRecords]
+        self, events: Callable[[], EventBatch], round_: Round, run: TreeRun, intermediate: Iterator[FoundRecords]
     ) -> Iterator[FoundMatches]:
         """The matches of intermediate ones, in parts that fit into a buffer."""
         self.rounds.fit(round_, run.most_records)
-        constructing = ResultConstruction(self.plan, arrays, round_, self.horizon.window, self.step_budget, self.buffer)
+        constructing = ResultConstruction(
+            self.plan, run.arrays, round_, self.horizon.window, self.step_budget, self.buffer
+        )
         records, matches = 0, 0
         try:
             for part in intermediate:
@@ -179,7 +186,7 @@ class EventSearch:
                     matches += len(found)
                     yield found
         except BudgetSpent as spent:
-            raise fruitless(self.plan, events, spent.row, self.step_budget) from None
+            raise fruitless(self.plan, events(), spent.row, self.step_budget) from None
         self.adaptation.note(run.counted, records, run.events, matches)
 
     def _by_automaton(self, events: EventBatch, arrays: EventArrays, round_: Round, reduced: Round) -> FoundMatches:
@@ -237,6 +244,8 @@ class EventPatternMatcher(HoldingMatcher["EventPatternSpec", EventState, EventOu
             kept = imprecise_horizon(self.horizon, plan.times.imprecise.width)
         self.state = EventState(plan, kept, spec.input_order, spec.input_columns, spec.limit)
         self.state.done, self.last = decisions_of(bounds)
+        self.tree: KeptTree | None = None
+        self._keeps = spec.limit is None and can_keep(plan, self._needs_of_known)
         self.output = EventOutput(plan, spec.output_schema)
         self._every = np.uint64(2 ** len(plan.variables) - 1)
 
@@ -247,26 +256,85 @@ class EventPatternMatcher(HoldingMatcher["EventPatternSpec", EventState, EventOu
     def matches_in(self, events: EventBatch, until: int) -> Iterator[tuple[EventBatch, FoundMatches]]:
         """The matches of a feed as lists of events, round by round, each with the batch of its rows."""
         until = min(until, self.last)
-        together = self.state.join(events, until, until == self.last)
+        tree, self.tree = self.tree, None
+        if tree is not None and not tree.is_large and self._can_add(events, until):
+            if len(events) or self.horizon.waits:
+                try:
+                    yield from self._feed_tree(tree, events, until)
+                    return
+                except TooManyRecords:
+                    self._keeps = False
+            elif until < self.last:
+                self.tree = tree
+        keeps = self._keeps and len(events) > 0 and until < self.last and pays(len(self.state), len(events))
+        together = self.state.join(events, until, keeps or until == self.last)
         if len(together):
             start = self.state.starts(together)
             bits = None if together.known is None else together.known.bits
             arrays = None
             if bits is None or (until > self.state.done and self._may_match(together, start, bits)):
-                needs = self.needs if together.known is None else self._needs_of_known
-                arrays = prepare_events(self.plan, needs, together.table, together.key, together.known)
+                arrays = self._prepare(together)
                 bits = arrays.bits
             self.adaptation.arrive(bits, is_after(together.time, self.state.done))
             if arrays is not None:
-                for round_ in self._rounds_of(together, start, bits, until):
-                    for found in self.search.matches(together, arrays, round_):
-                        if len(found):
-                            yield together, found
+                if keeps and self._can_add(together, until):
+                    yield from self._keep_from(together, start, arrays, until, tree)
+                else:
+                    yield from self._search_rounds(together, start, arrays, until)
             self.state.hold(together, start, bits & self._every, END_OF_TIME if until == self.last else until)
         else:
             self.state.expire(until)
         if until != END_OF_TIME:
             self.state.done = max(self.state.done, until)
+
+    def _search_rounds(
+        self, events: EventBatch, start: np.ndarray, arrays: EventArrays, until: int
+    ) -> Iterator[tuple[EventBatch, FoundMatches]]:
+        for round_ in self._rounds_of(events, start, arrays.bits, until):
+            for found in self.search.matches(events, arrays, round_):
+                if len(found):
+                    yield events, found
+
+    # ---- records that are kept between feeds: see `feeding` --------------------------------------------------
+
+    def _can_add(self, events: EventBatch, until: int) -> bool:
+        """Can a kept tree take events: are all of them complete, and matches decided with them?"""
+        return until > self.state.done and bool((events.time <= until).all())
+
+    def _keep_from(
+        self, events: EventBatch, start: np.ndarray, arrays: EventArrays, until: int, before: KeptTree | None
+    ) -> Iterator[tuple[EventBatch, FoundMatches]]:
+        """Build a tree of the held events and the new ones, unless it has too many records. before: the tree so far."""
+        assert isinstance(self.search, EventSearch)
+        done = np.full(len(events.bounds) - 1, self.state.done, np.int64)
+        round_ = Round(events.bounds, start, events.time, done, until, arrays.bits)
+        seen = (arrays, round_) if before is None else before.log.by_key(until)
+        physical = self.adaptation.plan_for(*seen, keeps=True, complete=before is not None)
+        if not physical.automaton:  # unless it is forced
+            tree = KeptTree(self.search, physical, self._needs_of_known)
+            try:
+                yield from tree.feed(events, start, arrays, self.state.done, until)
+                self.tree = tree
+                return
+            except TooManyRecords:
+                self._keeps = False
+        yield from self._search_rounds(events, start, arrays, until)
+
+    def _feed_tree(self, tree: KeptTree, events: EventBatch, until: int) -> Iterator[tuple[EventBatch, FoundMatches]]:
+        arrays = self._prepare(events)
+        self.adaptation.arrive(arrays.bits, np.ones(len(events), np.bool_))
+        yield from tree.feed(events, self.state.starts(events), arrays, self.state.done, until)
+        if until == self.last:
+            self.state.forget()
+        else:
+            self.state.add(events, arrays.bits & self._every, until)
+            self.tree = tree
+        if until != END_OF_TIME:
+            self.state.done = until
+
+    def _prepare(self, events: EventBatch) -> EventArrays:
+        needs = self.needs if events.known is None else self._needs_of_known
+        return prepare_events(self.plan, needs, events.table, events.key, events.known)
 
     def _may_match(self, events: EventBatch, start: np.ndarray, bits: np.ndarray) -> bool:
         """Could these events have a match?"""
@@ -286,14 +354,36 @@ class EventPatternMatcher(HoldingMatcher["EventPatternSpec", EventState, EventOu
         """The needs of events whose variables are known."""
         return event_needs(self.plan, local=False)
 
+    # ---- state --------------------------------------------------------------------------------------------------
+
+    @property
+    def holder(self) -> EventState:
+        self.state.settle()
+        return self.state
+
+    @property
+    def state_rows(self) -> int:
+        return len(self.state)
+
+    @property
+    def live_keys(self) -> np.ndarray:
+        return super().live_keys if self.tree is None else self.tree.records.slots.keys
+
+    def forget(self, keys: np.ndarray) -> None:
+        self.tree = None
+        super().forget(keys)
+
     def report(self) -> EventReport:
         return self.adaptation.report()
 
     @property
     def wakes_at(self) -> int | None:
         """The earliest end of a window, if a negation or group after the last event waits for it."""
-        held, window = self.state.held.rows, self.horizon.window
-        if not self.horizon.waits or window == EVER or held is None or len(held) == 0:
+        window = self.horizon.window
+        if not self.horizon.waits or window == EVER:
+            return None
+        held = self.holder.held.rows
+        if held is None or len(held) == 0:
             return None
         ends = window_ends(self.state.starts(held), window)
         ends = ends[is_after(ends, self.state.done) & (ends < END_OF_TIME)]

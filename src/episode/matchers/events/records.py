@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from episode.plan.events.tree import Group
+
+if TYPE_CHECKING:
+    from episode.matchers.events.code.joins import JoinShape
 
 NO_LIMIT = np.iinfo(np.int64).max
 
@@ -21,12 +25,53 @@ class TooManyRecords(Exception):
         self.what = what
 
 
-@dataclass(frozen=True)
-class Buffer:
-    """Records of a node, sorted by (partition, end): see `code.joins`.
+class Records(Protocol):
+    """Records of a node, those of partition g at lo[g]:hi[g], sorted by end: see `code.joins`.
 
-    variables: the columns of rows. start, end: empty for matches whose times are not needed.
+    variables: the columns of rows. start, end: empty for matches whose times are not needed. new: where the new ones of
+    each partition begin.
     """
+
+    @property
+    def variables(self) -> tuple[str, ...]: ...
+
+    @property
+    def start(self) -> np.ndarray: ...
+
+    @property
+    def end(self) -> np.ndarray: ...
+
+    @property
+    def rows(self) -> np.ndarray: ...
+
+    @property
+    def lo(self) -> np.ndarray: ...
+
+    @property
+    def hi(self) -> np.ndarray: ...
+
+    @property
+    def new(self) -> np.ndarray: ...
+
+    def __len__(self) -> int:
+        """The length of the arrays."""
+
+    def index_for(self, join: JoinShape, side: str) -> RecordIndex:
+        """The index of these records for a join that has them as one of its sides."""
+
+
+class RecordIndex(Protocol):
+    """Values of records that are compared, and a hash table of them: see `code.joins`."""
+
+    arrays: dict[str, np.ndarray]
+
+    def keep(self) -> None:
+        """Take over what a call has added."""
+
+
+@dataclass
+class Buffer:
+    """The records of one round, next to each other. from_: where those of each partition begin."""
 
     variables: tuple[str, ...]
     from_: np.ndarray
@@ -38,8 +83,42 @@ class Buffer:
         return len(self.rows)
 
     @property
-    def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        return self.from_, self.start, self.end, self.rows
+    def lo(self) -> np.ndarray:
+        return self.from_[:-1]
+
+    @property
+    def hi(self) -> np.ndarray:
+        return self.from_[1:]
+
+    @property
+    def new(self) -> np.ndarray:
+        return self.lo
+
+    def index_for(self, join: JoinShape, side: str) -> RecordIndex:
+        arrays = {"values": np.empty(len(self), np.int64), "entered": self.lo.astype(np.int64)}
+        if join.is_hashed:
+            room = rooms(self.hi - self.lo)
+            arrays |= {"heads": np.full(int(room.sum()), -1, np.int64), "chain": np.empty(len(self), np.int64)}
+            arrays |= {"buckets": np.cumsum(room) - room, "mask": room - 1}
+        return RoundIndex({f"{side}_{name}": array for name, array in arrays.items()})
+
+
+@dataclass
+class RoundIndex:
+    """A `RecordIndex` for one call."""
+
+    arrays: dict[str, np.ndarray]
+
+    def keep(self) -> None:
+        pass
+
+
+LEAST_ROOM = 4
+
+
+def rooms(records: np.ndarray) -> np.ndarray:
+    """Room for numbers of records, and for as many buckets: powers of two."""
+    return np.maximum(LEAST_ROOM, 1 << np.ceil(np.log2(np.maximum(records * 1.5, 1))).astype(np.int64))
 
 
 @dataclass(frozen=True)

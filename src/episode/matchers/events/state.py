@@ -7,10 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from episode.matchers.columns import from_bytes
+from episode.matchers.columns import from_bytes, take
 from episode.matchers.events.errors import too_many_held
 from episode.matchers.events.rounds import Horizon
 from episode.matchers.ordering import start_image
+from episode.matchers.prepare import Precomputed
 from episode.matchers.protocol import END_OF_TIME, ChosenBatch, EventBatch, InputOrder, Snapshot, StateChunk, StateLimit
 from episode.matchers.state import HeldRows, by_name, chunk_of, least_by_key
 from episode.matchers.times import EVER, NEVER
@@ -18,6 +19,8 @@ from episode.plan.events.aggregated import AggregatedPlan
 from episode.plan.events.plan import EventPlan, Strategy
 
 _PARTITIONS = "partitions"
+UNSETTLED = 0.25
+"""Events added, by the held ones, before it is decided which of them are held."""
 
 
 class HeldEvents:
@@ -104,6 +107,7 @@ class EventState(HeldEvents):
         self.horizon = horizon
         self.order = order
         self._is_apart = False
+        self._recent: list[EventBatch] = []
 
     @property
     def _as_saved(self) -> tuple[EventBatch | None, int]:
@@ -115,12 +119,45 @@ class EventState(HeldEvents):
         starts = None if self.order.start is None else start_image(events.table, self.order)
         return events.time if starts is None else starts.values
 
-    def join(self, events: EventBatch, until: int, last: bool) -> EventBatch:
-        """The events of the keys for which something may be decided now; `hold` must follow, or, without events,
-        `expire`. last: nothing is decided after `until`."""
+    def __len__(self) -> int:
+        """The held events, and those added last, some of which may not be needed."""
+        return super().__len__() + sum(map(len, self._recent))
+
+    def add(self, events: EventBatch, bits: np.ndarray, until: int) -> None:
+        """Hold new events. It is decided later which of them a match can have: in `settle`."""
+        rows = np.flatnonzero(bits)
+        table = events.table.select(self.held.columns)
+        table = table if len(rows) == len(events) else take(table, rows)
+        self._recent.append(EventBatch(table, events.key[rows], events.time[rows], Precomputed(bits[rows])))
+        self.done = until
+        if len(self) > (1 + UNSETTLED) * len(self.held):
+            self.settle()
+
+    def settle(self) -> None:
+        """Keep those of the events added that a later match can have."""
+        if not self._recent:
+            return
+        recent, self._recent = self._recent, []
+        table = pa.concat_tables([one.table for one in recent])
+        key, time = np.concatenate([one.key for one in recent]), np.concatenate([one.time for one in recent])
+        bits = np.concatenate([one.known.bits for one in recent if one.known is not None])
+        order = np.argsort(key, kind="stable")
+        together = self.held.join(EventBatch(take(table, order), key[order], time[order], Precomputed(bits[order])))
+        assert together.known is not None
+        self._is_apart = False
+        self.hold(together, self.starts(together), together.known.bits, self.done)
+
+    def forget(self) -> None:
+        self._recent = []
+        self.held.forget()
+
+    def join(self, events: EventBatch, until: int, whole: bool) -> EventBatch:
+        """The events of the keys for which something may be decided now, or of all keys; `hold` must follow, or,
+        without events, `expire`."""
+        self.settle()
         held = self.held.rows
         self._is_apart = (
-            not (self.plan.waits or last) and self.done > NEVER and held is not None and held.known is not None
+            not (self.plan.waits or whole) and self.done > NEVER and held is not None and held.known is not None
         )
         if not self._is_apart:
             return self.held.join(events, until == END_OF_TIME)

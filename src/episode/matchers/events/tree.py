@@ -5,6 +5,8 @@ See decisions 60 and 61.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+
 import numpy as np
 
 from episode.matchers.events.code.conditions import RecordTests, hashed_values
@@ -12,8 +14,9 @@ from episode.matchers.events.code.joins import JoinShape
 from episode.matchers.events.compiled_loops import any_between, earliest_after, join_buffers, latest_before
 from episode.matchers.events.gaps import GapItem, add_groups, gap_items, has_leading_group
 from episode.matchers.events.prepare import EventArrays
-from episode.matchers.events.records import NO_LIMIT, Buffer, FoundRecords, NodeWork, TooManyRecords
+from episode.matchers.events.records import NO_LIMIT, Buffer, FoundRecords, NodeWork, Records, TooManyRecords
 from episode.matchers.events.rounds import Round
+from episode.matchers.events.stores import KeptRecords
 from episode.matchers.times import EVER, NEVER, is_after, window_ends, window_starts
 from episode.plan.events.conditions import JoinTest
 from episode.plan.events.cost import PhysicalPlan, Shape, first_place, last_place, left_deep
@@ -24,10 +27,19 @@ Tests = tuple[JoinTest, ...]
 
 
 class TreeRun:
-    """One round of one plan."""
+    """One round of one plan.
+
+    kept: the records of earlier rounds, of which the rows of the round are the new events. Without, they are all.
+    """
 
     def __init__(
-        self, plan: EventPlan, physical: PhysicalPlan, arrays: EventArrays, round_: Round, limit: int = NO_LIMIT
+        self,
+        plan: EventPlan,
+        physical: PhysicalPlan,
+        arrays: EventArrays,
+        round_: Round,
+        limit: int = NO_LIMIT,
+        kept: KeptRecords | None = None,
     ) -> None:
         assert plan.tree is not None
         self.plan = plan
@@ -35,6 +47,7 @@ class TreeRun:
         self.arrays = arrays
         self.round = round_
         self.limit = limit
+        self.kept = kept
         self.window = EVER if plan.within is None else plan.within
         self.bit = {name: number for number, name in enumerate(plan.variables)}
         self.items = list(gap_items(plan.tree))
@@ -71,8 +84,13 @@ class TreeRun:
         done = self._everything if self.waits else self.round.done
         decided = self._surely_decided()
         self._untimed = decided and not self.items
+        if self.kept is not None:
+            for place in self.items:
+                self._extend(place.item)
         buffer = self._buffer(tree, done)
-        found = FoundRecords(buffer.variables, *buffer.arrays)
+        if self.kept is not None and self.waits:
+            buffer = self.kept.extend(tree, buffer).together()
+        found = FoundRecords(buffer.variables, buffer.from_, buffer.start, buffer.end, buffer.rows)
         if self.plan.times.start is not None and not self._untimed:  # one event alone may last longer than the window
             found.select(np.flatnonzero(found.start >= window_starts(found.end, self.window)))
         if not (self.waits and self.leading_group) and not decided:
@@ -90,7 +108,7 @@ class TreeRun:
             return False
         parts = self.plan.tree.places if isinstance(self.plan.tree, InSequence) else self.plan.tree.parts
         last = self.round.from_[1:] - 1
-        return len(parts) > 1 and int(self.round.end[last].max()) <= self.round.until
+        return len(parts) > 1 and int(self.round.end[last].max(initial=NEVER)) <= self.round.until
 
     def _are_decided(self, found: FoundRecords) -> np.ndarray:
         """Whether each match is decided in this round: with a negation or group after its last event, when its window
@@ -100,8 +118,23 @@ class TreeRun:
 
     # ---- buffers -------------------------------------------------------------------------------------------------
 
-    def leaf(self, variable: str) -> Buffer:
+    def leaf(self, variable: str) -> Records:
         """The events of a variable."""
+        return self._all(variable, self._new_events(variable))
+
+    def _all(self, node: Hashable, new: Buffer) -> Records:
+        """The records of a node: the new ones, and those before them if they are kept."""
+        return new if self.kept is None else self.kept.extend(node, new)
+
+    def _extend(self, item: Absent | Group) -> None:
+        """Add the new events of a negation or group to those that are kept, whether or not a match needs them now."""
+        if isinstance(item, Absent):
+            self._between(item)
+        else:
+            for name in item.variables:
+                self.leaf(name)
+
+    def _new_events(self, variable: str) -> Buffer:
         if variable not in self._leaves:
             r = self.round
             mask = np.uint64(1 << self.bit[variable])
@@ -112,17 +145,17 @@ class TreeRun:
         return self._leaves[variable]
 
     def _buffer(self, node: Node, done: np.ndarray | None = None, tests: Tests | None = None) -> Buffer:
-        """Records of a node; only those that end later than `done`, if given."""
+        """The new records of a node; only those that end later than `done`, if given."""
         done = self._everything if done is None else done
         if isinstance(node, Leaf):
-            return self.leaf(node.variable)
+            return self._new_events(node.variable)
         if isinstance(node, OneOf):
             return self._union([self._buffer(part, None, tests) for part in node.parts])
         tests = self.plan.tests if tests is None else tests
         inner, gaps = (node.places, node.gaps) if isinstance(node, InSequence) else (node.parts, None)
         parts = [self._buffer(part, None, tests) for part in inner]
         shape = next((shape for other, shape in self.physical.shapes if other == node), left_deep(len(parts)))
-        return self._join_parts(shape, parts, gaps, tests, done)
+        return self._join_parts(node, shape, parts, gaps, tests, done)
 
     def _union(self, parts: list[Buffer]) -> Buffer:
         variables = tuple(name for part in parts for name in part.variables)
@@ -139,13 +172,22 @@ class TreeRun:
         return Buffer(variables, from_.astype(np.int64), start[order], end[order], rows[order])
 
     def _join_parts(
-        self, shape: Shape, parts: list[Buffer], gaps: tuple[Gap, ...] | None, tests: Tests, done: np.ndarray
+        self,
+        node: InSequence | Together,
+        shape: Shape,
+        parts: list[Buffer],
+        gaps: tuple[Gap, ...] | None,
+        tests: Tests,
+        done: np.ndarray,
     ) -> Buffer:
         if isinstance(shape, int):
             return parts[shape]
-        left = self._join_parts(shape[0], parts, gaps, tests, self._everything)
-        # A sequence ends with its right part.
-        right = self._join_parts(shape[1], parts, gaps, tests, self._everything if gaps is None else done)
+        new_left = self._join_parts(node, shape[0], parts, gaps, tests, self._everything)
+        new_right = self._join_parts(node, shape[1], parts, gaps, tests, self._everything if gaps is None else done)
+        left: Records = self._all(_name_of(node, shape[0]), new_left)
+        right: Records = new_right
+        if gaps is None:  # a sequence ends with its right part, so that new records end with a new one of that
+            right = self._all(_name_of(node, shape[1]), new_right)
         lefts, rights = set(left.variables), set(right.variables)
         mine = [
             test
@@ -159,9 +201,9 @@ class TreeRun:
         assert first_place(shape[1]) == last_place(shape[0]) + 1
         return self._sequence(left, right, gaps[first_place(shape[1])], compiled, done)
 
-    def _sequence(self, left: Buffer, right: Buffer, gap: Gap, compiled: RecordTests, done: np.ndarray) -> Buffer:
+    def _sequence(self, left: Records, right: Records, gap: Gap, compiled: RecordTests, done: np.ndarray) -> Buffer:
         bars = self._bars(left, right, gap)
-        hashed = hashed_values(compiled) is not None
+        hashed = bool(hashed_values(compiled))
         last = len(left.variables) + len(right.variables) == len(variables_of(self.plan.tree))  # type: ignore[arg-type]
         timed = hashed or not (last and self._untimed)
         lasting = len(left.variables) > 1 or self.plan.times.start is not None
@@ -169,18 +211,18 @@ class TreeRun:
         return self._join(join, left, right, done, bars, timed)
 
     def _join(
-        self, join: JoinShape, left: Buffer, right: Buffer, done: np.ndarray, bars: dict[str, np.ndarray], timed: bool
+        self, join: JoinShape, left: Records, right: Records, done: np.ndarray, bars: dict[str, np.ndarray], timed: bool
     ) -> Buffer:
         lanes = self.arrays.lanes
         made, tried = join_buffers(join, lanes, left, right, self.window, done, self.limit, bars, timed)
         if made is None:
             raise TooManyRecords(self.limit)
-        between = {"together": " & ", "hash": "; (hash) ", "range": "; "}[join.kind]
+        between = (" &" if join.kind == "together" else ";") + (" (hash) " if join.is_hashed else " ")
         name = f"[{', '.join(left.variables)}]{between}[{', '.join(right.variables)}]"
-        self.counted.append(NodeWork(name, tried, len(made), made.variables, join.kind == "hash"))
+        self.counted.append(NodeWork(name, tried, len(made), made.variables, join.is_hashed))
         return made
 
-    def _bars(self, left: Buffer, right: Buffer, gap: Gap) -> dict[str, np.ndarray]:
+    def _bars(self, left: Records, right: Records, gap: Gap) -> dict[str, np.ndarray]:
         """Bounds that negations and closures between two places put on the pairs: NSEQ and KSEQ, in both forms.
 
         r_low <= left's end < r_high by right record, l_low < right's start <= l_high by left record, if there are any.
@@ -211,14 +253,15 @@ class TreeRun:
                 self.pushed.add(item.name)
         return bars
 
-    def _between(self, item: Absent | Group) -> tuple[Buffer, Tests]:
+    def _between(self, item: Absent | Group) -> tuple[Records, Tests]:
         """Records of a negation or events of a group, and the tests that they must pass."""
         if isinstance(item, Group):
             return self.leaf(item.variable), self.plan.group_tests[item.variable]
         tests = self.plan.absent_tests[item.name]
         own = frozenset(variables_of(item))
         inner = tuple(test for test in tests if test.variables <= own)
-        buffer = self._buffer(item.node, None, inner)
+        name = item.node.variable if isinstance(item.node, Leaf) else ("absent", item.name)
+        buffer = self._all(name, self._buffer(item.node, None, inner))
         return buffer, tuple(test for test in tests if not test.variables <= own)
 
     # ---- on finished matches ------------------------------------------------------------------
@@ -271,6 +314,14 @@ class TreeRun:
             value = times[np.maximum(rows, 0)] if len(times) else np.zeros(len(rows), np.int64)
             out = np.where(rows < 0, out, np.maximum(out, value) if last else np.minimum(out, value))
         return out
+
+
+def _name_of(node: InSequence | Together, shape: Shape) -> Hashable:
+    """The name under which the records of a part of a node's tree are kept."""
+    if not isinstance(shape, int):
+        return node, shape
+    part = node.parts[shape]
+    return part.variable if isinstance(part, Leaf) else part
 
 
 def _after(ends: np.ndarray, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -107,11 +107,11 @@ def tests_between(plan: EventPlan) -> dict[str, tuple[JoinTest, ...]]:
     return {**plan.absent_tests, **plan.group_tests}
 
 
-def search(plan: EventPlan, statistics: Statistics) -> PhysicalPlan:
+def search(plan: EventPlan, statistics: Statistics, only_trees: bool = False) -> PhysicalPlan:
     assert plan.tree is not None
     best = TreeCosts(plan, statistics).cheapest(plan.tree)
     tree = PhysicalPlan(False, best.shapes, _with_construction(plan, statistics, best))
-    if plan.automaton is not None:
+    if plan.automaton is not None and not only_trees:
         cost = automaton_cost(plan, statistics)
         if cost < tree.cost:
             return PhysicalPlan(True, best.shapes, cost)
@@ -222,8 +222,8 @@ class TreeCosts:
             if mask & ~both == 0 and mask & left.mask and mask & right.mask:
                 passing *= selectivity
                 tests += weight
-                if equality and hashed == 1.0 and gap is not None:
-                    hashed = selectivity
+                if equality:
+                    hashed *= selectivity
         size = right.mask.bit_count()
         # Either side of a conjunction may be the later one.
         in_time = (2.0, 2.0) if gap is None else time_selectivity(left.mask.bit_count(), size)

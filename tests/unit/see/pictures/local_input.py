@@ -20,7 +20,7 @@ def local_input(query: Any, table: pa.Table, **given: Any) -> Inspected:
     table = to_spark_types(table)
     language = language_of(query)
     said = Given(**given)
-    run = RunOptions(eager=said.detect != "complete")
+    run = RunOptions(detect=said.detect or "earliest")
     events = LocalEvents(table, local_schema(table.schema, language.source(query), {}), said)
     plan = language.bind(query, events.input(query, run), said, run)
     planned: Any = InProcessRun(plan, None, table.num_rows)  # type: ignore[arg-type]  # no matcher is asked of it

@@ -26,6 +26,8 @@ _READ: dict[str, Type] = {
     # records of the left and the right side: those of partition g are l_lo[g]:l_hi[g], sorted by end
     "l_lo": I64, "l_hi": I64, "l_start": I64, "l_end": I64, "l_rows": I32,
     "r_lo": I64, "r_hi": I64, "r_start": I64, "r_end": I64, "r_rows": I32,
+    # those from l_new[g] on are new; where the buckets of partition g begin, and how many there are but one
+    "l_new": I64, "r_new": I64, "l_buckets": I64, "l_mask": I64, "r_buckets": I64, "r_mask": I64,
     # what negations and closures between them demand: low and high times by record
     "l_low": I64, "l_high": I64, "r_low": I64, "r_high": I64, "done": I64,
     # transitions of an automaton, by state and by number: see `negations`
@@ -42,9 +44,11 @@ _WRITTEN: dict[str, Type] = {
     "agg_n": I64, "agg_i": I64, "agg_f": F64, "agg_m": F64,
     # the search for a negated pattern, by depth: its state, the row and the transition that come next; its steps
     "n_state": I64, "n_row": I64, "n_option": I64, "spent": I64,
-    # joins: values of records that are compared, buckets of a hash table and the record before one in its bucket, pairs
-    # of records, and what is made of them; kept: variables between two calls
-    "kept": I64, "l_values": I64, "r_values": I64, "heads": I64, "chain": I64, "lefts": I32, "rights": I32,
+    # joins: values of records that are compared, buckets of a hash table and the record before one in its bucket, of
+    # records before l_entered[g]; pairs of records, and what is made of them; kept: variables between two calls
+    "kept": I64, "l_entered": I64, "r_entered": I64,
+    "l_values": I64, "r_values": I64, "l_heads": I64, "r_heads": I64, "l_chain": I64, "r_chain": I64, "lefts": I32,
+    "rights": I32,
     "out_from": I64, "out_start": I64, "out_end": I64, "out_rows": I32,
     # by record: a time that was found, and whether something holds
     "found": I64, "held": U8,

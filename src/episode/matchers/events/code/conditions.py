@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import cast
 
 from episode.matchers.code.expressions import COMPARE, CodeConstants, Emitted, Emitter, LaneArrays, LanePlaces
@@ -14,6 +15,7 @@ from episode.matchers.events.code.arrays import ROWS
 from episode.native.builder import Scope
 from episode.native.ir import I64, Value
 from episode.plan.expressions import (
+    FLIPPED,
     Apply,
     Expression,
     Load,
@@ -180,6 +182,14 @@ class RecordTests:
     right: tuple[str, ...]
     optional: frozenset[str] = frozenset()
 
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.columns, self.conditions, self.left, self.right, self.optional))
+
+    def __hash__(self) -> int:
+        """Computed once: hashing an expression takes long."""
+        return self._hash
+
     def place(self, variable: str) -> tuple[str, int]:
         """The side of a variable, and its column there."""
         return (LEFT, self.left.index(variable)) if variable in self.left else (RIGHT, self.right.index(variable))
@@ -202,9 +212,6 @@ class GatheredValues:
     right: tuple[bool, int, int]
 
 
-_TURNED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le"}
-
-
 def compared_values(tests: RecordTests) -> GatheredValues | None:
     """The first comparison of a left with a right event of which neither may be missing or null."""
     for condition, variables in tests.conditions:
@@ -215,17 +222,19 @@ def compared_values(tests: RecordTests) -> GatheredValues | None:
     return None
 
 
-def hashed_values(tests: RecordTests) -> GatheredValues | None:
-    """The values that a hash table looks up: those of the first equality of two columns, unless they are floats.
+def hashed_values(tests: RecordTests) -> tuple[GatheredValues, ...]:
+    """The values that a hash table looks up: those of all equalities of two columns, except floats.
 
     None if an alternative may have left an event out: then equality means nothing.
     """
+    found = []
     for condition, variables in () if tests.optional else tests.conditions:
         is_equality = isinstance(condition, Apply) and condition.operation == "eq" and len(variables) == 2
         if is_equality and all(isinstance(operand, Load) for operand in parts_of(condition)):
-            found = _values(tests, condition, may_be_null=True)
-            return None if found is None or found.left[0] else found
-    return None
+            values = _values(tests, condition, may_be_null=True)
+            if values is not None and not values.left[0]:
+                found.append(values)
+    return tuple(found)
 
 
 def _values(tests: RecordTests, condition: Expression, may_be_null: bool) -> GatheredValues | None:
@@ -243,7 +252,7 @@ def _values(tests: RecordTests, condition: Expression, may_be_null: bool) -> Gat
         return None
     operation = comparison.operation
     if tests.place(comparison.left.variable)[0] == RIGHT:
-        operation = _TURNED.get(operation, operation)
+        operation = FLIPPED[operation]
     return GatheredValues(condition, operation, sides[LEFT], sides[RIGHT])
 
 

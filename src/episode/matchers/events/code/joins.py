@@ -3,6 +3,9 @@
 A join lists pairs of a left and a right record, by the end of the later one, and then writes the records that these
 make. It joins left records l_lo[g]:l_hi[g] with right ones r_lo[g]:r_hi[g] of each partition g; there may be more
 records in the arrays around them. Records are sorted by their end.
+
+Left records may be kept from call to call (`stores`): those before l_entered[g] are in l_values and the hash table
+already. Of a conjunction both sides are kept, and pairs with a record from l_new[g] or r_new[g] on are listed.
 """
 
 from __future__ import annotations
@@ -27,15 +30,16 @@ from episode.matchers.events.code.conditions import (
 )
 from episode.matchers.times import EVER, NEVER
 from episode.native.builder import ArrayTypes, Function, Program, Scope, entry_scope, subroutine
-from episode.native.ir import BOOL, F64, I32, I64, U64, Operand, Value, Variable
+from episode.native.ir import BOOL, F64, I32, I64, U64, Array, Operand, Value, Variable
 
 NEAR = 8
 """Records that are tested one by one before a place is searched for."""
 KEPT = {"range": "group right low high last before count tried", "hash": "group right entered count tried",
-        "together": "group left right l_low r_low count tried"}  # fmt: skip
-"""Variables of a join between two calls, by its kind. right: -1 until a partition begins."""
-_BEGINS = {**dict.fromkeys(("right", "r_low"), "r_lo"),
-           **dict.fromkeys(("left", "l_low", "low", "high", "last", "entered"), "l_lo")}  # fmt: skip
+        "together": "group left right l_low r_low count tried", "met": "group left right count tried"}  # fmt: skip
+"""Variables of a join between two calls, by its kind (met: together, by a hash table). right: -1 until a partition
+begins."""
+_BEGINS = {**dict.fromkeys(("low", "high", "last", "l_low"), "l_lo"), "r_low": "r_lo", "entered": "l_entered",
+           "left": "l_new", "right": "r_new"}  # fmt: skip
 """The records that variables are at when a partition begins."""
 COUNT, TRIED = -2, -1
 """Their last places: pairs that were found, and tried."""
@@ -57,27 +61,41 @@ class JoinShape:
     barred: tuple[bool, bool] = (False, False)
     distinct: bool = False
 
+    @property
+    def is_hashed(self) -> bool:
+        """Are pairs looked up by equal values?"""
+        return self.kind == "hash" or (self.kind == "together" and bool(hashed_values(self.tests)))
+
+    @property
+    def kept(self) -> str:
+        return KEPT["met" if self.kind == "together" and self.is_hashed else self.kind]
+
 
 def join_program(join: JoinShape) -> tuple[Program, CodeConstants]:
     """The program that lists pairs, and the constants that it reads."""
     program, constants = Program(f"{join.kind}_join"), CodeConstants()
     emit: Callable[[Scope, JoinShape, CodeConstants], None] = {
-        "range": _range_join, "hash": _hash_join, "together": _join_together,
+        "range": _range_join, "hash": _hash_join,
+        "together": _meet_together if join.is_hashed else _join_together,
     }[join.kind]  # fmt: skip
     emit(Scope(program.function("run"), TYPES), join, constants)
     return program, constants
 
 
 @contextmanager
-def _each_group(s: Scope, kind: str, at: KeptVariables) -> Iterator[Value]:
-    """Run the code built inside for the partitions, from the one at work on; then return."""
+def _each_group(
+    s: Scope, kept: str, at: KeptVariables, begin: Callable[[Value], None] = lambda group: None
+) -> Iterator[Value]:
+    """Run the code built inside for the partitions, from the one at work on; then return. begin: builds the code that
+    begins a partition."""
     f, groups = s.f, s.done.length
     with f.during(lambda: at.group < groups):
         group = at.group.value
         with f.when(at.right < 0):
-            for name in KEPT[kind].split():
+            for name in kept.split():
                 if name in _BEGINS:
                     getattr(at, name).set(s.array(_BEGINS[name])[group])
+            begin(group)
         yield group
         s.out_from[group + 1] = at.count
         at.right.set(-1)
@@ -93,10 +111,21 @@ def _range_join(s: Scope, join: JoinShape, constants: CodeConstants) -> None:
     f = s.f
     values = compared_values(join.tests)
     tests = PairTests(s, join.tests if values is None else join.tests.without(values.condition), constants)
-    at = KeptVariables(s, KEPT["range"])
+    at = KeptVariables(s, join.kept)
     limit, window = s.settings[LIMIT], s.settings[WINDOW]
-    _gather(s, join.tests, values, (at.group + at.tried + at.count).equals(0))
-    with _each_group(s, "range", at) as group:
+
+    def begin(group: Value) -> None:
+        if values is not None:
+            _gather(s, join.tests, LEFT, (values,), s.l_entered[group], s.l_hi[group])
+            _gather(s, join.tests, RIGHT, (values,), s.r_new[group], s.r_hi[group])
+            s.l_entered[group] = s.l_hi[group]
+        with f.when(s.r_new[group] < s.r_hi[group]):
+            ends = s.r_end[s.r_new[group]]
+            at.low.set(first_at_least(s, "l_end", s.l_lo[group], s.l_hi[group], window_start(f, ends, window)))
+            at.high.set(first_at_least(s, "l_end", at.low, s.l_hi[group], ends))
+            at.last.set(at.low)
+
+    with _each_group(s, join.kept, at, begin) as group:
         stop, done, r_stop = s.l_hi[group], s.done[group], s.r_hi[group]
         with f.during(lambda: at.right < r_stop):
             right = at.right.value
@@ -198,17 +227,25 @@ def _make_room(s: Scope, at: KeptVariables, number: Value) -> None:
 # ---- values that are compared --------------------------------------------------------------------------------------
 
 
-def _gather(s: Scope, tests: RecordTests, values: GatheredValues | None, begins: Value) -> None:
-    """Gather the values of all records, next to each other, if the join begins."""
-    if values is None:
-        return
-    rows = s.settings[ROWS]
-    with s.f.when(begins):
-        for side, (is_float, place, column) in ((LEFT, values.left), (RIGHT, values.right)):
-            gathered = s.array(f"{side}_values")
-            with s.f.loop(0, gathered.length) as record:
-                cell = rows * place + load_event(s, tests, side, record, column)
-                gathered[record] = _image(s.f, s.floats[cell]) if is_float else s.ints[cell]
+def _gather(
+    s: Scope, tests: RecordTests, side: str, values: tuple[GatheredValues, ...], begin: Value, stop: Value
+) -> None:  # fmt: skip
+    """Gather the values of a side's records, next to each other."""
+    gathered = s.array(f"{side}_values")
+    with s.f.loop(begin, stop) as record:
+        gathered[record] = _value(s, tests, side, values, record)
+
+
+def _value(s: Scope, tests: RecordTests, side: str, values: tuple[GatheredValues, ...], record: Value) -> Value:
+    """The value of a record, or a hash of its values."""
+    found: Value | None = None
+    for one in values:
+        is_float, place, column = one.left if side == LEFT else one.right
+        cell = s.settings[ROWS] * place + load_event(s, tests, side, record, column)
+        value = _image(s.f, s.floats[cell]) if is_float else s.ints[cell]
+        found = value if found is None else (_mix(s.f, found) + value.bits_as(U64)).bits_as(I64)
+    assert found is not None
+    return found
 
 
 def _image(f: Function, value: Value) -> Value:
@@ -223,53 +260,80 @@ def _image(f: Function, value: Value) -> Value:
 def _hash_join(s: Scope, join: JoinShape, constants: CodeConstants) -> None:
     """List pairs like `_range_join`, but of records with equal values (which the tests also compare).
 
-    Left records enter a hash table as time passes; the records of a bucket are chained from the latest back.
+    Left records enter a hash table as time passes.
     """
     f = s.f
-    values = hashed_values(join.tests)
-    assert values is not None
-    tests = PairTests(s, join.tests, constants)
-    at = KeptVariables(s, KEPT["hash"])
-    limit, window, mask = s.settings[LIMIT], s.settings[WINDOW], s.heads.length - 1
-    _gather(s, join.tests, values, (at.group + at.tried + at.count).equals(0))
-    with _each_group(s, "hash", at) as group:
+    tests, table = PairTests(s, join.tests, constants), _HashTable(s, join.tests, LEFT)
+    at = KeptVariables(s, join.kept)
+    limit, window = s.settings[LIMIT], s.settings[WINDOW]
+
+    def begin(group: Value) -> None:
+        _gather(s, join.tests, RIGHT, table.values, s.r_new[group], s.r_hi[group])
+
+    with _each_group(s, join.kept, at, begin) as group:
         stop, r_stop, done = s.l_hi[group], s.r_hi[group], s.done[group]
         with f.during(lambda: at.right < r_stop):
             right = at.right.value
             ends = s.r_end[right]
             with f.when(ends > done):
-                _enter(s, at.entered, stop, ends, mask)
-                _follow_chain(s, join, tests, at, right, window_start(f, ends, window), mask)
+                _enter(s, table, at.entered, group, stop, ends)
+                with f.when(at.entered > s.l_lo[group]):
+                    head = table.head(group, s.r_values[right])
+                    _follow_chain(s, join, tests, at, right, window_start(f, ends, window), head)
                 with f.when(at.count > limit):
                     at.leave(TOO_MANY)
             at.right.set(right + 1)
-        with f.loop(s.l_lo[group], at.entered) as left:
-            s.heads[_bucket(f, s.l_values[left], mask)] = -1
+        s.l_entered[group] = at.entered
 
 
-def _enter(s: Scope, entered: Variable, stop: Value, ends: Value, mask: Value) -> None:
+class _HashTable:
+    """Emits the hash table of a side: the records of a bucket are chained from the latest back."""
+
+    def __init__(self, s: Scope, tests: RecordTests, side: str) -> None:
+        self.s, self.tests, self.side = s, tests, side
+        self.values = hashed_values(tests)
+
+    def array(self, name: str) -> Array:
+        return self.s.array(f"{self.side}_{name}")
+
+    def _bucket(self, group: Value, value: Value) -> Value:
+        f = self.s.f
+        mixed = (_mix(f, value) >> f.constant(20, U64)).to(I64)
+        return self.array("buckets")[group] + (mixed & self.array("mask")[group])
+
+    def head(self, group: Value, value: Value) -> Value:
+        """The latest record in the bucket of a value; -1 if there is none."""
+        return self.array("heads")[self._bucket(group, value)]
+
+    def enter(self, group: Value, record: Value) -> None:
+        value = _value(self.s, self.tests, self.side, self.values, record)
+        bucket = self._bucket(group, value)
+        self.array("values")[record] = value
+        self.array("chain")[record] = self.array("heads")[bucket]
+        self.array("heads")[bucket] = record
+
+
+def _enter(s: Scope, table: _HashTable, entered: Variable, group: Value, stop: Value, ends: Value) -> None:
     """Enter left records that end before a right one into the table."""
 
     def enter(left: Value) -> Value:
         earlier = s.l_end[left] < ends
         with s.f.when(earlier):
-            bucket = _bucket(s.f, s.l_values[left], mask)
-            s.chain[left] = s.heads[bucket]
-            s.heads[bucket] = left
+            table.enter(group, left)
         return earlier
 
     advance(s.f, entered, stop, enter)
 
 
 def _follow_chain(
-    s: Scope, join: JoinShape, tests: PairTests, at: KeptVariables, right: Value, oldest: Value, mask: Value
+    s: Scope, join: JoinShape, tests: PairTests, at: KeptVariables, right: Value, oldest: Value, head: Value
 ) -> None:  # fmt: skip
     f = s.f
     value, before, low = s.r_values[right], s.r_start[right], oldest
     if join.barred[1]:
         before, low = f.least(before, s.r_high[right]), f.greatest(oldest, s.r_low[right])
     count, tried = at.count.value, at.tried.value
-    left = f.variable("left", s.heads[_bucket(f, value, mask)])
+    left = f.variable("left", head)
     with scanning(f, left, lambda now: now >= 0, lambda now: s.l_end[now] >= low, step=None) as (now, _):
         at.tried.set(at.tried + 1)
         fits = s.l_values[now].equals(value) & (s.l_end[now] < before)
@@ -284,12 +348,11 @@ def _follow_chain(
                 at.tried.set(tried)
                 at.leave(FULL)
             _put_pair(s, at, now, right)
-        left.set(s.chain[now])
+        left.set(s.l_chain[now])
 
 
-def _bucket(f: Function, value: Value, mask: Value) -> Value:
-    mixed = value.bits_as(U64) * f.constant(_MIXER, U64)
-    return (mixed >> f.constant(20, U64)).to(I64) & mask
+def _mix(f: Function, value: Value) -> Value:
+    return value.bits_as(U64) * f.constant(_MIXER, U64)
 
 
 def _put_pair(s: Scope, at: KeptVariables, left: Value, right: Value) -> None:
@@ -304,9 +367,17 @@ def _put_pair(s: Scope, at: KeptVariables, left: Value, right: Value) -> None:
 def _join_together(s: Scope, join: JoinShape, constants: CodeConstants) -> None:
     """List pairs of left and right records in any order, within the window."""
     f = s.f
-    at = KeptVariables(s, KEPT["together"])
+    at = KeptVariables(s, join.kept)
     limit, window = s.settings[LIMIT], s.settings[WINDOW]
-    with _each_group(s, "together", at) as group:
+
+    def begin(group: Value) -> None:
+        for side, low, own, other in ((LEFT, at.l_low, at.left, RIGHT), (RIGHT, at.r_low, at.right, LEFT)):
+            first = s.array(f"{other}_new")[group]
+            with f.when((first < s.array(f"{other}_hi")[group]) & (low < own)):
+                oldest = window_start(f, s.array(f"{other}_end")[first], window)
+                low.set(first_at_least(s, f"{side}_end", low, own, oldest))
+
+    with _each_group(s, join.kept, at, begin) as group:
         l_stop, r_stop, done = s.l_hi[group], s.r_hi[group], s.done[group]
         with f.during(lambda: (at.left < l_stop) | (at.right < r_stop)):
             with f.either(_is_right_next(s, at, l_stop, r_stop)) as otherwise:
@@ -346,6 +417,65 @@ def _pair_up(
             with f.when(s.array(f"{other}_start")[record] >= oldest):
                 with f.when(_fit(join, constants, s, left, right)):
                     _put_pair(s, at, left, right)
+    own.set(now + 1)
+
+
+def _meet_together(s: Scope, join: JoinShape, constants: CodeConstants) -> None:
+    """List pairs like `_join_together`, but of records with equal values: each meets those that came before it in the
+    hash table of the other side."""
+    f = s.f
+    tables = {side: _HashTable(s, join.tests, side) for side in (LEFT, RIGHT)}
+    at = KeptVariables(s, join.kept)
+    limit, window = s.settings[LIMIT], s.settings[WINDOW]
+
+    def begin(group: Value) -> None:
+        for side, table in tables.items():
+            with f.loop(table.array("entered")[group], s.array(f"{side}_new")[group]) as record:
+                table.enter(group, record)
+
+    with _each_group(s, join.kept, at, begin) as group:
+        l_stop, r_stop, done = s.l_hi[group], s.r_hi[group], s.done[group]
+        with f.during(lambda: (at.left < l_stop) | (at.right < r_stop)):
+            with f.either(_is_right_next(s, at, l_stop, r_stop)) as otherwise:
+                _meet(s, join, constants, at, tables, RIGHT, group, done, window)
+                otherwise()
+                _meet(s, join, constants, at, tables, LEFT, group, done, window)
+            with f.when(at.count > limit):
+                at.leave(TOO_MANY)
+        s.l_entered[group], s.r_entered[group] = l_stop, r_stop
+
+
+def _meet(
+    s: Scope, join: JoinShape, constants: CodeConstants, at: KeptVariables, tables: dict[str, _HashTable], side: str,
+    group: Value, done: Value, window: Value,
+) -> None:  # fmt: skip
+    """Pair the next record of a side with those in the table of the other one, and enter it into its own."""
+    f = s.f
+    other = LEFT if side == RIGHT else RIGHT
+    mine, its, own = tables[side], tables[other], at.left if side == LEFT else at.right
+    now = own.value
+    ends = s.array(f"{side}_end")[now]
+    oldest = window_start(f, ends, window)
+    wanted = ((ends > done) | done.equals(NEVER)) & (s.array(f"{side}_start")[now] >= oldest)
+    with f.when(wanted & (s.array(f"{other}_lo")[group] < s.array(f"{other}_hi")[group])):
+        value = _value(s, join.tests, side, mine.values, now)
+        count, tried = at.count.value, at.tried.value
+        record = f.variable("record", its.head(group, value))
+        in_time = scanning(
+            f, record, lambda one: one >= 0, lambda one: s.array(f"{other}_end")[one] >= oldest, step=None
+        )
+        with in_time as (met, _):
+            at.tried.set(at.tried + 1)
+            left, right = (now, met) if side == LEFT else (met, now)
+            with f.when(its.array("values")[met].equals(value) & (s.array(f"{other}_start")[met] >= oldest)):
+                with f.when(_fit(join, constants, s, left, right)):
+                    with f.when(at.count.equals(s.lefts.length)):  # this record is tried again
+                        at.count.set(count)
+                        at.tried.set(tried)
+                        at.leave(FULL)
+                    _put_pair(s, at, left, right)
+            record.set(its.array("chain")[met])
+    mine.enter(group, now)
     own.set(now + 1)
 
 

@@ -26,6 +26,7 @@ from episode.matchers.events.code.conditions import (
 from episode.matchers.events.code.joins import JoinShape
 from episode.matchers.events.records import NO_LIMIT, Buffer, FoundRecords
 from episode.matchers.events.rounds import Round
+from episode.matchers.events.stores import KeptRecords
 from episode.matchers.times import EVER, NEVER
 from episode.plan.expressions import Apply, Constant, Expression, Load, Navigated
 from tests.unit.matchers.events.ways import WAYS
@@ -209,9 +210,11 @@ def test_joins(way: str, kind: str, seed: int, monkeypatch: pytest.MonkeyPatch) 
         left, right = (records_of(random, names, optional, lasting) for names in (variables, ("c",)))
         tests = random_tests(random, lanes, variables, ("c",), optional & {*variables})
         if kind == "hash":
-            equal = Apply("eq", (load("a", "k"), load("c", "k")), "boolean")
-            tests = RecordTests(tests.columns, ((equal, frozenset("ac")), *tests.conditions), variables, ("c",))
-            assert hashed_values(tests) is not None
+            columns = ("k", "j")[: random.integers(1, 3)]
+            equal = [Apply("eq", (load("a", name), load("c", name)), "boolean") for name in columns]
+            conditions = (*((one, frozenset("ac")) for one in equal), *tests.conditions)
+            tests = RecordTests(tests.columns, conditions, variables, ("c",))
+            assert hashed_values(tests)
         bars = {}
         for side, records_ in (("l", left), ("r", right)):
             if kind != "together" and random.random() < 0.5:
@@ -228,6 +231,39 @@ def test_joins(way: str, kind: str, seed: int, monkeypatch: pytest.MonkeyPatch) 
         assert tried >= len(made)
         if len(made):
             assert joining.join_buffers(join, lanes, left, right, window, done, len(made) - 1, bars)[0] is None
+
+
+@pytest.mark.parametrize("kind", ["range", "hash", "together"])
+def test_joins_of_kept_records(way: str, kind: str) -> None:
+    """What is new of each feed is joined with everything before: together that is the join of all."""
+    random = np.random.default_rng(ord(kind[0]))
+    lanes = lanes_of(random)
+    left, right = (records_of(random, (name,), frozenset(), False, 40) for name in "ac")
+    equal = Apply("eq", (load("a", "k"), load("c", "k")), "boolean")
+    conditions = ((equal, frozenset("ac")),) if kind == "hash" else ()
+    tests = RecordTests(ConditionColumns(LanePlaces.of(lanes)), conditions, ("a",), ("c",))
+    join, done = JoinShape(kind, tests, False), np.full(2, NEVER)
+    whole, _ = joining.join_buffers(join, lanes, left, right, 9, done, NO_LIMIT, {})
+    assert whole is not None
+    kept, found = KeptRecords(NO_LIMIT), []
+    for first in range(-1, 30, 3):
+        new_left, new_right = between(left, first, first + 3), between(right, first, first + 3)
+        kept.begin(np.array([7, 5]))
+        lefts = kept.extend("a", new_left)
+        rights = kept.extend("c", new_right) if kind == "together" else new_right
+        made, _ = joining.join_buffers(join, lanes, lefts, rights, 9, done, NO_LIMIT, {})
+        assert made is not None
+        found.append(records(made))
+    assert [sorted(one for feed in found for one in feed[group]) for group in range(2)] == records(whole)
+    assert records(kept.extend("a", left).together()) == records(left)
+
+
+def between(buffer: Buffer, first: int, stop: int) -> Buffer:
+    """The records that end in first:stop."""
+    groups = np.searchsorted(buffer.from_, np.arange(len(buffer)), side="right") - 1
+    rows = np.flatnonzero((buffer.end >= first) & (buffer.end < stop))
+    from_ = np.searchsorted(groups[rows], np.arange(3))
+    return Buffer(buffer.variables, from_, buffer.start[rows], buffer.end[rows], buffer.rows[rows])
 
 
 def test_a_join_of_some_records_of_each_side(way: str) -> None:
@@ -266,11 +302,10 @@ def test_which_values_are_compared_before_pairs_are_listed() -> None:
     assert found is not None
     assert (found.condition, found.operation) == (plain, "ge")  # turned: the left side is a
     assert compared_values(tests(null, plain, optional="a")) is None
-    assert hashed_values(tests(compare("eq", "f", "f"), compare("eq", "i", "i"))) is None  # floats come first
-    found = hashed_values(tests(plain, compare("eq", "j", "i")))
-    assert found is not None
-    assert (found.left, found.right) == ((False, 0, 0), (False, 1, 0))
-    assert hashed_values(tests(compare("eq", "i", "i"), optional="c")) is None
+    equal = compare("eq", "j", "i"), compare("eq", "f", "f"), compare("eq", "k", "k")
+    found_values = [(one.left, one.right) for one in hashed_values(tests(plain, *equal))]
+    assert found_values == [((False, 0, 0), (False, 1, 0)), ((False, 2, 0), (False, 2, 0))]  # not those of floats
+    assert hashed_values(tests(compare("eq", "i", "i"), optional="c")) == ()
 
 
 # ---- between and around -----------------------------------------------------------------------------------
@@ -325,7 +360,7 @@ def test_records_between_two_times(way: str, seed: int, monkeypatch: pytest.Monk
     optional = frozenset("b" if seed % 2 else "")
     lanes = lanes_of(random)
     others, mine = records_of(random, ("n",), frozenset(), True, 30), records_of(random, ("a", "b"), optional, True)
-    found = FoundRecords(mine.variables, *mine.arrays)
+    found = FoundRecords(mine.variables, mine.from_, mine.start, mine.end, mine.rows)
     low, high = mine.start - 8, mine.end + 8
     tests = random_tests(random, lanes, ("a", "b"), ("n",), optional)
     expected: list[list[int]] = []

@@ -1,0 +1,1 @@
+"""Statements with episode's clauses in the clients of Spark that know nothing of episode."""
