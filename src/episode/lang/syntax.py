@@ -1,8 +1,8 @@
 """Syntax that all languages share: places in the query, scalar expressions, durations, output columns.
 
 Trees are immutable and know the place in the query they came from. Scalar expressions keep the user's own text. What
-episode evaluates inside them (columns, navigation, aggregates) is lifted out as an *atom* and a placeholder name stands
-in the text instead, so that Spark sees the rest exactly as written. Each language has its own atoms; columns and
+episode evaluates inside them (columns, navigation, aggregates) is lifted out as an *atom* and replaced in the text by a
+placeholder name, so that Spark sees the rest exactly as written. Each language has its own atoms; columns and
 aggregates of labels are here, because all languages are planned in terms of them.
 """
 

@@ -211,11 +211,11 @@ def check_skips_keys(spec: MatcherSpec) -> None:
     given = "StreamOptions(on_error='skip key')"
     if not spec.input_order.keys:
         raise EpisodeAnalysisError(
-            f"{given}: the pattern has no partition keys, so that all events would be set aside.",
+            f"{given}: the pattern has no partition keys, so that all events would be quarantined.",
             hint="Partition the events (PARTITION BY, or key=…), or leave on_error out.",
         )
     if not isinstance(spec.open(), Forgets):
         raise EpisodeUnsupportedError(
             f"{given} is not for correlated patterns, as their keys depend on each other's matches.",
-            hint="Leave it out, or match the two patterns in queries of their own.",
+            hint="Leave it out, or match the two patterns in separate queries.",
         )

@@ -19,14 +19,16 @@ import pyarrow as pa
 
 from episode.errors import EpisodeDataError
 from episode.matchers.columns import ALL_VALID, concat, one_chunk
+from episode.matchers.envelope import open_envelope
 from episode.matchers.keys import KeyCoder
 from episode.matchers.ordering import events_of, is_too_wide, order_image, start_image
 from episode.matchers.protocol import END_OF_TIME, EventBatch, Matcher, MatcherSpec, Snapshot, StateChunk
 from episode.matchers.quarantine import Feed, Marked, QuarantinedKeys, isolate
+from episode.matchers.times import NEVER
 from episode.matchers.waiting import BUFFER_VERSION, WaitingEvents, WaitingRun, is_waiting, run_named
 
 _log = logging.getLogger("episode")
-NO_WATERMARK = np.iinfo(np.int64).min
+NO_WATERMARK = NEVER
 _MATCHER = "matcher."
 _LEAST_KEYS = 1024
 
@@ -39,14 +41,14 @@ class ShardSettings:
     event_id: column by which repeated events (of the same time) are recognised; the first one counts.
     keep_late: hand late events back.
     skip_keys: a key whose data raise an error is quarantined, and all others continue (`quarantine`).
-    of_matches: the events are matches of another pattern of the same query. They come in the very step whose watermark
-        reaches them; so one is late only if the watermark of an earlier step had reached it.
+    late_by_last_step: an event is late only if the watermark of an earlier step has reached it. Matches of another
+        pattern of the same query, as events, come in the very step whose watermark reaches them.
     """
 
     end: int | None = None
     event_id: str | None = None
     keep_late: bool = False
-    of_matches: bool = False
+    late_by_last_step: bool = False
     skip_keys: bool = False
 
 
@@ -145,7 +147,7 @@ class StreamShard:
     def advance(self, envelopes: Sequence[Envelope], watermark: int) -> Iterator[pa.Table]:
         """Yield the matches of a `step` as they are found; `counters` and `late` are complete when all are taken."""
         done = self.watermark
-        if not self.settings.of_matches:
+        if not self.settings.late_by_last_step:
             self.watermark = max(self.watermark, watermark)
         self.counters = counters = Counters()
         late = []
@@ -265,7 +267,7 @@ class StreamShard:
             self.replaced(found.matcher)
         for key, (until, reason) in found.failed.items():
             self.aside.add(key, until, str(reason))
-            _log.warning("A key is set aside, its data cannot be matched any more: %s", reason)
+            _log.warning("A key is quarantined, its data can no longer be matched: %s", reason)
             later = (feed.events.key == key) & (feed.events.time > until)
             self._count_aside(feed.events.table.filter(pa.array(later)), counters)
         return found.matches
@@ -305,10 +307,8 @@ class StreamShard:
         removed = [_MATCHER + name for name in inner.removed]
         return Snapshot((*mine.put, *put, *keys.put, *self.aside.changes()), (*mine.removed, *removed, *keys.removed))
 
-    def restore(
-        self, chunks: Sequence[StateChunk], watermark: int, ended: bool, opened: Callable[[bytes], pa.Table]
-    ) -> None:
-        """Continue from a state; `opened` is the table of an envelope."""
+    def restore(self, chunks: Sequence[StateChunk], watermark: int, ended: bool) -> None:
+        """Continue from a state."""
         self.watermark, self.ended = watermark, ended
         self.coder.restore(chunks)
         named = [chunk for chunk in chunks if chunk.name.startswith(_MATCHER)]
@@ -321,7 +321,7 @@ class StreamShard:
             chunk.check_version(BUFFER_VERSION)
             number, source = run_named(chunk)
             self._arrived = number
-            run, _ = self._admit(Arrived(None, opened(chunk.data), source=source), Counters())
+            run, _ = self._admit(Arrived(None, open_envelope(chunk.data), source=source), Counters())
             if run is not None:
                 run.saved = True
                 self._waiting.add(run)

@@ -116,7 +116,7 @@ def _query(cursor: Cursor, strategy: Strategy | None) -> EventQuery:
     if "RETURN" in clauses and "AGGREGATE" in clauses:
         token = cursor.tokens[clauses["AGGREGATE"].index - 1]
         hint = "RETURN is for each match, AGGREGATE over all of them: write one of the two."
-        cursor.fail("AGGREGATE stands in the place of RETURN.", token, hint)
+        cursor.fail("AGGREGATE replaces RETURN.", token, hint)
     collapsed = _accept_collapsed(clauses["RETURN"], variables) if "RETURN" in clauses else None
     return EventQuery(
         pattern=pattern,

@@ -189,7 +189,7 @@ def _measures(cursor: Cursor, labels: frozenset[str]) -> list[Measure]:
         if not name.is_name or stop - begin < 3 or cursor.tokens[stop - 2].upper != "AS":
             cursor.fail("A measure needs a name.", cursor.span_of(begin, stop), MEASURE)
         if name.identifier.lower() in [measure.name.lower() for measure in measures]:
-            cursor.fail(f"The measure {name.identifier} is given twice.", name, "Give each measure a name of its own.")
+            cursor.fail(f"The measure {name.identifier} is given twice.", name, "Give each measure its own name.")
         expression = parse_scalar(cursor.part(begin, stop - 2), labels)
         measures.append(Measure(expression, name.identifier, cursor.span_of(begin, stop)))
     return measures
@@ -294,7 +294,7 @@ def _subsets(cursor: Cursor, labels: list[str]) -> tuple[Subset, ...]:
         token = cursor.expect_identifier("the name of a subset")
         name = label_name(token)
         if name in labels:
-            cursor.fail(f"{token.text} is a label of the pattern already.", token, "Give the subset a name of its own.")
+            cursor.fail(f"{token.text} is a label of the pattern already.", token, "Give the subset its own name.")
         if any(subset.name == name for subset in subsets):
             cursor.fail(f"The subset {token.text} is defined twice.", token, "Keep one of them.")
         cursor.expect_symbol("=", f"after SUBSET {token.text}", SUBSET)

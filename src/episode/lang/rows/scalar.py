@@ -162,7 +162,7 @@ MAXIMUM_OFFSET = 2**31 - 1
 SORTED = "The values come in the order of the rows; sort an array with array_sort or sort_array."
 WITHOUT_NULLS = "array_agg leaves nulls out: try_element_at(array_agg(x), 1) is the first value that is not null."
 MODIFIERS = {
-    ("OVER",): "The label says which rows are meant: sum(A.x) covers the rows of A.",
+    ("OVER",): "The label determines the rows: sum(A.x) covers the rows of A.",
     ("FILTER",): "Put the condition inside: sum(CASE WHEN condition THEN x END), or count_if(condition).",
     ("WITHIN", "GROUP"): SORTED,
     ("ORDER", "BY"): SORTED,
@@ -221,7 +221,7 @@ def _call_at(cursor: Cursor, reader: RowAtoms) -> Atom | None:
             hint = "Navigation and aggregates may not contain each other."
             if inside in NAVIGATIONS and word in NAVIGATIONS:
                 hint = "Only PREV and NEXT may contain FIRST or LAST: PREV(LAST(A.x, 1), 2)."
-            cursor.fail(f"{word} may not stand inside {inside}.", name, hint)
+            cursor.fail(f"{word} is not allowed inside {inside}.", name, hint)
         cursor.index += 2 if mode else 1
         return _call(cursor, token, name, mode, reader.labels)
     if word in GENERATORS:

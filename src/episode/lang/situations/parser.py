@@ -38,7 +38,7 @@ from episode.lang.syntax import NOWHERE, ReturnItem, Source, Span
 
 ORDER_HINT = "The parts, in order: DEFINE, PATTERN, WITHIN, RETURN."
 EXAMPLE = "Write for example DEFINE A AS x > 5, B AS y < 3 PATTERN A overlaps B WITHIN 10 seconds."
-FILTER = "Say in DEFINE which events make a situation, or filter the input first."
+FILTER = "Let DEFINE choose the events of a situation, or filter the input first."
 GRAMMAR = Grammar(
     name="a situation pattern",
     clauses=("DEFINE", "PATTERN", "WITHIN", "RETURN"),

@@ -24,7 +24,7 @@ from episode.plan.output import HIDDEN_END, HIDDEN_START, MATCH_END, MATCH_START
 from episode.plan.rows.explain import state_bound
 from episode.plan.rows.plan import RowPatternPlan
 from episode.plan.rows.program import ACCEPT, END, MATCH
-from episode.plan.types import is_event_time
+from episode.plan.types import NOT_EVENT_TIME, is_event_time
 
 ORDER_RULE = "In a stream, ORDER BY begins with the event time, ascending."
 
@@ -44,8 +44,7 @@ def event_time_of(plan: RowPatternPlan) -> EventTime:
     type_ = plan.types[first.column]
     if not is_event_time(type_):
         message = f"{first.column} is of type {type_} and cannot be the event time of a stream."
-        hint = "Order by a timestamp, a date or an integer first."
-        raise plan.source.error(EpisodeAnalysisError, message, first.span, hint)
+        raise plan.source.error(EpisodeAnalysisError, message, first.span, NOT_EVENT_TIME)
     return EventTime(first.column, type_)
 
 

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from episode.see.pictures.look import Look
     from episode.see.reasons.finding import Expectation, Finding
 
-SAY_WHICH = "Say time='ts' (in SQL: ORDER BY ts before PATTERN)."
+SAY_WHICH = "Give time='ts' (in SQL: ORDER BY ts before PATTERN)."
 
 
 class EventPatterns(Language[EventQuery]):
@@ -105,7 +105,7 @@ class EventPatterns(Language[EventQuery]):
         exact = run.tuning.counts == EXACT
         plan = plan_event_pattern(query, classes, times, keys, strategy_of(given.strategy), run.tuning.closure, exact)
         if not exact and plan.collapse is None:
-            message = "Tuning(counts='double') says how matches are counted, and this query does not count them."
+            message = "Tuning(counts='double') sets how matches are counted, and this query does not count them."
             raise EpisodeAnalysisError(message, hint="RETURN COLLAPSED and AGGREGATE count them.")
         return replace(plan, step_budget=run.tuning.step_budget)
 
@@ -207,7 +207,7 @@ class EventPatterns(Language[EventQuery]):
         written = query.input.interval
         if given.interval is not None:
             if written is not None:
-                message = "The query says TIME BETWEEN, and match says time=."
+                message = "The query has TIME BETWEEN, and match has time=."
                 raise query.source.error(EpisodeAnalysisError, message, written.span, "Leave one of the two out.")
             granularity, width = (
                 None if value is None else duration_of(name, value)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from episode.see.pictures.look import Look
     from episode.see.reasons.finding import Expectation, Finding
 
-SAY_WHICH = "Say time='ts' (in SQL: ORDER BY ts before DEFINE)."
+SAY_WHICH = "Give time='ts' (in SQL: ORDER BY ts before DEFINE)."
 
 
 class SituationPatterns(Language[SituationQuery]):
