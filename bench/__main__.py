@@ -15,6 +15,7 @@ EXPERIMENTS = {
     "startup": ("startup", "the seconds before the first row: compiling, loading, the first and the second query"),
     "compiling": ("compiling", "how long queries take to compile, to load again, and until a first result"),
     "local": ("local", "calls of sql_local and match_local over small tables, without Spark"),
+    "jvm-clients": ("jvm_clients", "spark-sql, JDBC, Scala: what the parser extension costs, and planning through it"),
     "plots": ("seeing", "a picture of a key with a million rows, and why it has no match"),
     "flink": ("flink", "the same query through PyFlink"),
     "trino": ("trino", "the same query through Trino (needs Maven, and Java 25 for Trino)"),

@@ -7,6 +7,7 @@ from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import SparkSession
 
 import episode
+from episode.spark.stores.catalog import catalog_of
 from tests.clients.conftest import FALLS
 
 FOUND = [("a", 3.0, 1.0), ("b", 7.0, 6.0)]
@@ -25,7 +26,7 @@ def rows(spark: SparkSession, text: str) -> list[tuple[object, ...]]:
         f"WITH t AS (SELECT * FROM ticks WHERE symbol = 'a') SELECT * FROM t {FALLS} m JOIN t ON m.at = t.ts",
         f"SELECT * FROM ({QUERY}) WHERE top IN (SELECT top FROM ticks {FALLS} WHERE bottom < 5)",
         "SELECT * FROM EVENTS (FROM ticks PARTITION BY symbol ORDER BY ts PATTERN SEQ(A a, B b)"
-        " WHERE skip_till_next_match(a, b) { a.price > b.price } WITHIN 10 seconds RETURN a.price AS x, b.price AS y)",
+        " WHERE skip-till-next-match AND a.price > b.price WITHIN 10 seconds RETURN a.price AS x, b.price AS y)",
         "SELECT symbol, top OVER w AS highest FROM ticks WINDOW w AS (PARTITION BY symbol ORDER BY ts"
         " MEASURES A.price AS top ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING PATTERN (A B+)"
         " DEFINE B AS B.price < PREV(B.price))",
@@ -42,7 +43,20 @@ def test_queries_are_those_of_episode_sql(spark: SparkSession, text: str) -> Non
 def test_statements_without_clauses_are_sparks(spark: SparkSession) -> None:
     assert rows(spark, "SELECT 'MATCH_RECOGNIZE (PATTERN (A))' AS x") == [("MATCH_RECOGNIZE (PATTERN (A))",)]
     with pytest.raises(ParseException, match="PARSE_SYNTAX_ERROR"):
-        spark.sql("SELECT FROM WHERE")
+        spark.sql("SELECT 1 FROM WHERE AND")
+
+
+LEAST = QUERY.replace("DEFINE", "DEFINE A AS A.price > {least},") + " WHERE bottom < {most}"
+
+
+def test_parameters_are_bound_in_patterns_and_around_them(spark: SparkSession) -> None:
+    named = spark.sql(LEAST.format(least=":least", most=":most"), {"least": 5, "most": 6.5, "unused": 1})
+    assert list(map(tuple, named.collect())) == FOUND[1:]
+    asked = spark.sql(LEAST.format(least="?", most="?"), [5, 6.5])
+    assert list(map(tuple, asked.collect())) == FOUND[1:]
+    assert spark.sql(LEAST.format(least="?", most="?"), [5, 5]).collect() == []
+    with pytest.raises(AnalysisException, match="no value for the parameter :least"):
+        spark.sql(LEAST.format(least=":least", most="1"))
 
 
 def test_commands_mean_what_they_mean_in_spark(spark: SparkSession) -> None:
@@ -56,6 +70,15 @@ def test_commands_mean_what_they_mean_in_spark(spark: SparkSession) -> None:
     plan = rows(spark, f"EXPLAIN {QUERY}")[0][0]
     assert "MapInArrow" in str(plan)
     assert [row[0] for row in spark.sql(f"DESCRIBE QUERY {QUERY}").collect()] == ["symbol", "top", "bottom"]
+
+
+def test_statements_of_streams_are_run_by_the_planner(spark: SparkSession) -> None:
+    spark.sql("CREATE STREAM lows (symbol STRING, ts TIMESTAMP, price DOUBLE) TIME ts KEY symbol")
+    assert "lows" in [row.name for row in spark.sql("SHOW STREAMS").collect()]
+    spark.sql(f"INSERT INTO lows SELECT symbol, at, bottom FROM ticks {FALLS}")
+    assert episode.streams.count("lows", catalog=str(catalog_of(spark).directory)) == 2
+    spark.sql("DROP STREAM lows")
+    assert "lows" not in [row.name for row in spark.sql("SHOW STREAMS").collect()]
 
 
 @pytest.mark.parametrize("kind", ["VIEW", "TEMP VIEW", "GLOBAL TEMP VIEW"])
@@ -109,7 +132,7 @@ def test_sessions_have_their_own_database_views_and_time_zone(spark: SparkSessio
 @pytest.mark.parametrize(
     ("text", "kind", "parts"),
     [
-        (f"SELECT * FROM ticks\n{FALLS.replace('(A B+)', '(A B+')}", ParseException, ["line 4", "not closed"]),
+        (f"SELECT * FROM ticks\n{FALLS.replace('(A B+)', '(A B+')}", ParseException, ["line 5", "not closed"]),
         (f"SELECT *\nFROM ticks {FALLS}\nWHERE AND top > 1", ParseException, ["near 'top'", "line 6, pos 10"]),
         (f"SELECT * FROM ticks {FALLS.replace('B.price <', 'B.prize <')}", AnalysisException, ["no column", "^^^"]),
         (f"SELECT * FROM nowhere {FALLS}", AnalysisException, ["TABLE_OR_VIEW_NOT_FOUND", "line 1, column 15"]),

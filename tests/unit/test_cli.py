@@ -446,6 +446,12 @@ def test_help_names_the_commands() -> None:
     assert all(name in result.stdout for name in ("run", "explain", "demo", "samples"))
 
 
+def test_the_path_of_the_jar_is_printed() -> None:
+    result = invoke("jar")
+    assert result.exit_code == 0
+    assert Path(result.stdout.strip()).is_file()
+
+
 def test_samples_are_written(tmp_path: Path) -> None:
     result = invoke("samples", tmp_path / "data")
     assert result.exit_code == 0

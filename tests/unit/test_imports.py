@@ -72,6 +72,7 @@ ALLOWED = {
     "demo_live": PUBLIC | {"episode.terminal", "episode.streams"},
     "cli": PUBLIC
     | {
+        "episode.clients.jar",
         "episode.paths",
         "episode.streams",
         "episode.see.studio",

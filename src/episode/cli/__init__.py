@@ -30,6 +30,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "studio": tools.studio,
     "demo": tools.demo,
     "samples": tools.samples,
+    "jar": tools.jar,
     "push": streams.push,
     "tail": streams.tail,
     "archive": streams.archive,

@@ -1,4 +1,4 @@
-"""Commands around queries: the size of a cluster, the studio, the demo and its data."""
+"""Commands around queries: the size of a cluster, the studio, the demo and its data, the jar for Spark's clients."""
 
 from __future__ import annotations
 
@@ -197,3 +197,13 @@ def samples(
     files = generator.write(directory, seed=seed)
     typer.echo(f"{files.ticks_path}: {files.ticks.table.num_rows:,} rows")
     typer.echo(f"{files.clicks_path}: {files.clicks.table.num_rows:,} rows")
+
+
+def jar() -> None:
+    """Print the path of the jar with which spark-sql, JDBC and other clients of Spark's JVM take episode's clauses."""
+    from episode.clients.jar import EXTENSION, JAR
+
+    typer.echo(str(JAR))
+    Console(stderr=True).print(
+        f"Start Spark with --jars and this path, and --conf spark.sql.extensions={EXTENSION}", highlight=False
+    )

@@ -12,10 +12,15 @@ import os
 import signal
 import sys
 from threading import Lock, Thread
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from episode.clients.commands import plan_command
+from episode.clients.leaving import by_spark
 from episode.errors import EpisodeError
+from episode.lang.positional import NamedParameters, name_parameters
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 LOGGER = logging.getLogger("episode.clients")
 PATIENCE = 60
@@ -66,11 +71,19 @@ class PlanningThreads:
             self.planner.done(statement)
 
     def _plan(self, statement: Any, text: str) -> None:
-        from episode.spark.startup.gateway import active, plan_of, session_of
+        from episode.spark.startup.gateway import active, analysed_alone, plan_of, session_of
 
         spark = session_of(statement.session())
         with active(spark):
-            command = plan_command(text, spark, {})
+            if by_spark(spark, lambda: analysed_alone(spark, statement.parsedBySpark())) is not None:
+                statement.leave()
+                return
+            named = _parameters(spark, statement, text)
+            try:
+                command = plan_command(named.text, spark, named.arguments)
+            except EpisodeError as error:
+                named.place_in_written(error)
+                raise
             if command is None:
                 statement.leave()
                 return
@@ -79,6 +92,19 @@ class PlanningThreads:
                 [piece.written for piece in command.pieces],
                 {name: plan_of(frame) for name, frame in command.relations.items()},
             )
+
+
+def _parameters(spark: SparkSession, statement: Any, text: str) -> NamedParameters:
+    """The text with names for its parameters, and their values: bound in patterns here, and around them by Spark."""
+    from episode.spark.startup.gateway import items, values_of
+
+    positional, named = statement.positional(), statement.named()
+    if positional is not None:
+        statement.nameParameters()
+        return name_parameters(text, values_of(spark, items(positional)))
+    entries = [] if named is None else list(items(named))
+    values = values_of(spark, [entry._2() for entry in entries])
+    return NamedParameters(text, text, {str(entry._1()): one for entry, one in zip(entries, values, strict=True)}, ())
 
 
 _NOWHERE = (0, 0, 0, 0)
@@ -110,7 +136,10 @@ def main(number: int) -> None:
 
     gateway = connect()
     planner = gateway.jvm.io.episode.Planner.numbered(number)
-    attach(gateway, planner.context(), planner.defaultSession())
+    try:
+        attach(gateway, planner.context(), planner.defaultSession())
+    except EpisodeError as error:
+        sys.exit(f"{error.message} {error.hint}")
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # meant for the client: its terminal sends it to every process
     PlanningThreads(planner).begin()
     sys.stdin.buffer.read()

@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from episode.errors import EpisodeDataError
 from episode.matchers.columns import ALL_VALID, concat, one_chunk
+from episode.matchers.envelope import open_envelope
 from episode.matchers.keys import KeyCoder
 from episode.matchers.ordering import events_of, is_too_wide, order_image, start_image
 from episode.matchers.protocol import END_OF_TIME, EventBatch, Matcher, MatcherSpec, Snapshot, StateChunk
@@ -308,10 +309,8 @@ class StreamShard:
             (*mine.put, *put, *keys.put, *self.quarantine.changes()), (*mine.removed, *removed, *keys.removed)
         )
 
-    def restore(
-        self, chunks: Sequence[StateChunk], watermark: int, ended: bool, opened: Callable[[bytes], pa.Table]
-    ) -> None:
-        """Continue from a state; `opened` is the table of an envelope."""
+    def restore(self, chunks: Sequence[StateChunk], watermark: int, ended: bool) -> None:
+        """Continue from a state."""
         self.watermark, self.ended = watermark, ended
         self.coder.restore(chunks)
         named = [chunk for chunk in chunks if chunk.name.startswith(_MATCHER)]
@@ -324,7 +323,7 @@ class StreamShard:
             chunk.check_version(BUFFER_VERSION)
             number, source = run_named(chunk)
             self._arrived = number
-            run, _ = self._admit(Arrived(None, opened(chunk.data), source=source), Counters())
+            run, _ = self._admit(Arrived(None, open_envelope(chunk.data), source=source), Counters())
             if run is not None:
                 run.saved = True
                 self._waiting.add(run)

@@ -15,7 +15,6 @@ import pyarrow as pa
 from episode.errors import EpisodeAnalysisError, EpisodeError, EpisodeUnsupportedError
 from episode.lang.syntax import Source, Span
 from episode.live.inputs import StreamRead
-from episode.matchers.correlation.spec import ARCHIVE_ROW, LIVE_ROW, SIDE_COLUMN
 from episode.matchers.engines import matcher_spec
 from episode.matchers.projection import ConstantColumn, CopiedColumn, Projection, Projections, Value, value_of
 from episode.matchers.protocol import StateLimit
@@ -23,7 +22,7 @@ from episode.matchers.quarantine import check_skips_keys
 from episode.matchers.state import fingerprint, one_line
 from episode.matchers.stream_shard import ShardSettings
 from episode.plan.compilable import NO_ARGUMENTS, NeedsSpark
-from episode.plan.correlation.pairs import PairPlan
+from episode.plan.correlation.pairs import ARCHIVE_ROW, LIVE_ROW, SIDE_COLUMN, PairPlan
 from episode.plan.correlation.plan import LIVE_PREFIX
 from episode.plan.options import Options
 from episode.plan.output import ScalarColumn

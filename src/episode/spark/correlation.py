@@ -11,16 +11,10 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from episode.matchers.correlation.spec import (
-    ARCHIVE_ROW,
-    LIVE_ROW,
-    SIDE_COLUMN,
-    CorrelationSpec,
-    correlation_spec,
-)
+from episode.matchers.correlation.spec import CorrelationSpec, correlation_spec
 from episode.matchers.correlation.strategies import unavailable
 from episode.matchers.protocol import StateLimit
-from episode.plan.correlation.pairs import PairPlan
+from episode.plan.correlation.pairs import ARCHIVE_ROW, LIVE_ROW, SIDE_COLUMN, PairPlan
 from episode.plan.correlation.plan import ARCHIVE_PREFIX, LIVE_PREFIX
 from episode.plan.event_time import counted_in
 from episode.plan.options import RunOptions

@@ -9,6 +9,7 @@ See decision 9.
 from __future__ import annotations
 
 import inspect
+import sys
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -143,3 +144,15 @@ def check_streams() -> None:
             f"Spark {pyspark.__version__} keeps the state of streams with protobuf, which cannot be loaded: {error}",
             hint="Install a newer protobuf where Python runs: pip install --upgrade 'protobuf>=6.33.5'.",
         ) from None
+
+
+# ---- a Spark of another process ----------------------------------------------------------------------
+
+
+def check_same_spark(version: str) -> None:
+    """Refuse a Spark in another process that is not the one of this process's pyspark."""
+    if version.split(".")[:2] != pyspark.__version__.split(".")[:2]:
+        raise EpisodeUnsupportedError(
+            f"This is Spark {version}, and {sys.executable} has pyspark {pyspark.__version__}.",
+            hint="Install the pyspark of the same version next to episode.",
+        )

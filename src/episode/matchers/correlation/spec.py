@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
 from episode.matchers.correlation.archive import History, MappedHistory
-from episode.matchers.correlation.matcher import ARCHIVE_ROW, LIVE_ROW, ROW_OF_BOTH, CorrelationMatcher
+from episode.matchers.correlation.matcher import CorrelationMatcher
 from episode.matchers.correlation.side import SideEvents
 from episode.matchers.correlation.strategies import unavailable
 from episode.matchers.engines import matcher_spec
@@ -179,9 +179,6 @@ def with_history(pair: PairPlan, opened: Callable[[str, tuple[str, ...]], Histor
     own = pair.archive_columns
     history = opened(own[pair.inputs.time], tuple(own[key] for key in pair.inputs.keys))
     return replace(pair, history=MappedHistory(history, tuple(own.items())), closed=closed)
-
-
-__all__ = ["ARCHIVE_ROW", "LIVE_ROW", "ROW_OF_BOTH", "SIDE_COLUMN", "CorrelationSpec", "SidePlan"]
 
 
 def _surroundings(spec: CorrelationSpec, side: SidePlan) -> tuple[int, Overlap] | str:

@@ -19,6 +19,8 @@ from episode.plan.types import INTEGERS
 
 SIDE_COLUMN = f"{OWN}side"
 """The input column with the number of a row's side."""
+LIVE_ROW, ARCHIVE_ROW, ROW_OF_BOTH = 1, 2, 3
+"""Its values: what an event is an event of."""
 
 
 # Conditions over pairs that the join tests itself, so that pairs that fail are never built.

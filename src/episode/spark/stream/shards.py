@@ -197,7 +197,7 @@ class ShardProcessor(StatefulProcessor):
         shard, chunks = StreamShard(self.spec, self.settings.shard), ShardChunks({})
         if head.token:
             chunks, state = ShardChunks.read(head.small, self.chunks)
-            shard.restore(state, head.watermark, head.ended, open_envelope)
+            shard.restore(state, head.watermark, head.ended)
         return shard, chunks
 
     def _place(self, number: int) -> tuple[str, ...]:

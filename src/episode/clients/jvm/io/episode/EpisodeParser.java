@@ -34,17 +34,18 @@ final class EpisodeParser implements InvocationHandler {
 
   @Override
   public Object invoke(Object proxy, Method method, Object[] arguments) throws Throwable {
-    if (arguments == null || !(arguments[0] instanceof String) || !Clauses.areIn((String) arguments[0])) {
-      return call(method, arguments);
-    }
     switch (method.getName()) {
       case "parsePlan": // before Spark 4.3, and in commands
       case "parsePlanWithParameters":
-        return planned(session, method, arguments);
+        return Clauses.areIn((String) arguments[0])
+            ? planned(session, method, arguments)
+            : call(parser, method, arguments);
       case "parseQuery": // with which the catalog reads the text of a view
-        return planned(Views.reader(session), method, arguments);
+        return Clauses.areIn((String) arguments[0])
+            ? planned(Views.reader(session), method, arguments)
+            : call(parser, method, arguments);
       default:
-        return call(method, arguments);
+        return call(parser, method, arguments);
     }
   }
 
@@ -56,14 +57,18 @@ final class EpisodeParser implements InvocationHandler {
     }
     Statement statement;
     try {
-      statement = Planner.plan(reader, text, arguments.length > 1 ? arguments[1] : null);
-    } catch (ParseException error) {
+      Object parameters = arguments.length > 1 ? arguments[1] : null;
+      statement = Planner.plan(new Statement(reader, parser, text, parameters));
+    } catch (ParseException | RuntimeException error) {
       throw error;
     } catch (AnalysisException error) {
       return new FailedPlan(error);
+    } catch (InterruptedException error) {
+      Thread.currentThread().interrupt();
+      return new FailedPlan(Errors.analysis("The statement was cancelled while it was planned."));
     }
     if (statement.isLeft()) {
-      return call(method, arguments);
+      return call(parser, method, arguments);
     }
     Object[] written = arguments.clone();
     written[0] = statement.written();
@@ -71,13 +76,14 @@ final class EpisodeParser implements InvocationHandler {
       written[1] = statement.parameters();
     }
     try {
-      return new Placeholders(statement).replace(call(method, written));
+      return new Placeholders(statement).replace(call(parser, method, written));
     } catch (ParseException error) {
       throw Errors.inOriginal(error, statement);
     }
   }
 
-  private Object call(Method method, Object[] arguments) throws Throwable {
+  /** Call a method of a parser; its errors are thrown as they are. */
+  static Object call(ParserInterface parser, Method method, Object... arguments) throws Throwable {
     try {
       return method.invoke(parser, arguments);
     } catch (InvocationTargetException error) {

@@ -18,7 +18,7 @@ final class Errors {
 
   static Exception of(String kind, String message, String text, int line, int column, int begin, int end) {
     if (line == 0) {
-      return analysis(message, new QueryContext[0]);
+      return analysis(message);
     }
     Origin place = origin(line, column, begin, end, text);
     if (!kind.equals("syntax")) {
@@ -27,7 +27,12 @@ final class Errors {
     return parse(text, place, ANY_MESSAGE, parameters(message));
   }
 
-  static AnalysisException analysis(String message, QueryContext[] context) {
+  /** An analysis error about the whole statement. */
+  static AnalysisException analysis(String message) {
+    return analysis(message, new QueryContext[0]);
+  }
+
+  private static AnalysisException analysis(String message, QueryContext[] context) {
     Option<Object> none = Option.empty();
     Option<String> condition = Option.apply(ANY_MESSAGE); // some clients need one
     return new AnalysisException(message, none, none, Option.empty(), condition, parameters(message), context);

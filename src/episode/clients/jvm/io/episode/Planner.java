@@ -13,11 +13,13 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
-import org.apache.spark.QueryContext;
 import org.apache.spark.SparkConf;
 import org.apache.spark.SparkContext;
 import org.apache.spark.api.java.JavaSparkContext;
 import org.apache.spark.api.python.Py4JServer;
+import org.apache.spark.scheduler.SparkListener;
+import org.apache.spark.scheduler.SparkListenerApplicationEnd;
+import org.apache.spark.sql.AnalysisException;
 import org.apache.spark.sql.SparkSession;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -27,11 +29,13 @@ import org.slf4j.LoggerFactory;
  *
  * <p>It connects to this process by py4j, on loopback and with a secret, takes statements from a queue, and plans them
  * in the sessions of their callers, several at the same time. It ends when its standard input does: with this process,
- * however that ends. If it dies, the statements that it had taken fail, and the next statement starts another one.
+ * however that ends, and with Spark. If it dies, the statements that it had begun to plan fail, and others are given to
+ * the next one.
  */
 public final class Planner {
   private static final Logger LOG = LoggerFactory.getLogger(Planner.class);
   private static final String PYTHON = "spark.episode.python";
+  private static final String WORKERS = "spark.pyspark.python";
   private static final int LINES = 20;
 
   /** Variables that would have the planner find another Spark than the one of this process. */
@@ -50,16 +54,20 @@ public final class Planner {
   private final BlockingQueue<Statement> waiting = new LinkedBlockingQueue<>();
   private final Set<Statement> taken = ConcurrentHashMap.newKeySet();
   private final ArrayDeque<String> lines = new ArrayDeque<>();
+  private volatile boolean connected;
   private boolean ended;
 
-  /** Have a statement planned; the answer is in it. parameters: Spark's context of parameters, or null. */
-  static Statement plan(SparkSession session, String text, Object parameters) throws Throwable {
-    Statement statement = new Statement(session, text, parameters);
-    running(session.sparkContext()).add(statement);
-    return statement.await();
+  /** Have a statement planned; the answer is in it. */
+  static Statement plan(Statement statement) throws Throwable {
+    running(statement.session().sparkContext()).add(statement);
+    while (!statement.await()) {
+      statement = statement.again();
+      running(statement.session().sparkContext()).add(statement);
+    }
+    return statement;
   }
 
-  private static synchronized Planner running(SparkContext context) throws IOException {
+  private static synchronized Planner running(SparkContext context) throws AnalysisException {
     if (running != null && (running.context != context || !running.process.isAlive())) {
       running.stop();
       running = null;
@@ -70,7 +78,7 @@ public final class Planner {
     return running;
   }
 
-  private Planner(SparkContext context) throws IOException {
+  private Planner(SparkContext context) throws AnalysisException {
     this.context = context;
     PLANNERS.put(number, this);
     server = new Py4JServer(context.getConf());
@@ -85,29 +93,38 @@ public final class Planner {
     python = python(context.getConf());
     ProcessBuilder builder = new ProcessBuilder(python, "-m", "episode.clients.planner", Integer.toString(number));
     builder.environment().keySet().removeAll(OTHER_SPARKS);
+    if (context.getConf().contains(WORKERS)) {
+      builder.environment().put("PYSPARK_PYTHON", context.getConf().get(WORKERS)); // that of the tasks it plans
+    }
     builder.environment().put("PYSPARK_GATEWAY_PORT", Integer.toString(server.getListeningPort()));
     builder.environment().put("PYSPARK_GATEWAY_SECRET", server.secret());
     process = start(builder.redirectErrorStream(true));
     Thread reader = new Thread(this::readLines, "episode-planner-" + number);
     reader.setDaemon(true);
     reader.start();
+    context.addSparkListener(
+        new SparkListener() {
+          @Override
+          public void onApplicationEnd(SparkListenerApplicationEnd end) {
+            stop();
+          }
+        });
   }
 
-  private Process start(ProcessBuilder builder) throws IOException {
+  private Process start(ProcessBuilder builder) throws AnalysisException {
     try {
       return builder.start();
     } catch (IOException error) {
       server.shutdown();
       PLANNERS.remove(number);
-      String message = "episode's planner did not start: " + error.getMessage();
-      throw new IOException(message + ". Set " + PYTHON + " to a Python that has episode.", error);
+      lines.add(error.getMessage());
+      throw Errors.analysis(reason());
     }
   }
 
   /** The interpreter of the planner: its own setting, else that of Python workers. */
   private static String python(SparkConf conf) {
-    String workers = System.getenv().getOrDefault("PYSPARK_PYTHON", "python3");
-    return conf.get(PYTHON, conf.get("spark.pyspark.python", workers));
+    return conf.get(PYTHON, conf.get(WORKERS, System.getenv().getOrDefault("PYSPARK_PYTHON", "python3")));
   }
 
   private void readLines() {
@@ -115,10 +132,7 @@ public final class Planner {
         new BufferedReader(new InputStreamReader(process.getInputStream(), StandardCharsets.UTF_8))) {
       for (String line = reader.readLine(); line != null; line = reader.readLine()) {
         LOG.warn("{}", line);
-        lines.add(line);
-        if (lines.size() > LINES) {
-          lines.remove();
-        }
+        keep(line);
       }
       process.waitFor();
     } catch (IOException | InterruptedException error) {
@@ -127,16 +141,21 @@ public final class Planner {
     end();
   }
 
-  private void add(Statement statement) {
-    synchronized (this) {
-      waiting.add(statement);
+  private synchronized void keep(String line) {
+    lines.add(line);
+    if (lines.size() > LINES) {
+      lines.remove();
     }
+  }
+
+  private synchronized void add(Statement statement) {
+    waiting.add(statement);
     if (ended) {
       end();
     }
   }
 
-  /** Fail what was asked of a process that has ended. */
+  /** Give up what was asked of a process that has ended. */
   private synchronized void end() {
     ended = true;
     PLANNERS.remove(number);
@@ -144,14 +163,14 @@ public final class Planner {
     taken.addAll(waiting);
     waiting.clear();
     for (Statement statement : taken) {
-      statement.fail(Errors.analysis(reason(), new QueryContext[0]));
+      statement.giveUp(connected, Errors.analysis(reason()));
     }
     taken.clear();
   }
 
   private String reason() {
     String last = lines.isEmpty() ? "" : ": " + lines.peekLast();
-    if (last.contains("No module named")) {
+    if (!connected) {
       return "episode's planner did not start" + last + "\n  " + python
           + " needs episode and its dependencies: install them, or set " + PYTHON + " to a Python that has them.";
     }
@@ -180,6 +199,7 @@ public final class Planner {
 
   /** The next statement; null after some time without any. */
   public Statement take(int seconds) throws InterruptedException {
+    connected = true;
     Statement statement = waiting.poll(seconds, TimeUnit.SECONDS);
     if (statement != null) {
       taken.add(statement);

@@ -1,11 +1,17 @@
 package io.episode;
 
+import java.lang.reflect.Method;
+import java.lang.reflect.Modifier;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.catalyst.parser.ParserInterface;
+import scala.collection.Iterator;
 import scala.collection.immutable.Seq;
+import scala.jdk.javaapi.CollectionConverters;
 
 /**
  * A statement that waits for its plan, and the planner's answer.
@@ -14,30 +20,43 @@ import scala.collection.immutable.Seq;
  * place. Most pieces are the same in both; a pattern is replaced by the name of a relation, whose plan is given.
  */
 public final class Statement {
+  private static final int MOST_ATTEMPTS = 3;
+
   private final SparkSession session;
+  private final ParserInterface parser;
   private final String text;
   private final Object parameters;
   private final CompletableFuture<Boolean> answer = new CompletableFuture<>();
+  private int attempts = 1;
+  private volatile boolean begun;
   private List<String> original;
   private List<String> written;
   private Map<String, Object> plans;
   private Object remaining;
 
-  Statement(SparkSession session, String text, Object parameters) {
+  /** parser: Spark's alone. parameters: Spark's context of parameters, or null. */
+  Statement(SparkSession session, ParserInterface parser, String text, Object parameters) {
     this.session = session;
+    this.parser = parser;
     this.text = text;
     this.parameters = parameters;
     this.remaining = parameters;
   }
 
-  /** Wait for the answer of the planner; what it refuses is thrown. */
-  Statement await() throws Throwable {
+  /** Wait for the answer; what the planner refuses is thrown. False: the planner ended before it began to plan. */
+  boolean await() throws Throwable {
     try {
-      answer.get();
+      return answer.get();
     } catch (ExecutionException error) {
-      throw error.getCause();
+      throw error.getCause().fillInStackTrace(); // that of who asked, not of the planner
     }
-    return this;
+  }
+
+  /** The same statement for the next planner. */
+  Statement again() {
+    Statement next = new Statement(session, parser, text, parameters);
+    next.attempts = attempts + 1;
+    return next;
   }
 
   boolean isLeft() {
@@ -86,8 +105,13 @@ public final class Statement {
     return remaining;
   }
 
-  void fail(Throwable error) {
-    answer.completeExceptionally(error);
+  /** The planner has ended: an error, unless the statement can be given to another one. */
+  void giveUp(boolean mayRepeat, Throwable error) {
+    if (mayRepeat && !begun && attempts < MOST_ATTEMPTS) {
+      answer.complete(false);
+    } else {
+      answer.completeExceptionally(error);
+    }
   }
 
   // Called by the planner.
@@ -96,7 +120,22 @@ public final class Statement {
     return session;
   }
 
+  /** The statement as Spark alone parses it. */
+  public Object parsedBySpark() throws Throwable {
+    if (parameters == null) {
+      return parser.parsePlan(text);
+    }
+    for (Method method : ParserInterface.class.getMethods()) {
+      if (method.getName().equals("parsePlanWithParameters") && !Modifier.isStatic(method.getModifiers())) {
+        return EpisodeParser.call(parser, method, text, parameters);
+      }
+    }
+    throw new IllegalStateException("Spark's parser takes no parameters");
+  }
+
+  /** The first thing that the planner asks for. */
   public String text() {
+    begun = true;
     return text;
   }
 
@@ -118,14 +157,22 @@ public final class Statement {
     return parameters.getClass().getMethod("params").invoke(parameters);
   }
 
-  /** Keep the positional parameters from this one on: those before it are bound in patterns. */
-  public void keepPositional(Seq<?> expressions) throws ReflectiveOperationException {
-    remaining = parameters.getClass().getConstructor(Seq.class).newInstance(expressions);
+  /** Positional parameters have names from now on: _1, _2, … */
+  public void nameParameters() throws ReflectiveOperationException {
+    Map<String, Object> named = new LinkedHashMap<>();
+    for (Iterator<?> each = ((Seq<?>) positional()).iterator(); each.hasNext(); ) {
+      named.put("_" + (named.size() + 1), each.next());
+    }
+    String name = parameters.getClass().getName().replace("PositionalParameterContext", "NamedParameterContext");
+    Object map = scala.collection.immutable.Map.from(CollectionConverters.asScala(named));
+    remaining = Class.forName(name, true, parameters.getClass().getClassLoader())
+        .getConstructor(scala.collection.immutable.Map.class)
+        .newInstance(map);
   }
 
   /** The statement has no clause of episode: it is left to Spark. */
   public void leave() {
-    answer.complete(false);
+    answer.complete(true);
   }
 
   /** original, written: the pieces. plans: by the names of their relations in the written pieces. */
