@@ -4,7 +4,7 @@
 SHELL := bash
 .DEFAULT_GOAL := help
 .PHONY: help setup demo demo-live test lint types unit test-live test-see coverage test-long fuzz-native fuzz-plans test-checked \
-	test-kafka test-clients test-sparks test-lakehouse test-s3 test-kill test-live-kills jar docs bench clean
+	test-kafka test-clients test-dbt test-sparks test-lakehouse test-s3 test-kill test-live-kills jar docs bench clean
 
 # Without bytecode on disk, every process (each of Spark's workers too) compiles all modules anew, for two seconds.
 unexport PYTHONDONTWRITEBYTECODE
@@ -19,6 +19,9 @@ PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check --constra
 FUZZED_PLANS = row_pattern_laws row_pattern_slices row_pattern_windows event_pattern_laws event_slices event_code closure_engines \
 	collapsed trend_aggregates imprecise situation_laws situation_slices correlation_laws correlation_slices rule_sets \
 	exact_decimals arrays_in_conditions slice_packing
+# Random tests of code that these queries seldom or never run.
+FUZZED_CODE = test_hashing.py test_grouping.py::test_the_code_does_the_same_in_all_ways test_grouping.py::test_spans_of_groups \
+	test_compact_table.py code/test_measures.py rows/code/test_sifting_hopeless.py rows/test_explorer.py events/code/test_joins.py
 
 # The tests of `make coverage`: those that need no Spark.
 COVERED = tests/unit tests/golden tests/state tests/conformance/test_conformance.py tests/conformance/test_conformance_locally.py
@@ -73,7 +76,8 @@ fuzz-native: setup  ## 100,000 random programs of the compiler: compiled against
 
 fuzz-plans: setup  ## random queries: every call of their compiled code also with checks, and interpreted
 	rm -rf build/all-ways
-	$(RUN) EPISODE_ALL_WAYS=build/all-ways EPISODE_THOROUGH=1 $(BIN)/pytest -m "not slow and not live" -n 2 $(addprefix tests/property/test_,$(addsuffix .py,$(FUZZED_PLANS))) $(PYTEST_ARGS)
+	$(RUN) EPISODE_TEST_PROFILE=few EPISODE_ALL_WAYS=build/all-ways EPISODE_THOROUGH=1 $(BIN)/pytest -m "not slow and not live" -n 2 $(addprefix tests/property/test_,$(addsuffix .py,$(FUZZED_PLANS))) \
+		$(addprefix tests/unit/matchers/,$(FUZZED_CODE)) $(PYTEST_ARGS)
 	$(BIN)/python -m tests.support.plan_fuzzer build/all-ways
 
 test-checked: setup  ## random tests of patterns, with every index, divisor and conversion of compiled code checked
@@ -90,6 +94,10 @@ test-clients: setup  ## spark-sql, the Thrift server, Scala and Connect clients,
 
 jar: setup  ## compile src/episode/clients/jvm into the jar of the package (needs a JDK)
 	JAVA_HOME="$$(scripts/java-home)" $(BIN)/python scripts/jar
+
+test-dbt: setup  ## the example project of dbt, in an environment with dbt
+	@scripts/dbt-venv
+	$(RUN) .venv-dbt/bin/pytest tests/clients/test_dbt.py $(PYTEST_ARGS)
 
 test-sparks: setup  ## the Spark tests on older Sparks: SPARKS="4.0 4.1 4.2", SPARK_TESTS=tests/spark (or few)
 	@scripts/test-sparks
@@ -120,5 +128,5 @@ test-live-kills: setup  ## kill the tasks of a live query, and its producer, 200
 	$(RUN) $(BIN)/python -m tests.kill.live_rules --kills $(or $(KILLS),100)
 
 clean:  ## remove .venv, caches, taken jars, benchmark inputs and what Spark leaves
-	rm -rf .venv .venv-sparks bench/.flink-venv bench/.trino bench/.esper bench/.pandas-venv bench/data build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis tests/kafka/jars tests/lakehouse/jars tests/s3/jars spark-warehouse metastore_db derby.log
+	rm -rf .venv .venv-sparks .venv-dbt bench/.flink-venv bench/.trino bench/.esper bench/.pandas-venv bench/data build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis tests/kafka/jars tests/lakehouse/jars tests/s3/jars spark-warehouse metastore_db derby.log
 	find src tests bench examples -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

@@ -37,11 +37,13 @@ def work(kind: str) -> int:
     n = 1_000
     draw = np.random.default_rng(7)
     if kind.startswith("crimes "):
+        import pyarrow.parquet as pq
+
         from bench.crime_data import crimes
         from bench.crime_queries import TEMPLATES
 
         (template,) = (one for one in TEMPLATES if one.name == kind.removeprefix("crimes "))
-        return episode.sql_local(template.query, crimes=pa.parquet.read_table(crimes(n))).num_rows
+        return episode.sql_local(template.query, crimes=pq.read_table(crimes(n))).num_rows
     columns = [
         from_numbers(draw.integers(0, 10, n)),
         from_numbers(np.arange(n)).view(pa.timestamp("us")),

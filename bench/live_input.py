@@ -142,7 +142,7 @@ def shaped(rows: int) -> pa.Table:
 def run_once(store: StreamStore, spec: RowPatternSpec, way: Way, rate: float, commits: int) -> Run:
     """The loop of a live task, until so many commits are matched."""
     gc.collect()
-    shard = StreamShard(spec, ShardSettings(of_matches=True))
+    shard = StreamShard(spec, ShardSettings(late_by_last_step=True))
     reading = StreamRead(store.declaration, tuple(spec.input_columns))
     paced = PacedInput(StoreInput([reading], task=0, tasks=1), commits, COMMIT_ROWS, rate)
     source = open_source(paced, {}, TaskOptions(handling=way.handling, future=way.future), shard)

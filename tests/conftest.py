@@ -1,8 +1,8 @@
 """Shared by all tests: how much hypothesis tries, and from which seed.
 
 Profiles, picked by EPISODE_TEST_PROFILE: `ci` (the default) is the same on every run. So are those of the long run:
-`full` has the same tests with more examples, `long` is for tests at full size. `explore` draws new examples each time,
-to look for what the fixed ones miss.
+`full` has the same tests with more examples, `few` with fewer, `long` is for tests at full size. `explore` draws new
+examples each time, to look for what the fixed ones miss.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ COMMON = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow, Heal
 HypothesisProvider._local_constants = Constants()
 
 settings.register_profile("ci", derandomize=True, max_examples=60, **COMMON)
+settings.register_profile("few", derandomize=True, max_examples=15, **COMMON)
 settings.register_profile("full", derandomize=True, max_examples=300, **COMMON)
 settings.register_profile("long", derandomize=True, max_examples=2_000, **COMMON)
 settings.register_profile("explore", max_examples=1_000, **COMMON)

@@ -27,7 +27,7 @@ SECTIONS = {
     "Without Spark": ("sql_local", "match_local", "match_all_local"),
     "Live queries": ("start", "start_rules"),
     "Declared streams": ("streams",),
-    "Aggregates of your own": ("aggregate",),
+    "Your own aggregates": ("aggregate",),
 }
 """The functions of the API page, by subject; errors and what is in no section come last."""
 

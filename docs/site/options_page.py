@@ -18,8 +18,8 @@ ITEM = re.compile(r"^(\w+): (.*)$")
 HEAD = """\
 # Options
 
-`episode.Options` holds what a query does not say itself: limits, choices of the result's form, and how streams are
-handled. All functions that find patterns take it as `options=`. The options that most users need are its own; the
+`episode.Options` holds what the text of a query does not have: limits, choices of the result's form, and how streams
+are handled. All functions that find patterns take it as `options=`. The options that most users need are its own; the
 others are in two groups, `Tuning` and `StreamOptions`:
 
 ```
@@ -42,7 +42,7 @@ GROUPS: tuple[tuple[type[OptionGroup], str], ...] = (
 
 
 def explained(group: type[OptionGroup]) -> dict[str, str]:
-    """Of each field what the docstring says of it."""
+    """The text of each field in the docstring."""
     found: dict[str, str] = {}
     name = None
     for line in inspect.cleandoc(group.__doc__ or "").splitlines():
@@ -72,7 +72,7 @@ def page() -> str:
         texts, own = explained(group), fields(group)  # type: ignore[arg-type]
         missing = [one.name for one in own if one.name not in texts]
         if missing:
-            raise SystemExit(f"The docstring of {group.__name__} says nothing of: {', '.join(missing)}")
+            raise SystemExit(f"The docstring of {group.__name__} does not explain: {', '.join(missing)}")
         lines += [f"## {title}", "", *(line for one in own for line in section(one, texts[one.name]))]
     return "\n".join(lines).rstrip() + "\n"
 

@@ -102,7 +102,7 @@ def run(console: Console, directory: Path | None = None, report: Path | None = N
             _run(console, samples.write(temporary), report)
     else:
         _run(console, samples.write(directory), report)
-        console.print(Text(f"The data is in {directory}: try a query of your own with"))
+        console.print(Text(f"The data is in {directory}: try your own query with"))
         console.print(Text(f"  episode run QUERY.sql --table ticks={directory / 'ticks.parquet'}"), soft_wrap=True)
 
 

@@ -104,7 +104,7 @@ def _conclude(console: Console, progress: Any, market: Market) -> None:
     )
     which = "the same falls" if same else "OTHER falls: this is a bug"
     console.print(Text(f"The same query over all ticks as a table gives {which}."))
-    console.print(Text("Next: docs/streaming.md, and episode run QUERY --live over streams of your own."))
+    console.print(Text("Next: docs/streaming.md, and episode run QUERY --live over your own streams."))
 
 
 class Market(Thread):

@@ -1,9 +1,12 @@
-"""Counts, durations and sizes in words. Every package may import this module; it imports none."""
+"""Counts, durations, sizes and values in words. Every package may import this module; it imports none."""
 
 from __future__ import annotations
 
+import base64
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
 
 MICROSECOND, MILLISECOND, SECOND = 1, 1_000, 1_000_000
 MINUTE, HOUR, DAY = 60 * SECOND, 3_600 * SECOND, 86_400 * SECOND
@@ -45,6 +48,14 @@ def duration(microseconds: float) -> str:
     return f"{sign}{value:.0f} µs"
 
 
+def exact_duration(microseconds: int) -> str:
+    """Return a duration in the largest unit of which it is a whole number: `90 minutes`, `1.5 seconds`."""
+    for length, unit in ((DAY, "day"), (HOUR, "hour"), (MINUTE, "minute"), (SECOND, "second")):
+        if microseconds and microseconds % length == 0:
+            return count_of(microseconds // length, unit)
+    return f"{microseconds / SECOND:,.6f}".rstrip("0").removesuffix(".") + " seconds"
+
+
 def duration_cut(microseconds: int) -> str:
     """Return a duration in its two largest units, cut off: `4 min 12 s`, `31 s 100 ms`."""
     parts, left = list[str](), microseconds
@@ -57,9 +68,9 @@ def duration_cut(microseconds: int) -> str:
 
 def duration_in_one_unit(seconds: float) -> str:
     """Return a duration in the largest unit that fits: `1.5 min`."""
-    for length, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
-        if abs(seconds) >= length:
-            return f"{seconds / length:,.1f} {unit}"
+    for length, unit in _UNITS[:3]:
+        if abs(seconds) * SECOND >= length:
+            return f"{seconds * SECOND / length:,.1f} {unit}"
     return f"{seconds:.1f} s"
 
 
@@ -90,3 +101,19 @@ def binary_size(count: float) -> str:
             break
         count /= 1024
     return f"{count:.0f} {unit}" if count >= 100 or unit == "B" else f"{count:.1f} {unit}"
+
+
+def value_text(value: Any) -> str:
+    """Return a value of a table for people to read."""
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    if isinstance(value, datetime):
+        exact = "microseconds" if value.microsecond % 1000 else "milliseconds" if value.microsecond else "seconds"
+        return value.replace(tzinfo=None).isoformat(sep=" ", timespec=exact)
+    if isinstance(value, bytes):
+        return base64.b16encode(value).decode()
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{name}: {value_text(part)}" for name, part in value.items()) + "}"
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(map(value_text, value)) + "]"
+    return str(value)

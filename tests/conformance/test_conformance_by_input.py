@@ -60,7 +60,7 @@ class TableInput:
 def matched(spec: MatcherSpec, table: pa.Table, handling: Handling) -> Iterator[pa.Table]:
     """What the loop of a task gives."""
     yield spec.output_schema.empty_table()
-    shard = StreamShard(spec, ShardSettings(end=END, of_matches=True))
+    shard = StreamShard(spec, ShardSettings(end=END, late_by_last_step=True))
     options = TaskOptions(handling, step_rows=16, batch_rows=4, max_unprocessed=24)
     source = open_source(TableInput(table, spec), {}, options, shard)
     try:

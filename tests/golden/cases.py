@@ -52,7 +52,7 @@ def plan_events(query: EventQuery) -> EventPlan:
     if query.input.interval is not None:
         times = imprecise_times(query, schema, query.input.interval)
     else:
-        time = time_column(query, schema, query.input.time, "Say time='ts'.")
+        time = time_column(query, schema, query.input.time, "Give time='ts'.")
         times = EventTimes(time, None, SCHEMA[time])
     type_column = query.input.type_column
     classes = EventClasses(query, schema, type_column)
@@ -62,7 +62,7 @@ def plan_events(query: EventQuery) -> EventPlan:
 def plan_aggregates(query: EventQuery) -> AggregatedPlan:
     """The same for aggregates over all matches."""
     schema = InputSchema(SCHEMA)
-    time = time_column(query, schema, query.input.time, "Say time='ts'.")
+    time = time_column(query, schema, query.input.time, "Give time='ts'.")
     times = EventTimes(time, None, SCHEMA[time])
     return plan_aggregated(query, EventClasses(query, schema, query.input.type_column), times, query.input.partition_by)
 
@@ -70,7 +70,7 @@ def plan_aggregates(query: EventQuery) -> AggregatedPlan:
 def plan_situations(query: SituationQuery) -> SituationPlan:
     """The plan of a situation pattern over SCHEMA."""
     schema = InputSchema(SCHEMA)
-    time = time_column(query, schema, query.input.time, "Say time='ts'.")
+    time = time_column(query, schema, query.input.time, "Give time='ts'.")
     return plan_situation_pattern(query, schema, time, query.input.partition_by)
 
 

@@ -102,7 +102,7 @@ def test_records_that_are_no_events(spark: SparkSession, ticks: str, broker: Bro
     episode.streams.append(ticks, events(0, 10))
     wrong = spark.createDataFrame([("no json",)], "value string").write.format("kafka")
     wrong.options(**{"kafka.bootstrap.servers": broker.address, "topic": tmp_path.name}).save()
-    with pytest.raises(episode.EpisodeDataError, match="is no event of Ticks: it has no ts"):
+    with pytest.raises(episode.EpisodeDataError, match="is not an event of Ticks: it has no ts"):
         episode.streams.archive(ticks)
     assert episode.streams.archive(ticks, skip_corrupt=True) == 10
     assert episode.sql("SELECT * FROM TicksArchive", spark=spark).count() == 10

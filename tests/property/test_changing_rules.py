@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from episode.errors import EpisodeDataError
-from episode.matchers.columns import from_bytes, to_bytes
+from episode.matchers.columns import to_bytes
 from episode.matchers.protocol import StateChunk
 from episode.matchers.rules.matcher import RuleSetMatcher
 from episode.matchers.rules.one_rule import RuleChange
@@ -44,7 +44,7 @@ class Driven:
         if restart:
             ended, watermark = self.shard.ended, self.shard.watermark
             self.shard = StreamShard(SPEC, ShardSettings(end=END))
-            self.shard.restore(list(self.chunks.values()), watermark, ended, from_bytes)
+            self.shard.restore(list(self.chunks.values()), watermark, ended)
         self.matcher.done = self.shard.watermark
         table = pa.Table.from_pylist(rows, schema=SCHEMA)
         step = self.shard.step([(to_bytes(table), table)] if rows else [], self.watermark)

@@ -14,7 +14,8 @@ from episode.lang.events.parser import parse_event_query
 from episode.lang.events.syntax import classes_of
 from episode.matchers.events.spec import EventPatternSpec
 from episode.matchers.protocol import END_OF_TIME
-from episode.matchers.running import BEFORE_ALL_TIME, match_partitions, run
+from episode.matchers.running import match_partitions, run
+from episode.matchers.times import NEVER
 from episode.plan.events.classes import EventClasses
 from episode.plan.events.plan import plan_event_pattern
 from episode.plan.events.returns import EventTimes
@@ -171,7 +172,7 @@ def test_chunks_and_rounds_do_not_matter(text: str, rows: list[Event], size: int
     expected = sorted(whole(spec, rows), key=str)
     assert sorted(whole(spec_of(f"{text} RETURN COLLAPSED", round_rows=size), rows), key=str) == expected
     pieces = data.draw(pieces_of(rows))
-    ends = [max((e.te for e in piece), default=BEFORE_ALL_TIME) for piece in pieces[:-1]] + [END_OF_TIME]
+    ends = [max((e.te for e in piece), default=NEVER) for piece in pieces[:-1]] + [END_OF_TIME]
     output = run(spec, [table_of(piece) for piece in pieces], until=ends, restore=data.draw(st.booleans()))
     assert sorted(rows_of(spec, output), key=str) == expected
 

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, assume, given, note, settings
 from hypothesis import strategies as st
 
 from episode.errors import EpisodeAnalysisError, EpisodeDataError, EpisodeUnsupportedError
-from episode.matchers.columns import from_bytes, to_bytes
+from episode.matchers.columns import to_bytes
 from episode.matchers.correlation.spec import CorrelationSpec
 from episode.matchers.protocol import StateChunk
 from episode.matchers.running import LocalRun
@@ -260,7 +260,7 @@ def test_a_stream_equals_a_table(case: Case, plan: CorrelationPlan, data: st.Dat
             shard.snapshot().apply(state)
             last = shard.watermark
             shard = StreamShard(spec, ShardSettings(end=END))
-            shard.restore(list(state.values()), last, False, from_bytes)
+            shard.restore(list(state.values()), last, False)
     found += comparable(spec, shard.step([], END).matches)
     assert in_any_order(found) == in_any_order(whole)
 

@@ -19,7 +19,8 @@ from episode.errors import EpisodeDataError
 from episode.matchers.protocol import StateChunk
 from episode.matchers.rows import matcher as row_matcher
 from episode.matchers.rows import waiting_attempts
-from episode.matchers.running import BEFORE_ALL_TIME, LocalRun
+from episode.matchers.running import LocalRun
+from episode.matchers.times import NEVER
 from tests.property.test_row_pattern_laws import SETTINGS, canonical, expectation, finished, planned
 from tests.reference.generate import clauses, tables
 from tests.support.rows import run_whole, table_in
@@ -100,7 +101,7 @@ def fed(spec: Any, rows: list[dict[str, Any]], draw: Any, ways: list[tuple[int, 
         while spec.plan.order and begin < end < len(rows) and rows[end]["ts"] == rows[end - 1]["ts"]:
             end += 1
         piece = rows[begin:end]
-        until = BEFORE_ALL_TIME if not spec.plan.order or end == 0 else rows[min(end, len(rows)) - 1]["ts"]
+        until = NEVER if not spec.plan.order or end == 0 else rows[min(end, len(rows)) - 1]["ts"]
         with held(draw(st.sampled_from(ways))):
             found.append(running.feed(table_in(spec, piece), until))
         begin = max(end, begin)

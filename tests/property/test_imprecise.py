@@ -10,7 +10,6 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from episode.matchers.columns import from_bytes
 from episode.matchers.protocol import StateChunk
 from episode.matchers.running import LocalRun
 from episode.matchers.stream_shard import ShardSettings, StreamShard
@@ -129,7 +128,7 @@ def test_streams_equal_tables(case: ImpreciseCase, data: st.DataObject) -> None:
         if data.draw(st.booleans()):
             shard.snapshot().apply(chunks)
             moved = StreamShard(spec, ShardSettings())
-            moved.restore(list(chunks.values()), shard.watermark, shard.ended, from_bytes)
+            moved.restore(list(chunks.values()), shard.watermark, shard.ended)
             shard = moved
     found.append(shard.step([], END).matches)
     assert_same(found_in(spec, pa.concat_tables(found)), expected(case))

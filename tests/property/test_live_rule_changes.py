@@ -15,7 +15,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from episode.live.rule_changes import TaskRules, agree
-from episode.matchers.columns import from_bytes
 from episode.matchers.protocol import StateChunk
 from episode.matchers.stream_shard import ShardSettings, StreamShard
 from episode.store.rule_log import RuleLog, active_of
@@ -42,14 +41,14 @@ class Task:
 
     def start(self) -> None:
         """A new process: from the snapshot, and silently up to what is out."""
-        self.shard = StreamShard(SPEC, ShardSettings(end=END, of_matches=True))
+        self.shard = StreamShard(SPEC, ShardSettings(end=END, late_by_last_step=True))
         self.rules = TaskRules(self.log, QUERY, self.number)
         self.chunks: dict[str, StateChunk] = {}
         self.position = 0
         if self.saved is not None:
             self.position, watermark, ended, chunks = self.saved
             self.chunks = dict(chunks)
-            self.shard.restore(list(chunks.values()), watermark, ended, from_bytes)
+            self.shard.restore(list(chunks.values()), watermark, ended)
         self.rules.learn()
         while self.position < max(self.out, default=0):
             self._step(1)

@@ -10,7 +10,8 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from episode.errors import EpisodeDataError
-from episode.matchers.columns import from_bytes, to_bytes
+from episode.matchers.columns import to_bytes
+from episode.matchers.envelope import Packing, open_envelope, pack
 from episode.matchers.protocol import StateChunk, StateLimit
 from episode.matchers.stream_shard import ShardSettings, StreamShard
 from tests.property.test_row_pattern_laws import canonical, finished, planned
@@ -29,10 +30,13 @@ CLAUSE = (
 
 
 class Driven:
-    """A shard as the stream runtime drives it: watermarks, snapshots, and a new process now and then."""
+    """A shard as the stream runtime drives it: watermarks, snapshots, and a new process now and then.
 
-    def __init__(self, spec: Any, delay: int, **rules: Any) -> None:
-        self.spec, self.delay, self.rules = spec, delay, ShardSettings(**rules)
+    packed: do events come in envelopes, as from Spark, or as they are, as from a stream store?
+    """
+
+    def __init__(self, spec: Any, delay: int, packed: bool = False, **rules: Any) -> None:
+        self.spec, self.delay, self.rules, self.packed = spec, delay, ShardSettings(**rules), packed
         self.shard = StreamShard(spec, self.rules)
         self.chunks: dict[str, StateChunk] = {}
         self.greatest: int | None = None
@@ -46,9 +50,9 @@ class Driven:
         if restart:
             ended, watermark = self.shard.ended, self.shard.watermark
             self.shard = StreamShard(self.spec, self.rules)
-            self.shard.restore(list(self.chunks.values()), watermark, ended, from_bytes)
+            self.shard.restore(list(self.chunks.values()), watermark, ended)
         table = pa.Table.from_pylist(rows, schema=SCHEMA)
-        envelopes = [(to_bytes(table), table)] if rows else []
+        envelopes = [self._arriving(table)] if rows else []
         step = self.shard.step(envelopes, self.watermark)
         self.outputs.append(step.matches)
         self.late += step.late.to_pylist() if step.late is not None else []
@@ -57,6 +61,13 @@ class Driven:
         self.greatest = max([*times, *([self.greatest] if self.greatest is not None else [])], default=None)
         if self.greatest is not None:
             self.watermark = max(self.watermark, self.greatest - self.delay)
+
+    def _arriving(self, table: pa.Table) -> tuple[bytes, pa.Table]:
+        if not self.packed:
+            return to_bytes(table), table
+        (batch,) = pack([table], Packing(self.spec.input_order, 1), 0)
+        blob = batch.column("blob")[0].as_py()
+        return blob, open_envelope(blob)
 
     def total(self, counter: str) -> int:
         return sum(step[counter] for step in self.steps)
@@ -85,7 +96,7 @@ def test_a_stream_equals_a_table(text: str, rows: list[dict[str, Any]], data: st
     jitter = [data.draw(st.integers(0, delay)) for _ in rows]
     arriving = [row for _, row in sorted(zip(jitter, rows), key=lambda pair: pair[1]["ts"] + pair[0])]
     cuts = sorted(data.draw(st.sets(st.integers(0, len(rows)), max_size=5)))
-    driven = Driven(spec, delay + 1, end=END)
+    driven = Driven(spec, delay + 1, data.draw(st.booleans()), end=END)
     for begin, end in zip([0, *cuts], [*cuts, len(rows)], strict=True):
         driven.micro_batch(arriving[begin:end], data.draw(st.booleans()))
     driven.micro_batch([marker(END + delay + 1)], data.draw(st.booleans()))
@@ -97,6 +108,19 @@ def test_a_stream_equals_a_table(text: str, rows: list[dict[str, Any]], data: st
 
 def row(ts: int | None, v: int, k: int = 1, s: str = "a") -> dict[str, Any]:
     return {"k": k, "ts": ts, "v": v, "f": 0.0, "s": s}
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_many_small_pieces_wait_through_restarts(packed: bool) -> None:
+    """Events that wait are merged, and are no envelopes from then on."""
+    driven = Driven(spec_of(CLAUSE), 1_000, packed, end=100)
+    for ts in range(100):
+        driven.micro_batch([row(ts, ts % 9)], restart=True)
+    assert driven.steps[-1]["waiting_events"] == 100
+    driven.micro_batch([row(2_000, 0)], restart=True)
+    driven.micro_batch([], restart=True)
+    found = finished(driven.spec, pa.concat_tables(driven.outputs))
+    assert [one["n"] for one in found] == [9] * 11
 
 
 def test_late_events_are_counted_and_kept() -> None:

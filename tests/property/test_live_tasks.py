@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 
 from episode.errors import EpisodeDataError
 from episode.live.protocol import TaskOptions
-from episode.matchers.columns import from_bytes
 from episode.matchers.protocol import MatcherSpec
 from episode.matchers.running import run
 from episode.matchers.stream_shard import Arrived, ShardSettings, StreamShard
@@ -191,7 +190,7 @@ def driven(
     spec: MatcherSpec, tables: list[pa.Table], marks: list[int], cuts: list[int], moves: list[int]
 ) -> dict[int, tuple[list[str], int]]:
     """What is out, and how many events were late, after each step; a step takes the commits up to a cut."""
-    settings = ShardSettings(of_matches=True)
+    settings = ShardSettings(late_by_last_step=True)
     shard = StreamShard(spec, settings)
     chunks: dict[str, Any] = {}
     outputs: list[pa.Table] = []
@@ -200,7 +199,7 @@ def driven(
         if begin in moves:
             shard.snapshot().apply(chunks)
             moved = StreamShard(spec, settings)
-            moved.restore(list(chunks.values()), shard.watermark, shard.ended, from_bytes)
+            moved.restore(list(chunks.values()), shard.watermark, shard.ended)
             shard = moved
         parts = tables[begin:end]
         reached = np.repeat(np.array(marks[begin:end], np.int64), [part.num_rows for part in parts])

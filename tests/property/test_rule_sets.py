@@ -15,7 +15,7 @@ from episode.errors import EpisodeError
 from episode.matchers.events import prefixes as event_prefixes
 from episode.matchers.events.prefixes import MOST_RECORDS, EventPrefix
 from episode.matchers.protocol import END_OF_TIME, MatcherSpec
-from episode.matchers.running import BEFORE_ALL_TIME
+from episode.matchers.times import NEVER
 from tests.reference import generate_events, generate_situations
 from tests.reference.generate import clauses, tables
 from tests.support import events as of_events
@@ -183,7 +183,7 @@ def test_any_mix_of_languages(
         pieces, until = cut(data, rows, times)
     parts = [pa.Table.from_pylist(piece, schema=SCHEMA) for piece in pieces]
     restore, coded = data.draw(st.booleans()), data.draw(st.booleans())
-    check(specs, parts, [max(end, BEFORE_ALL_TIME) for end in until], restore, coded)
+    check(specs, parts, [max(end, NEVER) for end in until], restore, coded)
 
 
 # ---- rules that begin alike ----------------------------------------------------------------------------
@@ -241,4 +241,4 @@ def test_rules_that_begin_alike(
     parts = [pa.Table.from_pylist(piece, schema=SCHEMA) for piece in pieces]
     always = patch.object(EventPrefix, "gain", lambda *_: 1.0)
     with always, patch.object(event_prefixes, "MOST_RECORDS", most):
-        check(specs, parts, [max(end, BEFORE_ALL_TIME) for end in until], data.draw(st.booleans()))
+        check(specs, parts, [max(end, NEVER) for end in until], data.draw(st.booleans()))

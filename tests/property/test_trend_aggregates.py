@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from episode.errors import EpisodeDataError, EpisodeUnsupportedError
 from episode.lang.events.parser import parse_event_query
-from episode.matchers.columns import from_bytes, to_bytes
+from episode.matchers.columns import to_bytes
 from episode.matchers.events.aggregated import AggregatedSpec
 from episode.matchers.events.aggregated_search import FEW
 from episode.matchers.protocol import StateChunk
@@ -128,7 +128,7 @@ def test_streams_equal_tables(case: TrendCase, data: st.DataObject) -> None:
             shard.snapshot().apply(state)
             last = shard.watermark
             shard = StreamShard(spec, ShardSettings(end=END))
-            shard.restore(list(state.values()), last, False, from_bytes)
+            shard.restore(list(state.values()), last, False)
     outputs.append(shard.step([], END).matches)
     check_equal(rows_of(spec, pa.concat_tables(outputs)), expected(case, spec))
 

@@ -409,7 +409,7 @@ def test_a_pattern_over_a_table_for_each_class(spark: SparkSession) -> None:
         ({"recency": "soon"}, "duration"),
         ({"ordered": "yes"}, "True or False is needed"),
         ({"options": Options(watermark="1 second")}, "no pattern of this query is over a stream"),
-        ({"options": Options(tuning=Tuning(recent_buffer=5))}, "here is none to read from"),
+        ({"options": Options(tuning=Tuning(recent_buffer=5))}, "there is none here"),
     ],
 )
 def test_what_correlate_refuses(spark: SparkSession, given: dict[str, Any], message: str) -> None:

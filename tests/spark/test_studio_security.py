@@ -249,7 +249,7 @@ def test_queries_over_given_tables_are_not_refused(client: TestClient, spark: Sp
 )
 @pytest.mark.parametrize("path", ["/api/check", "/api/enter", "/api/runs"])
 def test_bodies_that_are_no_requests(client: TestClient, path: str, body: bytes) -> None:
-    says("bodies of requests that are no JSON and texts that are not Unicode are refused with an error")
+    says("bodies of requests that are not JSON and texts that are not Unicode are refused with an error")
     assert client.post(path, content=body).status_code == 400
 
 

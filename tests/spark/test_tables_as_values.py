@@ -93,7 +93,7 @@ def test_files_by_their_suffix(spark: SparkSession, tmp_path: Path, name: str) -
 def test_json_that_has_no_lines_of_objects(spark: SparkSession, tmp_path: Path) -> None:
     path = tmp_path / "t.json"
     path.write_text(json.dumps([{"a": 1}, {"a": 2}], indent=2))
-    with pytest.raises(EpisodeAnalysisError, match="it has lines that are no JSON objects"):
+    with pytest.raises(EpisodeAnalysisError, match="it has lines that are not JSON objects"):
         episode.sql("SELECT * FROM t", spark=spark, t=path)
 
 

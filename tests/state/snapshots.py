@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from episode.matchers.columns import from_bytes, to_bytes
+from episode.matchers.columns import to_bytes
 from episode.matchers.protocol import MatcherSpec, StateChunk
 from episode.matchers.stream_shard import ShardSettings, StreamShard
 
@@ -47,7 +47,7 @@ def restored(state: dict[str, Any], spec: MatcherSpec) -> StreamShard:
     """A shard with the state of a file."""
     chunks = [StateChunk(c["name"], c["version"], base64.b64decode(c["data"])) for c in state["chunks"]]
     shard = StreamShard(spec, RULES)
-    shard.restore(chunks, state["watermark"], False, from_bytes)
+    shard.restore(chunks, state["watermark"], False)
     return shard
 
 

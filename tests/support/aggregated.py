@@ -11,7 +11,8 @@ import pyarrow as pa
 from episode.lang.events.parser import parse_event_query
 from episode.matchers.events.aggregated import AggregatedSpec
 from episode.matchers.protocol import END_OF_TIME
-from episode.matchers.running import BEFORE_ALL_TIME, run
+from episode.matchers.running import run
+from episode.matchers.times import NEVER
 from episode.plan.events.aggregated import BUCKET_END, GroupedBy, plan_aggregated
 from episode.plan.events.classes import EventClasses
 from episode.plan.events.returns import EventTimes
@@ -49,7 +50,7 @@ def rows_of(spec: AggregatedSpec, output: pa.Table) -> Rows:
 
 def run_aggregated(spec: AggregatedSpec, pieces: Sequence[list[Any]], restore: bool = False) -> Rows:
     """Feed pieces of events (each complete up to its last time), with the state written and read between them."""
-    ends = [max((e.te for e in piece), default=BEFORE_ALL_TIME) for piece in pieces[:-1]] + [END_OF_TIME]
+    ends = [max((e.te for e in piece), default=NEVER) for piece in pieces[:-1]] + [END_OF_TIME]
     return rows_of(spec, run(spec, [table_of(piece) for piece in pieces], until=ends, restore=restore))
 
 

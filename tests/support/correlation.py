@@ -9,10 +9,10 @@ import pyarrow as pa
 
 from episode.lang.rows.parser import parse_clause
 from episode.matchers.correlation.archive import History
-from episode.matchers.correlation.spec import ARCHIVE_PREFIX, LIVE_PREFIX, CorrelationSpec, SidePlan
+from episode.matchers.correlation.spec import CorrelationSpec, SidePlan
 from episode.matchers.protocol import OrderKey
 from episode.matchers.rows.spec import RowPatternSpec
-from episode.plan.correlation.plan import CorrelationPlan
+from episode.plan.correlation.plan import ARCHIVE_PREFIX, LIVE_PREFIX, CorrelationPlan
 from episode.plan.output import MATCH_END, MATCH_START, MeasurePlan
 from episode.plan.rows.plan import RowPatternPlan, plan_row_pattern
 from episode.plan.rows.stream import with_match_times

@@ -16,13 +16,14 @@ from episode.lang.events.parser import parse_event_query
 from episode.lang.events.syntax import classes_of
 from episode.lang.rows.parser import parse_clause
 from episode.lang.situations.parser import parse_situation_query
-from episode.matchers.correlation.spec import ARCHIVE_PREFIX, LIVE_PREFIX, SIDE_COLUMN, CorrelationSpec, SidePlan
+from episode.matchers.correlation.spec import CorrelationSpec, SidePlan
 from episode.matchers.events.spec import EventPatternSpec
 from episode.matchers.protocol import END_OF_TIME, MatcherSpec, OrderKey
 from episode.matchers.rows.spec import RowPatternSpec
 from episode.matchers.running import LocalRun
 from episode.matchers.situations.spec import SituationPatternSpec
-from episode.plan.correlation.plan import CorrelationPlan
+from episode.plan.correlation.pairs import SIDE_COLUMN
+from episode.plan.correlation.plan import ARCHIVE_PREFIX, LIVE_PREFIX, CorrelationPlan
 from episode.plan.events.classes import EventClasses
 from episode.plan.events.plan import plan_event_pattern
 from episode.plan.events.returns import EventTimes

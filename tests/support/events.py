@@ -23,7 +23,8 @@ from episode.lang.events.syntax import (
 from episode.lang.syntax import ReturnItem, Scalar
 from episode.matchers.events.spec import EventPatternSpec
 from episode.matchers.protocol import END_OF_TIME
-from episode.matchers.running import BEFORE_ALL_TIME, LocalRun, run
+from episode.matchers.running import LocalRun, run
+from episode.matchers.times import NEVER
 from episode.plan.events.classes import EventClasses
 from episode.plan.events.plan import plan_event_pattern
 from episode.plan.events.returns import EventTimes
@@ -83,7 +84,7 @@ def run_whole(spec: EventPatternSpec, events: list[Any]) -> list[Bound]:
 
 def run_in_pieces(spec: EventPatternSpec, pieces: list[list[Any]], restore: bool) -> list[Bound]:
     """Feed pieces of events (each complete up to its last time), with the state written and read between them."""
-    ends = [max((e.te for e in piece), default=BEFORE_ALL_TIME) for piece in pieces[:-1]] + [END_OF_TIME]
+    ends = [max((e.te for e in piece), default=NEVER) for piece in pieces[:-1]] + [END_OF_TIME]
     return bound(spec, run(spec, [table_of(piece) for piece in pieces], until=ends, restore=restore))
 
 

@@ -13,7 +13,8 @@ from episode.lang.events.syntax import Interval, classes_of
 from episode.lang.syntax import Duration
 from episode.matchers.events.spec import EventPatternSpec
 from episode.matchers.protocol import END_OF_TIME
-from episode.matchers.running import BEFORE_ALL_TIME, run
+from episode.matchers.running import run
+from episode.matchers.times import NEVER
 from episode.plan.events.classes import EventClasses
 from episode.plan.events.imprecise import imprecise_times
 from episode.plan.events.plan import plan_event_pattern
@@ -87,6 +88,6 @@ def run_case(
     spec: EventPatternSpec, pieces: list[list[ImpreciseEvent]], granularity: int = 1, *, restore: bool = False
 ) -> Found:
     """Feed pieces of events, each complete up to its latest time, with the state written and read between them."""
-    ends = [max((e.te for e in piece), default=BEFORE_ALL_TIME) for piece in pieces[:-1]] + [END_OF_TIME]
+    ends = [max((e.te for e in piece), default=NEVER) for piece in pieces[:-1]] + [END_OF_TIME]
     tables = [table_of(piece, granularity) for piece in pieces]
     return found_in(spec, run(spec, tables, until=ends, restore=restore))

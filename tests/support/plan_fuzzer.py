@@ -7,6 +7,7 @@ are kept as files there. `python -m tests.support.plan_fuzzer DIRECTORY` fails i
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import sys
@@ -61,8 +62,19 @@ def install() -> None:
 
 def names_in_sources() -> set[str]:
     """Names of programs as they are written; {…} of an f-string stands for anything."""
-    texts = [path.read_text() for path in SOURCES.rglob("*.py")]
-    return {name for text in texts for name in re.findall(r"\b(?:Program|entry_scope)\(f?\"([^\"]+)\"", text)}
+    calls = [one for path in SOURCES.rglob("*.py") for one in ast.walk(ast.parse(path.read_text()))]
+    return {
+        name
+        for one in calls
+        if isinstance(one, ast.Call) and isinstance(one.func, ast.Name) and one.func.id in ("Program", "entry_scope")
+        for name in _names(one.args[0])
+    }
+
+
+def _names(written: ast.expr) -> list[str]:
+    if isinstance(written, ast.IfExp):
+        return _names(written.body) + _names(written.orelse)
+    return [ast.unparse(written).removeprefix("f")[1:-1]] if isinstance(written, (ast.Constant, ast.JoinedStr)) else []
 
 
 def never_called(directory: Path) -> list[str]:

@@ -9,7 +9,8 @@ import sqlglot
 
 from episode.lang.rows.parser import parse_clause
 from episode.matchers.rows.spec import RowPatternSpec
-from episode.matchers.running import BEFORE_ALL_TIME, run
+from episode.matchers.running import run
+from episode.matchers.times import NEVER
 from episode.plan.output import MATCHED_COLUMN, TIMED_OUT_COLUMN
 from episode.plan.rows.plan import plan_row_pattern
 from episode.plan.schema import InputSchema
@@ -41,7 +42,7 @@ def run_in_pieces(
     """Feeds of rows[begin:end] in event-time order; `restore` moves the state to a new matcher before each."""
     time = spec.plan.order[0].column if spec.plan.order else None
     parts = [rows[begin:end] for begin, end in pieces]
-    until = [max((row[time] for row in part), default=BEFORE_ALL_TIME) if time else 0 for part in parts]
+    until = [max((row[time] for row in part), default=NEVER) if time else 0 for part in parts]
     return run(spec, [table_in(spec, part) for part in parts], until=until, restore=restore)
 
 

@@ -16,8 +16,6 @@ from episode.matchers.ordering import events_of
 from episode.matchers.protocol import EventBatch
 from episode.matchers.running import run
 from episode.matchers.slices.slicing import (
-    FIRST_TIME,
-    LAST_TIME,
     SUMMARY,
     Chained,
     Entry,
@@ -28,6 +26,7 @@ from episode.matchers.slices.slicing import (
     Unsliced,
     bounds_between,
 )
+from episode.matchers.times import EVER, NEVER
 
 MOST_CUTS = 30
 _ARRIVAL = "__episode_arrival"
@@ -81,10 +80,10 @@ def fed_rows(time: np.ndarray, bounds: SliceBounds, overlap: Overlap) -> tuple[i
     """The rows of a key that a slice is fed, from the first to before the last; time: of the key's rows, in order."""
     begin, end = 0, len(time)
     if bounds.first is not None:
-        earliest = max(FIRST_TIME, bounds.first - overlap.before_time)
+        earliest = max(NEVER, bounds.first - overlap.before_time)
         begin = max(0, int(np.searchsorted(time, earliest, "left")) - overlap.before_rows)
     if bounds.last is not None:
-        latest = min(LAST_TIME, bounds.last + overlap.after_time)
+        latest = min(EVER, bounds.last + overlap.after_time)
         end = min(len(time), int(np.searchsorted(time, latest, "right")) + overlap.after_rows)
     return begin, max(begin, end)
 

@@ -24,6 +24,7 @@ _SPEC.loader.exec_module(english)
         "# the search goes on\n",
         "def shown():\n    return 1\n",
         "class A:\n    def _joined(self):\n        return 1\n",
+        'def f(name):\n    raise ValueError(f"The table {name} is no table of Spark.")\n',
     ],
 )
 def test_what_reads_like_a_translation(code: str) -> None:
@@ -38,7 +39,26 @@ def test_what_reads_like_a_translation(code: str) -> None:
         'def f():\n    """A letter stands for a class."""\n',
         "class A:\n    @property\n    def joined(self):\n        return 1\n",
         "def feed():\n    return 1\n",
+        'KEYS = ("says", "goes on")\n',
     ],
 )
 def test_plain_english(code: str) -> None:
     assert list(english.complaints(code)) == []
+
+
+def test_pages() -> None:
+    page = """# Events
+
+A match is reported when it is certain, and the search goes
+on from there. `goes on` is code, and so is
+
+```
+the search goes on
+```
+
+* The [page](what-it-says.md) has more.
+    <!-- it says nothing -->
+* It is the same there, too.
+"""
+    found = list(english.page_complaints(page))
+    assert found == [(3, "'goes on': write continues, resumes"), (12, "'too': write also (before the verb)")]

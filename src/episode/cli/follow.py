@@ -92,7 +92,7 @@ def show(result: Any, given: FollowArguments, checkpoint: str, notes: Console, *
     """Run a streaming DataFrame until an interrupt (SIGINT or SIGTERM); an error of the query is raised."""
     lines = None if given.output is not None else _lines_of(result, given.format)
     if given.output is None and given.format is Format.table and not sys.stdout.isatty():
-        notes.print("The matches are not shown, this is no terminal: --format json prints them.")
+        notes.print("The matches are not shown because this is not a terminal: --format json prints them.")
     screen = Console()
     view = LiveView(result.columns, shows_matches=given.output is None and lines is None)
     lively = screen.is_terminal and lines is None
@@ -267,7 +267,7 @@ def run_live(
                 figures = f"http://127.0.0.1:{query.metricsPort}/metrics"
                 notes.print(Text(f"Figures for Prometheus: {figures}"), soft_wrap=True)
             if given.into is not None and checkpoint is None:
-                notes.print(Text(f"The checkpoint is in {query.checkpoint}: the same command goes on from there."))
+                notes.print(Text(f"The checkpoint is in {query.checkpoint}: the same command continues from there."))
             with Live(view, console=screen, refresh_per_second=1 / PERIOD) if lively else nullcontext():
                 watch(query, view, interrupted, None if lively else notes)
             if query.isActive:

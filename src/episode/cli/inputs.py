@@ -115,7 +115,7 @@ def read_topic(url: str) -> Topic:
     servers, _, name = place.partition("/")
     servers, name = unquote(servers), unquote(name)
     if not servers or any(not re.fullmatch(r".+:\d+", server) for server in servers.split(",")):
-        raise _wrong_table(f"{url} does not say host and port of a broker: write {KAFKA_FORM}.")
+        raise _wrong_table(f"{url} does not name the host and port of a broker: write {KAFKA_FORM}.")
     if not re.fullmatch(r"[\w.-]+", name):
         raise _wrong_table(f"{name!r} is not the name of a topic: write {KAFKA_FORM}.")
     options = dict(parse_qsl(query, keep_blank_values=True))
@@ -199,7 +199,9 @@ def check_output(output: str, tables: Iterable[str], is_known: bool, advice: str
 def check_followed_output(output: str, tables: Iterable[str], checkpoint: str | None) -> None:
     """Refuse to add to files of another run: with a new checkpoint, Spark would take its first matches for written."""
     begun = checkpoint is not None and (not is_local(checkpoint) or Path(local(checkpoint)).exists())
-    check_output(output, tables, begun, "go on with the --checkpoint that it was written with, or write somewhere else")
+    check_output(
+        output, tables, begun, "continue with the --checkpoint that it was written with, or write somewhere else"
+    )
 
 
 @dataclass(frozen=True)

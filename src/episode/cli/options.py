@@ -169,10 +169,10 @@ NameArgument = Annotated[
 ]
 CatalogOption = Annotated[
     Path | None,
-    typer.Option("--catalog", metavar="DIRECTORY", help="Where streams are declared, in place of EPISODE_CATALOG."),
+    typer.Option("--catalog", metavar="DIRECTORY", help="Directory of declared streams, instead of EPISODE_CATALOG."),
 ]
 SkipCorruptOption = Annotated[
-    bool, typer.Option("--skip-corrupt", help="Leave out corrupt segments, with a warning for each.")
+    bool, typer.Option("--skip-corrupt", help="Skip corrupt segments, with a warning for each.")
 ]
 
 
@@ -198,21 +198,21 @@ class LiveTaskOptions:
         typer.Option(
             "--into",
             metavar="WHERE",
-            help="With --live: a stream by its name (made where there is none), a path with a slash for Parquet files, "
-            "or kafka://HOST:PORT/TOPIC. Default: the screen.",
+            help="With --live: the name of a stream (created if it does not exist), a path with a slash for Parquet "
+            "files, or kafka://HOST:PORT/TOPIC. Default: the screen.",
             autocompletion=complete_streams,
         ),
     ] = None
     input: Annotated[
-        Handling | None, typer.Option("--input", help="With --live: how events come in. Default: adaptive.")
+        Handling | None, typer.Option("--input", help="With --live: how tasks take their input. Default: adaptive.")
     ] = None
     tasks: Annotated[
-        int | None, typer.Option("--tasks", min=1, metavar="N", help="With --live: how many tasks there are.")
+        int | None, typer.Option("--tasks", min=1, metavar="N", help="With --live: the number of tasks.")
     ] = None
     metrics: Annotated[
         int | None,
         typer.Option(
-            "--metrics", min=0, metavar="PORT", help="With --live: figures for Prometheus, on 127.0.0.1; 0: any port."
+            "--metrics", min=0, metavar="PORT", help="With --live: port of 127.0.0.1 for Prometheus; 0: any free one."
         ),
     ] = None
 
@@ -223,7 +223,7 @@ class OutputOptions:
 
     output: Annotated[
         str | None,
-        typer.Option("--output", "-o", metavar="PATH", help="Write the result there; delta:PATH: as a Delta table."),
+        typer.Option("--output", "-o", metavar="PATH", help="Write the result here; delta:PATH writes a Delta table."),
     ] = None
     format: Annotated[
         Format | None,

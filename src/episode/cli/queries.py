@@ -33,16 +33,16 @@ def run(
     result: OutputOptions,
     report: Annotated[
         Path | None,
-        typer.Option("--report", metavar="FILE", help="Write a report, too: one HTML file that opens anywhere."),
+        typer.Option("--report", metavar="FILE", help="Also write a report: one HTML file that opens anywhere."),
     ] = None,
     follow: Annotated[
-        bool, typer.Option("--follow", help="Go on with what is added to directories and topics, until Ctrl-C.")
+        bool, typer.Option("--follow", help="Keep running on what is added to directories and topics, until Ctrl-C.")
     ] = False,
     watermark: WatermarkOption = None,
     checkpoint: Annotated[
         str | None,
         typer.Option(
-            "--checkpoint", metavar="PATH", help="With --follow or --live: go on from there, and keep the state there."
+            "--checkpoint", metavar="PATH", help="With --follow or --live: keep the state there, and resume from it."
         ),
     ] = None,
     live: Annotated[
@@ -105,14 +105,14 @@ def explain(
     table: TableOption = None,
     arg: ArgumentOption = None,
     analyze: Annotated[
-        bool, typer.Option("--analyze", help="Run the patterns, and say what their plans did and where time went.")
+        bool, typer.Option("--analyze", help="Run the patterns, and show what their plans did and where the time went.")
     ] = False,
     format: Annotated[
         results.PlanFormat | None,
         typer.Option("--format", "-f", help="Default: text; with --output, by its suffix (.html, .svg)."),
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write the plan there.", dir_okay=False)
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write the plan to this file.", dir_okay=False)
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the file.")] = False,
     spark: SparkOptions,

@@ -20,26 +20,25 @@ class RuleOptions:
     """The rules, and what they are over. rule: only this one, typed as it is alone. explain: run nothing."""
 
     rules: Annotated[
-        str, typer.Argument(metavar="FOLDER", help="A folder of .sql and .pattern files: a rule each, named after it.")
+        str, typer.Argument(metavar="FOLDER", help="Folder of .sql and .pattern files, one rule each, with its name.")
     ]
     table: TableOption = None
     arg: ArgumentOption = None
     time: Annotated[
-        str | None, typer.Option("--time", metavar="COLUMN", help="Of event and situation patterns: the event time.")
+        str | None, typer.Option("--time", metavar="COLUMN", help="Event time of event and situation patterns.")
     ] = None
     start: Annotated[
-        str | None, typer.Option("--start", metavar="COLUMN", help="Of event patterns: where events last, their start.")
+        str | None, typer.Option("--start", metavar="COLUMN", help="Start of events that last, in event patterns.")
     ] = None
     key: Annotated[
         list[str] | None,
-        typer.Option("--key", metavar="COLUMN", help="Of event and situation patterns: partitions. May be repeated."),
+        typer.Option("--key", metavar="COLUMN", help="Partition column of these patterns. May be repeated."),
     ] = None
     type_column: Annotated[
-        str | None,
-        typer.Option("--type-column", metavar="COLUMN", help="Of event patterns: the column with the class of events."),
+        str | None, typer.Option("--type-column", metavar="COLUMN", help="Class of each event, in event patterns.")
     ] = None
     rule: Annotated[
-        str | None, typer.Option("--rule", metavar="NAME", help="Only this rule, with the columns of its own result.")
+        str | None, typer.Option("--rule", metavar="NAME", help="Only this rule, with its own result columns.")
     ] = None
     explain: Annotated[
         bool, typer.Option("--explain", help="Show what the rules share and how they would run; nothing is run.")
@@ -67,12 +66,12 @@ def run_rules(
     given: RuleOptions,
     result: OutputOptions,
     follow: Annotated[
-        bool, typer.Option("--follow", help="Go on with what is added to the directory or topic, and to the rules.")
+        bool, typer.Option("--follow", help="Keep running on new events, and follow changes of the rules.")
     ] = False,
     watermark: WatermarkOption = None,
     checkpoint: Annotated[
         str | None,
-        typer.Option("--checkpoint", metavar="PATH", help="With --follow: go on from there, and keep the state there."),
+        typer.Option("--checkpoint", metavar="PATH", help="With --follow: keep the state there, and resume from it."),
     ] = None,
     spark: SparkOptions,
 ) -> None:

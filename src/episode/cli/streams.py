@@ -18,7 +18,7 @@ from episode import streams
 from episode.cli.options import CatalogOption, EventFormat, NameArgument, SkipCorruptOption, complete_streams
 from episode.errors import EpisodeAnalysisError, EpisodeDataError, EpisodeError
 from episode.paths import kind_of
-from episode.words import count_of
+from episode.words import count_of, exact_duration
 
 PRINTED = 1_000
 """Rows that are made into lines at once."""
@@ -28,17 +28,19 @@ def push(
     name: NameArgument,
     source: Annotated[
         str,
-        typer.Option("--from", "-i", metavar="PATH", help="JSON lines, CSV with a header or Parquet; - is the pipe."),
+        typer.Option(
+            "--from", "-i", metavar="PATH", help="JSON lines, CSV with a header or Parquet; - is standard input."
+        ),
     ],
     format: Annotated[
-        EventFormat | None, typer.Option("--format", "-f", help="Default: by the suffix; JSON lines for a pipe.")
+        EventFormat | None, typer.Option("--format", "-f", help="Default: by the suffix, else JSON lines.")
     ] = None,
     batch: Annotated[
-        int, typer.Option("--batch", min=1, metavar="N", help="Events that are stored at once.")
+        int, typer.Option("--batch", min=1, metavar="N", help="The number of events stored with one commit.")
     ] = 100_000,
     producer: Annotated[
         str | None,
-        typer.Option("--producer", metavar="ID", help="Pushed again under this name, the same file is stored once."),
+        typer.Option("--producer", metavar="ID", help="Under the same ID, a file that is pushed twice is stored once."),
     ] = None,
     catalog: CatalogOption = None,
 ) -> None:
@@ -102,10 +104,11 @@ def tail(
     name: NameArgument,
     lines: Annotated[int, typer.Option("--lines", "-n", min=0, metavar="N", help="Begin with the last N events.")] = 10,
     after: Annotated[
-        int | None, typer.Option("--after", min=0, metavar="POSITION", help="Begin after a position; 0 is before all.")
+        int | None,
+        typer.Option("--after", min=0, metavar="POSITION", help="Begin after this position; 0: at the start."),
     ] = None,
-    follow: Annotated[bool, typer.Option("--follow/--no-follow", help="Go on with events that come.")] = True,
-    csv: Annotated[bool, typer.Option("--csv", help="CSV in place of JSON lines.")] = False,
+    follow: Annotated[bool, typer.Option("--follow/--no-follow", help="Keep printing new events.")] = True,
+    csv: Annotated[bool, typer.Option("--csv", help="Print CSV instead of JSON lines.")] = False,
     skip_corrupt: SkipCorruptOption = False,
     catalog: CatalogOption = None,
 ) -> None:
@@ -147,12 +150,12 @@ def _text(value: object) -> str:
 def archive(
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[NAME]...", help="Default: all that have one.", autocompletion=complete_streams),
+        typer.Argument(metavar="[NAME]...", help="Default: all with an archive.", autocompletion=complete_streams),
     ] = None,
     every: Annotated[
-        str | None, typer.Option("--every", metavar="DURATION", help="Go on, with such pauses: '10 seconds'.")
+        str | None, typer.Option("--every", metavar="DURATION", help="Repeat at this interval: '10 seconds'.")
     ] = None,
-    compact: Annotated[bool, typer.Option("--compact", help="Join all small files, too.")] = False,
+    compact: Annotated[bool, typer.Option("--compact", help="Also join all small files.")] = False,
     skip_corrupt: SkipCorruptOption = False,
     catalog: CatalogOption = None,
 ) -> None:
@@ -193,7 +196,7 @@ def _archive_one(name: str, compact: bool, skip_corrupt: bool, catalog: Path | N
 
 def show_streams(
     name: Annotated[
-        str | None, typer.Argument(metavar="[NAME]", help="Describe this one.", autocompletion=complete_streams)
+        str | None, typer.Argument(metavar="[NAME]", help="Describe this stream.", autocompletion=complete_streams)
     ] = None,
     catalog: CatalogOption = None,
 ) -> None:
@@ -255,10 +258,7 @@ def _length(units: int | None, declaration: streams.Declaration) -> str:
         return ""
     if declaration.event_time.units_per_millisecond == 1:
         return f"{units:,}"
-    for name, size in (("days", 86_400_000_000), ("hours", 3_600_000_000), ("minutes", 60_000_000)):
-        if units and units % size == 0:
-            return f"{units // size:,} {name}"
-    return f"{units / 1e6:,.10g} seconds"
+    return exact_duration(units)
 
 
 def _use_catalog(path: Path | None) -> Path | None:

@@ -23,9 +23,9 @@ CONFINED = {"spark.sql.runSQLOnFiles": "false"}
 
 def size(
     events_per_second: Annotated[
-        str, typer.Option("--events-per-second", "-e", metavar="N", help="How many events come: 1e7, for example.")
+        str, typer.Option("--events-per-second", "-e", metavar="N", help="The rate of events: 1e7, for example.")
     ],
-    keys: Annotated[str, typer.Option("--keys", "-k", metavar="N", help="How many partition keys there are.")],
+    keys: Annotated[str, typer.Option("--keys", "-k", metavar="N", help="The number of partition keys.")],
     window: Annotated[
         str | None,
         typer.Option(
@@ -50,37 +50,39 @@ def size(
     arg: ArgumentOption = None,
     key: Annotated[
         list[str] | None,
-        typer.Option("--key", metavar="COLUMN", help="Of a pattern without a table: its key. May be repeated."),
+        typer.Option(
+            "--key", metavar="COLUMN", help="Partition column, for patterns without a table. May be repeated."
+        ),
     ] = None,
     time: Annotated[
-        str | None, typer.Option("--time", metavar="COLUMN", help="Of a pattern without a table: its event time.")
+        str | None, typer.Option("--time", metavar="COLUMN", help="Event time, for patterns without a table.")
     ] = None,
     type_column: Annotated[
-        str | None, typer.Option("--type-column", metavar="COLUMN", help="Of an event pattern: the classes of events.")
+        str | None, typer.Option("--type-column", metavar="COLUMN", help="Class of each event, for event patterns.")
     ] = None,
     hot_key: Annotated[
         str | None,
         typer.Option("--hot-key", metavar="SHARE", help="The busiest key's share of all events. Default: all alike."),
     ] = None,
     delay: Annotated[
-        str, typer.Option("--delay", metavar="DURATION", help="Of streams: how late events may come.")
+        str, typer.Option("--delay", metavar="DURATION", help="For streams: how late events may come.")
     ] = "0 seconds",
     batch: Annotated[
-        str, typer.Option("--batch", metavar="DURATION", help="Of a batch: the events of how long it has.")
+        str, typer.Option("--batch", metavar="DURATION", help="For a batch: the length of time whose events it has.")
     ] = "1 day",
     finish: Annotated[
-        str, typer.Option("--finish", metavar="DURATION", help="Of a batch: in what time it is to be done.")
+        str, typer.Option("--finish", metavar="DURATION", help="For a batch: the time in which it must finish.")
     ] = "1 hour",
     executor_cores: Annotated[
         int, typer.Option("--executor-cores", min=1, metavar="N", help="Cores of an executor.")
     ] = 8,
     executor_memory: Annotated[
-        int, typer.Option("--executor-memory", min=1, metavar="GIB", help="Memory of an executor, at most.")
+        int, typer.Option("--executor-memory", min=1, metavar="GIB", help="The most memory that an executor may have.")
     ] = 64,
     calibrate: Annotated[
-        bool, typer.Option("--calibrate", help="Scale the constants to this machine, by a measurement of some seconds.")
+        bool, typer.Option("--calibrate", help="Scale the constants to this machine, after measuring for some seconds.")
     ] = False,
-    json: Annotated[bool, typer.Option("--json", help="All figures as JSON.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print all figures as JSON.")] = False,
 ) -> None:
     """Estimate how many cores, how much memory, network and state a query needs at a rate. Spark is not started."""
     notes = Console(stderr=True)
@@ -124,15 +126,17 @@ def studio(
     checkpoint: Annotated[
         list[str] | None,
         typer.Option(
-            "--checkpoint", metavar="PATH", help="Watch the live query that keeps its state there. May be repeated."
+            "--checkpoint", metavar="PATH", help="Watch the live query with this checkpoint. May be repeated."
         ),
     ] = None,
     port: Annotated[
         int | None,
-        typer.Option("--port", "-p", min=0, max=65535, metavar="N", help="0: any that is free. Default: 8350 if free."),
+        typer.Option(
+            "--port", "-p", min=0, max=65535, metavar="N", help="0: any free port. Default: 8350 if it is free."
+        ),
     ] = None,
     samples: Annotated[
-        bool, typer.Option("--samples/--no-samples", help="Sample tables, and a gallery of examples over them.")
+        bool, typer.Option("--samples/--no-samples", help="Offer sample tables, and a gallery of examples over them.")
     ] = True,
     open: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in a browser.")] = False,
     spark: SparkOptions,
@@ -161,13 +165,13 @@ def studio(
 
 def demo(
     data: Annotated[
-        Path | None, typer.Option("--data", metavar="DIRECTORY", help="Keep the sample data there.", file_okay=False)
+        Path | None, typer.Option("--data", metavar="DIRECTORY", help="Directory for the sample data.", file_okay=False)
     ] = None,
     report: Annotated[
-        Path, typer.Option("--report", metavar="FILE", help="Where the report of one of the queries goes.")
+        Path, typer.Option("--report", metavar="FILE", help="Write the report of one of the queries to this file.")
     ] = Path("episode-demo-report.html"),
     live: Annotated[
-        bool, typer.Option("--live", help="Instead: price falls reported by a live query while a market runs.")
+        bool, typer.Option("--live", help="Run a live query instead, which reports price falls while a market runs.")
     ] = False,
 ) -> None:
     """Run seven pattern queries over sample data and explain their results."""
@@ -184,7 +188,7 @@ def demo(
 
 
 def samples(
-    directory: Annotated[Path, typer.Argument(help="Where to write the files.", file_okay=False)],
+    directory: Annotated[Path, typer.Argument(help="The directory to write the files to.", file_okay=False)],
     seed: Annotated[int, typer.Option(help="The same seed gives the same data.")] = 7,
 ) -> None:
     """Write the sample data of the demo: ticks.parquet, clicks.parquet and planted.parquet."""

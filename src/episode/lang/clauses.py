@@ -207,7 +207,9 @@ def read_column(cursor: Cursor, what: str, grammar: Grammar, qualifiers: tuple[s
         hint = f"A column may have {known} before it."
         cursor.fail(f"{token.identifier} is not the table of this query.", token, hint)
     if cursor.token.is_symbol("."):
-        cursor.fail("Only columns stand here, without table or field.", None, "Compute it as a column of the input.")
+        cursor.fail(
+            "Only columns are allowed here, without table or field.", None, "Compute it as a column of the input."
+        )
     return token.identifier
 
 

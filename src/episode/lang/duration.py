@@ -38,7 +38,7 @@ def parse_duration(cursor: Cursor) -> Duration:
             if interval:
                 cursor.fail("An INTERVAL needs a unit.", unit_token, EXAMPLES)
             if parts:
-                cursor.fail("This part of the duration needs a unit, too.", unit_token, "Write 1 hour 30 minutes.")
+                cursor.fail("This part of the duration also needs a unit.", unit_token, "Write 1 hour 30 minutes.")
             if amount != int(amount):
                 cursor.fail("A duration without a unit must be a whole number.", unit_token, EXAMPLES)
             total += int(amount)

@@ -232,7 +232,7 @@ def lift_arguments(
 
 def refuse_nested(cursor: Cursor, inner: Token, name: Token) -> NoReturn:
     hint = "An aggregate covers events, not other aggregates."
-    cursor.fail(f"{inner.upper} may not stand inside {name.upper}.", inner, hint)
+    cursor.fail(f"{inner.upper} is not allowed inside {name.upper}.", inner, hint)
 
 
 def split_arguments(cursor: Cursor, start: int, stop: int) -> list[tuple[int, int]]:

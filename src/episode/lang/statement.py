@@ -145,7 +145,7 @@ def parse_statement(source: str, *, anywhere: bool = False) -> Statement:
     covered = Cover(inside)
     semicolon = next((token for token in tokens if token.is_symbol(";") and token.start not in covered), None)
     if semicolon is not None:
-        hint = "Run what stands before and after this ';' one by one."
+        hint = "Run the parts before and after this ';' one by one."
         raise Source(source).error(EpisodeSyntaxError, "Only one statement at a time.", semicolon.span, hint)
     found = [
         index

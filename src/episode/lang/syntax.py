@@ -1,8 +1,8 @@
 """Syntax that all languages share: places in the query, scalar expressions, durations, output columns.
 
 Trees are immutable and know the place in the query they came from. Scalar expressions keep the user's own text. What
-episode evaluates inside them (columns, navigation, aggregates) is lifted out as an *atom* and a placeholder name stands
-in the text instead, so that Spark sees the rest exactly as written. Each language has its own atoms; columns and
+episode evaluates inside them (columns, navigation, aggregates) is lifted out as an *atom* and replaced in the text by a
+placeholder name, so that Spark sees the rest exactly as written. Each language has its own atoms; columns and
 aggregates of labels are here, because all languages are planned in terms of them.
 """
 
@@ -12,7 +12,7 @@ from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, cast
 
 from episode.errors import EpisodeError
 
@@ -116,6 +116,26 @@ class Scalar:
     def plain_original(self) -> str:
         """The user's text on one line."""
         return " ".join(self.original.split())
+
+
+@dataclass(frozen=True)
+class RowKey:
+    """A key that rows are partitioned or ordered by: a scalar over the columns of one row.
+
+    name: of its output column; None: Spark's name for the expression.
+    """
+
+    expression: Scalar
+    name: str | None = None
+
+    @property
+    def column(self) -> ColumnRef | None:
+        """The column that it is, if it is nothing more."""
+        return cast("ColumnRef | None", self.expression.only_atom)
+
+    @property
+    def span(self) -> Span:
+        return self.expression.span
 
 
 @dataclass(frozen=True)

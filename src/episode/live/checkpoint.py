@@ -65,7 +65,7 @@ def _check_query(path: Path, fingerprint: str, tasks: int) -> str:
     if found["fingerprint"] != fingerprint:
         raise EpisodeAnalysisError(
             f"The checkpoint {path.parent} belongs to another query: its text, parameters, streams or output differ.",
-            hint="Start the changed query with a checkpoint of its own.",
+            hint="Start the changed query with a new checkpoint.",
         )
     if found["tasks"] != tasks:
         raise EpisodeAnalysisError(
@@ -99,7 +99,7 @@ def lock_checkpoint(directory: str) -> IO[bytes]:
         file.close()
         raise EpisodeAnalysisError(
             f"A live query with the checkpoint {directory} runs already.",
-            hint="Stop it first, or give this one a checkpoint of its own.",
+            hint="Stop it first, or give this one another checkpoint.",
         )
     return file
 
@@ -185,7 +185,7 @@ class TaskCheckpoint:
         if found["fingerprint"] != self.fingerprint:
             raise EpisodeDataError(
                 f"The state in {self.directory} belongs to another query.",
-                hint="Start the changed query with a checkpoint of its own.",
+                hint="Start the changed query with a new checkpoint.",
             )
         self._places = {name: _Place(*place) for name, place in found["chunks"].items()}
         self._sizes = {int(number): size for number, size in found["files"].items()}
@@ -213,7 +213,7 @@ class TaskCheckpoint:
             sizes = {number: size for number, size in self._sizes.items() if number in used}
             if chunks:
                 sizes[state.snapshot] = sum(len(chunk.data) for chunk in chunks)
-            self._swap(state, places, sizes)
+            self._write_manifest(state, places, sizes)
         self._places, self._sizes, self._snapshot = places, sizes, state.snapshot
         self._tidy()
 
@@ -233,7 +233,8 @@ class TaskCheckpoint:
             os.fsync(file.fileno())
         return places
 
-    def _swap(self, state: TaskState, places: Mapping[str, _Place], sizes: Mapping[int, int]) -> None:
+    def _write_manifest(self, state: TaskState, places: Mapping[str, _Place], sizes: Mapping[int, int]) -> None:
+        """Replace the manifest by one of this state: from then on it is the saved state."""
         found = {
             "format": FORMAT,
             "fingerprint": self.fingerprint,

@@ -58,7 +58,7 @@ def open_client(kind: Any, settings: dict[str, Any], declaration: Declaration) -
         return kind(settings)
     except library.KafkaException as error:
         raise EpisodeAnalysisError(
-            f"The options of {declaration.name} are none for a live task: {error.args[0].str()}",
+            f"The options of {declaration.name} are not valid for a live task: {error.args[0].str()}",
             hint="Live tasks use librdkafka. What only Spark's Java client knows has another name there: give it as an "
             "option librdkafka.…, for live tasks alone.",
         ) from None

@@ -108,6 +108,7 @@ class KafkaSink:
         self._written_at = time.monotonic()
 
     def _produce(self, values: pa.Array, keys: pa.Array | None) -> None:
+        """Send matches, and wait until the brokers have them all."""
         refused: list[Any] = []
 
         def on_delivery(error: Any, _message: Any) -> None:

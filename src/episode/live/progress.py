@@ -230,7 +230,7 @@ _COUNTERS = {
     "null_times": "Events without a time.",
     "after_end": "Events after the end of the stream.",
     "given_up": "Open matches that were given up.",
-    "skipped": "Events of keys that are set aside.",
+    "skipped": "Events of quarantined keys.",
     "switches": "Changes between push and pull.",
     "snapshots": "Snapshots that were taken.",
     "restarts": "Restarts of the job after a lost worker.",
@@ -241,7 +241,7 @@ _GAUGES = {
     "unread": ("unread_events", "Events that wait in the store."),
     "state_rows": ("state_rows", "Events held for open matches."),
     "live_keys": ("live_keys", "Keys with events that are held."),
-    "skipped_keys": ("skipped_keys", "Keys that are set aside, as their data raised an error."),
+    "skipped_keys": ("skipped_keys", "Keys that are quarantined because their data raised an error."),
     "memory": ("memory_bytes", "Memory of the workers."),
 }
 

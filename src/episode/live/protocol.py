@@ -137,7 +137,7 @@ class TaskOptions:
 class TaskDescription:
     """Everything a task needs, sent to where it runs.
 
-    settings: of_matches is set: an event is late by the watermark of the batches before its own.
+    settings: late_by_last_step is set: an event is late by the watermark of the batches before its own.
     finish: computes the result's columns from the matcher's; None: they are the same.
     checkpoint: a directory that all tasks reach. query: the id of the live query, kept in the checkpoint.
     fingerprint: identifies the query, the values of its parameters and its streams.

@@ -20,9 +20,9 @@ import pyarrow as pa
 from episode.matchers.rules.matcher import RuleSetMatcher
 from episode.matchers.rules.one_rule import Effect, RuleChange
 from episode.matchers.stream_shard import Counters, Envelope, StreamShard
+from episode.matchers.times import NEVER
 from episode.store.rule_log import RuleLog
 
-NEVER = -(2**63)
 ENDED = 99_999_999
 """Answer of a task whose input has ended, in place of a change's number."""
 

@@ -182,7 +182,7 @@ def _position(note: str, what: str) -> Position:
         found = None
     if not isinstance(found, dict):
         raise EpisodeDataError(
-            f"{what[0].upper()}{what[1:]} does not say up to which event it has the matches of this query.",
+            f"{what[0].upper()}{what[1:]} does not record up to which event it has the matches of this query.",
             hint="Was it written by something else? Start anew with another checkpoint and another output.",
         )
     return {str(name): int(number) for name, number in found.items()}

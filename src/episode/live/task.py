@@ -26,7 +26,7 @@ from episode.live.progress import Progress, progress_path, write_progress
 from episode.live.protocol import InputBatch, LiveInput, LiveSink, Position, TaskDescription, has_reached
 from episode.live.rule_changes import TaskRules
 from episode.live.sinks import FileDirectory, SinkWriter, StepMatches
-from episode.matchers.columns import from_bytes, plain
+from episode.matchers.columns import plain
 from episode.matchers.stream_shard import NO_WATERMARK, Arrived, StreamShard
 
 STOP_POLL_S = 0.04
@@ -60,7 +60,7 @@ class LiveTask:
         self.clock = clock or TaskClock()
         self.checkpoint = TaskCheckpoint(description.checkpoint, description.task, description.fingerprint)
         self.progress = Progress(description.task)
-        settings = replace(description.settings, of_matches=True, keep_late=self.options.late_path is not None)
+        settings = replace(description.settings, late_by_last_step=True, keep_late=self.options.late_path is not None)
         self.shard = StreamShard(description.spec, settings)
         log = description.rule_log
         self.rules = None if log is None else TaskRules(log, description.query, description.task)
@@ -188,7 +188,7 @@ class LiveTask:
         self.progress.counts.update(state.counts)
         self.progress.checkpoint_bytes = self.checkpoint.size
         if state.snapshot:
-            self.shard.restore(state.chunks, state.watermark, state.ended, from_bytes)
+            self.shard.restore(state.chunks, state.watermark, state.ended)
         if self.rules is not None:
             self.rules.learn()
         return state

@@ -15,6 +15,8 @@ import pyarrow.compute as pc
 
 from episode.errors import EpisodeUnsupportedError
 from episode.matchers import hashing
+from episode.matchers.times import EVER
+from episode.words import DAY
 
 ALL_VALID = np.empty(0, np.bool_)
 """The mask of a column without nulls."""
@@ -204,6 +206,33 @@ _LARGE_BYTES = (
 def float_bits(array: pa.Array) -> np.ndarray:
     """Return a floating-point column as the bits of float64 (int64), with one zero and one NaN."""
     return hashing.normalize_floats(raw_values(array.cast(pa.float64()), np.int64))
+
+
+def float_order(bits: np.ndarray) -> np.ndarray:
+    """Return integers in the order of floats for their bits (int64, see `normalize_floats`), and the bits for those."""
+    return bits ^ ((bits >> 63) & EVER)
+
+
+def float_images(values: np.ndarray) -> np.ndarray:
+    """Return integers in the order of float64 values: NaN last, zeros alike."""
+    return float_order(hashing.normalize_floats(values.view(np.int64)))
+
+
+def ranks(array: pa.Array) -> np.ndarray:
+    """Return the dense rank of each value among those of the array; 0 under nulls."""
+    encoded = array.dictionary_encode()
+    rank = np.empty(len(encoded.dictionary) + 1, np.int64)
+    rank[pc.sort_indices(encoded.dictionary).to_numpy()] = np.arange(len(encoded.dictionary))
+    rank[-1] = 0
+    return rank[encoded.indices.fill_null(len(encoded.dictionary)).to_numpy()]
+
+
+def from_times(times: np.ndarray, kind: pa.DataType, missing: np.ndarray | None = None) -> pa.Array:
+    """Return event times (microseconds since 1970, or numbers) as a column of their type."""
+    if pa.types.is_date32(kind):
+        return from_numbers((times // DAY).astype(np.int32), missing).view(kind)
+    array = from_numbers(times, missing)
+    return array.view(kind) if pa.types.is_timestamp(kind) else array.cast(kind)
 
 
 def key_hashes(table: pa.Table, keys: tuple[str, ...], salt: int = 0) -> np.ndarray:

@@ -206,6 +206,11 @@ def compact_parts(compacted: CompactTable, starts: np.ndarray) -> tuple[CompactT
     return CompactTable(_with_columns(compacted.table, columns), compacted.wide, tuple(recipes)), firsts
 
 
+def is_compact(schema: pa.Schema) -> bool:
+    """Is this the schema of a compact table?"""
+    return _REMEMBERED in (schema.metadata or {})
+
+
 def restore(batch: pa.RecordBatch, first: dict[bytes, bytes]) -> pa.Table:
     """Restore a part; `first` are the first distances of its columns of steps."""
     metadata = batch.schema.metadata or {}

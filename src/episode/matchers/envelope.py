@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 
 from episode.errors import EpisodeAnalysisError
 from episode.matchers.columns import key_hashes, plain, take
-from episode.matchers.compact import CompactTable, compact_parts, compact_table, restore
+from episode.matchers.compact import CompactTable, compact_parts, compact_table, is_compact, restore
 from episode.matchers.grouping import group, spans_of
 from episode.matchers.hashing import shards_of
 from episode.matchers.ordering import has_lasting_image, order_image
@@ -204,8 +204,10 @@ def unpack(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, pa.Table]]:
 
 
 def open_envelope(blob: pa.Buffer | bytes) -> pa.Table:
-    """Return the events in an envelope."""
+    """Return the events in an envelope, or in a plain table in bytes, as merged envelopes are kept."""
     with pa.ipc.open_stream(blob) as reader:
+        if not is_compact(reader.schema):
+            return reader.read_all()
         slice_, first = reader.read_next_batch_with_custom_metadata()
     return restore(slice_, dict(first or {}))
 

@@ -23,6 +23,7 @@ from episode.errors import EpisodeUnsupportedError
 from episode.matchers import json_records
 from episode.matchers.json_text import json_texts
 from episode.plan.parameters import microseconds, read_time, zone_of
+from episode.words import DAY
 
 _DAY_ZERO = date(1970, 1, 1).toordinal()
 _SPECIAL = {
@@ -213,7 +214,7 @@ def _times(field: _Field, wanted: pa.DataType, value: Callable[[int], Any], zone
     local = known == json_records.LOCAL
     odd = field.are(json_records.TEXT, json_records.ESCAPED) & (known == json_records.UNREAD)
     if pa.types.is_date(wanted):
-        days = np.floor_divide(micros, 86_400_000_000).astype(np.int32)
+        days = np.floor_divide(micros, DAY).astype(np.int32)
         return _patch(pa.array(days, mask=known == json_records.UNREAD), odd, value).cast(wanted)
     if wanted.tz is None:
         return _patch(pa.array(micros, mask=~local), odd, value).cast(wanted)

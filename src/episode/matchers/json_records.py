@@ -19,6 +19,7 @@ import numpy as np
 from episode.native.builder import ArrayTypes, Function, Program, Scope, entry_scope
 from episode.native.ir import I64, U8, Value
 from episode.native.running import compiled_for
+from episode.words import DAY
 
 MISSING, NULL, TRUE, FALSE, INTEGER, FRACTION, TEXT, ESCAPED, NESTED = range(9)
 """Kinds of values. ESCAPED: a string with backslashes."""
@@ -29,7 +30,6 @@ UNREAD, ZONED, LOCAL = range(3)
 DEPTH = 512
 """Greatest depth of nested objects and arrays."""
 
-_DAY = 86_400_000_000
 _KINDS = 16
 """The end of a value and its kind are one number: end * 16 + kind."""
 
@@ -362,7 +362,7 @@ def _emit_time(s: Scope, record: Value, begin: Value, end: Value) -> None:
     f.jump_unless(_is(s.data[begin + 4], "-") & _is(s.data[begin + 7], "-"), unread)
     year, month = number(begin, 4, 1, 9999), number(begin + 5, 2, 1, 12)
     day = number(begin + 8, 2, 1, _days_of_month(f, year, month))
-    value, at = f.variable("value", _days(f, year, month, day) * _DAY), f.variable("at", begin + 10)
+    value, at = f.variable("value", _days(f, year, month, day) * DAY), f.variable("at", begin + 10)
     with f.when(at.equals(end)):
         give(LOCAL, value.value)
     f.jump_unless(end - at >= 9, unread)

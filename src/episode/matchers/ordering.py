@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from episode.errors import EpisodeDataError, EpisodeUnsupportedError
 from episode.matchers.columns import (
@@ -16,6 +15,7 @@ from episode.matchers.columns import (
     decimal_low_words,
     fixed_values,
     float_bits,
+    float_order,
     from_values,
     int64_values,
     is_integral,
@@ -24,20 +24,17 @@ from episode.matchers.columns import (
     one_chunk,
     one_chunk_each,
     plain,
+    ranks,
     take,
     valid_mask,
 )
 from episode.matchers.grouping import WIDTHS, Grouped, order_rows, spread
 from episode.matchers.keys import KeyCoder
 from episode.matchers.protocol import EventBatch, InputOrder, OrderKey
+from episode.matchers.times import EVER, NEVER, microseconds_of
 
 BATCH_ROWS = 1 << 19
 """Rows of a batch, unless a single key has more."""
-_FIRST = np.iinfo(np.int64).min
-_LAST = np.iinfo(np.int64).max
-_DAY = 86_400_000_000
-_LAST_DAY = _LAST // _DAY
-_MICROSECONDS = {"s": 1_000_000, "ms": 1_000}
 
 
 @dataclass(frozen=True)
@@ -63,7 +60,7 @@ class OrderImage:
         """Return one integer for each row; nulls are the smallest or the largest of all."""
         if self.valid is ALL_VALID:
             return self.values
-        return np.where(self.valid, self.values, _FIRST if self.nulls_first else _LAST)
+        return np.where(self.valid, self.values, NEVER if self.nulls_first else EVER)
 
 
 def order_image(table: pa.Table, order: OrderKey) -> OrderImage:
@@ -86,22 +83,16 @@ def _ascending(array: pa.Array, name: str) -> np.ndarray:
         return _ascending(array.dictionary_decode(), name)
     if pa.types.is_null(kind):
         return np.zeros(len(array), np.int64)
-    if pa.types.is_date32(kind):
-        return np.clip(int64_values(array), -_LAST_DAY, _LAST_DAY) * _DAY
-    if pa.types.is_timestamp(kind) or pa.types.is_duration(kind):
-        values = int64_values(array)
-        if kind.unit == "ns":
-            return values // 1000
-        return values if kind.unit == "us" else values * _MICROSECONDS[kind.unit]
+    if pa.types.is_date32(kind) or pa.types.is_timestamp(kind) or pa.types.is_duration(kind):
+        return microseconds_of(int64_values(array), kind)
     if pa.types.is_floating(kind):
-        bits = float_bits(array)
-        return bits ^ ((bits >> 63) & _LAST)
+        return float_order(float_bits(array))
     if is_narrow_decimal(kind):
         return decimal_low_words(array)
     if is_integral(kind):
         return int64_values(array)
     if pa.types.is_decimal(kind) or any(test(kind) for test in _BYTES):
-        return _ranks(array)
+        return ranks(array)
     raise EpisodeUnsupportedError(
         f"rows cannot be ordered by column {name} of type {kind}", hint="ORDER BY columns of atomic types."
     )
@@ -114,15 +105,6 @@ _BYTES = (
     pa.types.is_large_binary,
     pa.types.is_fixed_size_binary,
 )
-
-
-def _ranks(array: pa.Array) -> np.ndarray:
-    """Return dense ranks within the batch; any number under nulls."""
-    encoded = array.dictionary_encode()
-    rank = np.empty(len(encoded.dictionary) + 1, np.int64)
-    rank[pc.sort_indices(encoded.dictionary).to_numpy()] = np.arange(len(encoded.dictionary))
-    rank[-1] = 0
-    return rank[encoded.indices.fill_null(len(encoded.dictionary)).to_numpy()]
 
 
 def events_of(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -15,6 +15,7 @@ from episode.matchers.code.rows import compute_lane, set_bits
 from episode.matchers.encoding import Lanes, encode, is_float_lane
 from episode.plan.compilable import to_float
 from episode.plan.expressions import Constant, Current, Expression, LabelAt, Load, Running, is_row_local, parts_of
+from episode.plan.measures import DOUBLE_AGGREGATES
 from episode.plan.output import Extreme, Labels, RowAggregate, RowArray
 from episode.plan.pattern import PatternPlan
 from episode.plan.types import decimal_of, has_words, is_ranked_constant, is_wide, is_words
@@ -25,12 +26,11 @@ FUNCTIONS = {
     "min_by": oc.MIN_BY, "max_by": oc.MAX_BY,
 }  # fmt: skip
 WIDE_FUNCTIONS = {"sum": oc.SUM_WIDE, "min": oc.MIN_WIDE, "max": oc.MAX_WIDE}
-FLOAT_FUNCTIONS = ("avg", "var_samp", "var_pop", "stddev_samp", "stddev_pop")
 
 
 def running_argument(running: Running) -> Expression | None:
     """Return the argument in the lane that the aggregate adds up."""
-    if running.argument is not None and running.function in FLOAT_FUNCTIONS and not has_words(running):
+    if running.argument is not None and running.function in DOUBLE_AGGREGATES and not has_words(running):
         return to_float(running.argument)
     return running.argument
 
@@ -91,77 +91,83 @@ def loads_in(expression: Expression, columns: dict[str, str], words: dict[str, N
         pending += reversed(parts_of(node))
 
 
-def reads_of(
-    expressions: Iterable[Expression],
-) -> tuple[dict[str, str], tuple[tuple[str, object], ...], dict[str, None]]:
-    """Return the columns in lanes that expressions read, their constants with ranks, and their columns in words."""
-    columns: dict[str, str] = {}
-    words: dict[str, None] = {}
-    constants: dict[tuple[str, object], None] = {}
-    for expression in expressions:
-        for node in loads_in(expression, columns, words):
+@dataclass
+class NeedsCollector:
+    """Collects what expressions need of a batch. labels: the values that CLASSIFIER() may have."""
+
+    labels: Sequence[str] = ()
+    columns: dict[str, str] = field(default_factory=dict)
+    null_tests: dict[str, None] = field(default_factory=dict)
+    constants: dict[tuple[str, object], None] = field(default_factory=dict)
+    computed: dict[Expression, None] = field(default_factory=dict)
+    words: dict[str, Any] = field(default_factory=dict)
+
+    def read(self, expression: Expression) -> None:
+        """Add what an expression reads."""
+        for node in loads_in(expression, self.columns, self.words):
             if isinstance(node, Constant) and is_ranked_constant(node):
-                constants[(node.type, node.value)] = None
-    return columns, tuple(constants), words
+                self.constants[(node.type, node.value)] = None
+            elif isinstance(node, LabelAt):
+                self.constants.update({("string", label): None for label in self.labels})
+            elif isinstance(node, Running):
+                argument = running_argument(node)
+                if argument is not None:
+                    self.take(argument, node.function == "count")
+
+    def take(self, argument: Expression, only_nulls: bool = False) -> None:
+        """Add the argument of an aggregate: a column, or a value that is computed once per row."""
+        if isinstance(argument, Load) and argument.at == Current(0):
+            if only_nulls:
+                self.null_tests[argument.column] = None
+            else:
+                self.columns[argument.column] = argument.type
+            return
+        if not is_words(argument) and is_row_local(argument):
+            self.computed[argument] = None
+        self.read(argument)
+
+    def needs(self) -> Needs:
+        """Return what was collected."""
+        return Needs(
+            self.columns, tuple(self.null_tests), tuple(self.constants), tuple(self.computed), tuple(self.words)
+        )
+
+
+def needs_in(expressions: Iterable[Expression]) -> Needs:
+    """Return what expressions need of a batch."""
+    found = NeedsCollector()
+    for expression in expressions:
+        found.read(expression)
+    return found.needs()
 
 
 def needs_of(plan: PatternPlan) -> Needs:
     """Return what a plan needs of a batch; computed once per plan."""
-    columns: dict[str, str] = {}
-    null_tests: dict[str, None] = {}
-    constants: dict[tuple[str, object], None] = {}
-    computed: dict[Expression, None] = {}
+    found = NeedsCollector(plan.labels.names)
     value_only: list[Expression] = []
-    words: dict[str, Any] = {}
-
-    def read(expression: Expression) -> None:
-        for node in loads_in(expression, columns, words):
-            if isinstance(node, Constant) and is_ranked_constant(node):
-                constants[(node.type, node.value)] = None
-            elif isinstance(node, LabelAt):
-                for label in plan.labels.names:
-                    constants[("string", label)] = None
-            elif isinstance(node, Running):
-                argument = running_argument(node)
-                if argument is not None:
-                    take(argument, node.function == "count")
-
-    def take(argument: Expression, only_nulls: bool) -> None:
-        if isinstance(argument, Load) and argument.at == Current(0):
-            if only_nulls:
-                null_tests[argument.column] = None
-            else:
-                columns[argument.column] = argument.type
-        elif is_words(argument):
-            read(argument)
-        else:
-            if is_row_local(argument):
-                computed[argument] = None
-            read(argument)
-
     for condition in plan.conditions.values():
         for part in (*condition.row_local, *condition.residual):
-            read(part)
+            found.read(part)
     for atom in plan.measures.atoms:
         if isinstance(atom, RowAggregate) and atom.argument is not None:
-            take(measure_argument(atom), atom.function == "count")
+            found.take(measure_argument(atom), atom.function == "count")
         elif isinstance(atom, Extreme):
-            take(atom.by, False)
+            found.take(atom.by)
             value_only.append(atom.value)
         elif isinstance(atom, RowArray) and atom.value is not None:
             value_only.append(atom.value)
     for value in value_only:
         if isinstance(value, Load) and value.at == Current(0):
-            null_tests[value.column] = None
+            found.null_tests[value.column] = None
         else:
-            computed[value] = None
-            read(value)
-    return Needs(columns, tuple(null_tests), tuple(constants), tuple(computed), tuple(words))
+            found.computed[value] = None
+            found.read(value)
+    return found.needs()
 
 
 def measure_argument(atom: RowAggregate) -> Expression:
     assert atom.argument is not None
-    return to_float(atom.argument) if atom.function in FLOAT_FUNCTIONS else atom.argument
+    return to_float(atom.argument) if atom.function in DOUBLE_AGGREGATES else atom.argument
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from episode.errors import EpisodeDataError
 from episode.matchers.columns import empty_table, plain, take
+from episode.matchers.times import EVER
 
 if TYPE_CHECKING:
     from episode.matchers.prepare import Precomputed
@@ -45,7 +46,7 @@ class StateLimit:
         return keys[over], counts[over]
 
 
-END_OF_TIME = np.iinfo(np.int64).max
+END_OF_TIME = EVER
 """`until` of a feed after which no event can come before the end of input."""
 KEY_COLUMN = "__episode_key"
 """The column of key codes of a keyed matcher's matches."""
@@ -275,7 +276,7 @@ class Traits:
 
     prompt: bool = False
     early: int | None = 0
-    dependent: str | None = "its language does not say on which events a match depends"
+    dependent: str | None = "its language does not declare on which events a match depends"
     lookback: int = 0
     by_end: bool = False
     longest: int | None = None

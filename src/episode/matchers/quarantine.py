@@ -49,10 +49,10 @@ class QuarantinedKeys:
         """Split events into those of other keys and those of quarantined keys."""
         if not self.until:
             return events, None
-        aside = np.isin(events.key, self.codes)
-        if not aside.any():
+        quarantined = np.isin(events.key, self.codes)
+        if not quarantined.any():
             return events, None
-        return select_events(events, ~aside), events.table.filter(pa.array(aside))
+        return select_events(events, ~quarantined), events.table.filter(pa.array(quarantined))
 
     def changes(self) -> tuple[StateChunk, ...]:
         """Return the chunk to write, if the quarantine has changed."""
@@ -211,11 +211,11 @@ def check_skips_keys(spec: MatcherSpec) -> None:
     given = "StreamOptions(on_error='skip key')"
     if not spec.input_order.keys:
         raise EpisodeAnalysisError(
-            f"{given}: the pattern has no partition keys, so that all events would be set aside.",
+            f"{given}: the pattern has no partition keys, so that all events would be quarantined.",
             hint="Partition the events (PARTITION BY, or key=…), or leave on_error out.",
         )
     if not isinstance(spec.open(), Forgets):
         raise EpisodeUnsupportedError(
             f"{given} is not for correlated patterns, as their keys depend on each other's matches.",
-            hint="Leave it out, or match the two patterns in queries of their own.",
+            hint="Leave it out, or match the two patterns in separate queries.",
         )

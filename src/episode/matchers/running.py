@@ -14,9 +14,8 @@ from episode.matchers.columns import empty_table
 from episode.matchers.keys import KeyCoder
 from episode.matchers.ordering import event_batches, events_of
 from episode.matchers.protocol import END_OF_TIME, EventBatch, Matcher, MatcherSpec, StateChunk, keeps_dictionaries
+from episode.matchers.times import NEVER
 from episode.plan.schema import PARTITION_COLUMN
-
-BEFORE_ALL_TIME = np.iinfo(np.int64).min
 
 
 class LocalRun:
@@ -94,7 +93,7 @@ def run(
 
 def completed_by(events: EventBatch, last: bool) -> int:
     """Return the time up to which the input is complete after a piece; last: after all of it."""
-    return END_OF_TIME if last else int(events.time.max(initial=BEFORE_ALL_TIME))
+    return END_OF_TIME if last else int(events.time.max(initial=NEVER))
 
 
 # Rows that come partition by partition are matched as they come: nothing is shuffled, sorted by key or held for long.

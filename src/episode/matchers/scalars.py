@@ -21,7 +21,7 @@ from episode.matchers.assembly import arrow_type, decimals, to_arrow
 from episode.matchers.code.rows import compute
 from episode.matchers.columns import one_chunk
 from episode.matchers.encoding import encode, is_float_lane
-from episode.matchers.prepare import reads_of
+from episode.matchers.prepare import needs_in
 from episode.matchers.spark_types import spark_name, to_spark_types
 from episode.plan.compilable import NO_ARGUMENTS, NativeCompiler, NeedsSpark, NotCompilable
 from episode.plan.expressions import Apply, Constant, Current, Expression, Load
@@ -374,10 +374,10 @@ class Scalars:
         return pc.if_else(best.is_null(), either, pc.if_else(best, first, _like(second, first)))
 
     def _compute(self, apply: Apply) -> pa.Array:
-        columns, constants, words = reads_of([apply])
-        read = {name: self._column(name) for name in (*columns, *words)}
+        needs = needs_in([apply])
+        read = {name: self._column(name) for name in (*needs.columns, *needs.words)}
         table = pa.Table.from_arrays([pa.chunked_array([array]) for array in read.values()], names=list(read))
-        lanes = encode(table, columns, (), constants, (0, 0), words)
+        lanes = encode(table, needs.columns, (), needs.constants, (0, 0), needs.words)
         values, high, valid = compute(lanes, np.zeros(self.rows, np.int64), apply)
         if is_wide(apply):
             return decimals(values, high, valid.astype(np.int64), arrow_type(apply.type))

@@ -17,9 +17,9 @@ from episode.matchers.code.rows import set_bits
 from episode.matchers.columns import ALL_VALID, int64_values, one_chunk, one_chunk_each, take
 from episode.matchers.encoding import encode
 from episode.matchers.ordering import is_too_wide, order_image, start_image
-from episode.matchers.prepare import reads_of
+from episode.matchers.prepare import needs_in
 from episode.matchers.protocol import InputOrder
-from episode.matchers.times import EVER
+from episode.matchers.times import EVER, NEVER
 from episode.plan.expressions import Expression
 
 if TYPE_CHECKING:
@@ -118,7 +118,6 @@ class Prefixed(Protocol):
 
 MOST_KEPT = 0.9
 """If more of the rows pass, all are kept: leaving a few out takes longer than moving them."""
-_EARLIEST = np.iinfo(np.int64).min
 
 
 @dataclass(frozen=True)
@@ -185,7 +184,7 @@ class Screen:
         wrong = None if end.valid is ALL_VALID else ~end.valid
         start = start_image(table, self.order)
         if start is not None:
-            bad = (start.values > end.values) | (start.values == _EARLIEST)
+            bad = (start.values > end.values) | (start.values == NEVER)
             if start.valid is not ALL_VALID:
                 bad |= ~start.valid
             if self.width is not None:
@@ -203,8 +202,8 @@ def screen_of(
 
 
 def _columns_of(expression: Expression) -> frozenset[str]:
-    columns, _, words = reads_of([expression])
-    return frozenset((*columns, *words))
+    needs = needs_in([expression])
+    return frozenset((*needs.columns, *needs.words))
 
 
 def _keep_rows(table: pa.Table, bits: np.ndarray) -> tuple[pa.Table, np.ndarray]:
@@ -221,7 +220,7 @@ def _bits(parts: tuple[ScreenPart, ...], table: pa.Table, bits: np.ndarray | Non
     found = np.full(count, (1 << variables) - 1, np.uint64) if bits is None else bits.copy()
     if not parts or not count:
         return found
-    columns, constants, words = reads_of(part.expression for part in parts)
-    lanes = encode(table, columns, (), constants, (0, 0), words)
+    needs = needs_in(part.expression for part in parts)
+    lanes = encode(table, needs.columns, (), needs.constants, (0, 0), needs.words)
     set_bits(lanes, np.zeros(count, np.int64), [(part.expression, part.bit) for part in parts], found)
     return found

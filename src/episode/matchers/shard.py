@@ -23,6 +23,7 @@ from episode.matchers.keys import KeyCoder
 from episode.matchers.ordering import events_of, has_lasting_image, times_of
 from episode.matchers.protocol import InputOrder, MatcherSpec
 from episode.matchers.running import matches_of
+from episode.matchers.times import EVER
 
 # Rows that do not fit into memory: local Arrow IPC files, read back through memory maps.
 
@@ -174,7 +175,7 @@ def cuts_of(runs: list[SortedRun], chunk_rows: int) -> np.ndarray:
     stride = max(1, chunk_rows // (8 * max(1, len(runs))))
     samples = np.sort(np.concatenate([run.times[stride - 1 :: stride] for run in runs]))
     step = max(1, chunk_rows // stride)
-    return np.append(np.unique(samples[step - 1 :: step]), np.iinfo(np.int64).max)
+    return np.append(np.unique(samples[step - 1 :: step]), EVER)
 
 
 DEFAULT_BUDGET = 256 * 2**20

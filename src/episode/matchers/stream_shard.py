@@ -19,14 +19,16 @@ import pyarrow as pa
 
 from episode.errors import EpisodeDataError
 from episode.matchers.columns import ALL_VALID, concat, one_chunk
+from episode.matchers.envelope import open_envelope
 from episode.matchers.keys import KeyCoder
 from episode.matchers.ordering import events_of, is_too_wide, order_image, start_image
 from episode.matchers.protocol import END_OF_TIME, EventBatch, Matcher, MatcherSpec, Snapshot, StateChunk
 from episode.matchers.quarantine import Feed, Marked, QuarantinedKeys, isolate
+from episode.matchers.times import NEVER
 from episode.matchers.waiting import BUFFER_VERSION, WaitingEvents, WaitingRun, is_waiting, run_named
 
 _log = logging.getLogger("episode")
-NO_WATERMARK = np.iinfo(np.int64).min
+NO_WATERMARK = NEVER
 _MATCHER = "matcher."
 _LEAST_KEYS = 1024
 
@@ -39,14 +41,14 @@ class ShardSettings:
     event_id: column by which repeated events (of the same time) are recognised; the first one counts.
     keep_late: hand late events back.
     skip_keys: a key whose data raise an error is quarantined, and all others continue (`quarantine`).
-    of_matches: the events are matches of another pattern of the same query. They come in the very step whose watermark
-        reaches them; so one is late only if the watermark of an earlier step had reached it.
+    late_by_last_step: an event is late only if the watermark of an earlier step has reached it. Matches of another
+        pattern of the same query, as events, come in the very step whose watermark reaches them.
     """
 
     end: int | None = None
     event_id: str | None = None
     keep_late: bool = False
-    of_matches: bool = False
+    late_by_last_step: bool = False
     skip_keys: bool = False
 
 
@@ -129,7 +131,7 @@ class StreamShard:
         """Is shown the events that are fed."""
         self.replaced: Callable[[Matcher], None] | None = None
         """Is shown a matcher that has taken the place of the one before."""
-        self.aside = QuarantinedKeys()
+        self.quarantine = QuarantinedKeys()
         self._marked = Marked()
         self._waiting = WaitingEvents()
         self._arrived = 0
@@ -145,7 +147,7 @@ class StreamShard:
     def advance(self, envelopes: Sequence[Envelope], watermark: int) -> Iterator[pa.Table]:
         """Yield the matches of a `step` as they are found; `counters` and `late` are complete when all are taken."""
         done = self.watermark
-        if not self.settings.of_matches:
+        if not self.settings.late_by_last_step:
             self.watermark = max(self.watermark, watermark)
         self.counters = counters = Counters()
         late = []
@@ -164,8 +166,8 @@ class StreamShard:
         counters.state_rows = self.matcher.state_rows
         counters.waiting_events = self._waiting.rows
         counters.live_keys = len(self.matcher.live_keys)
-        counters.skipped_keys = len(self.aside)
-        live = np.union1d(self.matcher.live_keys, self.aside.codes)
+        counters.skipped_keys = len(self.quarantine)
+        live = np.union1d(self.matcher.live_keys, self.quarantine.codes)
         if self.coder.size > 2 * len(live) + _LEAST_KEYS:
             self.coder.keep(live)
 
@@ -233,9 +235,9 @@ class StreamShard:
         due = self._waiting.until(until)
         wakes_at = self.matcher.wakes_at
         if due:
-            events, aside = self.aside.part(events_of(concat(due), self.spec.input_order, self.coder))
-            if aside is not None:
-                self._count_aside(aside, counters)
+            events, skipped = self.quarantine.part(events_of(concat(due), self.spec.input_order, self.coder))
+            if skipped is not None:
+                self._count_skipped(skipped, counters)
             if self.watched is not None:
                 self.watched(events)
         elif ends or (wakes_at is not None and wakes_at <= until):
@@ -264,10 +266,10 @@ class StreamShard:
         if self.replaced is not None:
             self.replaced(found.matcher)
         for key, (until, reason) in found.failed.items():
-            self.aside.add(key, until, str(reason))
-            _log.warning("A key is set aside, its data cannot be matched any more: %s", reason)
+            self.quarantine.add(key, until, str(reason))
+            _log.warning("A key is quarantined, its data can no longer be matched: %s", reason)
             later = (feed.events.key == key) & (feed.events.time > until)
-            self._count_aside(feed.events.table.filter(pa.array(later)), counters)
+            self._count_skipped(feed.events.table.filter(pa.array(later)), counters)
         return found.matches
 
     def _as_marked(self) -> Matcher:
@@ -277,7 +279,7 @@ class StreamShard:
         matcher.restore(list(self._marked.chunks.values()))
         return matcher
 
-    def _count_aside(self, events: pa.Table, counters: Counters) -> None:
+    def _count_skipped(self, events: pa.Table, counters: Counters) -> None:
         counters.skipped += events.num_rows
         if self.settings.keep_late and events.num_rows:
             self.late = events if self.late is None else concat([self.late, events])
@@ -303,12 +305,12 @@ class StreamShard:
         mine = self._waiting.changes()
         put = [StateChunk(_MATCHER + chunk.name, chunk.version, chunk.data) for chunk in inner.put]
         removed = [_MATCHER + name for name in inner.removed]
-        return Snapshot((*mine.put, *put, *keys.put, *self.aside.changes()), (*mine.removed, *removed, *keys.removed))
+        return Snapshot(
+            (*mine.put, *put, *keys.put, *self.quarantine.changes()), (*mine.removed, *removed, *keys.removed)
+        )
 
-    def restore(
-        self, chunks: Sequence[StateChunk], watermark: int, ended: bool, opened: Callable[[bytes], pa.Table]
-    ) -> None:
-        """Continue from a state; `opened` is the table of an envelope."""
+    def restore(self, chunks: Sequence[StateChunk], watermark: int, ended: bool) -> None:
+        """Continue from a state."""
         self.watermark, self.ended = watermark, ended
         self.coder.restore(chunks)
         named = [chunk for chunk in chunks if chunk.name.startswith(_MATCHER)]
@@ -316,12 +318,12 @@ class StreamShard:
         self.matcher.restore(inner)
         if self.settings.skip_keys:
             self._marked = Marked({chunk.name: chunk for chunk in inner})
-        self.aside.restore(chunks)
+        self.quarantine.restore(chunks)
         for chunk in sorted(filter(is_waiting, chunks), key=run_named):
             chunk.check_version(BUFFER_VERSION)
             number, source = run_named(chunk)
             self._arrived = number
-            run, _ = self._admit(Arrived(None, opened(chunk.data), source=source), Counters())
+            run, _ = self._admit(Arrived(None, open_envelope(chunk.data), source=source), Counters())
             if run is not None:
                 run.saved = True
                 self._waiting.add(run)

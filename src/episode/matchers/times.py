@@ -5,7 +5,12 @@ A window of EVER is unlimited. Times beyond the least or the greatest one are th
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 import numpy as np
+import pyarrow as pa
+
+from episode.words import DAY, MILLISECOND, SECOND
 
 NEVER, EVER = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 
@@ -23,3 +28,15 @@ def window_ends(starts: np.ndarray, window: int) -> np.ndarray:
 def is_after(times: np.ndarray, done: np.ndarray | int) -> np.ndarray:
     """Whether times are later than `done`. NEVER: nothing is done yet, not even events of that time."""
     return (times > done) | (np.asarray(done) == NEVER)
+
+
+_Times = TypeVar("_Times", int, np.ndarray)
+
+
+def microseconds_of(values: _Times, kind: pa.DataType) -> _Times:
+    """Return stored values of a date, timestamp or duration type in microseconds."""
+    if pa.types.is_date(kind):
+        return np.clip(values, NEVER // DAY + 1, EVER // DAY) * DAY
+    if kind.unit == "ns":
+        return values // 1000
+    return values if kind.unit == "us" else values * (MILLISECOND if kind.unit == "ms" else SECOND)

@@ -60,7 +60,7 @@ class Mapped(ArrayExpression):
 
 @dataclass(frozen=True)
 class Rearranged(ArrayExpression):
-    """The elements of an array in another order, or each once: see ARRANGEMENTS."""
+    """The elements of an array in another order, or each once: DISTINCT, REVERSED or an order."""
 
     arrangement: str
     source: Expression
@@ -73,7 +73,6 @@ class Rearranged(ArrayExpression):
 
 DISTINCT, REVERSED = "distinct", "reversed"
 ASCENDING, ASCENDING_NULLS_FIRST, DESCENDING = "ascending", "ascending nulls first", "descending"
-ARRANGEMENTS = (DISTINCT, REVERSED, ASCENDING, ASCENDING_NULLS_FIRST, DESCENDING)
 
 
 @dataclass(frozen=True)

@@ -49,6 +49,7 @@ from episode.plan.types import (
     wider_integer,
     with_scale,
 )
+from episode.words import DAY
 
 if TYPE_CHECKING:
     from episode.plan.array_functions import ArrayFunctions
@@ -117,10 +118,9 @@ ARITHMETIC = {
     "intdiv": "int_divide",
     "safedivide": "divide",
 }
-MICROSECONDS_PER_DAY = 86_400_000_000
 UNIT_MICROSECONDS = {
     "MICROSECOND": 1, "MILLISECOND": 1_000, "SECOND": 1_000_000, "MINUTE": 60_000_000,
-    "HOUR": 3_600_000_000, "DAY": MICROSECONDS_PER_DAY, "WEEK": 7 * MICROSECONDS_PER_DAY,
+    "HOUR": 3_600_000_000, "DAY": DAY, "WEEK": 7 * DAY,
 }  # fmt: skip
 UNIX_UNITS = {"unixmillis": 1_000, "unixmicros": 1}
 """Microseconds of the units of functions that give a time as a number; of the others a second."""
@@ -331,7 +331,7 @@ class NativeCompiler:
             return Apply("subtract", (self._local(node.this, left), self._local(node.expression, right)), DAY_TIME)
         if operation == "subtract" and dates:
             days = Apply("subtract", (left, right), "bigint")
-            return Apply("multiply", (days, Constant(MICROSECONDS_PER_DAY, "bigint")), "interval day")
+            return Apply("multiply", (days, Constant(DAY, "bigint")), "interval day")
         if operation in ("add", "subtract") and left.type in stamps and is_day_time_interval(right.type):
             return self._shift_timestamp(node, operation, left, right)
         if operation == "add" and right.type in stamps and is_day_time_interval(left.type):
@@ -347,7 +347,7 @@ class NativeCompiler:
     ) -> Expression:
         """Whole days follow the session's calendar unless time has no zone; shorter intervals are exact."""
         amount = interval.value if isinstance(interval, Constant) else None
-        short = isinstance(amount, int) and abs(amount) < MICROSECONDS_PER_DAY
+        short = isinstance(amount, int) and abs(amount) < DAY
         if not (short or self.utc or stamp.type == "timestamp_ntz"):
             raise NotCompilable(node, "adding days in a time zone with daylight saving")
         return Apply(operation, (stamp, interval), stamp.type)
@@ -358,7 +358,7 @@ class NativeCompiler:
         If the zone has daylight saving, Spark computes the local date-time as a column next to the moment.
         """
         if value.type == "date":
-            return Apply("multiply", (value, Constant(MICROSECONDS_PER_DAY, "bigint")), "timestamp_ntz")
+            return Apply("multiply", (value, Constant(DAY, "bigint")), "timestamp_ntz")
         if value.type == "timestamp_ntz" or self.utc:
             return value
         if self._purely:
@@ -651,7 +651,7 @@ class NativeCompiler:
 def _check_length(node: exp.Expression, length: int) -> None:
     """Long lists are Spark's: they would take many registers, and a choice among n values is n levels deep."""
     if length > LONGEST_LIST:
-        hint = "Such lists must stand on one row's columns."
+        hint = "Such lists are only possible over the columns of one row."
         raise NotCompilable(node, f"a list of more than {LONGEST_LIST} values", hint)
 
 

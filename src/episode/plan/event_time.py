@@ -132,7 +132,7 @@ def end_of_stream(end: datetime | str | int | None, time: EventTime, zone: str |
     there = zone_of(named or zone or "UTC")
     if local is None or there is None:
         raise EpisodeAnalysisError(
-            f"StreamOptions(end={end!r}) is no time.", hint="Write for example '2026-11-01 00:00:00'."
+            f"StreamOptions(end={end!r}) is not a time.", hint="Write for example '2026-11-01 00:00:00'."
         )
     if named is None and zone is None:
         hint = "Write for example '2026-11-01 00:00:00+01:00'."

@@ -55,7 +55,8 @@ TAKES = {
     **dict.fromkeys(("count_if", "bool_and", "bool_or"), CONDITIONS),
     **dict.fromkeys(("min", "max", "min_by", "max_by"), COMPARABLE),
 }
-DOUBLE_AGGREGATES = ("avg", "stddev_samp", "stddev_pop", "var_samp", "var_pop")
+VARIANCES = ("stddev_samp", "stddev_pop", "var_samp", "var_pop")
+DOUBLE_AGGREGATES = ("avg", *VARIANCES)
 
 
 def require(source: Source, holds: bool, function: str, type_: str, span: Span) -> None:

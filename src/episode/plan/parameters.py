@@ -111,7 +111,7 @@ def check_arguments(source: str, tokens: Sequence[Token], arguments: Arguments) 
     """Check that every parameter of a text has a value of a known type, and every value a parameter."""
     for given, value in arguments.items():
         if not isinstance(given, str) or not given.isidentifier():
-            raise EpisodeAnalysisError(f"args: {given!r} is no name of a parameter.", hint=EXAMPLE)
+            raise EpisodeAnalysisError(f"args: {given!r} is not the name of a parameter.", hint=EXAMPLE)
         if value is not None and not isinstance(value, (bool, int, float, Decimal, str, date, timedelta)):
             raise EpisodeUnsupportedError(f"args: the value of {given} is a {type(value).__name__}.", hint=TYPES)
         if (isinstance(value, int) and not -(2**63) <= value < 2**63) or (
@@ -182,7 +182,7 @@ def bound_duration(duration: Duration, arguments: Arguments, source: Source) -> 
     value = arguments.get(duration.parameter)
     found = duration_in(value)
     if found is None or found.amount >= 2**63:
-        message = f"The value of :{duration.parameter} is no duration: {value!r}."
+        message = f"The value of :{duration.parameter} is not a duration: {value!r}."
         hint = "Give a timedelta, a text such as '10 minutes', or a number where event time is one."
         raise source.error(EpisodeAnalysisError, message, duration.span, hint)
     return replace(duration, amount=found.amount, unit=found.unit)

@@ -102,7 +102,7 @@ def _check_keys(created: CreateStream) -> None:
 def _check_names(created: CreateStream) -> None:
     for named, what in ((created.name, "stream"), (created.archive, "archive")):
         if named is not None and not is_store_name(named.text):
-            message = f"{named.text!r} is no name for a {what}."
+            message = f"{named.text!r} is not a name for a {what}."
             hint = "Use letters, digits and underscores, and begin with a letter or an underscore."
             raise created.source.error(EpisodeAnalysisError, message, named.span, hint)
     if created.archive is not None and created.archive.text.lower() == created.name.text.lower():
@@ -110,7 +110,7 @@ def _check_names(created: CreateStream) -> None:
         hint = f"Write for example ARCHIVE AS {created.name.text}Archive."
         raise created.source.error(EpisodeAnalysisError, message, created.archive.span, hint)
     if created.retain is not None and created.archive is None:
-        message = "RETAIN says how long the archive keeps events, and there is no archive."
+        message = "RETAIN sets how long the archive keeps events, and there is no archive."
         hint = f"Add ARCHIVE AS {created.name.text}Archive, or leave RETAIN out."
         raise created.source.error(EpisodeAnalysisError, message, created.retain.span, hint)
 

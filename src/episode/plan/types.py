@@ -47,6 +47,10 @@ def is_year_month_interval(type_: str) -> bool:
     return type_.startswith("interval") and ("year" in type_ or "month" in type_)
 
 
+NOT_EVENT_TIME = "Order by a timestamp, a date or an integer first."
+"""The remedy if the order of events is of another type."""
+
+
 def is_event_time(type_: str) -> bool:
     """Types that WITHIN can measure."""
     return is_integer(type_) or type_ in ("date", "timestamp", "timestamp_ntz")

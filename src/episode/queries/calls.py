@@ -11,13 +11,13 @@ from episode.plan.options import Options
 from episode.queries.bound_statement import BoundStatement, bind_statement
 from episode.queries.events import check_statement_tables
 from episode.queries.origins import QueryOrigin, origin_of, remember
-from episode.queries.statement import StatementQuery
 from episode.queries.tables import Table, checked_tables, is_value, session_of, text_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from episode.queries.live_start import Into, LiveSettings
+    from episode.queries.statement import StatementQuery
     from episode.spark.live import LiveQuery
 
 
@@ -61,6 +61,8 @@ class StatementCall:
         return bound
 
     def _query(self) -> StatementQuery:
+        from episode.queries.statement import StatementQuery
+
         bound, given = self._bind(), checked_tables(self.tables)
         return StatementQuery(bound, session_of(self.spark, given), self.options, given)
 

@@ -100,7 +100,7 @@ def events_of(function: str, events: Any, columns: Mapping[str, Any]) -> Events:
         return Events(events, **columns)
     if columns:
         name = next(iter(columns))
-        raise EpisodeAnalysisError(f"{name}= is given beside Events(…).", hint=f"Write Events(…, {name}=…).")
+        raise EpisodeAnalysisError(f"{name}= is given in addition to Events(…).", hint=f"Write Events(…, {name}=…).")
     return events
 
 

@@ -15,7 +15,6 @@ import pyarrow as pa
 from episode.errors import EpisodeAnalysisError, EpisodeError, EpisodeUnsupportedError
 from episode.lang.syntax import Source, Span
 from episode.live.inputs import StreamRead
-from episode.matchers.correlation.spec import ARCHIVE_ROW, LIVE_ROW, SIDE_COLUMN
 from episode.matchers.engines import matcher_spec
 from episode.matchers.projection import ConstantColumn, CopiedColumn, Projection, Projections, Value, value_of
 from episode.matchers.protocol import StateLimit
@@ -23,7 +22,7 @@ from episode.matchers.quarantine import check_skips_keys
 from episode.matchers.state import fingerprint, one_line
 from episode.matchers.stream_shard import ShardSettings
 from episode.plan.compilable import NO_ARGUMENTS, NeedsSpark
-from episode.plan.correlation.pairs import PairPlan
+from episode.plan.correlation.pairs import ARCHIVE_ROW, LIVE_ROW, SIDE_COLUMN, PairPlan
 from episode.plan.correlation.plan import LIVE_PREFIX
 from episode.plan.options import Options
 from episode.plan.output import ScalarColumn
@@ -53,7 +52,7 @@ LIVE_QUERY = OnePattern(
     "it in micro-batches: episode.sql on the stream.",
 )
 _REFUSED = {
-    "shards": "says how keys are spread over shards; a live query has tasks",
+    "shards": "sets how keys are spread over shards; a live query has tasks",
     "shard_bytes": "is for the shards of a table",
     "slices": "is for large keys of a table",
     "watermark": "is for streams that declare no DELAY; those of a live query do",
@@ -90,8 +89,8 @@ class Planner:
     def plan(self) -> LivePlan:
         first = self.bound.statement.tokens[0]
         if self.bound.statement.streams is not None or first.upper == "INSERT":
-            message = f"{first.text.upper()} is no query that could run live."
-            hint = "Give the query alone; into= says where its matches go."
+            message = f"{first.text.upper()} is not a query that can run live."
+            hint = "Give the query alone; into= sets where its matches go."
             raise self.bound.source.error(EpisodeAnalysisError, message, first.span, hint)
         if self.bound.pairs:
             return plan_pairs(self)
@@ -221,7 +220,7 @@ class Planner:
         if found is None:
             raise self._no_stream(table.name, table.span)
         if found.name.lower() != table.name.lower() and not archived:
-            message = f"{table.name} is the archive of {found.name}: a table, which does not go on."
+            message = f"{table.name} is the archive of {found.name}: a table, which does not grow."
             hint = f"Read the stream {found.name}: what was archived of it is read first. As a table: episode.sql."
             raise self.bound.source.error(EpisodeUnsupportedError, message, table.span, hint)
         return found

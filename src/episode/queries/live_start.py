@@ -67,7 +67,7 @@ class LiveSettings:
         _check_number("push_ahead", self.push_ahead, 0)
         if self.push_ahead is not None and self.input != "adaptive":
             message = f"push_ahead={self.push_ahead} has no meaning with input={self.input!r}."
-            raise EpisodeAnalysisError(message, hint="It says how far adaptive input runs ahead: input='adaptive'.")
+            raise EpisodeAnalysisError(message, hint="It sets how far adaptive input runs ahead: input='adaptive'.")
         _check_number("metrics_port", self.metrics_port, 0)
         _check_number("tasks", self.tasks, 1)
 
@@ -195,7 +195,7 @@ def tasks_for(plan: LivePlan, wanted: int | None, kept: int | None, slots: int, 
     plan.check_tasks(tasks)
     free = max(0, slots - used)
     if tasks > free:
-        whence = ", as many as the checkpoint has," if wanted is None and kept is not None else ""
+        whence = ", the number in the checkpoint," if wanted is None and kept is not None else ""
         message = f"tasks={tasks}{whence} cannot run at once: Spark has {slots} slot{'s' if slots > 1 else ''}" + (
             f", and other live queries have {used} of them." if used else "."
         )
@@ -265,14 +265,14 @@ def output_of(into: Any, plan: LivePlan, catalog: Catalog, checkpoint: str) -> L
         return _topic(into, plan)
     if callable(into):
         return _function(into, plan, checkpoint)
-    raise EpisodeAnalysisError(f"into={into!r} says nothing of where matches go.", hint=FORMS)
+    raise EpisodeAnalysisError(f"into={into!r} does not name a place for matches.", hint=FORMS)
 
 
 def _stream(name: str, plan: LivePlan, catalog: Catalog) -> LiveOutput:
     read = next((one for one in plan.streams if one.declaration.name.lower() == name.lower()), None)
     if read is not None:
         message = f"into={name!r}: the query reads this stream; its matches would be its events."
-        raise EpisodeAnalysisError(message, hint="Give matches a stream of their own.")
+        raise EpisodeAnalysisError(message, hint="Give the matches a separate stream.")
     found = catalog.lookup(name)
     if found is None:
         return LiveOutput(StreamOutput(made := made_for(name, plan)), plan.finish, f"the stream {name}", made)

@@ -18,13 +18,12 @@ from sqlglot import exp
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
 from episode.lang.correlation.syntax import Correlation
 from episode.lang.syntax import Source
-from episode.matchers.correlation.spec import ARCHIVE_ROW, LIVE_ROW, SIDE_COLUMN
 from episode.matchers.engines import matcher_spec
 from episode.matchers.projection import CopiedColumn, Derivation, Projection, Projections, Value
 from episode.matchers.running import run
 from episode.matchers.spark_types import spark_name, to_spark_types
 from episode.plan.compilable import NO_ARGUMENTS, NeedsSpark
-from episode.plan.correlation.pairs import PairPlan
+from episode.plan.correlation.pairs import ARCHIVE_ROW, LIVE_ROW, SIDE_COLUMN, PairPlan
 from episode.plan.correlation.plan import ARCHIVE_PREFIX, LIVE_PREFIX
 from episode.plan.options import Options
 from episode.plan.output import MATCH_END, MATCH_START, ScalarColumn

@@ -50,7 +50,7 @@ def _check_watermark(options: Options, streams: Iterable[Planned | Stream]) -> N
     if not users:
         message = f"{given}: the events are matches of another pattern, and come with its watermark."
         raise EpisodeAnalysisError(message, hint="Leave the watermark out.")
-    if len({stream.of_matches for stream in users}) > 1:
+    if len({stream.over_matches for stream in users}) > 1:
         raise EpisodeAnalysisError(
             f"{given} is for a stream of this query; of one of its patterns over matches it is not known how late "
             "they come.",

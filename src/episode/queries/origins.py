@@ -105,7 +105,7 @@ class QueryOrigin:
             return self.patterns[0]
         if number is None or isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= count:
             given = "" if number is None else f"pattern={number!r}: "
-            hint = f"Say which one: pattern=1{'' if count == 1 else f' … {count}'}, in the order of the text."
+            hint = f"Choose one: pattern=1{'' if count == 1 else f' … {count}'}, in the order of the text."
             raise EpisodeAnalysisError(f"{given}the query has {count} {plural(count, 'pattern')}.", hint=hint)
         return self.patterns[number - 1]
 

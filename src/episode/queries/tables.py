@@ -48,7 +48,9 @@ def checked_tables(tables: Mapping[str, Any]) -> dict[str, Any]:
 def checked_table(name: str, table: object) -> Any:
     """One table. name: as the query or an error calls it."""
     if not isinstance(name, str) or not name:
-        raise EpisodeAnalysisError(f"{name!r} is no name for a table.", hint="Give tables by names: tables={'t': …}.")
+        raise EpisodeAnalysisError(
+            f"{name!r} is not a name for a table.", hint="Give tables by names: tables={'t': …}."
+        )
     if is_spark_frame(table):
         return table
     if isinstance(table, (str, PathLike)):
@@ -57,8 +59,8 @@ def checked_table(name: str, table: object) -> Any:
 
 
 def is_spark_frame(table: object) -> bool:
-    """Is it a DataFrame of Spark, classic or Connect?"""
-    return hasattr(table, "sparkSession") and hasattr(table, "mapInArrow")
+    """Is it a DataFrame of Spark, classic or Connect? The class is asked: a Column has every attribute."""
+    return hasattr(type(table), "sparkSession") and hasattr(type(table), "mapInArrow")
 
 
 def is_value(table: object) -> bool:
@@ -108,7 +110,7 @@ def _checked_path(name: str, table: str | PathLike[str]) -> str:
     after the streams have been searched."""
     path = fspath(table)
     if not isinstance(path, str) or not path:
-        raise EpisodeAnalysisError(f"The table {name} is at {path!r}, which is no path.", hint=KNOWN)
+        raise EpisodeAnalysisError(f"The table {name} is at {path!r}, which is not a path.", hint=KNOWN)
     return path if isinstance(table, str) and table.isidentifier() else checked_path(name, path)
 
 
@@ -143,7 +145,7 @@ def _check_parquet(name: str, path: str) -> None:
         start = opened.read(4)
     if start not in _MAGIC:
         raise EpisodeAnalysisError(
-            f"The table {name} should be at {path}, but {file.name} is no Parquet file.",
+            f"The table {name} should be at {path}, but {file.name} is not a Parquet file.",
             hint="Files are read by their suffix: .csv and .json (also .jsonl and .ndjson, and compressed), else as "
             "Parquet. Other files: read them with spark.read, and give the DataFrame.",
         )

@@ -77,8 +77,8 @@ def _ways(answer: SizingResult) -> list[str]:
         ["shuffle partitions", *("none" if way.partitions is None else count(way.partitions) for way in ways)],
         ["busy cores", *(share(way.busy) for way in ways)],
         ["time of a batch", *map(duration_in_full, (answer.batch.seconds or 0.0, answer.micro.length or 0.0)), ""],
-        ["a match is out, 50%", "", *(duration_in_full(way.median or 0.0) for way in ways[1:])],
-        ["a match is out, 99%", "", *(duration_in_full(way.most or 0.0) for way in ways[1:])],
+        ["a match is emitted, 50%", "", *(duration_in_full(way.median or 0.0) for way in ways[1:])],
+        ["a match is emitted, 99%", "", *(duration_in_full(way.most or 0.0) for way in ways[1:])],
         ["one key, at most", f"{share(answer.batch.one_key)} of rows", *(f"{count(w.one_key)}/s" for w in ways[1:])],
         ["bottleneck", *(way.bottleneck for way in ways)],
     ]
@@ -127,7 +127,7 @@ def _notes(answer: SizingResult) -> list[str]:
     )
     if profile.within is not None and demand.window is not None and demand.window != profile.within:
         within, window = duration_in_full(profile.within), duration_in_full(demand.window)
-        lines.append(f"* The query says WITHIN {within}; this is for {window}.")
+        lines.append(f"* The query has WITHIN {within}; this is for {window}.")
     if answer.state is None:
         lines.append("* Nothing bounds a match: the state of a stream may grow for ever. Give WITHIN, or --window.")
     elif not answer.state.measured:

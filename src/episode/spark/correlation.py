@@ -11,16 +11,10 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from episode.matchers.correlation.spec import (
-    ARCHIVE_ROW,
-    LIVE_ROW,
-    SIDE_COLUMN,
-    CorrelationSpec,
-    correlation_spec,
-)
+from episode.matchers.correlation.spec import CorrelationSpec, correlation_spec
 from episode.matchers.correlation.strategies import unavailable
 from episode.matchers.protocol import StateLimit
-from episode.plan.correlation.pairs import PairPlan
+from episode.plan.correlation.pairs import ARCHIVE_ROW, LIVE_ROW, SIDE_COLUMN, PairPlan
 from episode.plan.correlation.plan import ARCHIVE_PREFIX, LIVE_PREFIX
 from episode.plan.event_time import counted_in
 from episode.plan.options import RunOptions
@@ -107,8 +101,8 @@ def plan_correlation(
     run: RunOptions,
     wanted: Collection[str] | None = None,
 ) -> PlannedCorrelation:
-    """Plan a run of correlated patterns over the DataFrames that they were bound to. wanted: names of columns (in small
-    letters) that are all that is asked for: others are not built, which is most of the cost where pairs are many. Over
+    """Plan a run of correlated patterns over the DataFrames that they were bound to. wanted: lower-cased names of
+    the only columns that are asked for: others are not built, which is most of the cost where pairs are many. Over
     streams all are built."""
     parts = [live] if pattern.shared else _parts(live, archive, pattern, run)
     columns, derived = pattern.input_columns, pattern.derived

@@ -82,7 +82,7 @@ def missing_on_workers(text: str) -> EpisodeError | None:
         f"Spark's Python workers cannot import {found.group(1)}: they run a Python that does not have it.",
         hint=f"Install episode {own} on every machine where workers run, for the Python that they run; or point "
         "Spark at one that has it: PYSPARK_PYTHON in the environment, or spark.pyspark.python, before the session "
-        "starts.\n  An environment can be sent along, too: spark.archives.",
+        "starts.\n  You can also send an environment along: spark.archives.",
     )
 
 

@@ -25,13 +25,13 @@ from episode.spark import types as carry
 from episode.spark.batch.runtime import plan_batch
 from episode.spark.expressions import Arguments, kept_matches, where
 from episode.spark.packing import columns_of
+from episode.words import DAY
 
 # Figures of many matches, and of the rows that they were found in: aggregated by Spark, a few values on the driver.
 #
 # Matches come as rows with their key, start, end and number of rows. Times and dates are whole microseconds; numbers
 # are doubles.
 
-DAY = 86_400_000_000
 _ORDERED = ("date", "timestamp", "timestamp_ntz", "boolean", "string")
 _SHARES = (0.5, 0.9, 0.99)
 _START, _END, _ROWS, _LENGTH = "start", "end", "rows", "length"

@@ -387,7 +387,7 @@ def _in_short(error: Exception) -> str:
 
 def _explain(error: Exception, restarts: int) -> Exception:
     """An error of Spark, or after too many lost workers."""
-    hint = "Started again with the same checkpoint, it goes on."
+    hint = "If it is started again with the same checkpoint, it continues."
     if is_stopped(error):
         return EpisodeDataError("Spark was stopped while the live query ran.", hint=hint)
     if not is_lost(error):

@@ -56,8 +56,8 @@ class Planned(ABC):
         return isinstance(self.run, Stream) and self.run.takes_watermark
 
     @property
-    def of_matches(self) -> bool:
-        return isinstance(self.run, Stream) and self.run.of_matches
+    def over_matches(self) -> bool:
+        return isinstance(self.run, Stream) and self.run.over_matches
 
     @property
     def counters(self) -> str | None:

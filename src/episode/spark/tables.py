@@ -43,7 +43,7 @@ def keyword_table(spark: SparkSession, name: str, table: DataFrame | str) -> Dat
         raise EpisodeAnalysisError(f"{problem}: {first_line(error)}", hint=hint) from None
     if kind == "json" and "_corrupt_record" in frame.columns:
         hint = "Write an object a line; or give spark.read.option('multiLine', True).json(path)."
-        raise EpisodeAnalysisError(f"{problem}: it has lines that are no JSON objects.", hint=hint)
+        raise EpisodeAnalysisError(f"{problem}: it has lines that are not JSON objects.", hint=hint)
     return frame
 
 
@@ -118,7 +118,12 @@ def spark_error(error: PySparkException) -> EpisodeError:
     if "DUPLICATED_METRICS_NAME" in str(error):
         return kind(
             "The statement brings together matches of streams whose counters have the same name.",
-            hint="Give the patterns names of their own: StreamOptions(counters='rises').",
+            hint="Give each pattern its own name: StreamOptions(counters='rises').",
+        )
+    if "ATTEMPT_ANALYSIS_IN_PIPELINE_QUERY_FUNCTION" in str(error):
+        return kind(
+            "A pattern is planned over the columns of its table, and functions of a pipeline may not ask for them.",
+            hint="Run the statement outside of the function, and return its DataFrame there.",
         )
     message = re.sub(rf"`?{VIEW.pattern}`?\.?", "", first_line(error))  # without PySpark's names of DataFrames
     return kind(f"Spark cannot run this statement: {message}")

@@ -141,7 +141,7 @@ def declare(
     if archive is not None:
         check_name(archive, "an archive")
         if archive.lower() == name.lower():
-            raise EpisodeAnalysisError(f"The archive of {name} needs a name of its own.")
+            raise EpisodeAnalysisError(f"The archive of {name} needs its own name.")
     found, lengths = without_lengths(columns_of(columns))
     _check_columns(name, found)
     when = EventTime(*_column_of(found, implied_time(found) if time is None else time, "the event time"))

@@ -78,7 +78,7 @@ class StoreHistory:
         return retry(lambda: max((greatest for _, greatest in self._spans()), default=None))
 
     def _spans(self) -> Iterator[tuple[int, int]]:
-        """Least and greatest times of the parts."""
+        """Yield the least and greatest time of each file of the archive and each block of the log."""
         manifest = self.archive.manifest()
         for file in manifest.files:
             if self.until is None or file.first <= self.until:

@@ -20,10 +20,10 @@ from episode.errors import EpisodeDataError, EpisodeError
 from episode.plan.types import is_integer
 from episode.store.declaration import Declaration
 from episode.store.files import Mark, publish_new, read_mark, seal, space_needed, unseal, write_mark
+from episode.words import DAY
 
 # Partitions by time: days or hours, or ranges if event time is an integer.
 
-DAY = 86_400_000_000
 HOUR = 3_600_000_000
 HOURLY_RATE = 24_000_000
 """Events a day from which on an archive has a directory for each hour."""

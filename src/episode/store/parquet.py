@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from episode.errors import EpisodeDataError
+from episode.matchers.times import EVER, NEVER, microseconds_of
 from episode.plan.schema import OWN
 from episode.store.declaration import Declaration
 from episode.store.files import space_needed, sync_path
@@ -112,11 +113,8 @@ def check_footer(path: Path, checksum: int | None) -> None:
 
 # Row groups that can hold rows of some keys between two times, by their statistics.
 
-_PER_MICROSECOND = {"s": 1_000_000, "ms": 1_000, "us": 1}
-_DAY = 86_400_000_000
 REMEMBERED = 1 << 14
 """Files whose indexes a process remembers: a history is sent anew with each task, and footers are many."""
-_FIRST, _LAST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True)
@@ -192,8 +190,8 @@ def index_of(path: Path, time: str, keys: Sequence[str]) -> FileIndex:
     with pq.ParquetFile(path) as file:
         metadata, schema = file.metadata, file.schema_arrow
         places = {metadata.schema.column(i).path: i for i in range(metadata.num_columns)}
-        least = np.full(metadata.num_row_groups, _FIRST)
-        greatest = np.full(metadata.num_row_groups, _LAST)
+        least = np.full(metadata.num_row_groups, NEVER)
+        greatest = np.full(metadata.num_row_groups, EVER)
         if time in places:
             for group in range(metadata.num_row_groups):
                 least[group], greatest[group] = _times(file, group, places[time], schema.field(time))
@@ -214,18 +212,14 @@ def _times(file: pq.ParquetFile, group: int, place: int, field: pa.Field) -> tup
 
     values = file.read_row_group(group, [field.name]).column(0).drop_null()
     if not len(values):
-        return _LAST, _FIRST
+        return EVER, NEVER
     times = event_times(pa.table({field.name: values}), field.name)
     return int(times.min()), int(times.max())
 
 
 def _image(value: int, kind: pa.DataType) -> int:
     """Convert a stored time to units of event time."""
-    if pa.types.is_date(kind):
-        return value * _DAY
-    if pa.types.is_timestamp(kind):
-        return value // 1000 if kind.unit == "ns" else value * _PER_MICROSECOND[kind.unit]
-    return value
+    return microseconds_of(value, kind) if pa.types.is_temporal(kind) else value
 
 
 def _bounds(metadata: pq.FileMetaData, group: int, place: int, kind: pa.DataType) -> ColumnBounds | None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from datetime import datetime
 from typing import Any
 
 from rich import box
 from rich.table import Table
 from rich.text import Text
+
+from episode.words import value_text
 
 
 def result_table(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> Table:
@@ -28,7 +29,4 @@ def cell(value: Any) -> Text:
     """Return one value as text, without markup."""
     if value is None:
         return Text("null", style="dim")
-    if isinstance(value, datetime):
-        exact = "auto" if value.microsecond % 1000 else "milliseconds"
-        return Text(value.replace(tzinfo=None).isoformat(sep=" ", timespec=exact))
-    return Text(str(value))
+    return Text(value_text(value))

@@ -44,7 +44,7 @@ class Loop:
     """The loop of a task, by hand, with one event in a batch."""
 
     def __init__(self, values: str, skip: str, future: int = 0) -> None:
-        self.shard = StreamShard(spec_of(CLAUSE.format(skip=skip)), ShardSettings(of_matches=True))
+        self.shard = StreamShard(spec_of(CLAUSE.format(skip=skip)), ShardSettings(late_by_last_step=True))
         self.prediction = Prediction(self.shard.spec, self.shard.matcher, future)
         self.shard.watched = self.prediction.busiest.note
         self.source = InputSource(Values(values), {}, "adaptive", Sizes(100, 1, 1_000), self.prediction.current_bound)

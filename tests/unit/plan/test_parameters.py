@@ -108,7 +108,7 @@ def test_limits_of_durations(limit: str, arguments: dict[str, object], expected:
     [
         ({"d": 0, "e": "9s"}, "A duration here must be longer than zero."),
         ({"d": "soon", "e": "9s"}, "Expected a duration"),
-        ({"d": 1.5, "e": "9s"}, "The value of :d is no duration: 1.5."),
+        ({"d": 1.5, "e": "9s"}, "The value of :d is not a duration: 1.5."),
         ({"d": "5s", "e": 9}, "One of these durations has a unit of time, the other has none."),
         ({"d": "5s", "e": "4s"}, "The greatest duration of B is below its least."),
         ({"d": "6 minutes", "e": "7 minutes"}, "No match fits WITHIN :w: A lasts at least :d."),
@@ -145,7 +145,7 @@ def test_a_parameter_without_a_value_is_shown_at_its_place() -> None:
         ("SELECT ':x'", {"x": 1}, "The query has no parameter :x.", None),
         ("SELECT :x", {"x": [1]}, "args: the value of x is a list.", None),
         ("SELECT :x", {"x": 2**63}, f"args: x={2**63} is beyond the numbers of SQL.", None),
-        ("SELECT :x", {1: 2}, "args: 1 is no name of a parameter.", None),
+        ("SELECT :x", {1: 2}, "args: 1 is not the name of a parameter.", None),
     ],
 )
 def test_parameters_and_values_belong_together(

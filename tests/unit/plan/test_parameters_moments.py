@@ -68,10 +68,10 @@ def test_the_end_of_a_stream(end: datetime | str | int, type_: str, zone: str | 
 @pytest.mark.parametrize(
     ("end", "type_", "complaint"),
     [
-        ("soon", "timestamp", "is no time"),
-        (17, "timestamp", "is no time"),
-        ("2026-13-01", "timestamp", "is no time"),
-        ("2026-01-01 00:00 Nowhere/Town", "timestamp", "is no time"),
+        ("soon", "timestamp", "is not a time"),
+        (17, "timestamp", "is not a time"),
+        ("2026-13-01", "timestamp", "is not a time"),
+        ("2026-01-01 00:00 Nowhere/Town", "timestamp", "is not a time"),
         ("2026-01-01", "timestamp", "in which time zone"),
         ("2026-01-01", "bigint", "is a whole number"),
         (True, "bigint", "is a whole number"),

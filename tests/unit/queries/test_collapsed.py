@@ -45,7 +45,7 @@ def test_what_is_counted_one_by_one_has_a_budget() -> None:
 def test_options_that_have_no_meaning_together() -> None:
     with pytest.raises(EpisodeAnalysisError, match="this query does not count them"):
         episode.match_local(events(2), QUERY, options=Options(tuning=Tuning(counts="double")), **GIVEN)
-    with pytest.raises(EpisodeAnalysisError, match="says how choices are made"):
+    with pytest.raises(EpisodeAnalysisError, match="sets how choices are made"):
         episode.match_local(
             events(2), f"{QUERY} RETURN COLLAPSED", options=Options(tuning=Tuning(closure="runs")), **GIVEN
         )

@@ -89,9 +89,9 @@ def test_paths_are_looked_at_before_spark_is_started(tmp_path: Path, monkeypatch
     for table, message in (
         ("missing.csv", "The table t should be at missing.csv, but there is nothing"),
         (tmp_path / "missing", "but there is nothing"),
-        (text, "but notes.txt is no Parquet file"),
+        (text, "but notes.txt is not a Parquet file"),
         (tmp_path / "empty", "but there are no files"),
-        ("", "which is no path"),
+        ("", "which is not a path"),
     ):
         with pytest.raises(EpisodeAnalysisError, match=message):
             episode.sql("SELECT * FROM t", t=table)

@@ -31,7 +31,7 @@ def test_tables_are_given_once_and_by_names() -> None:
         episode.sql("SELECT 1", tables=wrong)
     with pytest.raises(EpisodeAnalysisError, match="The table t is given twice"):
         episode.sql("SELECT * FROM t", tables={"t": "a.parquet"}, t="b.parquet")
-    with pytest.raises(EpisodeAnalysisError, match="'' is no name for a table"):
+    with pytest.raises(EpisodeAnalysisError, match="'' is not a name for a table"):
         checked_tables({"": "a.parquet"})
 
 

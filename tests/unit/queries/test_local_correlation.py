@@ -139,7 +139,7 @@ def test_either_pattern_may_be_of_any_language(live: str, archive: str) -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"recent_buffer": 5}, "here is none to read from"),
+        ({"recent_buffer": 5}, "there is none here"),
         ({"correlation": "eager", "result_cache": False}, "all are found without being asked for"),
         ({"correlation": "late"}, "one of 'auto', 'eager', 'live first', 'archive first' is needed"),
         ({"result_cache": 1}, "True or False is needed"),

@@ -16,7 +16,7 @@ from episode.plan.options import StreamOptions, Tuning
 from episode.queries.options import check_streams
 
 TABLE = SimpleNamespace(is_stream=False)
-STREAM = SimpleNamespace(is_stream=True, takes_watermark=True, of_matches=False)
+STREAM = SimpleNamespace(is_stream=True, takes_watermark=True, over_matches=False)
 GIVEN: list[dict[str, Any]] = [
     {"end": "2026-11-01"},
     {"event_id": "id"},
@@ -83,8 +83,8 @@ def test_options_that_are_wrong_by_themselves(group: type, given: dict[str, Any]
 
 
 def test_a_watermark_is_for_streams_or_for_matches() -> None:
-    over_matches = SimpleNamespace(is_stream=True, takes_watermark=False, of_matches=True)
-    unknown = SimpleNamespace(is_stream=True, takes_watermark=True, of_matches=True)
+    over_matches = SimpleNamespace(is_stream=True, takes_watermark=False, over_matches=True)
+    unknown = SimpleNamespace(is_stream=True, takes_watermark=True, over_matches=True)
     options = Options(watermark=5)
     check_streams(options, [STREAM, over_matches])
     check_streams(options, [unknown])

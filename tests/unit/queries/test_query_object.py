@@ -113,7 +113,7 @@ def test_queries_are_explained_without_spark() -> None:
         (lambda: Events(T, tiem="ts"), "tiem is not an option of Events; did you mean time?"),
         (lambda: Events(T, time=5), "time=5: the name of one column is needed"),
         (lambda: Events(T, time="ts", interval_width=5), "granularity, probabilities and interval_width are"),
-        (lambda: episode.match_local(EVENTS, DROP, key="k"), "key= is given beside Events(…).\n  Write Events("),
+        (lambda: episode.match_local(EVENTS, DROP, key="k"), "key= is given in addition to Events(…).\n  Write"),
         (lambda: episode.query(DROP, Events(time="ts")).local(), "query needs events and a pattern."),
         (lambda: pairs(on=5).local(), "on=5: names of columns are needed"),
         (lambda: episode.query(FALLS, t=T).correlate(pairs(), recency=5), "The live side of a correlation is not a"),

@@ -77,7 +77,7 @@ def test_the_querys_own_window_is_taken() -> None:
     assert size(Demand(1e5, 1e3), own, constants()).window == 30
     asked_for = size(Demand(1e5, 1e3, window=60.0), own, constants())
     assert asked_for.window == 60
-    assert "The query says WITHIN 30 s; this is for 1 minute." in as_text(asked_for)
+    assert "The query has WITHIN 30 s; this is for 1 minute." in as_text(asked_for)
 
 
 def test_one_key_is_bounded_in_streams() -> None:

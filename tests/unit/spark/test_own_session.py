@@ -27,7 +27,7 @@ def test_no_java_is_one_sentence(bare: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert raised.value.hint is not None
     assert "Install Java 17 or 21" in raised.value.hint
     monkeypatch.setenv("JAVA_HOME", str(bare))
-    with pytest.raises(EpisodeError, match=r"JAVA_HOME is .*, where there is no bin/java"):
+    with pytest.raises(EpisodeError, match=r"JAVA_HOME is .*, which has no bin/java"):
         check_java()
     java = bare / "bin" / "java"
     java.parent.mkdir()

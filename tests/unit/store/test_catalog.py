@@ -46,7 +46,7 @@ def test_types_of_time(type_: str) -> None:
         ({"key": ["symbol", "SYMBOL"]}, "twice in the key"),
         ({"delay": 10}, "DELAY 10 does not fit the event time ts"),
         ({"retain": "10 bananas"}, "RETAIN 10 bananas does not fit"),
-        ({"archive": "stocklive"}, "needs a name of its own"),
+        ({"archive": "stocklive"}, "needs its own name"),
         ({"archive": "a b"}, "not a name for an archive"),
         ({"using": "paper"}, "no store paper"),
         ({"lanes": 0}, "lanes"),

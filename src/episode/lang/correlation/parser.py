@@ -96,7 +96,7 @@ TWO = (
     "Write FROM live MATCH_RECOGNIZE ( … ) AS l, archive MATCH_RECOGNIZE ( … ) AS a WHERE … AND RECENCY = 7 seconds; "
     "EVENTS ( … ) or SITUATIONS ( … ) may stand for either. A column of this name is written `recency`."
 )
-BESIDE = "RECENCY stands in WHERE or ON beside the other conditions, joined to them by AND."
+BESIDE = "Write RECENCY in WHERE or ON, next to the other conditions and joined to them by AND."
 AROUND = "Other tables are joined to the result: SELECT … FROM (SELECT … FROM … WHERE … RECENCY = …) JOIN …."
 AFTER_FROM = words_of("""
     WHERE GROUP HAVING ORDER SORT CLUSTER DISTRIBUTE LIMIT OFFSET WINDOW QUALIFY SELECT LATERAL PIVOT UNPIVOT
@@ -298,7 +298,7 @@ class _Reader:
         if token.upper in OTHER_JOINS or token.upper == "USING":
             hint = "Write JOIN … ON l.symbol = a.symbol RECENCY 7 seconds."
             shown = "USING" if token.upper == "USING" else f"{token.upper} JOIN"
-            message = f"{shown} cannot stand between patterns that RECENCY correlates."
+            message = f"{shown} cannot be used between patterns that RECENCY correlates."
             raise self.source.error(EpisodeUnsupportedError, message, token.span, hint)
 
     def _on(self, joined: bool) -> tuple[int, int] | None:
@@ -330,7 +330,7 @@ class _Reader:
                 if token.upper in words and not self.tokens[at - 1].is_symbol("."):
                     return at
                 if token.is_symbol("|") and self.tokens[at + 1].is_symbol(">"):
-                    self.cursor.fail("RECENCY stands in a SELECT, not between |>.", token, EXAMPLE)
+                    self.cursor.fail("RECENCY belongs in a SELECT, not between |>.", token, EXAMPLE)
         return self.block.end
 
     # ---- RECENCY, and the conditions next to it -----------------------------------------------------------

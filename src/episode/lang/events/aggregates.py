@@ -94,7 +94,7 @@ def _item(cursor: Cursor, variables: Variables) -> ReturnItem:
     inner, name = split_name(cursor, "count(*) counts matches.")
     expression = lift_scalar(inner, _TrendAtoms(variables))
     if not expression.atoms:
-        cursor.fail("This is no aggregate over matches.", span, ITEM)
+        cursor.fail("This is not an aggregate over matches.", span, ITEM)
     return ReturnItem(expression, name or expression.plain_original, span)
 
 

@@ -67,19 +67,19 @@ def _check_negations(source: Source, pattern: EventPattern) -> None:
         if isinstance(node, Negation):
             _check_negated(source, node)
         elif isinstance(node, Closure) and isinstance(node.part, Negation):
-            hint = "Negate an event beside the closure: A; !B; C+."
+            hint = "Negate an event next to the closure: A; !B; C+."
             raise source.error(EpisodeSyntaxError, "A negated event cannot be repeated.", node.part.span, hint)
         elif isinstance(node, Disjunction):
             for part in node.parts:
                 if isinstance(part, Negation):
-                    hint = "Negate what stands in a sequence, (A; !B; C) | D, or the whole: !(A | B)."
+                    hint = "Negate a part of a sequence, (A; !B; C) | D, or the whole: !(A | B)."
                     raise source.error(EpisodeSyntaxError, "A negated event cannot be an alternative.", part.span, hint)
     _check_repetitions(source, pattern, False, False)
 
 
 def _check_negated(source: Source, negation: Negation) -> None:
     if isinstance(negation.part, Closure) and isinstance(negation.part.part, EventClass):
-        hint = "!B says already that there is no B, so it is not repeated."
+        hint = "!B already means that there is no B, so it need not be repeated."
         raise source.error(EpisodeSyntaxError, "A closure cannot be negated.", negation.span, hint)
     for node in nodes_of(negation.part):
         if isinstance(node, Negation) and not _is_of_classes(node.part):
@@ -167,7 +167,7 @@ def check_groups(source: Source, pattern: EventPattern) -> None:
         if isinstance(alternative, Closure) and alternative.groups:
             continue  # every event of it starts a group
         if not _has_event(alternative, lambda closure: not closure.groups):
-            hint = "Put a single event beside it, A; B+, or write SEQ(B+ b[]) for every choice of events."
+            hint = "Put a single event next to it, A; B+, or write SEQ(B+ b[]) for every choice of events."
             message = "A pattern of nothing but closures has no bounds."
             raise source.error(EpisodeSyntaxError, message, alternative.span, hint)
         if (True, True) in _ends(alternative):
@@ -268,7 +268,7 @@ def _check_twice(source: Source, one: EventVariable, other: EventVariable, span:
     if not alternatives:
         message = f"The variable {other.name} stands for two events."
         another = f"{one.name.lower()}{'' if one.name[-1:].isalpha() else '_'}2"
-        hint = f"Give each a name of its own: {one.event_class} {another}."
+        hint = f"Give each its own name: {one.event_class} {another}."
         raise source.error(EpisodeSyntaxError, message, span, hint)
     if one.closure != other.closure or (one.negation is None) != (other.negation is None):
         message = f"The variable {other.name} is not of the same kind in all alternatives."

@@ -31,7 +31,7 @@ from episode.lang.syntax import NOWHERE, Scalar, Span
 STRATEGIES = {strategy.value: strategy for strategy in Strategy}
 STRATEGY_SIGNS = {"|": Strategy.STRICT, "→": Strategy.NEXT, "⇒": Strategy.ANY}
 STRATEGY_HINT = f"The strategies: {', '.join(STRATEGIES)}."
-SAME = "[x] between ANDs says that x is the same in all events."
+SAME = "[x] between ANDs means that x is the same in all events."
 AROUND_OR = "Put brackets around the OR"
 COMPARISONS = ("=", "==", "<", ">", "<=", ">=", "<>", "!=", "<=>", "≥", "≤", "≠")
 COMPARED = ("eq", "neq", "gt", "gte", "lt", "lte", "nullsafeeq")
@@ -140,7 +140,7 @@ def _refuse_attributes_inside(cursor: Cursor) -> None:
         if alternatives:
             message, hint = f"{written} cannot be part of an OR.", f"{AROUND_OR}: {written} AND (… OR …)."
         else:
-            message, hint = f"{written} is a condition of its own.", SAME
+            message, hint = f"{written} must be a separate condition.", SAME
         _fail_at(cursor, index, closing + 1, message, hint)
 
 
@@ -187,7 +187,7 @@ def _strategy(cursor: Cursor) -> Strategy | None:
         if stop is None:
             continue
         if index != begin or stop != end:
-            message = "A strategy is a condition of its own."
+            message = "A strategy must be a separate condition."
             hint = "Write WHERE skip-till-next-match AND …."
             if _has_or(cursor):
                 hint = f"{AROUND_OR}: {_short(cursor, index, stop)} AND (… OR …)."
@@ -241,7 +241,7 @@ def _scalars(cursor: Cursor, variables: Variables) -> list[Scalar]:
         begin = cursor.index
         condition = parse_event_scalar(cursor, variables, returned=False)
         if any(node.key in COMPARED and getattr(node.this, "key", None) in COMPARED for node in condition.tree.walk()):
-            _fail_at(cursor, begin, cursor.end, "A chain of = is a condition of its own.", CHAINS_INSIDE)
+            _fail_at(cursor, begin, cursor.end, "A chain of = must be a separate condition.", CHAINS_INSIDE)
         return _with_all_known([condition], variables)
     cursors = [cursor.part(begin, end) for begin, end in operands]
     parsed = [parse_event_scalar(operand, variables, returned=False) for operand in cursors]

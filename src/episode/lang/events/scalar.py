@@ -142,7 +142,7 @@ ENDS = ("FIRST", "LAST")
 """Aggregates of event patterns that are navigation in row patterns."""
 SORTED = "The values come in the order of the events; sort an array with array_sort or sort_array."
 MODIFIERS = {
-    ("OVER",): "The variable says which events are meant: sum(b[].x) covers the events of b.",
+    ("OVER",): "The variable determines the events: sum(b[].x) covers the events of b.",
     ("FILTER",): "Put the condition inside: sum(CASE WHEN condition THEN b.x END), or count_if(condition).",
     ("WITHIN", "GROUP"): SORTED,
     ("ORDER", "BY"): SORTED,
@@ -336,7 +336,7 @@ def parse_aggregate(cursor: Cursor, name: Token, variables: Variables) -> EventA
     else:
         known = known_variables(variable.name for variable in variables.values())
         hint = f"Name attributes of one variable. {known}"
-        cursor.fail("This aggregate does not say which events it covers.", span, hint)
+        cursor.fail("This aggregate does not name the events that it covers.", span, hint)
     return EventAggregate(EVENT_SYNONYMS.get(word, word.lower()), variable, reach, parsed, span)
 
 
@@ -347,7 +347,9 @@ def _counted_events(cursor: Cursor, variables: Variables) -> tuple[str, Reach] |
         if len(variables) == 1:
             return next(iter(variables.values())).name, Reach.ALL
         names = [variable.name for variable in variables.values()]
-        cursor.fail("count(*) does not say which events it counts.", token, f"Write for example count({names[-1]}).")
+        cursor.fail(
+            "count(*) does not name the events that it counts.", token, f"Write for example count({names[-1]})."
+        )
     variable = variable_at(cursor, variables)
     if variable is None:
         return None

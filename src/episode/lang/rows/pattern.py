@@ -46,7 +46,7 @@ def _hint(token: Token) -> str:
     if token.is_symbol("[") or token.is_symbol("]"):
         return "Groups are written in round brackets: (B C)."
     if token.is_symbol("!") or token.is_symbol("~"):
-        return "There is no negation in a pattern: let a label's condition say what a row must not be."
+        return "There is no negation in a pattern: write in a label's condition what a row must not be."
     return "A pattern is made of labels, ( ), |, * + ? {n,m}, ^ $, PERMUTE(…) and {- … -}."
 
 
@@ -90,7 +90,7 @@ def _parse_quantified(cursor: Cursor, depth: int) -> Pattern:
     elif cursor.accept_symbol("?"):
         bounds = (0, 1)
     elif cursor.token.is_symbol("{") and not cursor.peek().is_symbol("-"):
-        bounds = _braces(cursor)
+        bounds = _parse_braces(cursor)
     else:
         if cursor.token.is_symbol("{") and cursor.peek(2).kind is Kind.NUMBER:
             cursor.fail("A quantifier's bounds cannot be negative.", cursor.peek(), QUANTIFIERS)
@@ -98,7 +98,8 @@ def _parse_quantified(cursor: Cursor, depth: int) -> Pattern:
     return Quantified(part, *bounds, greedy=not cursor.accept_symbol("?"))
 
 
-def _braces(cursor: Cursor) -> tuple[int, int | None]:
+def _parse_braces(cursor: Cursor) -> tuple[int, int | None]:
+    """Read the bounds of a quantifier, `{n}`, `{n,}`, `{,m}` or `{n,m}`; None: no upper bound."""
     opening = cursor.advance()
     minimum: int | None = _parse_bound(cursor)
     maximum: int | None = minimum

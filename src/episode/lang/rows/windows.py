@@ -9,10 +9,11 @@ from typing import NoReturn
 from episode.errors import EpisodeAnalysisError, EpisodeSyntaxError, EpisodeUnsupportedError
 from episode.lang.cursor import Cursor, closest, describe, top_level
 from episode.lang.functions import NAVIGATIONS, OTHER_SPARK_AGGREGATES, ROW_FUNCTIONS, aggregate_arguments
+from episode.lang.keys import scalar_of
 from episode.lang.lexer import Kind, Token
 from episode.lang.lifting import refuse_reserved, split_arguments
 from episode.lang.rows.parser import parse_clause_tokens
-from episode.lang.rows.scalar import parse_scalar, scalar_of
+from episode.lang.rows.scalar import parse_scalar
 from episode.lang.rows.syntax import (
     Anchor,
     Frame,
@@ -100,7 +101,7 @@ def _function(cursor: Cursor, call: Call) -> Scalar:
     word = name.upper
     if word in RANKING:
         message = f"{word} does not look at a frame, and has no meaning {WHERE}."
-        hint = f"Use a window of its own: {name.text}(…) OVER (PARTITION BY … ORDER BY …)."
+        hint = f"Use a separate window: {name.text}(…) OVER (PARTITION BY … ORDER BY …)."
         cursor.fail(message, name.span, hint, EpisodeAnalysisError)
     if word in ("PREV", "NEXT", *ROW_FUNCTIONS):
         raise _only_in_measures(cursor.source, name.text, name.span)
@@ -109,7 +110,7 @@ def _function(cursor: Cursor, call: Call) -> Scalar:
         return _nth_value(cursor)
     if word not in NAVIGATIONS and aggregate_arguments(word) is None and word not in OTHER_SPARK_AGGREGATES:
         written = cursor.source[name.start : cursor.tokens[call.end - 1].end].split("(")[0].strip()
-        hint = "Aggregates, first_value, last_value and nth_value are; scalar functions stand around them."
+        hint = "Aggregates, first_value, last_value and nth_value are; scalar functions go around them."
         cursor.fail(f"{written} is not evaluated {WHERE}.", name.span, hint, EpisodeUnsupportedError)
     _check_arguments(cursor)
     scalar = parse_scalar(cursor, frozenset())
@@ -267,7 +268,7 @@ def _frame(cursor: Cursor) -> tuple[Frame, int, int]:
     at = next((at for at in level if _begins_frame(tokens, at)), None)
     if at is None:
         later = next((tokens[one] for one in level if tokens[one].upper in LATER_WORDS), tokens[begin])
-        cursor.fail("A window with a row pattern needs a frame.", later, f"{FRAME} It stands before AFTER MATCH SKIP.")
+        cursor.fail("A window with a row pattern needs a frame.", later, f"{FRAME} It comes before AFTER MATCH SKIP.")
     word = tokens[at]
     for one in level:
         if one < at and tokens[one].upper in LATER_WORDS and _begins_part(tokens, one):
@@ -318,7 +319,7 @@ def _extent(cursor: Cursor, at: int) -> tuple[Frame, int, int]:
             following, bound = min(int(number), LARGEST_FRAME), None
     span = cursor.span_from(start)
     if cursor.at_words("EXCLUDE"):
-        hint = "Leave it out: the match says which rows count."
+        hint = "Leave it out: the match determines which rows count."
         cursor.fail("EXCLUDE is not allowed with a row pattern.", None, hint)
     return Frame(following, bound, span), at, cursor.index
 
@@ -367,7 +368,7 @@ def _base_clauses(cursor: Cursor, name: Token, own: int, end: int, begin: int, s
         cursor.fail(f"The window {name.text} begins with the name of another one.", name, hint)
     if framed is not None:
         hint = "Name a window of PARTITION BY and ORDER BY alone, or write these here."
-        cursor.fail(f"The window {name.text} has a frame of its own.", name, hint)
+        cursor.fail(f"The window {name.text} has its own frame.", name, hint)
     if "PARTITION" in words:
         hint = "Leave one of them out."
         cursor.fail(f"PARTITION BY is that of the window {name.text}.", _word(tokens, own, "PARTITION"), hint)

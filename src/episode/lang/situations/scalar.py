@@ -31,7 +31,7 @@ OF_OTHER_PATTERNS = frozenset([*AGGREGATES, *OTHER_SPARK_AGGREGATES, *NAVIGATION
 NO_AGGREGATES = "A condition is over one event. Return the aggregate, and filter the matches by it."
 SORTED = "The values come in the order of the events."
 MODIFIERS = {
-    ("OVER",): "The symbol says which events are meant: sum(A.x) covers the events of A.",
+    ("OVER",): "The symbol determines the events: sum(A.x) covers the events of A.",
     ("FILTER",): "Put the condition inside: sum(CASE WHEN condition THEN A.x END).",
     ("WITHIN", "GROUP"): SORTED,
     ("ORDER", "BY"): SORTED,
@@ -79,7 +79,7 @@ class ConditionAtoms:
         word, hint = cursor.peek(), f"Write {self.symbol} AS condition AT LEAST 5 seconds."
         if word.upper in ("LEAST", "MOST"):
             limit = Span(cursor.token.start, word.end)
-            cursor.fail("A limit of the duration stands after the whole condition.", limit, hint)
+            cursor.fail("A limit of the duration comes after the whole condition.", limit, hint)
         if word.kind is Kind.NUMBER or closest(word.upper, ("LEAST", "MOST")) is not None:
             cursor.fail(f"Expected LEAST or MOST after AT, found {describe(word)}.", word, hint)
 
@@ -130,7 +130,7 @@ class ReturnAtoms:
         if len(path) == 1 and path[0].lower() in TIMES:
             return SituationTime(symbol, TIMES[path[0].lower()], span)
         shown = ".".join([symbol, *path])
-        hint = f"Say which: first({shown}) or last({shown}), or another aggregate."
+        hint = f"Choose one: first({shown}) or last({shown}), or another aggregate."
         return cursor.fail(f"{shown} has a value for every event of the situation.", span, hint)
 
     def column(self, cursor: Cursor, fields: tuple[str, ...], _quoted: bool, span: Span) -> SituationAtom:
@@ -221,7 +221,7 @@ def _parse_aggregate(cursor: Cursor, symbols: Symbols, qualifiers: tuple[str, ..
     parsed = lift_arguments(cursor, name, arguments, 1, reader, MODIFIERS, next(iter(symbols.values())))
     if not reader.found:
         hint = f"Name columns of one situation. {known_symbols(symbols)}"
-        cursor.fail("This aggregate does not say which events it covers.", span, hint)
+        cursor.fail("This aggregate does not name the events that it covers.", span, hint)
     return SituationAggregate(reader.found[0], FUNCTIONS[name.upper], parsed, span)
 
 
@@ -230,7 +230,7 @@ def _parse_count_argument(cursor: Cursor, symbols: Symbols) -> str | None:
     token, left = cursor.token, cursor.end - cursor.index
     if token.is_symbol("*") and left == 1:
         hint = f"Write for example count({next(iter(symbols.values()))}). {known_symbols(symbols)}"
-        cursor.fail("count(*) does not say which events it counts.", token, hint)
+        cursor.fail("count(*) does not name the events that it counts.", token, hint)
     if not token.is_name or not (
         left == 1 or (left == 3 and cursor.peek().is_symbol(".") and cursor.peek(2).is_symbol("*"))
     ):

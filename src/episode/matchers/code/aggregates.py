@@ -147,7 +147,7 @@ class AggregateShape:
         return AggregateState(count, None, chosen, more) if self.floating else AggregateState(count, chosen, None, more)
 
     def _fold_words(self, f: Function, state: AggregateState, count: Value, value: Value) -> AggregateState:
-        before = _words_of(f, state)
+        before = _words_of(state)
         if self.function in _WIDE_EXTREMES:
             is_new = value < before if self.function in _LEAST else value > before
             after = f.select(is_new, value, before)
@@ -189,7 +189,7 @@ class AggregateShape:
 
     def _finish_words(self, f: Function, state: AggregateState) -> Value:
         if self.takes_words:
-            total = _words_of(f, state)
+            total = _words_of(state)
         else:
             total = (state.more.to(I64).to(I128) << 64) + state.whole.to(I128)
         if self.function != oc.AVG_WHOLE and self.function < oc.AVG_WIDE:
@@ -255,7 +255,7 @@ def divide_sum(f: Function, total: Value, count: Value, digits: int) -> Value:
     return Scope(f, {}).call(f"divide_sum_{digits}", build, total, count, result=I128)
 
 
-def _words_of(f: Function, state: AggregateState) -> Value:
+def _words_of(state: AggregateState) -> Value:
     """Return the number of two words that a state holds."""
     high = state.real.to(I64) << 32 | state.more.to(I64)
     return high.to(I128) << 64 | state.whole.bits_as(U64).to(I128)

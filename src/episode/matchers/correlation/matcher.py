@@ -30,13 +30,12 @@ from episode.matchers.protocol import END_OF_TIME, EventBatch, Snapshot, StateCh
 from episode.matchers.slices.slicing import ALL_TIMES, SliceBounds
 from episode.matchers.state import by_name, chunk_of
 from episode.matchers.times import EVER, NEVER, window_ends, window_starts
+from episode.plan.correlation.pairs import ARCHIVE_ROW, LIVE_ROW
 from episode.plan.correlation.plan import CorrelationReport, CorrelationStrategy
 
 if TYPE_CHECKING:
     from episode.matchers.correlation.spec import CorrelationSpec
 
-LIVE_ROW, ARCHIVE_ROW, ROW_OF_BOTH = 1, 2, 3
-"""Values of the side column: what an event is an event of."""
 _STATE = "correlation"
 
 

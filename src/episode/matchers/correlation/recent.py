@@ -1,8 +1,8 @@
 """The recent buffer (PCQ, section 4.2): rows that a match to come may still ask for, and older ones from the archive.
 
 What a feed costs depends on its rows and on the number of keys, not on the rows that are held. The rows of a key lie
-together, in order, as places in arrays, with room for more after them; where the room is used up they move to where
-there is twice as much. What the rows have in their columns stays in tables, in the order in which they came.
+together, in order, as places in arrays, with room for more after them; if the room is used up, they move to a place
+with twice as much. What the rows have in their columns stays in tables, in the order in which they came.
 
 See decision 130.
 """

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
 from episode.matchers.correlation.archive import History, MappedHistory
-from episode.matchers.correlation.matcher import ARCHIVE_ROW, LIVE_ROW, ROW_OF_BOTH, CorrelationMatcher
+from episode.matchers.correlation.matcher import CorrelationMatcher
 from episode.matchers.correlation.side import SideEvents
 from episode.matchers.correlation.strategies import unavailable
 from episode.matchers.engines import matcher_spec
@@ -181,15 +181,12 @@ def with_history(pair: PairPlan, opened: Callable[[str, tuple[str, ...]], Histor
     return replace(pair, history=MappedHistory(history, tuple(own.items())), closed=closed)
 
 
-__all__ = ["ARCHIVE_ROW", "LIVE_ROW", "ROW_OF_BOTH", "SIDE_COLUMN", "CorrelationSpec", "SidePlan"]
-
-
 def _surroundings(spec: CorrelationSpec, side: SidePlan) -> tuple[int, Overlap] | str:
     """The longest time that a match of one pattern takes: it depends on events within that time before its start and
     after it, and on the rows of the overlap around these. Or why that is not known."""
     order = side.spec.input_order
     if not isinstance(side.spec, Sliceable):
-        return "its language does not say on which events a match depends"
+        return "its language does not declare on which events a match depends"
     slicing = side.spec.slicing
     if isinstance(slicing, Unsliced):
         return slicing.reason
@@ -198,12 +195,12 @@ def _surroundings(spec: CorrelationSpec, side: SidePlan) -> tuple[int, Overlap] 
     if order.imprecise:
         return "its times are imprecise"
     if dict(side.columns)[order.order[0].column] != spec.time:
-        return "it has a time of its own"
+        return "it has its own time"
     overlap = slicing.overlap
     time = max(overlap.before_time + overlap.after_time, side.spec.traits.within or 0)
     if time == 0:
-        return "without WITHIN nothing says how long a match lasts"
+        return "without WITHIN nothing limits how long a match lasts"
     mixed = spec.side is not None or not SideEvents(spec, side, 0).shared
     if mixed and overlap.before_rows + overlap.after_rows > 0:
-        return "a match depends on a number of rows of its own partition, among which there are others"
+        return "a match depends on a number of rows of its partition, which has other rows among them"
     return time, overlap

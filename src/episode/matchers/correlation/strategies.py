@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
-from statistics import median
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from episode.matchers.correlation.side import SideEvents
 from episode.plan.correlation.plan import (
@@ -56,8 +57,8 @@ def _not_archive_first(spec: CorrelationSpec) -> str | None:
         return "the live pattern does not report the longest match of each end as soon as that row is there"
     if live.longest is None and live.within is None and not live.walls:
         return (
-            "nothing says how far before a row a live match that ends there may start: there is no WITHIN, the pattern "
-            "is not bounded, and a label after the first has no condition on its row alone"
+            "nothing limits how far before a row a live match that ends there may start: there is no WITHIN, the "
+            "pattern is not bounded, and a label after the first has no condition on its row alone"
         )
     if not archive.by_start:
         return "archive matches may be reported after others that start later"
@@ -181,7 +182,7 @@ class RecencyAdaptation:
         for name, value in seen.items():
             values = self._seen.setdefault(name, deque(maxlen=REMEMBERED))
             values.append(value)
-            self._rates[name] = median(values)
+            self._rates[name] = float(np.median(values))
         for name in ("live", "archive"):
             if f"{name}_asked" not in self._measured:
                 self._rates[f"{name}_asked"] = self._rates.get(f"{name}_row", 0.0) * OVERHEAD

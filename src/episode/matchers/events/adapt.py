@@ -19,6 +19,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.random import Generator, default_rng
 
+from episode.matchers.columns import float_images
 from episode.matchers.events.code.arrays import WINDOW, settings_of
 from episode.matchers.events.code.conditions import comparison_of
 from episode.matchers.events.code.joins import partners_program
@@ -96,15 +97,9 @@ def _compare(arrays: EventArrays, test: JoinTest, names: tuple[str, ...], matrix
         if check >= 0:
             valid &= arrays.lanes.valid[check][rows] != 0
         lanes = arrays.lanes
-        values.append(_order_image(lanes.floats[lane][rows]) if comparison.floating else lanes.ints[lane][rows])
+        values.append(float_images(lanes.floats[lane][rows]) if comparison.floating else lanes.ints[lane][rows])
     compare: Callable[..., np.ndarray] = getattr(operator, comparison.operation)
     return valid & compare(*values)
-
-
-def _order_image(values: np.ndarray) -> np.ndarray:
-    """Whole numbers in the order of floats: NaN last, zeros alike."""
-    bits = (values + 0.0).view(np.int64)
-    return np.where(np.isnan(values), EVER, bits ^ ((bits >> 63) & EVER))
 
 
 CHANGE, GAIN = 0.5, 0.1

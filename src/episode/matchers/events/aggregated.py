@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from episode.errors import EpisodeDataError
 from episode.matchers.assembly import arrow_type, gather, to_arrow, with_keys
+from episode.matchers.columns import from_times
 from episode.matchers.encoding import is_float_lane
 from episode.matchers.events.aggregated_search import (
     FEW,
@@ -28,7 +29,7 @@ from episode.matchers.screening import ClassDemand, Screen, demand_of, screen_of
 from episode.matchers.slices.slicing import ALL_TIMES, SliceBounds, Slicing, Unsliced
 from episode.matchers.state import HoldingMatcher, column_types, fingerprint
 from episode.matchers.times import EVER, NEVER
-from episode.plan.events.aggregated import BUCKET_END, BUCKET_START, DAY, AggregatedPlan, GroupedBy, OverMatches
+from episode.plan.events.aggregated import BUCKET_END, BUCKET_START, AggregatedPlan, GroupedBy, OverMatches
 from episode.plan.events.plan import AggregatedReport
 from episode.plan.expressions import Load
 from episode.plan.types import decimal_of, is_integer
@@ -74,7 +75,7 @@ class AggregatedOutput:
         if plan.every is not None:
             start, end = bucket_of(events.time[found.last], plan.every)
             kind = self.schema.field(BUCKET_START).type
-            columns += [_times(start, kind), _times(end, kind)]
+            columns += [from_times(start, kind), from_times(end, kind)]
         columns += [self._value(value, events, found) for value in plan.values]
         totals = pa.Table.from_arrays(
             [
@@ -162,14 +163,6 @@ def bucket_of(times: np.ndarray, every: int) -> tuple[np.ndarray, np.ndarray]:
     into = times % every
     rest = every - into
     return np.where(times >= NEVER + into, times - into, NEVER), np.where(times <= EVER - rest, times + rest, EVER)
-
-
-def _times(values: np.ndarray, kind: pa.DataType) -> pa.Array:
-    if pa.types.is_date32(kind):
-        return pa.array((values // DAY).astype(np.int32)).view(kind)
-    if pa.types.is_timestamp(kind):
-        return pa.array(values).view(pa.timestamp("us", tz=kind.tz)).cast(kind)
-    return pa.array(values)
 
 
 def _decimals(low: np.ndarray, high: np.ndarray, some: np.ndarray, kind: pa.DataType) -> pa.Array:

@@ -8,6 +8,7 @@ from typing import Union
 import numpy as np
 import pyarrow as pa
 
+from episode.matchers.columns import float_images, float_order
 from episode.matchers.events.code import trend_sliding, trend_starts
 from episode.matchers.events.code.trend_values import NOTHING, TrendLanes, TrendLink, TrendShape, TrendValues, zeros
 from episode.matchers.prepare import Needs, Precomputed, Prepared, prepare
@@ -16,8 +17,6 @@ from episode.matchers.times import EVER, is_after, window_ends
 from episode.plan.events.aggregated import AggregatedPlan, Alternative, GroupedBy, OverMatches
 from episode.plan.expressions import Constant, Current, Expression, Load, walk
 from episode.plan.types import lane_of
-
-_REST = np.int64(np.iinfo(np.int64).max)
 
 
 def aggregated_needs(plan: AggregatedPlan) -> Needs:
@@ -77,19 +76,12 @@ def image_of(prepared: Prepared, expression: Expression) -> tuple[np.ndarray, np
     valid = np.ones(len(prepared.bits), np.bool_) if check < 0 else lanes.valid[check] != 0
     if not floating:
         return lanes.ints[row], valid
-    values = lanes.floats[row] + 0.0
-    values[np.isnan(values)] = np.nan
-    return _flip_order(values.view(np.int64)), valid
+    return float_images(lanes.floats[row]), valid
 
 
 def floats_of(images: np.ndarray) -> np.ndarray:
     """The doubles after their images."""
-    return _flip_order(images).view(np.float64)
-
-
-def _flip_order(words: np.ndarray) -> np.ndarray:
-    """Bits of doubles in the order of their values, and back."""
-    return words ^ ((words >> 63) & _REST)
+    return float_order(images).view(np.float64)
 
 
 def column_image(plan: AggregatedPlan, prepared: Prepared, column: str) -> tuple[np.ndarray, np.ndarray]:
@@ -227,7 +219,7 @@ def shape_of(plan: AggregatedPlan, alternative: Alternative, lanes: TrendLanes) 
 
 
 def tests_of(prepared: Prepared, alternative: Alternative, order: Order) -> dict[str, np.ndarray]:
-    """The values that the conditions of an alternative compare, of rows in this order."""
+    """Return the values, as images, that the conditions of an alternative compare, and which of them are not null."""
     found = {}
 
     def put(name: str, expressions: list[Expression]) -> None:

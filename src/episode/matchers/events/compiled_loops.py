@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 
 LEAST_ROOM = 1 << 16
 """Pairs of a first call: memory that is not written to costs nothing."""
-NO_TIMES = np.zeros(0, np.int64)
 
 
 def lane_arrays(lanes: Lanes) -> dict[str, np.ndarray]:

@@ -93,7 +93,7 @@ def _probabilities(
     good = (values >= 0) & (values <= 1 + close)  # a null is NaN, and so not good
     if not good.all():
         row = int(np.searchsorted(from_, int(np.argmin(good)), side="right")) - 1
-        raise _error(plan, events, row, "has a probability that is none", hint)
+        raise _error(plan, events, row, "has an impossible probability", hint)
     sums = np.add.reduceat(values, from_[:-1]) if len(values) else np.zeros(0)
     off = np.flatnonzero(np.abs(sums - 1.0) > close)
     if len(off):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,14 +17,14 @@ from episode.matchers.events.code.bounds import MOST_MARKS, BoundShape, BoundsSh
 from episode.matchers.events.code.checks import PathShape
 from episode.matchers.events.code.conditions import NO_COLUMNS, ConditionColumns, RecordTests, comparison_of
 from episode.matchers.events.gaps import optional_variables
-from episode.matchers.prepare import Needs, Precomputed, function_code, loads_in, running_argument
+from episode.matchers.prepare import Needs, NeedsCollector, Precomputed, function_code, running_argument
 from episode.plan.events.bounds import ClosureBound, ClosureValue, Sum
 from episode.plan.events.conditions import JoinTest
 from episode.plan.events.engines import evaluated_expressions
 from episode.plan.events.plan import EventPlan
 from episode.plan.events.postponed import Construction
-from episode.plan.expressions import Constant, Current, Expression, Load, Navigated, Running, parts_of
-from episode.plan.types import is_ranked_constant, is_words
+from episode.plan.expressions import Current, Expression, Load, Navigated, Running, parts_of
+from episode.plan.types import is_words
 
 # Bounds of a construction as they are compiled in, for one batch.
 
@@ -115,39 +114,18 @@ def _term(term: ClosureValue, bit: dict[str, int], arrays: EventArrays, path_sha
 def event_needs(plan: EventPlan, local: bool = True) -> Needs:
     """The columns and computed values that a plan reads; computed once per plan. local: also for conditions on single
     events?"""
-    columns: dict[str, str] = {}
-    null_tests: dict[str, None] = {}
-    constants: dict[tuple[str, object], None] = {}
-    computed: dict[Expression, None] = {}
-    words: dict[str, Any] = {}
-
-    def read(expression: Expression) -> None:
-        for node in loads_in(expression, columns, words):
-            if isinstance(node, Constant) and is_ranked_constant(node):
-                constants[(node.type, node.value)] = None
-            elif isinstance(node, Running):
-                argument = running_argument(node)
-                if isinstance(argument, Load) and argument.at == Current(0):
-                    if node.function == "count":
-                        null_tests[argument.column] = None
-                    else:
-                        columns[argument.column] = argument.type
-                elif argument is not None:
-                    if not is_words(argument):
-                        computed[argument] = None
-                    read(argument)
-
+    found = NeedsCollector()
     for parts in plan.local.values() if local else ():
         for part in parts:
-            read(part)
+            found.read(part)
     for expression in conditions_of(plan):
-        read(expression)
+        found.read(expression)
         comparison = comparison_of(expression)
         if comparison is not None:
             for side in (comparison.left, comparison.right):
                 if not isinstance(side.expression, Load):
-                    computed[side.expression] = None
-    return Needs(columns, tuple(null_tests), tuple(constants), tuple(computed), tuple(words))
+                    found.computed[side.expression] = None
+    return found.needs()
 
 
 def conditions_of(plan: EventPlan) -> list[Expression]:

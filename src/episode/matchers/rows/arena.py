@@ -14,6 +14,7 @@ from episode.matchers.encoding import Lanes, is_float_lane
 from episode.matchers.prepare import Needs, Prepared, needs_of
 from episode.matchers.rows.arrays import ATTEMPT_FIELDS, EXTREME_AT, OPEN, SIFTED
 from episode.matchers.state import ranges
+from episode.matchers.times import EVER
 from episode.plan.expressions import Current, Expression, Load, walk
 from episode.plan.rows.plan import RowPatternPlan
 from episode.plan.types import is_wide, lane_of
@@ -37,7 +38,6 @@ OPENED = 13
 `matchers.rows.arrays.Attempts`."""
 MARKS = OPENED + ATTEMPT_FIELDS
 POSITIONS = np.array([LO, HI, NEXT_START, COVERED, EXPLORED_START, EXPLORED_TO])
-NEVER = np.iinfo(np.int64).max
 
 _LEAST_SLOTS = 64
 
@@ -103,7 +103,7 @@ class KeyTable:
         for position in POSITIONS:
             table[position, slots] = table[BASE, slots]
         table[EXPLORED_START, slots] -= 1
-        table[NUMBER, slots], table[AT_START, slots], table[DEADLINE, slots] = 0, 1, NEVER
+        table[NUMBER, slots], table[AT_START, slots], table[DEADLINE, slots] = 0, 1, EVER
         table[UNWRITTEN, slots] = 0
         table[OPENED + OPEN, slots] = 0
         table[OPENED + EXTREME_AT, slots] = table[OPENED + SIFTED, slots] = -1

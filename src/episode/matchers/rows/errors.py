@@ -36,7 +36,7 @@ def matching_failed(plan: RowPatternPlan, events: EventBatch, row: int, status: 
     elif status == codes.ALL_BUDGETS_SPENT and not is_bounded(plan):
         message = (
             f"Matching took more than {codes.BUDGETS * budget:,} steps in all and {codes.STEPS_PER_ROW_READ:,} for "
-            f"each row, from start rows up to {place}: nothing says how far a start row may look, and each looks far."
+            f"each row, from start rows up to {place}: nothing limits how far a start row may look, and each looks far."
         )
         hint = "Add WITHIN, bound the repetitions (B{0,100} for B*), let their conditions end them sooner, or raise "
         hint += "Tuning(step_budget=…)."
@@ -45,7 +45,7 @@ def matching_failed(plan: RowPatternPlan, events: EventBatch, row: int, status: 
             f"Matching took more than {codes.BUDGETS * budget:,} steps in all, from start rows up to {place}: rows "
             "may have labels in many ways, and each of them is tried."
         )
-        hint = "Make the conditions of labels that stand in one place exclude each other, add WITHIN, or raise "
+        hint = "Make the conditions of labels at one place exclude each other, add WITHIN, or raise "
         hint += "Tuning(step_budget=…)."
     else:
         reason = f"{skip} is the first row of the match, so matching would never advance"

@@ -28,6 +28,7 @@ from episode.matchers.rows.program import Sieve
 from episode.matchers.rows.state import PARTITIONS, HeldPartitions, RowState
 from episode.matchers.rows.waiting_attempts import WaitingAttempts
 from episode.matchers.state import NOT_WRITTEN, chunk_of, ranges, with_key_and_time
+from episode.matchers.times import EVER, NEVER
 from episode.plan.rows.plan import MatchMode, RowPatternPlan
 
 _LEAST_DEAD = 4096
@@ -86,7 +87,7 @@ class OpenRows:
         arena.source[to] = np.arange(len(held)) + self.log.append(held.table, len(held))
         table[fields.UNWRITTEN, places] = np.add.reduceat((chunk == NOT_WRITTEN).astype(np.int64), first)
         self._alive = _count_by_chunk(chunk)
-        self._set_deadlines(slots, np.iinfo(np.int64).min)
+        self._set_deadlines(slots, NEVER)
 
     def into(self, state: RowState) -> None:
         """Hand all rows over to a state."""
@@ -204,8 +205,8 @@ class OpenRows:
         waits = slots[table[NEXT_START, slots] < table[HI, slots]]
         begin = self.arena.time[table[NEXT_START, waits]]
         end = np.where(begin > END_OF_TIME - 1 - within, END_OF_TIME - 1, begin + within)
-        table[fields.DEADLINE, slots] = fields.NEVER
-        table[fields.DEADLINE, waits] = np.where(end > until, end, fields.NEVER)
+        table[fields.DEADLINE, slots] = EVER
+        table[fields.DEADLINE, waits] = np.where(end > until, end, EVER)
 
     def _tidy(self) -> None:
         """Drop rows and keys that are gone if they are the majority."""
@@ -243,8 +244,8 @@ class OpenRows:
 
     @property
     def wakes_at(self) -> int | None:
-        least = int(self.keys.table[fields.DEADLINE].min(initial=fields.NEVER))
-        return None if least == fields.NEVER else least
+        least = int(self.keys.table[fields.DEADLINE].min(initial=EVER))
+        return None if least == EVER else least
 
     @property
     def open_from(self) -> tuple[np.ndarray, np.ndarray]:

@@ -74,7 +74,7 @@ def _leads_to(program: PatternProgram, choice: int, to: int) -> bool:
 
 
 def _passes(program: PatternProgram, choice: int, taken: int) -> bool:
-    """Is it a choice between an instruction and its continuation?"""
+    """Whether a choice takes one of its branches or passes it by: the other is also reached after it, as in `B?`."""
     instruction = program.instructions[choice]
     if not _leads_to(program, choice, taken):
         return False

@@ -137,5 +137,5 @@ def _dependence(plan: RowPatternPlan) -> str | None:
     if plan.output.rows is RowMode.ALL_WITH_UNMATCHED:
         return "WITH UNMATCHED ROWS depends on all matches around a row"
     if plan.output.timed_out:
-        return "EMIT TIMED OUT MATCHES gives rows that are no match"
+        return "EMIT TIMED OUT MATCHES returns rows that are not a match"
     return None

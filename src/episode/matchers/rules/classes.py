@@ -18,14 +18,14 @@ from episode.matchers.code.rows import set_bits
 from episode.matchers.columns import one_chunk, take
 from episode.matchers.encoding import encode
 from episode.matchers.grouping import group
-from episode.matchers.prepare import loads_in
+from episode.matchers.prepare import needs_in
 from episode.matchers.protocol import EventBatch
 from episode.matchers.screening import ClassDemand
 from episode.native.builder import Program
 from episode.native.ir import I64, U64
 from episode.native.running import compiled_for
-from episode.plan.expressions import Constant, Current, Exists, Expression, Load, looks_beside, walk
-from episode.plan.types import is_ranked_constant, lane_of
+from episode.plan.expressions import Current, Exists, Expression, Load, looks_beside, walk
+from episode.plan.types import lane_of
 
 # Rows of classes: ascending row numbers, put together with the bits of the classes that each row is of.
 #
@@ -198,8 +198,8 @@ class ClassRows:
         if family.conditions:
             table, key = self.events.table, self.events.key
             if rows is not None:
-                columns, texts, _ = _loads_of(family.conditions)
-                read = sorted({*columns, *texts}) or table.column_names[:1]
+                needs = needs_in(family.conditions)
+                read = sorted({*needs.columns, *needs.words}) or table.column_names[:1]
                 table, key = take(table.select(read), rows), key[rows]
             words = self._bits(family.conditions, table, key)
         for number, own, beside in family.classes:
@@ -265,24 +265,10 @@ def _all_hold(words: list[np.ndarray], places: Iterable[int]) -> np.ndarray | No
     return held
 
 
-def _loads_of(
-    conditions: Iterable[Expression],
-) -> tuple[dict[str, str], dict[str, None], dict[tuple[str, object], None]]:
-    """The columns, the columns as words, and the ranked constants of conditions."""
-    columns: dict[str, str] = {}
-    words: dict[str, None] = {}
-    constants: dict[tuple[str, object], None] = {}
-    for condition in conditions:
-        for node in loads_in(condition, columns, words):
-            if isinstance(node, Constant) and is_ranked_constant(node):
-                constants[(node.type, node.value)] = None
-    return columns, words, constants
-
-
 def _block(conditions: Sequence[Expression], table: pa.Table, key: np.ndarray) -> np.ndarray:
     """uint64[rows]: which of at most 64 row-local conditions hold."""
-    columns, words, constants = _loads_of(conditions)
-    lanes = encode(table, columns, (), tuple(constants), (0, 0), tuple(words))
+    needs = needs_in(conditions)
+    lanes = encode(table, needs.columns, (), needs.constants, (0, 0), needs.words)
     bits = np.full(len(key), np.uint64(2**64 - 1), np.uint64)
     set_bits(lanes, key, [(condition, 1 << at) for at, condition in enumerate(conditions)], bits)
     return bits

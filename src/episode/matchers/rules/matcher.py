@@ -47,7 +47,7 @@ class ActiveRule:
 
     text, planned: of a rule of a changing set. Its text is part of the state. Where data of a key raise an error, the
     rule is quarantined for this key: matches up to the time before are returned, and none of the key afterwards; all
-    other rules and keys continue (see `aside`). In a set that never changes, an error of a rule ends the run.
+    other rules and keys continue (see `quarantine`). In a set that never changes, an error of a rule ends the run.
     """
 
     name: str
@@ -236,7 +236,7 @@ class RuleSetMatcher:
         rules = list(self.rules.values())
         shared, batches = self._share(rules, events)
         for rule, place in sorted(zip(rules, shared.places, strict=True), key=lambda one: one[1].turn):
-            own = None if batches is None else self._rows(batches, shared, rule, place, until)
+            own = None if batches is None else self._events_for(batches, shared, rule, place, until)
             if own is None or len(own) == 0:
                 if rule.is_new:
                     self._report.skipped += 1
@@ -270,7 +270,7 @@ class RuleSetMatcher:
         self._report.count_batch(len(events), classes.evaluated, classes.tested)
         return shared, RuleBatches(events, classes, shared.needs, shared.prefixes)
 
-    def _rows(
+    def _events_for(
         self, batches: RuleBatches, shared: SharedPlan, rule: ActiveRule, place: RulePlace, until: int
     ) -> EventBatch | None:
         """Return the events that a rule is fed."""

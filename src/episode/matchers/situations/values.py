@@ -18,11 +18,12 @@ from episode.matchers import codes as oc
 from episode.matchers.assembly import arrow_type, average_type, decimals, gather, to_arrow, with_keys
 from episode.matchers.code.aggregates import AggregateShape
 from episode.matchers.code.measures import divide_decimals
-from episode.matchers.columns import from_numbers, numbers, one_chunk, raw_values, valid_mask
+from episode.matchers.columns import from_numbers, from_times, numbers, one_chunk, ranks, raw_values, valid_mask
 from episode.matchers.encoding import as_int64
 from episode.matchers.prepare import Prepared, measure_argument
 from episode.matchers.situations.code.values import FIND, FOLD, SUM_WORDS, ValuesShape, accumulate
 from episode.plan.expressions import Expression, Load
+from episode.plan.measures import VARIANCES
 from episode.plan.output import (
     ColumnAtPlace,
     DecimalAverage,
@@ -33,13 +34,11 @@ from episode.plan.output import (
     RowAggregate,
 )
 from episode.plan.situations.plan import DETECTED_AT, MatchMoment, SituationMoment, SituationPlan
-from episode.plan.types import is_float, is_integer, lane_of
+from episode.plan.types import is_float, lane_of
 
 if TYPE_CHECKING:
     from episode.matchers.situations.prepare import SituationFeed
     from episode.matchers.situations.state import Symbol
-
-VARIANCES = ("var_samp", "var_pop", "stddev_samp", "stddev_pop")
 
 
 @dataclass(frozen=True)
@@ -181,7 +180,7 @@ class Accumulators:
         floating, valid = is_float(atom.by.type), valid_mask(values)
         given = {"shift": np.array([asked.before.num_rows]), "valid": valid.view(np.uint8)}
         if lane_of(atom.by.type) == "code":
-            given["ints"] = _ranks(values)
+            given["ints"] = ranks(values)
         elif floating:
             given["floats"] = values.cast(pa.float64()).fill_null(0.0).to_numpy(zero_copy_only=False)
         else:
@@ -235,19 +234,7 @@ def result(atom: OutputAtom, columns: list[pa.Array], kind: pa.DataType) -> pa.A
     return array if array.type == kind else array.view(kind) if kind.bit_width == 64 else array.cast(kind)
 
 
-def _ranks(values: pa.Array) -> np.ndarray:
-    """Order-preserving numbers of strings, binary and wide decimals."""
-    encoded = values.dictionary_encode()
-    if len(encoded.dictionary) == 0:
-        return np.zeros(len(values), np.int64)
-    rank = np.empty(len(encoded.dictionary), np.int64)
-    rank[pc.sort_indices(encoded.dictionary).to_numpy()] = np.arange(len(encoded.dictionary))
-    return rank[encoded.indices.fill_null(0).to_numpy(zero_copy_only=False)]
-
-
 # From matches as places in buffers to tables of output columns.
-
-DAY = 86_400_000_000
 
 
 class SituationOutput:
@@ -284,10 +271,10 @@ class SituationOutput:
                 number = names.index(atom.symbol)
                 missing = lasts >> number & 1 == 1 if atom.end else None
                 times = feed.ends[found[:, number]] if atom.end else starts[atom.symbol]
-                arrays.append(self._times(times, missing, kind))
+                arrays.append(from_times(times, kind, missing))
             elif isinstance(atom, MatchMoment):
                 moment = feed.events.time[row] if atom.name == DETECTED_AT else np.min(list(starts.values()), axis=0)
-                arrays.append(self._times(moment, None, kind))
+                arrays.append(from_times(moment, kind))
             elif isinstance(atom, PlaceExists):
                 arrays.append(pa.array(np.ones(len(found), np.bool_)))
             else:
@@ -298,10 +285,3 @@ class SituationOutput:
         ]
         matches = pa.Table.from_arrays(cast, schema=self.schema)
         return with_keys(matches, feed.keys[group]) if self.keyed else matches
-
-    def _times(self, times: np.ndarray, missing: np.ndarray | None, kind: pa.DataType) -> pa.Array:
-        """Images of event times as values of the time column's type."""
-        if pa.types.is_date32(kind):
-            return pa.array((times // DAY).astype(np.int32), mask=missing).cast(pa.int32()).view(kind)
-        array = from_numbers(times, missing)
-        return array.cast(kind) if is_integer(self.plan.time_type) else array.view(kind)

@@ -14,7 +14,8 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from episode.matchers.slices.slicing import FIRST_TIME, LAST_TIME, Overlap, SliceBounds, bounds_between
+from episode.matchers.slices.slicing import Overlap, SliceBounds, bounds_between
+from episode.matchers.times import EVER, NEVER
 
 
 @dataclass(frozen=True)
@@ -90,13 +91,13 @@ class SlicedKeys:
     def lows(self) -> np.ndarray:
         """The times from which on rows are copied to the slice after a cut."""
         before = self.overlap.before_time
-        return np.array([max(FIRST_TIME, int(cut) - before) for cut in self.cuts], np.int64)
+        return np.array([max(NEVER, int(cut) - before) for cut in self.cuts], np.int64)
 
     @cached_property
     def highs(self) -> np.ndarray:
         """The times up to which rows are copied to the slice before a cut."""
         after = self.overlap.after_time
-        return np.array([min(LAST_TIME, int(cut) + after) for cut in self.cuts], np.int64)
+        return np.array([min(EVER, int(cut) + after) for cut in self.cuts], np.int64)
 
     @cached_property
     def first_cut(self) -> np.ndarray:
@@ -181,7 +182,7 @@ def choose(sketch: Sketch, overlap: Overlap, room: Room) -> Choice:
     if room.wanted is None:
         large = large[seen[large] >= LEAST_SAMPLED]
         if len(large) == 0:
-            return Choice((), "too few rows were sampled to say where to cut")
+            return Choice((), "too few rows were sampled to choose the cuts")
     keys = []
     for at, count in zip(large, _counts(shares[large], room), strict=True):
         rows = np.flatnonzero(places == at)
@@ -211,7 +212,7 @@ def _counts(shares: np.ndarray, room: Room) -> list[int]:
 
 def _cuts(times: np.ndarray, weights: np.ndarray, count: int, overlap: Overlap, spare: bool) -> tuple[int, ...]:
     """Times that cut a key's rows into `count` parts or fewer. spare: overlaps must be small compared with slices."""
-    known = (times != FIRST_TIME) & (times != LAST_TIME)
+    known = (times != NEVER) & (times != EVER)
     times, weights = times[known], weights[known]
     if len(times) == 0:
         return ()

@@ -16,7 +16,7 @@ from episode.matchers.columns import concat, one_chunk_each, plain, take
 from episode.matchers.ordering import order_image
 from episode.matchers.protocol import InputOrder
 from episode.matchers.slices.keys import SlicedKeys
-from episode.matchers.slices.slicing import FIRST_TIME, LAST_TIME, Overlap, SliceBounds
+from episode.matchers.slices.slicing import Overlap, SliceBounds
 from episode.matchers.slices.units import nearest, of_sliced_keys, route
 
 
@@ -163,8 +163,7 @@ def trim_to_slice(
     others come before all are known.
     """
     order = input_order.order[0]
-    earliest = FIRST_TIME if bounds.first is None else max(FIRST_TIME, bounds.first - overlap.before_time)
-    latest = LAST_TIME if bounds.last is None else min(LAST_TIME, bounds.last + overlap.after_time)
+    earliest, latest = overlap.around(bounds)
     sides = [_Farther(input_order, overlap.before_rows, False), _Farther(input_order, overlap.after_rows, True)]
     held: list[pa.Table] = []
     size = 0

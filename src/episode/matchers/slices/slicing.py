@@ -24,8 +24,7 @@ import pyarrow as pa
 
 from episode.matchers.protocol import InputOrder, Matcher, MatcherSpec, Traits
 from episode.matchers.shard import SortedRun, drain, read_up_to, rechunk, sorted_runs
-
-FIRST_TIME, LAST_TIME = np.iinfo(np.int64).min, np.iinfo(np.int64).max
+from episode.matchers.times import EVER, NEVER
 
 
 @dataclass(frozen=True)
@@ -46,6 +45,11 @@ class Overlap:
     def time(self) -> int:
         """Cuts that are less than this apart would only copy events."""
         return max(self.before_time, self.after_time)
+
+    def around(self, bounds: SliceBounds) -> tuple[int, int]:
+        """The first and the last time of a slice and the times that overlap it."""
+        first = NEVER if bounds.first is None else max(NEVER, bounds.first - self.before_time)
+        return first, EVER if bounds.last is None else min(EVER, bounds.last + self.after_time)
 
 
 @dataclass(frozen=True)
@@ -270,13 +274,11 @@ def _row_bytes(runs: Sequence[SortedRun]) -> float:
 def section_rows(runs: Sequence[SortedRun], bounds: SliceBounds, overlap: Overlap) -> list[pa.Table]:
     """The rows of a section and its overlap, in order of arrival where times are equal; all rows of a time at which the
     rows of an overlap are counted."""
-    first, last = FIRST_TIME, LAST_TIME
+    first, last = overlap.around(bounds)
     if bounds.first is not None:
-        first = _limit_by_rows(
-            runs, max(FIRST_TIME, bounds.first - overlap.before_time), overlap.before_rows, after=False
-        )
+        first = _limit_by_rows(runs, first, overlap.before_rows, after=False)
     if bounds.last is not None:
-        last = _limit_by_rows(runs, min(LAST_TIME, bounds.last + overlap.after_time), overlap.after_rows, after=True)
+        last = _limit_by_rows(runs, last, overlap.after_rows, after=True)
     return [run.between(first, last) for run in runs]
 
 
@@ -288,6 +290,6 @@ def _limit_by_rows(runs: Sequence[SortedRun], limit: int, rows: int, after: bool
     parts = [times[end : end + rows] if after else times[max(0, end - rows) : end] for times, end in ends]
     nearest = np.concatenate(parts)
     if len(nearest) <= rows:
-        return LAST_TIME if after else FIRST_TIME
+        return EVER if after else NEVER
     place = rows - 1 if after else len(nearest) - rows
     return int(np.partition(nearest, place)[place])

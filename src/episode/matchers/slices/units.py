@@ -17,11 +17,11 @@ import numpy as np
 
 from episode.matchers.code.searching import first_after, first_at_least
 from episode.matchers.slices.keys import SlicedKeys
+from episode.matchers.times import EVER, NEVER
 from episode.native.builder import ArrayTypes, Program, Scope, entry_scope
 from episode.native.ir import BOOL, I32, I64, U64, Value, Variable
 from episode.native.running import compiled_for
 
-_LEAST, _GREATEST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 _TOP = 58
 
 _TYPES: ArrayTypes = {
@@ -130,7 +130,7 @@ def routes_program(copies: bool) -> Program:
             first, place = s.first_unit[its].to(I64), first_after(s, "cuts", begin, end, time) - begin
             unit.set((first + place).to(I32))
             cut = f.variable("cut", begin + place)
-            below.set(_GREATEST)
+            below.set(EVER)
             with f.when(cut < end):
                 below.set(s.lows[cut])
             with f.during(lambda: cut < end) as done:
@@ -138,7 +138,7 @@ def routes_program(copies: bool) -> Program:
                 add_copy("after", following, row, first + (cut - begin) + 1)
                 cut.set(cut + 1)
             cut.set(begin + place - 1)
-            above.set(_LEAST)
+            above.set(NEVER)
             with f.when(cut >= begin):
                 above.set(s.highs[cut])
             with f.during(lambda: cut >= begin) as done:
@@ -193,16 +193,16 @@ def _find_interval(
     f = s.f
     begin, end = s.first_cut[group], s.first_cut[group + 1]
     place = (first_at_least if after else first_after)(s, "limits", begin, end, time) - begin
-    first.set(_LEAST)
+    first.set(NEVER)
     with f.when(place > 0):
         first.set(s.limits[begin + place - 1])
         if after:
-            first.set(f.least(first, _GREATEST - 1) + 1)
-    until.set(_GREATEST)
+            first.set(f.least(first, EVER - 1) + 1)
+    until.set(EVER)
     with f.when(begin + place < end):
         until.set(s.limits[begin + place])
     if after:
-        until.set(f.least(until, _GREATEST - 1) + 1)
+        until.set(f.least(until, EVER - 1) + 1)
     counts = place > 0 if after else begin + place < end
     interval.set(f.select(counts, begin + group + place, -1))
 
@@ -223,7 +223,7 @@ def _emit_is_near(s: Scope, interval: Value, value: Value, most: Value) -> None:
 
 
 def _emit_add(s: Scope, heap: Value, size: Value, value: Value) -> None:
-    """Put a value into a heap of so many."""
+    """Add a value to the min-heap that begins at `heap` and has `size` values."""
     f = s.f
     at = f.variable("at", size)
     with f.during(lambda: at > 0) as done:

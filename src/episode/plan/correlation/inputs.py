@@ -12,7 +12,7 @@ from episode.errors import EpisodeAnalysisError
 from episode.lang.syntax import Source, Span
 from episode.plan.pattern import OrderColumn, PatternPlan
 from episode.plan.schema import OWN, quote
-from episode.plan.types import is_event_time
+from episode.plan.types import NOT_EVENT_TIME, is_event_time
 
 KEY, TIME = f"{OWN}key_", f"{OWN}time"
 APART = (f"{OWN}live_", f"{OWN}archive_")
@@ -73,8 +73,7 @@ def joint_input(
     for plan, type_ in zip((live, archive), types, strict=True):
         if not is_event_time(type_):
             message = f"{plan.order[0].column} is of type {type_}; RECENCY cannot measure it."
-            hint = "Order by a timestamp, a date or an integer first."
-            raise plan.source.error(EpisodeAnalysisError, message, plan.order[0].span, hint)
+            raise plan.source.error(EpisodeAnalysisError, message, plan.order[0].span, NOT_EVENT_TIME)
     if types[0] != types[1]:
         message = (
             f"The event time of the live pattern is of type {types[0]}, that of the archive pattern of {types[1]}."

@@ -19,6 +19,8 @@ from episode.plan.types import INTEGERS
 
 SIDE_COLUMN = f"{OWN}side"
 """The input column with the number of a row's side."""
+LIVE_ROW, ARCHIVE_ROW, ROW_OF_BOTH = 1, 2, 3
+"""Its values: what an event is an event of."""
 
 
 # Conditions over pairs that the join tests itself, so that pairs that fail are never built.
@@ -171,8 +173,8 @@ class PairPlan:
         """Refuse a recent buffer if what it does not hold cannot be read again."""
         if self.plan.recent_buffer is not None and (self.history is None or self.closed):
             raise EpisodeAnalysisError(
-                f"Tuning(recent_buffer={self.plan.recent_buffer}): older rows are read from the archive, and here is "
-                "none to read from.",
+                f"Tuning(recent_buffer={self.plan.recent_buffer}): older rows are read from an archive, and there is "
+                "none here.",
                 hint="It is for a declared stream with its archive. Leave it out: what recency needs is kept.",
             )
         return self

@@ -44,9 +44,9 @@ from episode.plan.places import substitute
 from episode.plan.scalars import refuse_depth
 from episode.plan.schema import quote
 from episode.plan.types import decimal_of, is_float, is_integer, is_numeric, is_wide, lane_of
+from episode.words import DAY
 
 BUCKET_START, BUCKET_END = "bucket_start", "bucket_end"
-DAY = 86_400_000_000
 MOST_PLACES = 48
 EXACT_COUNT = "decimal(38,0)"
 ONLY_ANY = "Aggregates over all matches are evaluated without enumerating them under skip-till-any-match only."
@@ -292,7 +292,7 @@ class _Planner(BoundEventQuery):
         found = [(one.name, one.span) for one in self.clause.group_by if names.count(one.name.lower()) > 1]
         found += [(one.name, one.span) for one in self.clause.items if one.name.lower() in names]
         for name, span in found:
-            hint = "Keys and groups stand before the aggregates under their names; choose another name with AS."
+            hint = "Keys and groups precede the aggregates under their names; choose another name with AS."
             raise self._fail(EpisodeAnalysisError, f"Two columns are called {name}.", span, hint)
 
     def _group(self, attribute: GroupAttribute, equal: tuple[str, ...], alternatives: list[Alternative]) -> GroupColumn:

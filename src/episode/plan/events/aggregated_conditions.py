@@ -140,7 +140,7 @@ class _Conjunct:
     def _of_one(self, name: str) -> None:
         indexes = {atom.index for atom in all_atoms(self.conjunct.scalar) if isinstance(atom, EventColumn)}
         if self.conjunct.back != 1 or not indexes <= {Index.EACH, Index.PLAIN, Index.BACK}:
-            raise self._error(f"relates events of {name.split(MARK)[0]} that are no neighbours")
+            raise self._error(f"relates events of {name.split(MARK)[0]} that are not neighbours")
         self._add_neighbours(name, self._comparisons(name, Navigated(frozenset((name,)), False, 1, 0)))
 
     def _add_neighbours(self, name: str, tests: list[LinkTest]) -> None:
@@ -162,12 +162,12 @@ class _Conjunct:
             self.first_tests += [FirstTest(one.operation, one.current, one.other, one.text, other) for one in tests]
             return
         source, target = self.last[one], self.first[other]
-        if target != source + 1 or not self._is_neighbourly(indexed, one, other):
+        if target != source + 1 or not self._is_neighbourly(indexed, other):
             names = " and ".join(name.split(MARK)[0] for name in (one, other))
             raise self._error(f"relates {names}, which are not neighbours, and neither of them is the first event")
         self.links[source, target] += self._comparisons(other, Navigated(frozenset((one,)), False, 0, 0))
 
-    def _is_neighbourly(self, atoms: list[EventColumn], one: str, other: str) -> bool:
+    def _is_neighbourly(self, atoms: list[EventColumn], other: str) -> bool:
         """Are the last event of one and the first of the other meant, and always there?"""
         for atom in atoms:
             name = atom.variable
@@ -198,7 +198,7 @@ class _Conjunct:
             for one, other, operation in ((left, right, part.operation), (right, left, FLIPPED[part.operation])):
                 if _at(one) in current and _at(other) == before:
                     return LinkTest(operation, at_current_row(one), at_current_row(other), self.conjunct.text)
-        raise self._error("is no comparison of a value of one event with a value of another")
+        raise self._error("is not a comparison of a value of one event with a value of another")
 
     def _error(self, why: str) -> EpisodeError:
         text = " ".join(self.conjunct.text.split())

@@ -114,7 +114,7 @@ class _Linear:
             return [tuple(one for part in negations for one in self._nots(part))]
         raise self.query.source.error(
             EpisodeUnsupportedError,
-            "A conjunction is evaluated under skip-till-any-match only, and not beside closures inside "
+            "A conjunction is evaluated under skip-till-any-match only, and not next to closures inside "
             "SEQ or negations inside negations.",
             pattern.span,
             "Write the orders as alternatives: SEQ(A a, B b) | SEQ(B b, A a).",

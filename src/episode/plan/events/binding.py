@@ -80,7 +80,7 @@ def check_tree(bound: BoundEventQuery, tree: Node) -> None:
         return
     has_groups = any(isinstance(item, Group) for item in items_in(tree))
     if has_groups and any(isinstance(node, Together) for node in nodes_in(tree)):
-        message = "A closure beside a conjunction needs classes that exclude each other."
+        message = "A closure next to a conjunction needs classes that exclude each other."
         hint = "Give a type_column, or one table per class."
         raise bound.query.source.error(EpisodeUnsupportedError, message, bound.query.source.pattern, hint)
 
@@ -123,7 +123,7 @@ class BoundEventQuery:
         for name in sorted(self.alone):
             places = [one for one in classes_of(query.pattern) if one.variable == name]
             if len(places) > 1:
-                message = f"{name} is the variable of a closure that stands alone, and of another alternative."
+                message = f"{name} is the variable of a closure on its own, and of another alternative."
                 hint = "Give each its own variable."
                 raise query.source.error(EpisodeUnsupportedError, message, places[-1].span, hint)
         query, self.renamed = with_unique_variables(replace(query, pattern=pattern), self.alone)
@@ -137,6 +137,7 @@ class BoundEventQuery:
         self.derived = DerivedColumns(self.schema)
         self.variables = tuple(every)
         self.rows = RowLocalScalars(query.source, self.schema, self.derived)
+        self.rows.add_keys(query.input.expressions, keys)
         self.closures = frozenset(_closure_variables(query.pattern, False))
         self.negated = frozenset(negated_variables(query.pattern))
         self.scalars = EventScalars(classes, self.rows, self.closures)
@@ -175,7 +176,7 @@ class BoundEventQuery:
 def _strategy(query: EventQuery, option: Strategy | None) -> Strategy:
     written = query.strategy
     if written is not None and option is not None and written is not option:
-        message = f"The query says {written.value}, and strategy= says {option.value}."
+        message = f"The query has {written.value}, and strategy= is {option.value}."
         raise query.source.error(EpisodeAnalysisError, message, query.strategy_span, "Leave one of the two out.")
     return written or option or Strategy.ANY
 

@@ -58,8 +58,8 @@ def check_repeated_variables(query: EventQuery) -> None:
             counts = Counter(one.variable for one in classes_of(node))
             for one in classes_of(node):
                 if counts[one.variable] > 1:
-                    message = f"{one.variable} stands several times inside a closure."
-                    hint = "Give each alternative a variable of its own."
+                    message = f"{one.variable} appears several times inside a closure."
+                    hint = "Give each alternative its own variable."
                     raise query.source.error(EpisodeUnsupportedError, message, one.variable_span, hint)
 
 
@@ -79,7 +79,7 @@ def check_groups_and_choices(query: EventQuery, pattern: EventPattern) -> None:
         inside = [node for node in nodes_of(negation) if isinstance(node, Closure) and node.groups]
         for group in (*inside, *groups):
             message = (
-                "A closure outside SEQ, which takes all its events, cannot stand beside a negation inside a negation."
+                "A closure outside SEQ, which takes all its events, cannot be next to a negation inside a negation."
             )
             raise query.source.error(EpisodeUnsupportedError, message, group.span, CHOICES)
     for group in groups:
@@ -89,7 +89,7 @@ def check_groups_and_choices(query: EventQuery, pattern: EventPattern) -> None:
             raise query.source.error(EpisodeUnsupportedError, message, group.span, hint)
     if groups and chooses(pattern):
         message = (
-            "A closure outside SEQ, which takes all its events, cannot stand beside one that chooses its events, "
+            "A closure outside SEQ, which takes all its events, cannot be next to one that chooses its events, "
             "or inside it."
         )
         raise query.source.error(EpisodeUnsupportedError, message, groups[0].span, CHOICES)

@@ -79,15 +79,17 @@ class ClosurePredicate:
     expression: Expression | None
     consistency: Consistency
 
-    @property
-    def consequence(self) -> str:
+    def consequence(self, bounded: bool) -> str:
         """The consequence of the class if every choice of events is a match. Candidates: all events that a closure may
-        choose from; a condition on b[i] is tested against those before it."""
+        choose from; a condition on b[i] is tested against those before it. bounded: bounds decide it (see `bounds`);
+        without them the class alone saves no test."""
         one = self.consistency
         of_each = self.iterated is not None
         if one.true and one.false:
             return "decides each event at once: SAFE or discarded" if of_each else "decided once for every choice"
         otherwise = "else tested for each choice"
+        if not bounded:
+            return "postponed: tested for each choice"
         if one.true:
             return f"SAFE where it holds for all candidates, {otherwise}"
         if one.false and of_each and one.exempt:
@@ -95,7 +97,7 @@ class ClosurePredicate:
             return f"an event for which it fails with all candidates can only be the {first} of a choice, {otherwise}"
         if one.false:
             return f"discards at once where it fails for all candidates, {otherwise}"
-        return "postponed: tested for each choice"
+        return f"postponed: decided by the bounds of the candidates, {otherwise}"
 
 
 def closure_predicate(
@@ -160,6 +162,8 @@ def classify(
 
 
 def _class_of_comparison(operation: str, left: Trend, right: Trend) -> Consistency:
+    """Return the class by the trends of the two sides: whether a subset of the events can only make the comparison
+    true, or only false."""
     if operation in ("eq", "ne"):
         constant = left == right == CONSTANT
         return Consistency(constant, constant)
@@ -178,16 +182,12 @@ def _consistency(true: bool, false: bool, trend: Trend) -> Consistency:
 
 def _class_of_count(operation: str, operands: tuple[Expression, ...], closures: frozenset[str]) -> Consistency | None:
     """`count(b[]) op n`: there is at least one event, so that some comparisons are always or never true."""
-    left, right = (without_casts(operand) for operand in operands)
-    if isinstance(left, Constant):
-        left, right, operation = right, left, FLIPPED[operation]
-    if not (isinstance(left, Running) and left.function == "count" and left.argument is None):
+    compared = compared_count(operation, operands)
+    if compared is None:
         return None
-    if not (isinstance(right, Constant) and isinstance(right.value, int) and not isinstance(right.value, bool)):
+    operation, labels, number = compared
+    if labels is None or not labels <= closures or len(labels) != 1:
         return None
-    if left.labels is None or not left.labels <= closures or len(left.labels) != 1:
-        return None
-    number = right.value
     always = {"gt": number < 1, "ge": number <= 1, "ne": number < 1}.get(operation, False)
     never = {"lt": number <= 1, "le": number < 1, "eq": number < 1}.get(operation, False)
     if always or never:
@@ -195,6 +195,18 @@ def _class_of_count(operation: str, operands: tuple[Expression, ...], closures: 
     if number == 1 and operation in ("eq", "ne"):
         return Consistency(operation == "eq", operation == "ne")
     return Consistency(operation in ("lt", "le"), operation in ("gt", "ge"))
+
+
+def compared_count(operation: str, operands: tuple[Expression, ...]) -> tuple[str, frozenset[str] | None, int] | None:
+    """Read a comparison as `count(b[]) op n`: the operation, the labels that are counted, the number."""
+    left, right = (without_casts(operand) for operand in operands)
+    if isinstance(left, Constant):
+        left, right, operation = right, left, FLIPPED[operation]
+    if not (isinstance(left, Running) and left.function == "count" and left.argument is None):
+        return None
+    if not (isinstance(right, Constant) and isinstance(right.value, int) and not isinstance(right.value, bool)):
+        return None
+    return operation, left.labels, right.value
 
 
 OWN_EXTREME = {
@@ -253,11 +265,12 @@ def _at_row(expression: Expression, to: Navigated) -> Expression | None:
     return None
 
 
-def predicate_text(predicate: ClosurePredicate, follows: bool = True) -> str:
-    """Return a predicate, its class and the consequence, in one line of `explain`."""
+def predicate_text(predicate: ClosurePredicate, bounded: bool | None) -> str:
+    """Return a predicate, its class and the consequence, in one line of `explain`. bounded: by bounds that decide it;
+    None: without the consequence."""
     one = predicate.consistency
     known = ", ".join(sorted(render(value) for value in one.known - one.finite))
     finite = ", ".join(sorted(render(value) for value in one.finite))
     limits = [*([f"{known} is null"] if known else []), *([f"{finite} is null or not finite"] if finite else [])]
     where = f" unless {' or '.join(limits)}" if limits else ""
-    return f"{predicate.text}: {one.name}{where}" + (f"; {predicate.consequence}" if follows else "")
+    return f"{predicate.text}: {one.name}{where}" + ("" if bounded is None else f"; {predicate.consequence(bounded)}")

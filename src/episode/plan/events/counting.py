@@ -11,15 +11,12 @@ from episode.lang.events.syntax import EventPattern, EventQuery, Negation, Strat
 from episode.plan.events.automaton import Loop, Step, Take, variables_in
 from episode.plan.events.closures import chooses
 from episode.plan.events.conditions import Conjunct, JoinTest, event_variables
-from episode.plan.events.consistency import ClosurePredicate, adjacent_form
+from episode.plan.events.consistency import ClosurePredicate, adjacent_form, compared_count
 from episode.plan.events.postponed import AUTO, PatternSplit, reason_for_runs
-from episode.plan.events.trends import without_casts
 from episode.plan.expressions import (
     COMPARISONS,
-    FLIPPED,
     NEGATED,
     Apply,
-    Constant,
     Current,
     Exists,
     Expression,
@@ -47,7 +44,7 @@ def check_collapsed(query: EventQuery, pattern: EventPattern, strategy: Strategy
         raise query.source.error(EpisodeUnsupportedError, message, place, hint)
     if closure != AUTO:
         message = (
-            f"Collapsed results are made by pattern matching alone; Tuning(closure={closure!r}) says how choices are "
+            f"Collapsed results are made by pattern matching alone; Tuning(closure={closure!r}) sets how choices are "
             "made."
         )
         raise query.source.error(EpisodeAnalysisError, message, place, "Leave one of the two out.")
@@ -215,24 +212,20 @@ def _understood(predicate: ClosurePredicate, said: dict[str, _Said]) -> bool:
     mine = said.setdefault(name, _Said())
     if predicate.iterated is not None:
         return not predicate.whole and predicate.consistency.exempt == 1 and _adjacent(expression, predicate, mine)
-    return _count_bound(expression, name, mine) or _extreme(predicate, name, mine) or _edge(predicate, name, mine)
+    return _count_bound(expression, mine) or _extreme(predicate, name, mine) or _edge(predicate, name, mine)
 
 
-def _count_bound(expression: Expression, name: str, said: _Said) -> bool:
+def _count_bound(expression: Expression, said: _Said) -> bool:
     """`count(b[]) op n`"""
     negated = False
     while is_operation(expression, "not"):
         expression, negated = expression.operands[0], not negated
     if not is_operation(expression, *COMPARISONS):
         return False
-    operation = NEGATED[expression.operation] if negated else expression.operation
-    left, right = (without_casts(operand) for operand in expression.operands)
-    if isinstance(left, Constant):
-        left, right, operation = right, left, FLIPPED[operation]
-    counts = isinstance(left, Running) and left.function == "count" and left.argument is None
-    if not counts or not isinstance(right, Constant) or type(right.value) is not int or operation == "ne":
+    compared = compared_count(NEGATED[expression.operation] if negated else expression.operation, expression.operands)
+    if compared is None or compared[0] == "ne":
         return False
-    number = right.value
+    operation, _, number = compared
     least = {"ge": number, "gt": number + 1, "eq": number}.get(operation, 0)
     most = {"le": number, "lt": number - 1, "eq": number}.get(operation)
     if most is not None and most < 0:  # never

@@ -61,8 +61,12 @@ def event_section(plan: EventPlan, reports: Sequence[str] | None = None) -> Sect
     start = f" (start {plan.times.start})" if plan.times.start and plan.imprecise is None else ""
     related = [*plan.tests, *(t for tests in (*plan.absent_tests.values(), *plan.group_tests.values()) for t in tests)]
     kept = plan.measures.measures[-plan.keeps :] if plan.keeps else ()
-    every = plan.strategy is Strategy.ANY
-    follows = "and what follows" if every else "(each run tests them as it takes events)"
+    chosen = plan.strategy is Strategy.ANY and plan.construction is not None
+    counted = (
+        "(the choices that satisfy them are counted)" if plan.collapse else "(each run tests them as it takes events)"
+    )
+    follows = "and what follows" if chosen else counted
+    bounded = _bounded_conditions(plan)
     blocks = (
         _header(plan, plan.strategy.value, plan.times.end + start),
         *_imprecise(plan),
@@ -73,7 +77,7 @@ def event_section(plan: EventPlan, reports: Sequence[str] | None = None) -> Sect
         *_condition_list("conditions on finished matches (evaluated by Spark)", [measure.original for measure in kept]),
         *_condition_list(
             f"conditions on closures, their classes {follows}",
-            [predicate_text(predicate, every) for predicate in plan.predicates],
+            [predicate_text(one, one.text in bounded if chosen else None) for one in plan.predicates],
         ),
         *_engine(plan, any(isinstance(block, Diagram) for block in run)),
         *_counting(plan.collapse),
@@ -128,7 +132,7 @@ def _imprecise(plan: EventPlan) -> list[FactLine]:
         facts.append(fact(one.variable, kind, level=2))
     if imprecise.threshold > 0:
         spared = (
-            "a prefix below that is given up with all its extensions, whose confidence is no higher "
+            "a prefix below that is given up with all its extensions, whose confidence cannot be higher "
             "(the nearer to 1, the more is spared)"
         )
         return [*facts, fact(f"confidence at least {imprecise.threshold:g}", spared, level=2)]
@@ -211,15 +215,19 @@ def _closures(plan: EventPlan, physical: PhysicalPlan, statistics: Statistics) -
         fact("closures", f"{engine} ({ENGINE_WORDS[engine]})"),
         Table("cost per window", columns, costs, frozenset({0}), join="; ", level=2),
     ]
-    bounded = {
-        check.text
-        for check in construction.automaton.checks
-        if any(bound.condition == check.expression for bound in construction.bounds.all)
-    }
-    tested = [f"{text} (by bounds, too)" if text in bounded else text for text in construction.postponed]
+    bounded = _bounded_conditions(plan)
+    tested = [f"{text} (also by bounds)" if text in bounded else text for text in construction.postponed]
     if tested and engine != RUNS:
         blocks.append(fact("left for the choices", ", ".join(tested), level=2))
     return blocks
+
+
+def _bounded_conditions(plan: EventPlan) -> set[str]:
+    """Return the conditions on closures that bounds decide."""
+    if plan.construction is None:
+        return set()
+    conditions = {bound.condition for bound in plan.construction.bounds.all}
+    return {check.text for check in plan.construction.automaton.checks if check.expression in conditions}
 
 
 def _counting(collapse: Collapse | None) -> list[FactLine]:

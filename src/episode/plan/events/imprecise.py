@@ -35,8 +35,8 @@ from episode.plan.events.returns import EventTimes, Imprecision
 from episode.plan.parameters import bound_duration, duration_in
 from episode.plan.schema import InputSchema
 from episode.plan.types import is_integer
+from episode.words import DAY
 
-DAY = 86_400_000_000
 OF_PROBABILITIES = ("array<double>", "array<float>")
 ORDERED = (Index.BACK, Index.AT, Index.LAST)
 NO_TIE_BREAKER = (
@@ -138,7 +138,7 @@ def duration_of(name: str, value: object) -> Duration:
     found = duration_in(value)
     if found is None:
         hint = "Write for example '1 second', or 5 where event time is a number."
-        raise EpisodeAnalysisError(f"{name}={value!r} is no duration.", hint=hint)
+        raise EpisodeAnalysisError(f"{name}={value!r} is not a duration.", hint=hint)
     return found
 
 
@@ -171,7 +171,7 @@ def check_results(query: EventQuery, engine: bool, collapsed: bool) -> None:
         message = "Tuning(closure=…): over imprecise time closures are evaluated in one way."
         raise query.source.error(EpisodeAnalysisError, message, query.source.pattern, "Leave the option out.")
     if collapsed:
-        message = "Over imprecise time, results are not collapsed: each match has a confidence of its own."
+        message = "Over imprecise time, results are not collapsed: each match has its own confidence."
         hint = "Leave COLLAPSED out; CONFIDENCE >= 0.9 gives fewer matches."
         raise query.source.error(EpisodeUnsupportedError, message, query.collapsed or query.source.pattern, hint)
 
@@ -182,7 +182,7 @@ def check_aggregated(query: EventQuery, times: EventTimes) -> None:
         check_confidence_has_meaning(query)
         return
     assert query.aggregate is not None
-    message = "Over imprecise time, AGGREGATE is not evaluated: each match has a confidence of its own."
+    message = "Over imprecise time, AGGREGATE is not evaluated: each match has its own confidence."
     hint = "Write RETURN, and aggregate the matches with Spark."
     raise query.source.error(EpisodeUnsupportedError, message, query.aggregate.span, hint)
 
@@ -204,7 +204,7 @@ def check_confidence_has_meaning(query: EventQuery) -> None:
     """Without imprecise time every match is certain."""
     if query.confidence is not None:
         message = "CONFIDENCE is for imprecise time."
-        hint = "Say between which columns time lies: time=('lo', 'hi'), in SQL TIME BETWEEN lo AND hi."
+        hint = "Name the two columns between which the time lies: time=('lo', 'hi'), in SQL TIME BETWEEN lo AND hi."
         raise query.source.error(EpisodeAnalysisError, message, query.confidence.clause, hint)
 
 
@@ -228,7 +228,7 @@ def _threshold(query: EventQuery, schema: InputSchema) -> float:
     except TypeError:
         number = -1.0
     if not 0 <= number <= 1:
-        message = f"The value of :{confidence.parameter} is no confidence: {value!r}."
+        message = f"The value of :{confidence.parameter} is not a confidence: {value!r}."
         raise query.source.error(EpisodeAnalysisError, message, confidence.span, "Give a number between 0 and 1.")
     return number
 

@@ -211,7 +211,7 @@ def rivals(plan: EventPlan, physical: PhysicalPlan, statistics: Statistics) -> l
     mine = Rival(plan_words(plan, physical), cost_of(plan, statistics, physical), True)
     others = [
         Rival(plan_words(plan, other), cost_of(plan, statistics, other), False)
-        for other in _other_trees(plan, tree)
+        for other in _other_trees(tree)
         if physical.automaton or other.shapes != physical.shapes
     ]
     if plan.automaton is not None and not physical.automaton:
@@ -222,7 +222,7 @@ def rivals(plan: EventPlan, physical: PhysicalPlan, statistics: Statistics) -> l
     return [mine, *others]
 
 
-def _other_trees(plan: EventPlan, physical: PhysicalPlan) -> Iterator[PhysicalPlan]:
+def _other_trees(physical: PhysicalPlan) -> Iterator[PhysicalPlan]:
     """Yield plans whose largest sequence or conjunction has another shape, and all others the same; and this one."""
     joined = [(node, shape) for node, shape in physical.shapes if not isinstance(shape, int)]
     if not joined:

@@ -86,24 +86,24 @@ def _edges(parts: tuple[EventPattern, ...]) -> tuple[bool, bool]:
 def _reason(parts: tuple[EventPattern, ...], whole: bool) -> str | None:
     for part in parts:
         if isinstance(part, Closure) and part.groups:
-            return "a group of all events stands beside closures that choose"
+            return "a group of all events is next to closures that choose"
         if isinstance(part, Closure) and not isinstance(part.part, EventClass):
             return "a closure repeats more than one class"
         if isinstance(part, Negation) and not is_of_classes(part.part):
-            return "the negation of a sequence stands beside a closure"
+            return "the negation of a sequence is next to a closure"
         if not isinstance(part, (Closure, Negation)) and not is_of_classes(part):
-            return "alternatives or conjunctions of several events stand in the sequence"
+            return "the sequence has alternatives or conjunctions of several events"
     places = [number for number, part in enumerate(parts) if not isinstance(part, (Closure, Negation))]
     if not places:
-        return "no single event stands beside the closure"
+        return "no single event is next to the closure"
     leading = any(isinstance(part, Closure) for part in parts[: places[0]])
     trailing = any(isinstance(part, Closure) for part in parts[places[-1] + 1 :])
     if trailing and not whole:
         return "a match ends with an event of a closure, and is reported with it"
     if trailing and leading:
-        return "closures stand first and last, so that the window relates their events"
+        return "closures are first and last, so that the window relates their events"
     if leading and any(isinstance(part, Negation) for part in parts[places[-1] + 1 :]):
-        return "a negation stands last, and the window that it looks at begins with a closure"
+        return "a negation comes last, and the window that it looks at begins with a closure"
     return None
 
 

@@ -354,7 +354,7 @@ class _Alternative:
                     later = {name for name, at in self.place.items() if at >= place}
                     conjunct = next(one for one in about if one.variables & later)
                     message = "A negated event inside a closure is compared with events before the closure only."
-                    hint = "Leave the comparison out, or put the negation beside the closure."
+                    hint = "Leave the comparison out, or put the negation next to the closure."
                     source = self.automaton.query.source
                     raise source.error(EpisodeUnsupportedError, message, conjunct.scalar.span, hint)
         return numbers

@@ -247,7 +247,7 @@ class _Builder:
             return Together(tuple(self.node(part) for part in parts), absent)
         if isinstance(pattern, Sequence):
             return self._sequence(pattern.parts)
-        message = "A closure or negation cannot stand here by itself."
+        message = "A closure or negation cannot be on its own here."
         hint = "Put it into a sequence, between other events: A; B*; C."
         raise self.query.source.error(EpisodeUnsupportedError, message, pattern.span, hint)
 
@@ -269,7 +269,7 @@ class _Builder:
         if not places:
             span = Span(parts[0].span.start, parts[-1].span.end)
             hint = "Put them into a sequence with single events: A; B*; C."
-            message = "Closures and negations need a single event beside them."
+            message = "Closures and negations need a single event next to them."
             raise self.query.source.error(EpisodeUnsupportedError, message, span, hint)
         return InSequence(tuple(places), tuple(tuple(gap) for gap in gaps))
 

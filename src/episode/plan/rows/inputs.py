@@ -9,15 +9,15 @@ from dataclasses import dataclass, field
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
 from episode.lang.rows.pattern import labels_of
 from episode.lang.rows.scalar import subqueries_of, with_subqueries
-from episode.lang.rows.syntax import Concatenation, Label, MatchRecognize, Pattern, RowKey, RowsPerMatch
-from episode.lang.syntax import NOWHERE, ColumnRef, Source, Span
+from episode.lang.rows.syntax import Concatenation, Label, MatchRecognize, Pattern, RowsPerMatch
+from episode.lang.syntax import NOWHERE, ColumnRef, RowKey, Source, Span
 from episode.plan.output import Labels
 from episode.plan.parameters import bound_duration
 from episode.plan.pattern import OrderColumn
 from episode.plan.rows.program import length_bounds
 from episode.plan.scalars import DerivedColumns, RowLocalScalars
 from episode.plan.schema import InputSchema
-from episode.plan.types import is_event_time, lane_of
+from episode.plan.types import NOT_EVENT_TIME, is_event_time, lane_of
 
 # Labels and subsets of a clause.
 
@@ -155,8 +155,7 @@ class Inputs:
         type_ = order[0].type
         if not is_event_time(type_):
             message = f"WITHIN measures the first ORDER BY column, but {order[0].name} is of type {type_}."
-            hint = "Order by a timestamp, a date or an integer first."
-            raise clause.source.error(EpisodeAnalysisError, message, duration.span, hint)
+            raise clause.source.error(EpisodeAnalysisError, message, duration.span, NOT_EVENT_TIME)
         calendar = type_ in ("date", "timestamp", "timestamp_ntz")
         if calendar and duration.unit is None:
             message = f"The event time {order[0].name} is a {type_}; WITHIN needs a unit."

@@ -16,7 +16,7 @@ from episode.lang.rows.syntax import (
 )
 from episode.lang.syntax import Aggregate, Atom, ColumnRef, Scalar
 from episode.plan.expressions import Current
-from episode.plan.measures import Measures, require, require_column
+from episode.plan.measures import DOUBLE_AGGREGATES, Measures, require, require_column
 from episode.plan.output import (
     MATCHED_COLUMN,
     LabelAtPlace,
@@ -51,7 +51,7 @@ UNTYPED = {
 }
 """Aggregates of an array of values, whatever its type."""
 
-BY_TYPE = ("sum", "avg", "stddev_samp", "stddev_pop", "var_samp", "var_pop")
+BY_TYPE = ("sum", *DOUBLE_AGGREGATES)
 """Aggregates that start with a value of a type."""
 
 MOST_DIGITS = 37

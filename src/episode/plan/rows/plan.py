@@ -248,7 +248,7 @@ def checked_labels(clause: MatchRecognize) -> Labels:
     labels = labels_in(clause)
     if len(labels.names) > MAXIMUM_LABELS:
         message = f"The pattern has {len(labels.names)} labels; at most {MAXIMUM_LABELS} are supported."
-        hint = "One label may stand in several places; conditions may be joined with OR."
+        hint = "A label may appear in several places; conditions may be joined with OR."
         raise clause.source.error(EpisodeUnsupportedError, message, clause.source.pattern, hint)
     return labels
 

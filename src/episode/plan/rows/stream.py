@@ -7,25 +7,24 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from episode.errors import EpisodeAnalysisError, warn
-from episode.lang.rows.scalar import scalar_of
+from episode.lang.keys import scalar_of
 from episode.lang.rows.syntax import (
     MatchMode,
     MatchRecognize,
     Measure,
     Navigation,
     OrderItem,
-    RowKey,
     RowsPerMatch,
     SkipTo,
 )
-from episode.lang.syntax import ColumnRef, Mode
+from episode.lang.syntax import ColumnRef, Mode, RowKey
 from episode.plan.event_time import UNBOUNDED, Delays, EventTime, plain_values
 from episode.plan.expressions import Load
 from episode.plan.output import HIDDEN_END, HIDDEN_START, MATCH_END, MATCH_START, ColumnAtPlace, Extreme, RowMode
 from episode.plan.rows.explain import state_bound
 from episode.plan.rows.plan import RowPatternPlan
 from episode.plan.rows.program import ACCEPT, END, MATCH
-from episode.plan.types import is_event_time
+from episode.plan.types import NOT_EVENT_TIME, is_event_time
 
 ORDER_RULE = "In a stream, ORDER BY begins with the event time, ascending."
 
@@ -45,8 +44,7 @@ def event_time_of(plan: RowPatternPlan) -> EventTime:
     type_ = plan.types[first.column]
     if not is_event_time(type_):
         message = f"{first.column} is of type {type_} and cannot be the event time of a stream."
-        hint = "Order by a timestamp, a date or an integer first."
-        raise plan.source.error(EpisodeAnalysisError, message, first.span, hint)
+        raise plan.source.error(EpisodeAnalysisError, message, first.span, NOT_EVENT_TIME)
     return EventTime(first.column, type_)
 
 

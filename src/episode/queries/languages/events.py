@@ -31,9 +31,9 @@ from episode.plan.events.returns import MATCH_END, MATCH_START, EventTimes
 from episode.plan.options import DOUBLE, EXACT, RunOptions
 from episode.plan.output import COUNT, FIRST, Extent, key_at, measure_named, with_atoms
 from episode.plan.pattern import PatternPlan
-from episode.plan.schema import EventTable, InputSchema, key_columns, quote
+from episode.plan.schema import EventTable, InputSchema, quote
 from episode.plan.sections import Section
-from episode.queries.language import Given, Input, Language, given_for_input
+from episode.queries.language import Given, Input, Language, given_for_input, keys_of_input
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from episode.see.pictures.look import Look
     from episode.see.reasons.finding import Expectation, Finding
 
-SAY_WHICH = "Say time='ts' (in SQL: ORDER BY ts before PATTERN)."
+SAY_WHICH = "Give time='ts' (in SQL: ORDER BY ts before PATTERN)."
 
 
 class EventPatterns(Language[EventQuery]):
@@ -90,7 +90,7 @@ class EventPatterns(Language[EventQuery]):
     def bind(self, query: EventQuery, events: Input, given: Given, run: RunOptions) -> PatternPlan:
         schema = events.schema
         times = self._times(query, schema, given)
-        keys = key_columns(schema, given.key or query.input.partition_by)
+        keys = keys_of_input(schema, query.input, given)
         type_column = given.type_column or query.input.type_column
         if type_column is not None:
             type_column = schema.find(type_column) or type_column
@@ -105,7 +105,7 @@ class EventPatterns(Language[EventQuery]):
         exact = run.tuning.counts == EXACT
         plan = plan_event_pattern(query, classes, times, keys, strategy_of(given.strategy), run.tuning.closure, exact)
         if not exact and plan.collapse is None:
-            message = "Tuning(counts='double') says how matches are counted, and this query does not count them."
+            message = "Tuning(counts='double') sets how matches are counted, and this query does not count them."
             raise EpisodeAnalysisError(message, hint="RETURN COLLAPSED and AGGREGATE count them.")
         return replace(plan, step_budget=run.tuning.step_budget)
 
@@ -207,7 +207,7 @@ class EventPatterns(Language[EventQuery]):
         written = query.input.interval
         if given.interval is not None:
             if written is not None:
-                message = "The query says TIME BETWEEN, and match says time=."
+                message = "The query has TIME BETWEEN, and match has time=."
                 raise query.source.error(EpisodeAnalysisError, message, written.span, "Leave one of the two out.")
             granularity, width = (
                 None if value is None else duration_of(name, value)

@@ -131,7 +131,7 @@ class RowPatternsInWindows(Language[PatternWindow]):
         return row_section(plan, None if query is None else query.clause.pattern, reports)
 
     def no_extent(self, plan: WindowPlan) -> str | None:
-        return "A row pattern in a window gives each row a value, and puts out no match of its own."
+        return "A row pattern in a window gives each row a value, and returns no matches."
 
     def reasons(self, inspected: Inspected, asked: Expectation) -> tuple[Finding, ...]:
         message = f"why_not cannot answer for {self.one}."

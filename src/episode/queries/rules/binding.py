@@ -193,7 +193,7 @@ def key_columns(rules: Sequence[BoundRule]) -> tuple[str, ...]:
 
 IN_A_RULE = OnePattern(
     "a rule",
-    "cannot stand in a rule",
+    "cannot be in a rule",
     "A rule is a pattern (MATCH_RECOGNIZE ( … ), PATTERN …, DEFINE …) or SELECT columns FROM events with one pattern. "
     "Run anything else with episode.sql.",
 )

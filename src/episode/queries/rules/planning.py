@@ -108,8 +108,8 @@ class StreamPlanner:
         if set(order.keys) != set(self.keys):
             message = f"The rule partitions events {_by(order.keys)}, and the rules of this stream {_by(self.keys)}."
             hint = (
-                "Partition by the same columns (key=…); or run rules with other keys as another set, in a query of its "
-                "own."
+                "Partition by the same columns (key=…); or run rules with other keys as another set, in a separate "
+                "query."
             )
             raise source.error(EpisodeAnalysisError, message, source.pattern, hint)
         names = [one.column for one in order.order]
@@ -121,7 +121,7 @@ class StreamPlanner:
                 f"Events of the rule begin at {order.start or self.time}, and those of this stream at "
                 f"{self.given.start or self.time}."
             )
-            hint = "Say start=… for all rules; or run rules with other times as another set, in a query of its own."
+            hint = "Give start=… for all rules; or run rules with other times as another set, in a separate query."
             raise source.error(EpisodeAnalysisError, message, source.pattern, hint)
 
 

@@ -118,8 +118,8 @@ def _prefixes(group: RuleSetSpec) -> Iterator[str]:
         return
     rules = sum(len(one.rules) for one in common)
     yield (
-        f"prefixes of sequences: {len(common)} of {rules} rules; the events of each are found once, where the cost "
-        "model says that it pays, in feeds of whole partitions"
+        f"prefixes of sequences: {len(common)} of {rules} rules; the events of each are found once, if by the cost "
+        "model it pays, in feeds of whole partitions"
     )
     for one in common[:SHOWN]:
         yield f"  {one.prefix.words}: {', '.join(group.members[number].name for number in one.rules)}"

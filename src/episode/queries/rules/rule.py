@@ -57,7 +57,7 @@ def all_rules(given: Rules) -> list[Rule]:
 
 def _rule(name: object, text: object, enabled: object = True, origin: str | None = None) -> Rule:
     if not isinstance(name, str) or not name.strip() or not name.isprintable():
-        raise EpisodeAnalysisError(f"{name!r} is no name of a rule.", hint="A name is a text that can be printed.")
+        raise EpisodeAnalysisError(f"{name!r} is not the name of a rule.", hint="A name is a text that can be printed.")
     if not isinstance(text, str):
         raise EpisodeAnalysisError(f"Rule {name}: its text is a {type(text).__name__}.", hint=FORMS)
     if not isinstance(enabled, bool):
@@ -72,7 +72,7 @@ def _check_names(rules: list[Rule]) -> None:
         if rule.name in names:
             places = [one.origin for one in (names[rule.name], rule) if one.origin is not None]
             message = f"Two rules are called {rule.name}{': ' + ' and '.join(places) if places else ''}."
-            raise EpisodeAnalysisError(message, hint="Give each rule a name of its own.")
+            raise EpisodeAnalysisError(message, hint="Give each rule its own name.")
         names[rule.name] = rule
 
 

@@ -26,13 +26,13 @@ from episode.queries.rules.planning import StreamPlanner
 from episode.queries.rules.results import Plan, RuleMatches
 from episode.queries.rules.watching import UNREADABLE, RuleWatcher, Watch, reader_of
 from episode.store.rule_log import RuleLog, active_of
+from episode.words import DAY
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.readwriter import DataStreamWriter
     from pyspark.sql.types import StructType
 
-_DAY = 86_400_000_000
 WAITING, ACTIVE, REPLACED, REMOVED, REFUSED = "waiting", "active", "replaced", "removed", "refused"
 
 
@@ -181,7 +181,7 @@ def _moment(value: int | None, time: pa.DataType, first: bool) -> object:
     if value is None or pa.types.is_integer(time):
         return value
     if pa.types.is_date(time):
-        days = -(-value // _DAY) if first else value // _DAY
+        days = -(-value // DAY) if first else value // DAY
         return date(1970, 1, 1) + timedelta(days=days)
     moment = datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(microseconds=value)
     return moment if time.tz is not None else moment.replace(tzinfo=None)
@@ -217,7 +217,7 @@ def over_stream(
     read = reader_of(rules, spark)
     if log is None:
         message = "Rules over a stream need a rule log: a directory in which their versions are kept."
-        hint = "Give log='…', a directory of its own beside the stream's checkpoint."
+        hint = "Give log='…', a separate directory next to the stream's checkpoint."
         raise EpisodeAnalysisError(message, hint=hint)
     rule_log = RuleLog(log)
     run = options.run(1, arguments)

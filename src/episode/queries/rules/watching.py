@@ -145,4 +145,4 @@ class Watch:
                     return
                 self.watcher.look()
             except Exception:
-                LOGGER.exception("The rules could not be looked at; the stream goes on with those it has.")
+                LOGGER.exception("The rules could not be read; the stream continues with those it has.")

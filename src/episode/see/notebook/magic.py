@@ -180,7 +180,7 @@ class EpisodeMagics(Magics):
 
     @magic_arguments()
     @argument("name", nargs="?", help="The variable that the result is assigned to.")
-    @argument("--limit", "-n", type=int, default=10, help="So many rows are shown (default: 10).")
+    @argument("--limit", "-n", type=int, default=10, help="The number of rows to show (default: 10).")
     @argument("--plot", "-p", action="store_true", help="Draw the longest match, and the rows around it.")
     @argument("--explain", "-e", action="store_true", help="Show the plan, and run nothing.")
     @argument("--table", "-t", action="append", default=[], metavar="NAME=PATH", help="A table of files.")

@@ -43,7 +43,7 @@ class Wish:
                 f"choose={self.choose!r} is unknown.", hint=f"There are: {', '.join(repr(one) for one in CHOICES)}."
             )
         if self.between is not None and (not isinstance(self.between, (tuple, list)) or len(self.between) != 2):
-            hint = "Write between=(first, last); None is no bound."
+            hint = "Write between=(first, last); None: no bound."
             raise EpisodeAnalysisError(f"between={self.between!r}: two times are needed.", hint=hint)
         for name, least in (("match", 1), ("most", 1), ("width", 100)):
             value = getattr(self, name)
@@ -187,7 +187,7 @@ class KeyChoice:
             there = np.isin(part, part[extents.number == self.wish.match])
             if not there.any():
                 raise EpisodeAnalysisError(
-                    f"match={self.wish.match}: no key has so many matches.", hint="Choose the key: of=…"
+                    f"match={self.wish.match}: no key has that many matches.", hint="Choose the key: of=…"
                 )
             lengths = np.where(there, lengths, np.nan)
         best = _best(lengths, extents.count, self.wish.choose)

@@ -11,9 +11,8 @@ import pyarrow as pa
 
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
 from episode.lang.correlation.syntax import Correlation
-from episode.matchers.correlation.spec import ARCHIVE_ROW, LIVE_ROW, SIDE_COLUMN
 from episode.plan.correlation.inputs import SideInput
-from episode.plan.correlation.pairs import PairPlan
+from episode.plan.correlation.pairs import ARCHIVE_ROW, LIVE_ROW, SIDE_COLUMN, PairPlan
 from episode.plan.correlation.plan import ARCHIVE_PREFIX, LIVE_PREFIX
 from episode.plan.output import OutputAtom
 from episode.plan.schema import OWN, quote

@@ -266,7 +266,7 @@ class EventWords(Words):
         return f"{len(rows):,} {name} from {self.moment(rows[0])} to {self.moment(rows[-1])}"
 
     def _columns(self, variable: str) -> dict[str, tuple[str, str]]:
-        """By name in lower case: the name of an attribute, and its column of the table."""
+        """Return the attributes of a variable by lower-cased name: each one's name, and its column of the table."""
         own: Mapping[str, str] = {name: name for name in self.table.column_names}
         if self.tables:
             one = next(one for one in classes_of(self.query.pattern) if one.variable.lower() == variable.lower())

@@ -246,7 +246,9 @@ def _report_undecided(attempt: EventAttempt, is_alternative: bool, query: EventQ
     if is_alternative and not any(found.more and len(found) == 0 for _, found in attempt.passed):
         message = "This alternative would match by itself, but another one takes its events first."
         return Finding("strategy", message, attempt.passed[-1][0].query.pattern.span)
-    message = "There is no match, but too many combinations of events to say which part of the pattern none satisfies."
+    message = (
+        "There is no match, but too many combinations of events to find the part of the pattern that none satisfies."
+    )
     return Finding("bound", message, query.source.pattern)
 
 

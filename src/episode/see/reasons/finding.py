@@ -16,7 +16,7 @@ import pyarrow as pa
 from episode.errors import EpisodeAnalysisError, place_of
 from episode.lang.syntax import Source, Span
 from episode.plan.types import is_integer
-from episode.words import duration_cut
+from episode.words import DAY, duration_cut
 
 
 @dataclass(frozen=True)
@@ -189,7 +189,7 @@ def earlier(time: Any, amount: int) -> Any:
     if isinstance(time, datetime):
         return time - timedelta(microseconds=amount)
     if isinstance(time, date):
-        return time - timedelta(days=-(-amount // 86_400_000_000) if amount > 0 else amount // 86_400_000_000)
+        return time - timedelta(days=-(-amount // DAY) if amount > 0 else amount // DAY)
     return time - amount
 
 
@@ -206,5 +206,5 @@ def _zone(name: str | None) -> Any:
         return ZoneInfo(name or "UTC")
     except (KeyError, ValueError):
         raise EpisodeAnalysisError(
-            f"The zone of the session, {name}, is not known here.", hint="Give times with a zone of their own."
+            f"The zone of the session, {name}, is not known here.", hint="Give times that include a zone."
         ) from None

@@ -172,7 +172,7 @@ class SituationWords(Words):
     def report_elsewhere(self, found: SituationCandidates, place: TimeRange, the: str = "The") -> Finding:
         """Report the match nearest to the place; none if there were too many to search."""
         if len(found) == 0:
-            message = "There is no match, but too many combinations of situations to say what keeps it from being."
+            message = "There is no match, but too many combinations of situations to find what prevents one."
             return Finding("bound", message, self.query.source.pattern)
         before = 0 if place.first is None else place.first - found.end
         after = 0 if place.last is None else found.start - place.last

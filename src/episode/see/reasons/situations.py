@@ -132,7 +132,7 @@ class SituationFailures(Failures[SituationTrials, SituationWords]):
             return ""
         rows = self.around.rows(times)
         if rows.start == rows.stop:
-            return " at this place, where there are no events"
+            return " at this place, which has no events"
         first, last = int(times[rows.start]), int(times[rows.stop - 1])
         return f" between {self.words.moment_at(first)} and {self.words.moment_at(last)}"
 

@@ -5,7 +5,7 @@ See decision 157.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from html import escape
 from typing import Any
@@ -16,8 +16,6 @@ from episode.queries.language import ARCHIVE, LIVE
 from episode.queries.origins import PlacedPattern, QueryOrigin
 from episode.see.inspecting import Inspected, patterns_at
 from episode.see.reasons.finding import Expectation, Finding, earlier, plain, time_value
-
-Reasons = Callable[[Inspected, Expectation], tuple[Finding, ...]]
 
 
 @dataclass(frozen=True)
@@ -116,14 +114,14 @@ def _sides(placed: PlacedPattern) -> list[tuple[str | None, Inspected]]:
 def _expectation(one: Inspected, key: object, at: object, between: object) -> Expectation:
     if key is None and one.keys:
         names = ", ".join(f"{name!r}: …" for name in one.keys)
-        hint = f"Write of={{{names}}}. The value of a null key is None."
+        hint = f"Write of={{{names}}}. A null key has the value None."
         raise EpisodeAnalysisError(f"Which key? The events are partitioned by {', '.join(one.keys)}.", hint=hint)
     if at is not None and between is not None:
         raise EpisodeAnalysisError("at= and between= are both given.", hint="Give one of them.")
     bounds: Any = (at, at) if between is None else between
     if not isinstance(bounds, (tuple, list)) or len(bounds) != 2:
         raise EpisodeAnalysisError(
-            f"between={between!r}: two times are needed.", hint="Write between=(first, last); None is no bound."
+            f"between={between!r}: two times are needed.", hint="Write between=(first, last); None: no bound."
         )
     name = "at" if between is None else "between"
     if one.time is None:

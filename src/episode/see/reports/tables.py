@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from episode.errors import EpisodeSyntaxError
 from episode.lang.lexer import Kind, Token, tokenize
-from episode.words import duration
+from episode.words import duration, value_text
 
 if TYPE_CHECKING:
     from episode.see.reports.data import InputPart, MatchPart, Report, ResultPart
@@ -38,7 +38,7 @@ class TimeFormat:
             found = self.at(value)
         except OverflowError:
             return f"{value:,.0f} µs"
-        return _text(found)
+        return value_text(found)
 
     def at(self, value: float) -> datetime:
         """A time as the clock on the wall shows it."""
@@ -152,11 +152,9 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[str]], numeric: frozense
 def cell(value: Any) -> str:
     if value is None:
         return '<td class="null">null</td>'
-    if isinstance(value, bool):
-        return f"<td>{str(value).lower()}</td>"
-    if isinstance(value, (int, float, Decimal)):
+    if isinstance(value, (int, float, Decimal)) and not isinstance(value, bool):
         return number_cell(f"{value:.10g}" if isinstance(value, float) else str(value))
-    text = _text(value)
+    text = value_text(value)
     wide = ' class="wide"' if len(text) > 60 else ""
     return f"<td{wide}>{escape(text if len(text) <= _LONGEST_CELL else text[:_LONGEST_CELL] + ' …')}</td>"
 
@@ -168,14 +166,7 @@ def number_cell(text: str) -> str:
 
 def key_text(key: Sequence[Any]) -> str:
     """The values of a key in words."""
-    return ", ".join("null" if value is None else _text(value) for value in key)
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, datetime):
-        precision = "auto" if value.microsecond % 1000 else "milliseconds" if value.microsecond else "seconds"
-        return value.replace(tzinfo=None).isoformat(sep=" ", timespec=precision)
-    return str(value)
+    return ", ".join(value_text(value) for value in key)
 
 
 def result_table(result: ResultPart) -> str:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import base64
 import math
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from datetime import date, datetime, time, timedelta
-from decimal import Decimal
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +17,7 @@ from episode.errors import EpisodeAnalysisError
 from episode.lang.cursor import closest
 from episode.queries.checking import empty_tables
 from episode.queries.tables import checked_tables, keyword_tables
+from episode.words import value_text
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -68,27 +66,7 @@ def cell(value: Any) -> Any:
         return value if abs(value) < LARGEST_EXACT else str(value)
     if isinstance(value, float):
         return value if math.isfinite(value) else str(value)
-    return text_of(value)[:LONGEST_TEXT]
-
-
-def text_of(value: Any) -> str:
-    """A value as people read it."""
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, datetime):
-        exact = "microseconds" if value.microsecond % 1000 else "milliseconds"
-        return value.replace(tzinfo=None).isoformat(sep=" ", timespec=exact if value.microsecond else "seconds")
-    if isinstance(value, (date, time, timedelta, Decimal, int, float, str)):
-        return str(value)
-    if isinstance(value, bytes):
-        return base64.b16encode(value).decode()
-    if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{name}: {text_of(part)}" for name, part in value.items()) + "}"
-    if isinstance(value, (list, tuple)):
-        return "[" + ", ".join(map(text_of, value)) + "]"
-    return str(value)
+    return value_text(value)[:LONGEST_TEXT]
 
 
 PREVIEWED = 50
@@ -136,7 +114,7 @@ def open_tables(spark: SparkSession, given: Mapping[str, Any], directory: Path |
     frames = keyword_tables(spark, checked_tables(given))
     for name, frame in frames.items():
         if frame.isStreaming:
-            hint = "Give a table of its events; running streams have a page of their own."
+            hint = "Give a table of its events; running streams have their own page."
             raise EpisodeAnalysisError(f"The table {name} is a stream, which has no end.", hint=hint)
     taken = {name.lower() for name in given}
     sampled = [name for name in SAMPLES if directory is not None and name not in taken]
@@ -183,7 +161,7 @@ EXAMPLES = (
     Example("price_fall", "Price falls", ROWS, "ticks", "Every falling tick with the fall that ends in it.", _DEMO),
     Example("sessions", "Sessions", ROWS, "clicks", "Clicks with no pause of more than half an hour.", _DEMO),
     Example("funnel", "Funnel", ROWS, "clicks", "View, cart, checkout and purchase within half an hour.", _DEMO),
-    Example("longest_fall", "Falls beside each tick", WINDOWS, "ticks", "The rows of a table, each with its match."),
+    Example("longest_fall", "Falls next to each tick", WINDOWS, "ticks", "The rows of a table, each with its match."),
     Example("abandoned", "Left without buying", EVENTS, "clicks", "A checkout with no purchase before the home page."),
     Example(
         "searches", "Searches before a cart", EVENTS, "clicks", "A look, then searches, then something in the cart."

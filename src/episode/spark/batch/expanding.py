@@ -40,7 +40,7 @@ class Expansion:
 
     @property
     def reasons(self) -> list[str]:
-        return ["expanded where the collapsed matches are: each is a partition of its own"]
+        return ["expanded where the collapsed matches are: each is a separate partition"]
 
     def frame(self) -> DataFrame:
         """The matches; nothing runs before an action."""

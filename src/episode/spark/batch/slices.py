@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from episode.errors import EpisodeUnsupportedError
-from episode.matchers.columns import from_bytes, to_bytes
+from episode.matchers.columns import float_order, from_bytes, to_bytes
 from episode.matchers.envelope import group_shards, unpack
 from episode.matchers.ordering import has_lasting_image
 from episode.matchers.protocol import MatcherSpec, OrderKey, Screens
@@ -27,7 +27,6 @@ from episode.matchers.shard import run_shard
 from episode.matchers.slices.keys import Room, Sketch, Slice, SlicedKey, SlicedKeys, choose, largest_slice
 from episode.matchers.slices.routing import trim_to_slice
 from episode.matchers.slices.slicing import (
-    LAST_TIME,
     SUMMARY,
     Chained,
     Entry,
@@ -43,7 +42,7 @@ from episode.plan.options import OFF
 from episode.spark.packing import Stage
 from episode.spark.scan.direct import ParquetScan, Split, reads_of_slices, row_bytes
 from episode.spark.startup.workers import prepare_worker, spill_directory
-from episode.words import count_of
+from episode.words import DAY, count_of, exact_duration
 
 LEAST_BYTES = 64 * 2**20
 """Smaller inputs are neither sampled nor sliced."""
@@ -116,7 +115,7 @@ def plan_slices(spec: MatcherSpec, schema: pa.Schema, given: SliceInput, wanted:
         if given.bytes is not None and given.bytes < LEAST_BYTES:
             return _none("the input is small")
         if not given.direct:
-            ask = "Tuning(slices=8), say, looks for large keys in a job of its own"
+            ask = "Tuning(slices=8), for example, looks for large keys in a separate job"
             return _none(f"rows through Spark are not sampled unasked; {ask}")
         if given.cores < 2:
             return _none("there is one core")
@@ -318,7 +317,6 @@ def _parts(
 
 _SHOWN_CUTS, _SHOWN_KEYS = 4, 5
 _EPOCH = datetime(1970, 1, 1)
-_UNITS = ((86_400_000_000, "day"), (3_600_000_000, "hour"), (60_000_000, "minute"), (1_000_000, "second"))
 
 
 def slice_words(sliced: SlicedKeys, order: OrderKey, kind: pa.DataType, seen: str) -> list[str]:
@@ -364,17 +362,14 @@ def span_words(span: int, kind: pa.DataType) -> str:
     """A length of time; a number, where time is one."""
     if not pa.types.is_temporal(kind):
         return f"{span:,}"
-    for length, unit in _UNITS:
-        if span % length == 0:
-            return count_of(span // length, unit)
-    return f"{span / 1_000_000:,.6g} seconds"
+    return exact_duration(span)
 
 
 def time_words(image: int, order: OrderKey, kind: pa.DataType) -> str:
     """The value of an order column that has this image."""
     value = image if order.ascending else ~image
     if pa.types.is_floating(kind):
-        return f"{np.int64(value ^ ((value >> 63) & LAST_TIME)).view(np.float64):g}"
+        return f"{float_order(np.array([value])).view(np.float64)[0]:g}"
     if pa.types.is_decimal(kind):
         return str(Decimal(value).scaleb(-kind.scale))
     if not (pa.types.is_timestamp(kind) or pa.types.is_date32(kind)):
@@ -383,6 +378,6 @@ def time_words(image: int, order: OrderKey, kind: pa.DataType) -> str:
         moment = _EPOCH + timedelta(microseconds=value)
     except OverflowError:
         return f"{value:,} microseconds"
-    if pa.types.is_date32(kind) and value % _UNITS[0][0] == 0:
+    if pa.types.is_date32(kind) and value % DAY == 0:
         return str(moment.date())
     return f"{moment}{' UTC' if kind.tz is not None else ''}"

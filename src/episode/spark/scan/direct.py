@@ -21,7 +21,8 @@ from episode.matchers.envelope import FLUSH_BYTES
 from episode.matchers.ordering import order_image
 from episode.matchers.protocol import OrderKey
 from episode.matchers.slices.keys import SlicedKeys
-from episode.matchers.slices.slicing import FIRST_TIME, LAST_TIME, Overlap, SliceBounds
+from episode.matchers.slices.slicing import Overlap, SliceBounds
+from episode.matchers.times import NEVER
 from episode.spark.scan.conditions import Condition, Range, columns_in, evaluate, excludes_all, text_of
 from episode.spark.scan.lakehouse import snapshot_files
 from episode.spark.scan.parquet import TableFiles, convert_column, file_names, group_ranges, mismatch
@@ -340,8 +341,7 @@ def groups_of_slice(
     first: np.ndarray, last: np.ndarray, rows: np.ndarray, bounds: SliceBounds, overlap: Overlap
 ) -> np.ndarray:
     """The row groups (with times first .. last, and rows) that may have a row of a slice or of its overlap."""
-    earliest = FIRST_TIME if bounds.first is None else max(FIRST_TIME, bounds.first - overlap.before_time)
-    latest = LAST_TIME if bounds.last is None else min(LAST_TIME, bounds.last + overlap.after_time)
+    earliest, latest = overlap.around(bounds)
     if overlap.before_rows and bounds.first is not None:
         earliest = _counted_from(first, last, rows, earliest, overlap.before_rows)
     if overlap.after_rows and bounds.last is not None:
@@ -354,4 +354,4 @@ def _counted_from(first: np.ndarray, last: np.ndarray, rows: np.ndarray, limit: 
     before = np.flatnonzero(last < limit)
     order = before[np.argsort(first[before], kind="stable")[::-1]]
     enough = np.flatnonzero(np.cumsum(rows[order]) >= wanted)
-    return int(first[order[enough[0]]]) if len(enough) else FIRST_TIME
+    return int(first[order[enough[0]]]) if len(enough) else NEVER

@@ -89,7 +89,7 @@ def _refuse_parts(path: str) -> None:
         kind = _local_format(above)
         if kind is not None:
             raise EpisodeAnalysisError(
-                f"{path} lies in the {_NAMES[kind]} table {above}: its files alone do not say which rows there are.",
+                f"{path} lies in the {_NAMES[kind]} table {above}: its files alone do not determine its rows.",
                 hint=f"Give the table, {above}, and choose its rows in the query.",
             )
 

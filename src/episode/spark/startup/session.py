@@ -151,7 +151,7 @@ def check_java() -> None:
         return
     home = os.environ.get("JAVA_HOME")
     if home and shutil.which(os.path.join(home, "bin", "java")) is None:
-        raise EpisodeError(f"JAVA_HOME is {home}, where there is no bin/java: Spark cannot start.", hint=REMEDY)
+        raise EpisodeError(f"JAVA_HOME is {home}, which has no bin/java: Spark cannot start.", hint=REMEDY)
     if not home and shutil.which("java") is None:
         raise EpisodeError("There is no Java on this machine, and Spark needs one.", hint=REMEDY)
 
@@ -162,7 +162,7 @@ def not_started(error: Exception) -> EpisodeError | None:
         return None
     return EpisodeError(
         "Spark could not start: its Java process ended at once.",
-        hint=f"Java's own message says why. If it is missing or too old: {REMEDY}",
+        hint=f"See Java's own message. If it is missing or too old: {REMEDY}",
     )
 
 

@@ -154,8 +154,8 @@ class _Archiver:
             row = pc.index(wrong, True).as_py()
             partition, offset = (table.column(name)[row].as_py() for name in _PLACE)
             raise EpisodeDataError(
-                f"The record {offset} of partition {partition} of the topic {self.declaration.options[TOPIC]} is no "
-                f"event of {self.declaration.name}: it has no {self.declaration.time}.",
+                f"The record {offset} of partition {partition} of the topic {self.declaration.options[TOPIC]} is "
+                f"not an event of {self.declaration.name}: it has no {self.declaration.time}.",
                 hint="archive(…, skip_corrupt=True) leaves such records out, and counts them.",
             )
         return (table.filter(pc.invert(wrong)) if count else table), count

@@ -108,7 +108,7 @@ class StoreStreamWriter(_Appends, DataSourceStreamArrowWriter):
         task = TaskContext.get()
         query = None if task is None else task.getLocalProperty(_QUERY_ID)
         if query is None:
-            raise EpisodeDataError("Spark does not say to which query this task belongs: batches could be repeated.")
+            raise EpisodeDataError("Spark does not tell to which query this task belongs: batches could be repeated.")
         return stage(self.declaration, iterator, query)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:

@@ -98,9 +98,9 @@ class Chain:
 def _unknown(time: EventTime, is_time: bool) -> EpisodeAnalysisError:
     """The error if it is unknown when all matches up to a time are there."""
     own = (
-        f"or say how long after {time.column} a match may be reported: Options(watermark=…), in a call of its own for "
-        "the second pattern. Or write the matches of the first to a table or a topic, and run the second as a query of "
-        "its own."
+        f"or set how long after {time.column} a match may be reported: Options(watermark=…), in a separate call for "
+        "the second pattern. Or write the matches of the first to a table or a topic, and run the second as a separate "
+        "query."
     )
     if is_time:
         return EpisodeAnalysisError(

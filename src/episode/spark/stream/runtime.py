@@ -53,7 +53,7 @@ _BEYOND = (
     "\nepisode.errors.",  # apart from the next word: plans that errors show must not look like one of ours
     "EpisodeDataError: The event time ",
     " is beyond the clock of a stream, on which one stands for a millisecond.\n"
-    "  If it counts less, say so: StreamOptions(time_unit='nanoseconds') or 'microseconds'.",
+    "  If it counts smaller units, set StreamOptions(time_unit='nanoseconds') or 'microseconds'.",
 )
 
 
@@ -147,9 +147,9 @@ class Stream:
     is_stream: ClassVar[bool] = True
 
     @property
-    def of_matches(self) -> bool:
+    def over_matches(self) -> bool:
         """Whether the events are matches of another pattern."""
-        return self.settings.shard.of_matches
+        return self.settings.shard.late_by_last_step
 
     @property
     def reasons(self) -> list[str]:
@@ -259,7 +259,9 @@ def plan_stream(
     end, keep_late = end_of_stream(options.end, time, spark.conf.get(TIME_ZONE)), options.late_path is not None
     if options.skips_keys:
         check_skips_keys(spec)
-    shard = ShardSettings(end, options.event_id, keep_late, of_matches=chain is not None, skip_keys=options.skips_keys)
+    shard = ShardSettings(
+        end, options.event_id, keep_late, late_by_last_step=chain is not None, skip_keys=options.skips_keys
+    )
     count = 1 if not spec.input_order.keys else run.tuning.shards or STREAM_SHARDS
     settings = StreamSettings(
         shard, clock, count, options.late_path, counters, arguments_text(run.arguments), options.time_unit or ""

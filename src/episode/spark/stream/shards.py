@@ -187,7 +187,7 @@ class ShardProcessor(StatefulProcessor):
         if head.query != self.fingerprint:
             raise EpisodeDataError(
                 "The checkpoint belongs to another query: pattern, conditions, measures or input columns differ.",
-                hint="Start the changed query with a checkpoint of its own.",
+                hint="Start the changed query with a new checkpoint.",
             )
 
     def _shard(self, number: int, head: _Head) -> tuple[StreamShard, ShardChunks]:
@@ -197,7 +197,7 @@ class ShardProcessor(StatefulProcessor):
         shard, chunks = StreamShard(self.spec, self.settings.shard), ShardChunks({})
         if head.token:
             chunks, state = ShardChunks.read(head.small, self.chunks)
-            shard.restore(state, head.watermark, head.ended, open_envelope)
+            shard.restore(state, head.watermark, head.ended)
         return shard, chunks
 
     def _place(self, number: int) -> tuple[str, ...]:
@@ -276,7 +276,7 @@ def query_id() -> str:
     query = _task_query()
     if query is None:
         raise EpisodeDataError(
-            "Spark does not say to which query this task belongs: late events of two queries would be mixed.",
+            "Spark does not tell to which query this task belongs: late events of two queries would be mixed.",
             hint="Without StreamOptions(late_path=…), late events are counted and dropped.",
         )
     return query

@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 import pytest
 
 from episode.matchers.correlation.archive import History
-from episode.matchers.correlation.spec import ARCHIVE_ROW, ROW_OF_BOTH
 from episode.matchers.running import LocalRun, run
+from episode.plan.correlation.pairs import ARCHIVE_ROW, ROW_OF_BOTH
 from episode.plan.correlation.plan import CorrelationPlan, CorrelationStrategy
 from tests.support.correlation import FALL, RISE, TICK, correlation, pairs_of
 

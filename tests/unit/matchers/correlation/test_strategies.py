@@ -68,7 +68,7 @@ def test_only_what_is_possible_is_chosen() -> None:
         (FALL, TICK, {}),
         (FALL, TICK.replace("TO NEXT ROW", "PAST LAST ROW"), {Strategy.LIVE_FIRST: "AFTER MATCH SKIP"}),
         (FALL, TICK.replace("(A B+", "(^ A B+"), {Strategy.LIVE_FIRST: "bounds of the whole partition"}),
-        (FALL.replace("(A B+)", "(A B+ C)"), TICK, {Strategy.ARCHIVE_FIRST: "nothing says how far before a row"}),
+        (FALL.replace("(A B+)", "(A B+ C)"), TICK, {Strategy.ARCHIVE_FIRST: "nothing limits how far before a row"}),
         (FALL.replace("(A B+)", "(A B+ C) WITHIN 9"), TICK, {}),
         (FALL.replace("(A B+)", "(A B{1,3} C)"), TICK, {}),
         (FALL.replace("B.price <", "B.price < NEXT(B.price) AND B.price <"), TICK,

@@ -71,7 +71,7 @@ def test_closures_side_by_side_do_not_bound_each_other() -> None:
     [
         ("PATTERN SEQ(A a, B+ b[]) WITHIN 9", "ends with an event of a closure"),
         ("PATTERN SEQ(A a, SEQ(B b, C c)+, D d) WITHIN 9", "repeats more than one class"),
-        ("PATTERN SEQ(B+ b[], C c, ~D d) WITHIN 9", "a negation stands last"),
+        ("PATTERN SEQ(B+ b[], C c, ~D d) WITHIN 9", "a negation comes last"),
         ("PATTERN SEQ(A a, B+ b[], C c) WHERE skip-till-next-match WITHIN 9", "skip-till-next-match"),
     ],
 )

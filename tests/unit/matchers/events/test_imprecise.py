@@ -97,7 +97,7 @@ def test_a_sum_of_thirds_reaches_the_threshold() -> None:
 def test_a_threshold_from_a_parameter() -> None:
     table = events(("A", 1, 2), ("B", 2, 3))
     assert found(table, f"{PAIR} CONFIDENCE >= :c", args={"c": 0.8}) == []
-    with pytest.raises(EpisodeAnalysisError, match="no confidence"):
+    with pytest.raises(EpisodeAnalysisError, match="not a confidence"):
         found(table, f"{PAIR} CONFIDENCE >= :c", args={"c": 8})
 
 
@@ -152,8 +152,8 @@ def test_output_that_is_far_larger_than_a_piece_of_it() -> None:
             "hi = 2 has 3 probabilities for 2",
         ),
         (events(("A", 1, 2), p=[[0.5, 0.25]]), {"probabilities": "p"}, "hi = 2 has probabilities whose sum is 0.75"),
-        (events(("A", 1, 2), p=[[1.5, -0.5]]), {"probabilities": "p"}, "has a probability that is none"),
-        (events(("A", 1, 2), p=[[None, 1.0]]), {"probabilities": "p"}, "has a probability that is none"),
+        (events(("A", 1, 2), p=[[1.5, -0.5]]), {"probabilities": "p"}, "has an impossible probability"),
+        (events(("A", 1, 2), p=[[None, 1.0]]), {"probabilities": "p"}, "has an impossible probability"),
         (events(("A", 1, 1), ("A", 1, 2), p=[[1.0], None]), {"probabilities": "p"}, "hi = 2 has no probabilities"),
     ],
 )
@@ -184,7 +184,7 @@ def test_explosions_are_reported() -> None:
         ({"time": ("lo", 3)}, "or a tuple of two names"),
         ({"time": "lo", "granularity": 5}, "for imprecise time"),
         ({"granularity": "soon"}, "Expected a duration"),
-        ({"granularity": -1}, "is no duration"),
+        ({"granularity": -1}, "is not a duration"),
         ({"granularity": "1 second"}, "a duration with a unit does not fit it"),
         ({"start": "lo"}, "another column of time"),
         ({"time": ("lo", "when")}, "There is no column when"),

@@ -8,7 +8,8 @@ import numpy as np
 import pyarrow as pa
 
 from episode.matchers.slices.keys import LEAST_OVERLAPS, LEAST_SAMPLED, Room, Sketch, choose, largest_slice
-from episode.matchers.slices.slicing import FIRST_TIME, Overlap
+from episode.matchers.slices.slicing import Overlap
+from episode.matchers.times import NEVER
 
 NOTHING = Overlap()
 LARGE = 2**40
@@ -128,7 +129,7 @@ def test_equal_times_are_not_cut() -> None:
 
 
 def test_rows_without_a_time_do_not_move_the_cuts() -> None:
-    times = np.where(np.arange(10_000) % 2 == 0, np.arange(10_000), FIRST_TIME)
+    times = np.where(np.arange(10_000) % 2 == 0, np.arange(10_000), NEVER)
     (key,) = choose(sketch(np.zeros(10_000, np.int64), times), NOTHING, Room(4, LARGE)).keys
     assert abs(key.cuts[3] - 5_000) < 100
 

@@ -248,7 +248,7 @@ def test_nothing_is_known_to_be_there() -> None:
     assert not predicate_of("b[i].price > max(b[..i-1].price)", " AND b[i].price <> 3").consistency.known
     assert not predicate_of("b[i].price > max(b[..i-1].price)", " AND b[i].price IS NOT NULL").consistency.known
     assert predicate_of("max(b[].price) IS NULL").consistency.name == "true-value consistent"
-    assert predicate_text(predicate_of("max(b[].price) IS NOT NULL")).startswith(
+    assert predicate_text(predicate_of("max(b[].price) IS NOT NULL"), True).startswith(
         "max(b[].price) IS NOT NULL: true- and false-value consistent unless price is null;"
     )
     two = predicate_of("c.price - max(b[].price) > 1").consistency
@@ -280,13 +280,21 @@ def test_other_closures_have_no_classes() -> None:
         ("count(b[]) <= 5", "true-value consistent; SAFE where it holds for all candidates, else tested"),
         ("c.price < max(b[].price)", "false-value consistent; discards at once where it fails for all candidates"),
         ("b[i].price < max(b[..i-1].price)", "fails with all candidates can only be the first of a choice"),
-        ("avg(b[].price) > 3", "inconsistent; postponed: tested for each choice"),
+        (
+            "avg(b[].price) > 3",
+            "inconsistent; postponed: decided by the bounds of the candidates, else tested for each choice",
+        ),
         ("b[i].price > max(b[..i-1].price)", "true-value consistent unless price is null; SAFE"),
         ("c.price - max(b[].price) > 1", "consistent unless price is null or not finite; SAFE"),
     ],
 )
 def test_what_follows(condition: str, words: str) -> None:
-    assert words in predicate_text(predicate_of(condition))
+    predicate = predicate_of(condition)
+    assert words in predicate_text(predicate, True)
+    assert predicate_text(predicate, None).endswith(predicate_text(predicate, True).partition("; ")[0])
+    unbounded = predicate.consequence(False)
+    decided = predicate.consistency.true and predicate.consistency.false
+    assert unbounded == (predicate.consequence(True) if decided else "postponed: tested for each choice")
 
 
 # ---- adjacent forms ---------------------------------------------------------------------------------------------

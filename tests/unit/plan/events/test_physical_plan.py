@@ -27,7 +27,7 @@ def test_all_trees_of_short_sequences(places: int, trees: int) -> None:
     """As many as Catalan's numbers say; of long sequences, those that lean to a side."""
     plan = plan_of(f"PATTERN {'; '.join('ABCDEFG'[:places])} WITHIN 100")
     physical = search(plan, Statistics({}, {}, 10.0))
-    assert len({other.shapes for other in _other_trees(plan, physical)}) == trees
+    assert len({other.shapes for other in _other_trees(physical)}) == trees
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -47,7 +47,7 @@ def test_the_plan_in_use_is_the_cheapest(seed: int) -> None:
     assert all(one.cost >= mine.cost for one in others)
     assert len({one.words for one in (mine, *others)}) == MOST_RIVALS + 1
     tree = replace(physical, automaton=False)
-    costs = [cost_of(plan, statistics, other) for other in _other_trees(plan, tree)]
+    costs = [cost_of(plan, statistics, other) for other in _other_trees(tree)]
     if not physical.automaton:
         costs.append(automaton_cost(plan, statistics))
     assert others[-1].cost == pytest.approx(max(costs))

@@ -37,7 +37,7 @@ def test_explain_names_the_engine_its_cost_and_that_of_the_others() -> None:
     assert cost.startswith("cost per window: on the fly ")
     assert "; postponed " in cost
     assert "; runs " in cost
-    assert left == "left for the choices: sum(b[].x) > 100 (by bounds, too)"
+    assert left == "left for the choices: sum(b[].x) > 100 (also by bounds)"
 
 
 def test_an_engine_that_is_asked_for_is_taken() -> None:

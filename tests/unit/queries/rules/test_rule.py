@@ -53,7 +53,7 @@ def test_other_forms() -> None:
     ("given", "message"),
     [
         ({}, "There are no rules"),
-        ({"": PAIR}, "'' is no name of a rule"),
+        ({"": PAIR}, "'' is not the name of a rule"),
         ({"x": 3}, "Rule x: its text is a int"),
         ("nowhere", "There is no folder nowhere of rules"),
         (7, "Rules cannot be a int"),
@@ -91,11 +91,11 @@ def test_errors_of_all_rules_come_together_with_their_places() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (f"SELECT * FROM events {ROW} WHERE v > 1", "WHERE after the pattern cannot stand in a rule"),
+        (f"SELECT * FROM events {ROW} WHERE v > 1", "WHERE after the pattern cannot be in a rule"),
         ("SELECT * FROM events", "There is no pattern in this query; a rule has one pattern"),
-        (f"SELECT * FROM (SELECT * FROM events) {ROW}", "A pattern over a query cannot stand in a rule"),
+        (f"SELECT * FROM (SELECT * FROM events) {ROW}", "A pattern over a query cannot be in a rule"),
         (f"SELECT nothing FROM events {ROW}", "There is no column nothing in the output"),
-        (f"WITH t AS (SELECT 1) SELECT * FROM t {ROW}", "cannot stand in a rule"),
+        (f"WITH t AS (SELECT 1) SELECT * FROM t {ROW}", "cannot be in a rule"),
     ],
 )
 def test_what_is_no_rule(text: str, message: str) -> None:

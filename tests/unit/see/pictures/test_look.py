@@ -77,7 +77,7 @@ def test_other_choices() -> None:
         ({"of": "z"}, "The key z has no rows"),
         ({"of": {"q": 1}}, "partitioned by k"),
         ({"of": "x", "match": 3}, "match=3: the key has 2 matches"),
-        ({"match": 7}, "no key has so many matches"),
+        ({"match": 7}, "no key has that many matches"),
         ({"choose": "best"}, "choose='best' is unknown"),
         ({"between": 5}, "two times are needed"),
         ({"of": "x", "between": (8, 4)}, "the first is after the last"),

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 import numpy as np
 import pytest
 
 from episode.see.reports.charts import Bins, length_bins, round_step, time_bins
 from episode.see.reports.tables import TimeFormat, number, share
-from episode.words import DAY, HOUR, MINUTE, SECOND, duration
+from episode.words import DAY, HOUR, MINUTE, SECOND, duration, exact_duration, value_text
 
 UTC = TimeFormat(True)
 NUMBERS = TimeFormat(False)
@@ -78,3 +80,23 @@ def test_few_and_equal_values() -> None:
     assert round_step(0, clock=True) == 1.0
     assert round_step(41 * MINUTE, clock=True) == HOUR
     assert round_step(30, clock=False) == 50
+
+
+@pytest.mark.parametrize(
+    ("microseconds", "text"),
+    [
+        (0, "0 seconds"),
+        (86_400_000_000, "1 day"),
+        (5_400_000_000, "90 minutes"),
+        (1_500_000, "1.5 seconds"),
+        (1, "0.000001 seconds"),
+    ],
+)
+def test_exact_durations(microseconds: int, text: str) -> None:
+    assert exact_duration(microseconds) == text
+
+
+def test_values_for_people() -> None:
+    value = {"at": [datetime(2026, 3, 2, 9, 30), datetime(2026, 3, 2, 9, 30, 0, 5_000)], "ok": True, "raw": b"\x0a"}
+    assert value_text(value) == "{at: [2026-03-02 09:30:00, 2026-03-02 09:30:00.005], ok: true, raw: 0A}"
+    assert value_text(None) == "null"

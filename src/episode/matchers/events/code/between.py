@@ -179,8 +179,8 @@ def _any_between(s: Scope, tests: PairTests) -> None:
 
 
 def _all_between(s: Scope, tests: PairTests) -> None:
-    """out_rows: all records of `_each_between`, which are single events; those of left record i are
-    out_from[i]:out_from[i + 1]."""
+    """out_rows: all records of `_each_between`, which are single events; out_from[i]:out_from[i + 1] belong
+    to left record i."""
 
     def list_each(at: KeptVariables, left: Value) -> None:
         before = at.count.value

@@ -15,6 +15,7 @@ from episode.matchers.events.code.arrays import ROWS
 from episode.native.builder import Scope
 from episode.native.ir import I64, Value
 from episode.plan.expressions import (
+    FLIPPED,
     Apply,
     Expression,
     Load,
@@ -211,9 +212,6 @@ class GatheredValues:
     right: tuple[bool, int, int]
 
 
-_TURNED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le"}
-
-
 def compared_values(tests: RecordTests) -> GatheredValues | None:
     """The first comparison of a left with a right event of which neither may be missing or null."""
     for condition, variables in tests.conditions:
@@ -254,7 +252,7 @@ def _values(tests: RecordTests, condition: Expression, may_be_null: bool) -> Gat
         return None
     operation = comparison.operation
     if tests.place(comparison.left.variable)[0] == RIGHT:
-        operation = _TURNED.get(operation, operation)
+        operation = FLIPPED[operation]
     return GatheredValues(condition, operation, sides[LEFT], sides[RIGHT])
 
 

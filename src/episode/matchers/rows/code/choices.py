@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from episode.matchers import codes as oc
 from episode.matchers.rows.arrays import PREFERRED
 from episode.plan import expressions as ex
-from episode.plan.expressions import Expression
+from episode.plan.expressions import FLIPPED, Expression
 
 if TYPE_CHECKING:
     from episode.matchers.rows.code.shape import RowShape, RowStep
@@ -94,7 +94,6 @@ def _reach(steps: Sequence[RowStep], begin: int, through: tuple[int, ...]) -> li
 # ---- conditions that exclude each other --------------------------------------------------------------------------
 
 _ORDERS = {"lt": {-1}, "le": {-1, 0}, "eq": {0}, "ne": {-1, 1}, "gt": {1}, "ge": {0, 1}}
-_TURNED = {"lt": "gt", "le": "ge", "eq": "eq", "ne": "ne", "gt": "lt", "ge": "le"}
 
 
 class _Exclusion:
@@ -148,7 +147,7 @@ def _comparisons(expression: Expression) -> Iterator[Comparison]:
     if isinstance(expression, ex.Apply) and expression.operation in _ORDERS:
         left, right = expression.operands
         yield expression.operation, left, right
-        yield _TURNED[expression.operation], right, left
+        yield FLIPPED[expression.operation], right, left
 
 
 def _disjoint(one: Comparison, other: Comparison) -> bool:

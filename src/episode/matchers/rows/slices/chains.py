@@ -93,7 +93,7 @@ def _hindrance(plan: RowPatternPlan, schema: pa.Schema) -> str | None:
     if plan.within is None and longest is None:
         return "nothing bounds a match: there is no WITHIN, and the pattern may take any number of rows"
     if plan.within is None and longest is not None and longest > MOST_ROWS:
-        return f"a match may have up to {longest:,} rows, and no WITHIN says how soon it ends"
+        return f"a match may have up to {longest:,} rows, and no WITHIN limits how long it lasts"
     to_label = plan.settings.skip_to in (SkipTo.FIRST_LABEL, SkipTo.LAST_LABEL)
     if to_label and plan.settings.mode is MatchMode.INCREMENTAL:
         return "INCREMENTAL MATCH with AFTER MATCH SKIP TO a label leaves out ends that any earlier match may have"

@@ -32,7 +32,8 @@ from episode.matchers.rows.matches import RowOutput
 from episode.matchers.rows.program import last_labels, without_hopeless_starts
 from episode.matchers.rows.slices.chains import Links, links_of, owned_by_end, reach_of
 from episode.matchers.rows.waiting_attempts import no_attempts
-from episode.matchers.slices.slicing import LAST_TIME, Overlap, SliceBounds, Slicing
+from episode.matchers.slices.slicing import Overlap, SliceBounds, Slicing
+from episode.matchers.times import EVER
 from episode.plan.rows.plan import MAXIMUM_LABELS, RowPatternPlan
 
 if TYPE_CHECKING:
@@ -173,7 +174,7 @@ class SliceSearch:
         if places == 0:
             return self.own
         time = self.events.time
-        latest = min(LAST_TIME, int(time[self.own + places - 1]) + self._overlap.after_time)
+        latest = min(EVER, int(time[self.own + places - 1]) + self._overlap.after_time)
         return min(len(time), int(np.searchsorted(time, latest, "right")) + self._overlap.after_rows)
 
     def entries(self, first: int | None) -> int:
@@ -182,7 +183,7 @@ class SliceSearch:
             return 1
         time, rows = reach_of(self.matcher.plan)
         if time:
-            latest = min(LAST_TIME, first + time)
+            latest = min(EVER, first + time)
             rows = int(np.searchsorted(self.events.time[self.own :], latest, "left"))
         return rows + 1
 
