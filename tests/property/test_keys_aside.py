@@ -237,7 +237,7 @@ def test_the_setting_aside_survives_a_restart_and_the_other_keys_go_on() -> None
     assert sorted((one["k"], one["first"], one["last"]) for one in found) == [(2, 1, 3), (2, 6, 8)]
     assert driven.steps[-1]["skipped_keys"] == 1
     assert driven.total("skipped") == 5
-    (reason,) = driven.shard.aside.reasons.values()
+    (reason,) = driven.shard.quarantine.reasons.values()
     assert "AFTER MATCH SKIP TO FIRST B is not possible" in reason
 
 
@@ -263,7 +263,7 @@ def test_a_checkpoint_of_a_query_that_stopped_goes_on_without_the_key() -> None:
     found = finished(spec, pa.concat_tables(again.outputs))
     assert [(one["k"], one["first"], one["last"]) for one in found] == [(2, 1, 3)]
     assert again.total("skipped") == 1  # the key's start (v = 0) at 1 is fine, its C at 3 is where matching raises
-    assert np.array_equal(list(again.shard.aside.until.values()), [2])
+    assert np.array_equal(list(again.shard.quarantine.until.values()), [2])
 
 
 def test_in_a_live_task(tmp_path: Path) -> None:

@@ -49,10 +49,10 @@ class QuarantinedKeys:
         """Split events into those of other keys and those of quarantined keys."""
         if not self.until:
             return events, None
-        aside = np.isin(events.key, self.codes)
-        if not aside.any():
+        quarantined = np.isin(events.key, self.codes)
+        if not quarantined.any():
             return events, None
-        return select_events(events, ~aside), events.table.filter(pa.array(aside))
+        return select_events(events, ~quarantined), events.table.filter(pa.array(quarantined))
 
     def changes(self) -> tuple[StateChunk, ...]:
         """Return the chunk to write, if the quarantine has changed."""

@@ -131,7 +131,7 @@ class StreamShard:
         """Is shown the events that are fed."""
         self.replaced: Callable[[Matcher], None] | None = None
         """Is shown a matcher that has taken the place of the one before."""
-        self.aside = QuarantinedKeys()
+        self.quarantine = QuarantinedKeys()
         self._marked = Marked()
         self._waiting = WaitingEvents()
         self._arrived = 0
@@ -166,8 +166,8 @@ class StreamShard:
         counters.state_rows = self.matcher.state_rows
         counters.waiting_events = self._waiting.rows
         counters.live_keys = len(self.matcher.live_keys)
-        counters.skipped_keys = len(self.aside)
-        live = np.union1d(self.matcher.live_keys, self.aside.codes)
+        counters.skipped_keys = len(self.quarantine)
+        live = np.union1d(self.matcher.live_keys, self.quarantine.codes)
         if self.coder.size > 2 * len(live) + _LEAST_KEYS:
             self.coder.keep(live)
 
@@ -235,9 +235,9 @@ class StreamShard:
         due = self._waiting.until(until)
         wakes_at = self.matcher.wakes_at
         if due:
-            events, aside = self.aside.part(events_of(concat(due), self.spec.input_order, self.coder))
-            if aside is not None:
-                self._count_aside(aside, counters)
+            events, skipped = self.quarantine.part(events_of(concat(due), self.spec.input_order, self.coder))
+            if skipped is not None:
+                self._count_skipped(skipped, counters)
             if self.watched is not None:
                 self.watched(events)
         elif ends or (wakes_at is not None and wakes_at <= until):
@@ -266,10 +266,10 @@ class StreamShard:
         if self.replaced is not None:
             self.replaced(found.matcher)
         for key, (until, reason) in found.failed.items():
-            self.aside.add(key, until, str(reason))
+            self.quarantine.add(key, until, str(reason))
             _log.warning("A key is quarantined, its data can no longer be matched: %s", reason)
             later = (feed.events.key == key) & (feed.events.time > until)
-            self._count_aside(feed.events.table.filter(pa.array(later)), counters)
+            self._count_skipped(feed.events.table.filter(pa.array(later)), counters)
         return found.matches
 
     def _as_marked(self) -> Matcher:
@@ -279,7 +279,7 @@ class StreamShard:
         matcher.restore(list(self._marked.chunks.values()))
         return matcher
 
-    def _count_aside(self, events: pa.Table, counters: Counters) -> None:
+    def _count_skipped(self, events: pa.Table, counters: Counters) -> None:
         counters.skipped += events.num_rows
         if self.settings.keep_late and events.num_rows:
             self.late = events if self.late is None else concat([self.late, events])
@@ -305,7 +305,9 @@ class StreamShard:
         mine = self._waiting.changes()
         put = [StateChunk(_MATCHER + chunk.name, chunk.version, chunk.data) for chunk in inner.put]
         removed = [_MATCHER + name for name in inner.removed]
-        return Snapshot((*mine.put, *put, *keys.put, *self.aside.changes()), (*mine.removed, *removed, *keys.removed))
+        return Snapshot(
+            (*mine.put, *put, *keys.put, *self.quarantine.changes()), (*mine.removed, *removed, *keys.removed)
+        )
 
     def restore(self, chunks: Sequence[StateChunk], watermark: int, ended: bool) -> None:
         """Continue from a state."""
@@ -316,7 +318,7 @@ class StreamShard:
         self.matcher.restore(inner)
         if self.settings.skip_keys:
             self._marked = Marked({chunk.name: chunk for chunk in inner})
-        self.aside.restore(chunks)
+        self.quarantine.restore(chunks)
         for chunk in sorted(filter(is_waiting, chunks), key=run_named):
             chunk.check_version(BUFFER_VERSION)
             number, source = run_named(chunk)

@@ -47,7 +47,7 @@ class ActiveRule:
 
     text, planned: of a rule of a changing set. Its text is part of the state. Where data of a key raise an error, the
     rule is quarantined for this key: matches up to the time before are returned, and none of the key afterwards; all
-    other rules and keys continue (see `aside`). In a set that never changes, an error of a rule ends the run.
+    other rules and keys continue (see `quarantine`). In a set that never changes, an error of a rule ends the run.
     """
 
     name: str
