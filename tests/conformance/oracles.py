@@ -5,15 +5,17 @@ from __future__ import annotations
 from datetime import date, datetime, timedelta, timezone
 from typing import Any
 
-from episode.lang.events.syntax import EventClass, EventQuery
+from episode.lang.events.syntax import EventClass, EventInput, EventQuery
 from episode.lang.situations.syntax import (
     Constraint,
     SituationAggregate,
     SituationColumn,
+    SituationInput,
     SituationQuery,
     SituationTime,
 )
 from episode.lang.statement import parse_statement
+from episode.lang.syntax import RowKey
 from tests.conformance.cases import Case
 from tests.reference import event_patterns, row_patterns, situations
 from tests.reference.scalars import give_null, scalar_value
@@ -56,13 +58,23 @@ def _time(number: Any, like: str) -> Any:
     return moment.date() if like == "date" else moment.replace(tzinfo=timezone.utc if like == "timestamp" else None)
 
 
+def _with_keys(row: dict[str, Any], given: EventInput | SituationInput) -> dict[str, Any]:
+    """A row with the values of keys that are expressions."""
+
+    def value(key: RowKey) -> Any:
+        atoms = dict(key.expression.atoms)
+        return scalar_value(key.expression.tree, lambda name: row[atoms[name].path[0]], give_null)
+
+    return row | {key.name: value(key) for key in given.expressions}
+
+
 # ---- event patterns -------------------------------------------------------------------------------
 
 
 def _events(case: Case, query: EventQuery) -> list[dict[str, Any]]:
     given = query.input
     table = case.tables[given.table]
-    rows = sorted(table.rows, key=lambda row: _number(row[given.time]))
+    rows = sorted((_with_keys(row, given) for row in table.rows), key=lambda row: _number(row[given.time]))
     events = [
         event_patterns.Event(number, _number(row[given.start or given.time]), _number(row[given.time]), row)
         for number, row in enumerate(rows)
@@ -90,7 +102,7 @@ def _situations(case: Case, query: SituationQuery) -> list[dict[str, Any]]:
     """The conditions become columns of truth values; RETURN is made of single aggregates and times, or left out."""
     given = query.input
     table = case.tables[given.table]
-    by_name = {name.lower(): name for name in table.types}
+    by_name = {name.lower(): name for name in (*table.types, *(key.name for key in given.expressions))}
     time = by_name[given.time.lower()]
 
     def values(row: dict[str, Any]) -> dict[str, Any]:
@@ -101,7 +113,7 @@ def _situations(case: Case, query: SituationQuery) -> list[dict[str, Any]]:
         situations.Event(
             _number(row[time]), values(row), tuple(row[by_name[name.lower()]] for name in given.partition_by)
         )
-        for row in table.rows
+        for row in (_with_keys(row, given) for row in table.rows)
     ]
     names, wanted = _returned(query)
     pattern = situations.Pattern(
