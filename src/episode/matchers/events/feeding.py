@@ -227,10 +227,9 @@ class KeptTree:
         self.built_of = 0
         self._rankings = 0
 
-    @property
-    def is_large(self) -> bool:
-        """Has the log doubled since the tree was built?"""
-        return self.log.count > 2 * self.built_of + LEAST_KEPT
+    def has_room(self, new: int) -> bool:
+        """Can the tree take that many events? Not if the log has doubled, or a feed is larger than the window."""
+        return new <= self.built_of and self.log.count <= 2 * self.built_of + LEAST_KEPT
 
     def feed(
         self, events: EventBatch, start: np.ndarray, arrays: EventArrays, done: int, until: int

@@ -245,7 +245,7 @@ class EventPatternMatcher(HoldingMatcher["EventPatternSpec", EventState, EventOu
         self.state = EventState(plan, kept, spec.input_order, spec.input_columns, spec.limit)
         self.state.done, self.last = decisions_of(bounds)
         self.tree: KeptTree | None = None
-        self._keeps = spec.limit is None and can_keep(plan, self._needs_of_known)
+        self._most_kept = EVER if spec.limit is None and can_keep(plan, self._needs_of_known) else 0
         self.output = EventOutput(plan, spec.output_schema)
         self._every = np.uint64(2 ** len(plan.variables) - 1)
 
@@ -257,16 +257,17 @@ class EventPatternMatcher(HoldingMatcher["EventPatternSpec", EventState, EventOu
         """The matches of a feed as lists of events, round by round, each with the batch of its rows."""
         until = min(until, self.last)
         tree, self.tree = self.tree, None
-        if tree is not None and not tree.is_large and self._can_add(events, until):
+        if tree is not None and tree.has_room(len(events)) and self._can_add(events, until):
             if len(events) or self.horizon.waits:
                 try:
                     yield from self._feed_tree(tree, events, until)
                     return
                 except TooManyRecords:
-                    self._keeps = False
+                    self._keep_less()
             elif until < self.last:
                 self.tree = tree
-        keeps = self._keeps and until < self.last and pays(self.state.count_of(events), len(events))
+        keeps = len(self.state) < self._most_kept and until < self.last
+        keeps = keeps and pays(self.state.count_of(events), len(events))
         together = self.state.join(events, until, keeps or until == self.last)
         if len(together):
             start = self.state.starts(together)
@@ -317,8 +318,12 @@ class EventPatternMatcher(HoldingMatcher["EventPatternSpec", EventState, EventOu
                 self.tree = tree
                 return
             except TooManyRecords:
-                self._keeps = False
+                self._keep_less()
         yield from self._search_rounds(events, start, arrays, until)
+
+    def _keep_less(self) -> None:
+        """Keep no records until clearly fewer events are held: they have too many."""
+        self._most_kept = len(self.state) * 3 // 4
 
     def _feed_tree(self, tree: KeptTree, events: EventBatch, until: int) -> Iterator[tuple[EventBatch, FoundMatches]]:
         arrays = self._prepare(events)

@@ -103,6 +103,11 @@ class Buffer:
         return RoundIndex({f"{side}_{name}": array for name, array in arrays.items()})
 
 
+def no_records(variables: tuple[str, ...], partitions: int) -> Buffer:
+    times, rows = np.zeros(0, np.int64), np.zeros((0, len(variables)), np.int32)
+    return Buffer(variables, np.zeros(partitions + 1, np.int64), times, times, rows)
+
+
 @dataclass
 class RoundIndex:
     """A `RecordIndex` for one call."""

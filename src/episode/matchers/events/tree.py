@@ -14,7 +14,15 @@ from episode.matchers.events.code.joins import JoinShape
 from episode.matchers.events.compiled_loops import any_between, earliest_after, join_buffers, latest_before
 from episode.matchers.events.gaps import GapItem, add_groups, gap_items, has_leading_group
 from episode.matchers.events.prepare import EventArrays
-from episode.matchers.events.records import NO_LIMIT, Buffer, FoundRecords, NodeWork, Records, TooManyRecords
+from episode.matchers.events.records import (
+    NO_LIMIT,
+    Buffer,
+    FoundRecords,
+    NodeWork,
+    Records,
+    TooManyRecords,
+    no_records,
+)
 from episode.matchers.events.rounds import Round
 from episode.matchers.events.stores import KeptRecords, StoredRecords
 from episode.matchers.times import EVER, NEVER, is_after, window_ends, window_starts
@@ -213,6 +221,8 @@ class TreeRun:
     def _join(
         self, join: JoinShape, left: Records, right: Records, done: np.ndarray, bars: dict[str, np.ndarray], timed: bool
     ) -> Buffer:
+        if self.kept is not None and join.kind != "together" and len(right) == 0:
+            return no_records((*left.variables, *right.variables), len(done))
         lanes = self.arrays.lanes
         made, tried = join_buffers(join, lanes, left, right, self.window, done, self.limit, bars, timed)
         if made is None:
