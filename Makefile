@@ -4,7 +4,7 @@
 SHELL := bash
 .DEFAULT_GOAL := help
 .PHONY: help setup demo demo-live test lint types unit test-live test-see coverage test-long fuzz-native fuzz-plans test-checked \
-	test-kafka test-clients test-sparks test-lakehouse test-s3 test-kill test-live-kills jar docs bench clean
+	test-kafka test-clients test-dbt test-sparks test-lakehouse test-s3 test-kill test-live-kills jar docs bench clean
 
 # Without bytecode on disk, every process (each of Spark's workers too) compiles all modules anew, for two seconds.
 unexport PYTHONDONTWRITEBYTECODE
@@ -95,6 +95,10 @@ test-clients: setup  ## spark-sql, the Thrift server, Scala and Connect clients,
 jar: setup  ## compile src/episode/clients/jvm into the jar of the package (needs a JDK)
 	JAVA_HOME="$$(scripts/java-home)" $(BIN)/python scripts/jar
 
+test-dbt: setup  ## the example project of dbt, in an environment with dbt
+	@scripts/dbt-venv
+	$(RUN) .venv-dbt/bin/pytest tests/clients/test_dbt.py $(PYTEST_ARGS)
+
 test-sparks: setup  ## the Spark tests on older Sparks: SPARKS="4.0 4.1 4.2", SPARK_TESTS=tests/spark (or few)
 	@scripts/test-sparks
 
@@ -124,5 +128,5 @@ test-live-kills: setup  ## kill the tasks of a live query, and its producer, 200
 	$(RUN) $(BIN)/python -m tests.kill.live_rules --kills $(or $(KILLS),100)
 
 clean:  ## remove .venv, caches, taken jars, benchmark inputs and what Spark leaves
-	rm -rf .venv .venv-sparks bench/.flink-venv bench/.trino bench/.esper bench/.pandas-venv bench/data build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis tests/kafka/jars tests/lakehouse/jars tests/s3/jars spark-warehouse metastore_db derby.log
+	rm -rf .venv .venv-sparks .venv-dbt bench/.flink-venv bench/.trino bench/.esper bench/.pandas-venv bench/data build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis tests/kafka/jars tests/lakehouse/jars tests/s3/jars spark-warehouse metastore_db derby.log
 	find src tests bench examples -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

@@ -24,15 +24,13 @@ from bench.harness import ROOT, Report, say
 from episode.matchers.events.spec import EventPatternSpec
 from episode.matchers.running import LocalRun
 
-TYPES = {"id": "bigint", "ts": "bigint", "name": "string", "price": "bigint", "volume": "bigint"}
+TYPES = {"id": "bigint", "ts": "bigint", "name": "string", "price": "bigint", "volume": "bigint", "size": "bigint"}
 SCHEMA = pa.schema([(name, pa.string() if name == "name" else pa.int64()) for name in TYPES])
 NAMES = np.array(["IBM", "Sun", "Oracle"])
-RARE = 500
-"""One IBM in so many is dearer than a Sun, and one in so many has the volume of an Oracle."""
 CONDITIONS = {
-    "rare pair": "IBM.price > Sun.price AND IBM.volume = Oracle.volume",
-    "equalities": "IBM.volume = Sun.volume AND Sun.volume = Oracle.volume",
-    "conjunction": "IBM.volume = Oracle.volume AND Sun.volume = Oracle.volume",
+    "comparison": "IBM.price > Sun.price AND IBM.volume = Oracle.volume",
+    "equalities": "IBM.volume = Sun.volume AND Sun.size = Oracle.size",
+    "conjunction": "IBM.volume = Sun.volume AND Sun.size = Oracle.size",
 }
 WINDOWS, SIZES = (10_000, 100_000), (10, 1_000)
 
@@ -46,15 +44,15 @@ def query_of(name: str, window: int) -> Query:
 
 
 def feeds_of(name: str, window: int, sizes: Iterator[int]) -> Iterator[pa.Table]:
-    """Feeds of these sizes, one event for each unit of time. Matches are equally rare in every window."""
+    """Feeds of these sizes, one event for each unit of time. An event has about as many partners in every window."""
     random, first = np.random.default_rng(1), 0
-    volumes = RARE if name == "rare pair" else window * 3
+    volumes = 100 * window if name == "comparison" else window
     for size in sizes:
         ids = np.arange(first, first + size)
-        dear = random.random(size) < 1 / RARE
+        dear = random.random(size) < 20 / window
         names = NAMES[random.integers(0, 3, size)]
         price = np.where(names == "IBM", np.where(dear, 2, 0), 1)
-        columns = [ids, ids, names, price, random.integers(0, volumes, size)]
+        columns = [ids, ids, names, price, *random.integers(0, volumes, (2, size))]
         yield pa.table(dict(zip(TYPES, columns, strict=True))).cast(SCHEMA)
         first += size
 

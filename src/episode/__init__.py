@@ -39,7 +39,7 @@ if TYPE_CHECKING:
         start_rules,
         why_not,
     )
-    from episode.methods import install, matching
+    from episode.methods import install, matching, uninstall
     from episode.native.traced import greatest, least, where
     from episode.plan.options import Options, StreamOptions, Tuning
     from episode.queries.events import Events
@@ -82,6 +82,7 @@ __all__ = [
     "start",
     "start_rules",
     "streams",
+    "uninstall",
     "where",
     "why_not",
 ]
@@ -95,7 +96,7 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     if name == "streams":
         import episode.streams as found
-    elif name in ("install", "matching"):
+    elif name in ("install", "matching", "uninstall"):
         from episode import methods
 
         found = getattr(methods, name)

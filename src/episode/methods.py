@@ -1,7 +1,9 @@
-"""Patterns as methods of Spark's DataFrames, and as functions for `DataFrame.transform`.
+"""Patterns in `spark.sql`, as methods of Spark's DataFrames, and as functions for `DataFrame.transform`.
 
-`install()` adds them to PySpark's DataFrame class, which those of classic and of Connect sessions share:
+`install()` extends `spark.sql`, and adds methods to PySpark's DataFrame class, which those of classic and of Connect
+sessions share:
 
+    spark.sql("SELECT * FROM ticks MATCH_RECOGNIZE ( … )")
     df.match_recognize("PARTITION BY symbol ORDER BY ts … PATTERN (A B+) DEFINE …")
     df.match_events("PATTERN A; B WITHIN 10 seconds", time="ts", key="symbol")
     df.match_situations("DEFINE … PATTERN A before B …", time="ts")
@@ -10,9 +12,13 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
+from contextlib import suppress
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
+from episode.clients.session_sql import install_sql, uninstall_sql
 from episode.errors import EpisodeError
 from episode.plan.options import Options
 from episode.queries.events import EventColumns, events_of
@@ -49,10 +55,11 @@ def matching(
 
 
 def install(spark: SparkSession | None = None) -> None:
-    """Add match_recognize, match_events and match_situations to Spark's DataFrames. Once is enough; twice does no harm.
+    """Have `spark.sql` take statements with episode's clauses, and add match_recognize, match_events and
+    match_situations to Spark's DataFrames. Once is enough; twice does no harm; `uninstall` takes it back.
 
     spark: a session to be made ready now (its workers find this Python, and declared streams their data source) instead
-    of at the first query.
+    of at the first query. All sessions of its class are extended, and all classic ones.
     """
     from pyspark.sql import DataFrame
 
@@ -62,8 +69,34 @@ def install(spark: SparkSession | None = None) -> None:
             hint = "Use df.transform(episode.matching(…))."
             raise EpisodeError(f"Spark's DataFrames have a method {name} already, which is not episode's.", hint=hint)
         setattr(DataFrame, name, method)
-    if spark is not None:
-        session_of(spark, {})
+    ready = spark if spark is None else session_of(spark, {})
+    install_sql(*_session_classes(), *([] if ready is None else [type(ready)]))
+
+
+def uninstall() -> None:
+    """Take back what `install` and `episode.auto` added to Spark's classes."""
+    from pyspark.sql import DataFrame
+
+    for name, method in METHODS.items():
+        if getattr(DataFrame, name, None) is method:
+            delattr(DataFrame, name)
+    uninstall_sql(*_session_classes())
+
+
+def install_everywhere() -> None:
+    """`install` for sessions of Connect as well, which may begin later: what `import episode.auto` does."""
+    if find_spec("grpc") is not None:  # Connect has dependencies that a classic Spark does not need
+        with suppress(ImportError, SystemExit):  # pyspark's answer if others of them are missing
+            import pyspark.sql.connect.session  # noqa: F401
+    install()
+
+
+def _session_classes() -> list[type]:
+    """Spark's classes of sessions: that of Connect, if it is loaded."""
+    from pyspark.sql import SparkSession
+
+    connect = sys.modules.get(CONNECT)
+    return [SparkSession] if connect is None else [SparkSession, connect.SparkSession]
 
 
 def match_recognize(
@@ -104,6 +137,7 @@ def match_situations(
     )
 
 
+CONNECT = "pyspark.sql.connect.session"
 METHODS: dict[str, Callable[..., Any]] = {
     one.__name__: one for one in (match_recognize, match_events, match_situations)
 }

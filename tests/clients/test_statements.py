@@ -7,6 +7,8 @@ from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import SparkSession
 
 import episode
+from episode.clients.leaving import LEAVE
+from episode.errors import EpisodeSyntaxError
 from episode.spark.stores.catalog import catalog_of
 from tests.clients.conftest import FALLS
 
@@ -150,3 +152,27 @@ def test_errors_are_sparks_with_their_place(
     for part in parts:
         assert part in str(raised.value)
     assert "__episode" not in str(raised.value)
+
+
+def test_what_spark_cannot_do_is_not_left_to_it(spark: SparkSession) -> None:
+    """No Spark of today has the clause: the setting changes nothing."""
+    spark.conf.set(LEAVE, "true")
+    try:
+        assert rows(spark, QUERY) == FOUND
+        with pytest.raises(ParseException, match="PATERN"):
+            spark.sql(QUERY.replace("PATTERN", "PATERN"))
+    finally:
+        spark.conf.unset(LEAVE)
+
+
+def test_python_leaves_to_the_extension_what_it_cannot_do(spark: SparkSession) -> None:
+    episode.install(spark)
+    try:
+        spark.sql(f"CREATE OR REPLACE VIEW lasting AS {QUERY}")
+        assert rows(spark, "SELECT * FROM lasting") == FOUND
+        assert "MapInArrow" in str(rows(spark, f"EXPLAIN {QUERY}"))
+        with pytest.raises(EpisodeSyntaxError):
+            spark.sql(QUERY.replace("PATTERN", "PATERN"))
+    finally:
+        episode.uninstall()
+        spark.sql("DROP VIEW IF EXISTS lasting")

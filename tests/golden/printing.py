@@ -34,7 +34,6 @@ from episode.lang.rows.syntax import (
     OrderItem,
     Pattern,
     Quantified,
-    RowKey,
 )
 from episode.lang.situations.syntax import (
     Constraint,
@@ -48,6 +47,7 @@ from episode.lang.statement import Statement
 from episode.lang.syntax import (
     Aggregate,
     ColumnRef,
+    RowKey,
     Scalar,
     Span,
 )

@@ -18,7 +18,7 @@ from tests.reference.event_patterns import Event
 from tests.reference.generate_events import Case
 from tests.support.events import SCHEMA, bound, spec_of, table_of
 
-SETTINGS = settings(deadline=None, suppress_health_check=list(HealthCheck), max_examples=40)
+SETTINGS = settings(deadline=None, suppress_health_check=list(HealthCheck), max_examples=15)
 MORE = (
     "PATTERN A; B; C WHERE A.x < C.x WITHIN 9",
     "PATTERN A; B; C WHERE A.x = B.x AND A.y = B.y AND B.x = C.x WITHIN 9",
@@ -31,6 +31,8 @@ MORE = (
     "PATTERN A; B^2; C WHERE B.x < C.x WITHIN 8",
     "PATTERN A; !(B; X); C WITHIN 9",
     "PATTERN A; !B; C WHERE B.x > A.x AND B.x > C.x WITHIN 9",
+    "PATTERN A; B; C WHERE A.s < B.s AND C.s <> A.s AND C.s > 'c' WITHIN 9",
+    "PATTERN A & B; C WHERE A.s = B.s AND A.s <= C.s WITHIN 9",
     "PATTERN SEQ(A a, B+ b[], C c) WHERE b[i].x > b[i-1].x WITHIN 7",
     "PATTERN SEQ(A a, B+ b[], ~X x, C c) WHERE sum(b[].x) > 2 WITHIN 8",
 )
@@ -49,8 +51,10 @@ def test_feeds_of_any_size_find_the_matches_of_the_reference(text: str, monkeypa
         cuts = sorted(data.draw(st.sets(st.sampled_from(borders)))) if borders else []
         pieces = [events[a:b] for a, b in zip([0, *cuts], [*cuts, len(events)], strict=True)]
         running, outputs = LocalRun(spec), []
+        for event in events:  # strings that are new come before and after others
+            event.values["s"] = "fbdhca"[(event.position * 5 + event.values["x"]) % 6]
         for piece in pieces:
-            if data.draw(st.integers(0, 5)) == 0:
+            if data.draw(st.integers(0, 8)) == 0:
                 running.move()
             outputs.append(running.feed(table_of(piece), piece[-1].te))
             built.append(running.matcher.tree is not None)
@@ -77,7 +81,7 @@ LONG = 5_000
 def test_small_feeds_and_long_windows(text: str) -> None:
     """Feeds of 1,000, 10 and 1 events find what one feed does; the tree is built again on the way."""
     random = np.random.default_rng(3)
-    count = 16_000
+    count = 14_000
     columns = {
         "pos": np.arange(count), "ts": np.arange(count), "te": np.arange(count),
         "type": np.array(list("ABCX"))[random.choice(4, count, p=[0.3, 0.3, 0.39, 0.01])],
@@ -87,7 +91,7 @@ def test_small_feeds_and_long_windows(text: str) -> None:
     events = pa.table(columns).cast(SCHEMA)
     spec = spec_of(f"{text} WITHIN {LONG}", key="k")
     running, outputs, trees = LocalRun(spec), [], set()
-    for low, high in pairwise([*range(0, 15_000, 1_000), *range(15_000, 15_800, 10), *range(15_800, 15_901), count]):
+    for low, high in pairwise([*range(0, 13_000, 1_000), *range(13_000, 13_300, 10), *range(13_300, 13_321), count]):
         outputs.append(running.feed(events.slice(low, high - low), high - 1))
         trees.add(id(running.matcher.tree))
     found = running.concat([*outputs, running.finish()])
@@ -104,7 +108,7 @@ def test_a_state_has_the_same_events_with_and_without_kept_records(monkeypatch: 
         running = LocalRun(spec_of("PATTERN SEQ(A a, !(X x), B b, C c) WHERE a.x < c.x WITHIN 30", key="k"))
         now = []
         for time in range(100):
-            rows = [(time, time, time, "AXBC"[time * 7 % 13 % 4], time % 2, time % 5, 0, "a")]
+            rows = [(time, time, time, "AXBC"[time * 7 % 13 % 4], 0, time % 5, 0, "a")]
             running.feed(
                 pa.Table.from_pylist([dict(zip(SCHEMA.names, row, strict=True)) for row in rows], SCHEMA), time
             )

@@ -35,7 +35,6 @@ from episode.lang.rows.syntax import (
     Pattern,
     Permutation,
     Quantified,
-    RowKey,
     RowsPerMatch,
     SkipTo,
 )
@@ -44,6 +43,7 @@ from episode.lang.syntax import (
     Atom,
     ColumnRef,
     Mode,
+    RowKey,
     Scalar,
 )
 from tests.reference.scalars import OnFailure, aggregate_value, fail, give_null, grouping, rank, scalar_value

@@ -197,6 +197,25 @@ def test_how_to_in_python(samples_directory: Path, tmp_path: Path) -> None:
     assert names["twice"].limit(1).collect()
 
 
+def test_spark_clients(spark: SparkSession, tmp_path: Path) -> None:
+    """The Python of the page is one program, over a table of ticks."""
+    rows = [("a", ts, price) for ts, price in enumerate([20, 18, 16, 21, 22])]
+    ticks = spark.createDataFrame(rows, "symbol string, ts int, price int")
+    ticks.createOrReplaceTempView("ticks")
+    program = "".join(text for kind, text in blocks("spark-clients.md") if kind == "python")
+    (tmp_path / "page.py").write_text(program)
+    try:
+        names = runpy.run_path(str(tmp_path / "page.py"), {"spark": spark, "ticks": ticks})
+        assert [tuple(row) for row in names["dips"].collect()] == [("a", 1, 3, 16)]
+        assert [row.n for row in names["busy"].collect()] == [5]
+        assert [tuple(row) for row in names["lowest"].collect()] == [("a", 16)]
+    finally:
+        episode.uninstall()
+        spark.conf.unset("spark.episode.leaveToSpark")
+        for view in ("ticks", "dips"):
+            spark.catalog.dropTempView(view)
+
+
 def test_readme(spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The Python of the README can be pasted as it is, and prints what stands below it."""
     check_document("../README.md", spark, {}, tmp_path, capsys)

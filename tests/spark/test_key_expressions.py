@@ -39,9 +39,22 @@ def test_functions_of_spark(events: Any) -> None:
     assert "upper(k)" in plan
 
 
-def test_a_stream(spark: SparkSession, events: Any, tmp_path: Path) -> None:
+def test_event_and_situation_patterns(events: Any) -> None:
+    keys = "PARTITION BY upper(k) AS upper, ts DIV 20 AS bucket ORDER BY ts"
+    text = f"FROM t {keys} PATTERN SEQ(A a, B b) WHERE a.price > b.price WITHIN 10 RETURN upper(b.k) AS u, b.ts AS ts"
+    found = episode.sql(text, t=events).select("u", "ts")
+    assert sorted(map(tuple, found.collect())) == [("A", 5), ("B", 12)]
+    text = f"FROM t {keys} DEFINE A AS price > 15, B AS price > 25 PATTERN A contains B WITHIN 100"
+    assert episode.sql(text, t=events).columns[:2] == ["upper", "bucket"]
+    assert "upper(`k`)" in str(episode.explain(text, t=events))
+
+
+def test_a_stream(spark: SparkSession, rocksdb: None, events: Any, tmp_path: Path) -> None:
     events.write.parquet(str(tmp_path / "in"))
     stream = spark.readStream.schema(events.schema).parquet(str(tmp_path / "in"))
     clause = "PARTITION BY ts DIV 10 AS b ORDER BY ts + 1 MEASURES count(*) AS n PATTERN (A A)"
     with pytest.raises(EpisodeAnalysisError, match="is an expression; the event time of a stream is a column"):
         episode.sql(f"SELECT * FROM t MATCH_RECOGNIZE ({clause})", t=stream)
+    keyed = clause.replace("ORDER BY ts + 1", "ORDER BY ts").replace("(A A)", "(A{2}) WITHIN 10")
+    result = episode.sql(f"SELECT * FROM t MATCH_RECOGNIZE ({keyed})", t=stream, options=episode.Options(watermark=0))
+    assert (result.isStreaming, result.columns) == (True, ["b", "n"])

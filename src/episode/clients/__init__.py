@@ -1,1 +1,1 @@
-"""Statements with episode's clauses in the clients of Spark that know nothing of episode."""
+"""Statements with episode's clauses from the clients of Spark: `spark.sql`, and those that know nothing of episode."""

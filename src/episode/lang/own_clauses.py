@@ -22,7 +22,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
 from episode.errors import EpisodeSyntaxError
-from episode.lang.events.parser import INPUT_WORDS
 from episode.lang.lexer import Kind, Token, iterate_tokens, words_of
 from episode.lang.table_patterns import may_precede_table
 
@@ -31,7 +30,8 @@ _RARE = ("MATCH_RECOGNIZE", "PATTERN", "DEFINE", "STREAM")
 _AROUND = re.compile(r"\b(?:MATCH_RECOGNIZE|EVENTS|SITUATIONS|OVER|WINDOW)\b")
 """Words of which every clause that a text does not begin with has one."""
 _STREAMS = {"CREATE": "STREAM", "DROP": "STREAM", "SHOW": "STREAMS", "DESCRIBE": "STREAM", "DESC": "STREAM"}
-_FIRST = ("PATTERN", "DEFINE", *_STREAMS, *INPUT_WORDS)
+_INPUTS = ("PARTITION", "ORDER", "START", "TIME", "TYPE")
+_FIRST = ("PATTERN", "DEFINE", "FROM", *_STREAMS, *_INPUTS)
 _CLAUSES = words_of("PARTITION ORDER MEASURES ONE ALL AFTER INITIAL SEEK MAXIMAL INCREMENTAL PATTERN SUBSET DEFINE")
 _END = Token(Kind.END, "", 0, 0)
 
@@ -76,7 +76,7 @@ def _begins_as_own(tokens: Sequence[Token]) -> bool:
     if first in _STREAMS:
         return second == _STREAMS[first] and (not first.startswith("DESC") or tokens[2].is_name)
     if first != "FROM":
-        return first in INPUT_WORDS and second in ("BY", "BETWEEN")
+        return first in _INPUTS and second in ("BY", "BETWEEN")
     level = list(_level(tokens, 0))
     words = {tokens[at].upper for at in level}
     if words & {"SELECT", "INSERT", "MATCH_RECOGNIZE"} or any(_is_pipe(tokens, at) for at in level):

@@ -12,7 +12,7 @@ from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, cast
 
 from episode.errors import EpisodeError
 
@@ -116,6 +116,26 @@ class Scalar:
     def plain_original(self) -> str:
         """The user's text on one line."""
         return " ".join(self.original.split())
+
+
+@dataclass(frozen=True)
+class RowKey:
+    """A key that rows are partitioned or ordered by: a scalar over the columns of one row.
+
+    name: of its output column; None: Spark's name for the expression.
+    """
+
+    expression: Scalar
+    name: str | None = None
+
+    @property
+    def column(self) -> ColumnRef | None:
+        """The column that it is, if it is nothing more."""
+        return cast("ColumnRef | None", self.expression.only_atom)
+
+    @property
+    def span(self) -> Span:
+        return self.expression.span
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,8 @@ class Lanes:
     ints int64[:, n], floats float64[:, n], valid uint8[:, n]; `at` gives the row of a column in its lane's matrix,
     `valid_at` its row in `valid` (-1: no nulls). Rows after the input columns are free for computed columns.
     words_at: the row of the low words of a column of wide decimals; the high words come after it.
-    ranks: rank of each constant string among the values of its type.
+    ranks: rank of each constant string among the values of its type. ranked: by type, its values, and their places in
+    the order of ranks.
     """
 
     ints: np.ndarray
@@ -39,6 +40,7 @@ class Lanes:
     valid_at: dict[str, int] = field(default_factory=dict)
     words_at: dict[str, int] = field(default_factory=dict)
     ranks: dict[tuple[str, object], int] = field(default_factory=dict)
+    ranked: dict[str, tuple[pa.Array, np.ndarray]] = field(default_factory=dict)
     int_rows: int = 0
     float_rows: int = 0
     valid_rows: int = 0
@@ -114,11 +116,11 @@ def encode(
         note_nulls(name, array)
     groups: dict[str, tuple[list[str], list[tuple[str, object]]]] = defaultdict(lambda: ([], []))
     for name in by_lane["code"]:
-        groups[_group(columns[name])][0].append(name)
+        groups[rank_type(columns[name])][0].append(name)
     for type_, value in constants:
-        groups[_group(type_)][1].append((type_, value))
-    for group in groups.values():
-        _encode_group(table, *group, lanes, note_nulls)
+        groups[rank_type(type_)][1].append((type_, value))
+    for type_, group in groups.items():
+        lanes.ranked[type_] = _encode_group(table, *group, lanes, note_nulls)
     for name in words:
         array = one_chunk(table.column(name))
         lanes.words_at[name] = row = lanes.next_int()
@@ -133,7 +135,8 @@ def encode(
     return lanes
 
 
-def _group(type_: str) -> str:
+def rank_type(type_: str) -> str:
+    """The type among whose values those of a type in the code lane have a rank."""
     return "string" if lane_of(type_) == "code" and not type_.startswith(("binary", "decimal")) else type_
 
 
@@ -151,8 +154,8 @@ def decimal_words(array: pa.Array) -> tuple[np.ndarray, np.ndarray]:
     return np.ascontiguousarray(values[0::2]), np.ascontiguousarray(values[1::2])
 
 
-def _encode_group(table, names, constants, lanes, note_nulls) -> None:  # type: ignore[no-untyped-def]
-    """Encode ranks in byte order over the values of all columns and constants of one type."""
+def _encode_group(table, names, constants, lanes, note_nulls) -> tuple[pa.Array, np.ndarray]:  # type: ignore[no-untyped-def]
+    """Encode ranks in byte order over the values of all columns and constants of one type; return these, in order."""
     encoded = []
     for name in names:
         array = one_chunk(table.column(name))
@@ -183,3 +186,4 @@ def _encode_group(table, names, constants, lanes, note_nulls) -> None:  # type: 
         places = ranks[raw_values(pc.index_in(parts[-1], universe), np.int32)]
         for constant, place in zip(constants, places, strict=True):
             lanes.ranks[constant] = int(place)
+    return universe, order

@@ -6,14 +6,14 @@ machine does not know is computed by Spark as a further column of the input.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import sha256
 
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
 from episode.lang.spark_expression import Unreadable, changing_call, with_null_for_zero, write_expression
-from episode.lang.syntax import Atom, ColumnRef, Scalar, Source, Span
+from episode.lang.syntax import Atom, ColumnRef, RowKey, Scalar, Source, Span
 from episode.lang.trees import exp
 from episode.plan.compilable import Mistake, NativeCompiler, NotCompilable
 from episode.plan.expressions import Constant, Current, ElementRow, Expression, Load, RowRef, depth
@@ -189,6 +189,14 @@ class RowLocalScalars:
         self._refuse_changing(scalar.tree, scalar)
         sql = self._text(scalar.tree, dict(scalar.atoms), scalar.span, False)
         return *self.add_derived(sql, scalar.span, wanted or title), title
+
+    def add_keys(self, expressions: Sequence[RowKey], keys: Sequence[str]) -> None:
+        """Have Spark compute those keys that are expressions, each as a column of its name."""
+        for one in expressions:
+            if one.name in keys and self.as_column(one.expression, one.name)[0] != one.name:
+                message = f"The key {one.name} cannot be computed here."
+                hint = "Compute it as a column of the input."
+                raise self.source.error(EpisodeUnsupportedError, message, one.span, hint)
 
     def type_of(self, sql: str, span: Span) -> str:
         """The type that Spark gives to an expression over the input."""

@@ -9,7 +9,7 @@ from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
 from episode.lang.cursor import closest, known_labels
 from episode.lang.lexer import tokenize
 from episode.lang.spark_expression import Unreadable, read_expression
-from episode.lang.syntax import ColumnRef, Source
+from episode.lang.syntax import ColumnRef, RowKey, Source
 from episode.lang.trees import exp
 from episode.plan.types import lane_of
 
@@ -155,11 +155,18 @@ def suggestion(name: str, known: Iterable[str]) -> str:
     return "" if meant is None else f"Did you mean {meant}? "
 
 
-def key_columns(schema: InputSchema, names: Sequence[str]) -> tuple[str, ...]:
-    """The partition columns of the input that were asked for."""
+def key_columns(schema: InputSchema, names: Sequence[str], expressions: Sequence[RowKey] = ()) -> tuple[str, ...]:
+    """The partition columns of the input that were asked for. expressions: of those that are computed, which a planner
+    adds by their names."""
+    computed = [one.name for one in expressions]
     keys = []
     for name in names:
         column = schema.find(name)
+        if name in computed:
+            if column is not None:
+                hint = "Give the expression another name."
+                raise EpisodeAnalysisError(f"The input has a column {column} already.", hint=hint)
+            column = name
         if column is None:
             hint = f"Columns of the input: {', '.join(schema.columns)}."
             raise EpisodeAnalysisError(f"There is no column {name} for the key.", hint=hint)

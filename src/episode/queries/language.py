@@ -13,7 +13,7 @@ from episode.lang.syntax import Scalar, Source, Span
 from episode.plan.options import Detect, RunOptions
 from episode.plan.output import Extent
 from episode.plan.pattern import PatternPlan
-from episode.plan.schema import EventTable, InputSchema
+from episode.plan.schema import EventTable, InputSchema, key_columns
 from episode.plan.sections import Section
 
 if TYPE_CHECKING:
@@ -185,6 +185,11 @@ class Language(ABC, Generic[Query]):
             if value != one.default and one.name not in self.arguments:
                 name = "time" if one.name == "interval" else one.name
                 raise EpisodeAnalysisError(f"{name}={value!r} has no meaning for {self.one}.")
+
+
+def keys_of_input(schema: InputSchema, own: EventInput | SituationInput, given: Given) -> tuple[str, ...]:
+    """Return the columns of the key: those of the call, or else those of the pattern's own clauses."""
+    return key_columns(schema, given.key) if given.key else key_columns(schema, own.partition_by, own.expressions)
 
 
 def given_for_input(own: EventInput | SituationInput, given: Given) -> Given:

@@ -59,8 +59,8 @@ def checked_table(name: str, table: object) -> Any:
 
 
 def is_spark_frame(table: object) -> bool:
-    """Is it a DataFrame of Spark, classic or Connect?"""
-    return hasattr(table, "sparkSession") and hasattr(table, "mapInArrow")
+    """Is it a DataFrame of Spark, classic or Connect? The class is asked: a Column has every attribute."""
+    return hasattr(type(table), "sparkSession") and hasattr(type(table), "mapInArrow")
 
 
 def is_value(table: object) -> bool:

@@ -120,6 +120,11 @@ def spark_error(error: PySparkException) -> EpisodeError:
             "The statement brings together matches of streams whose counters have the same name.",
             hint="Give each pattern its own name: StreamOptions(counters='rises').",
         )
+    if "ATTEMPT_ANALYSIS_IN_PIPELINE_QUERY_FUNCTION" in str(error):
+        return kind(
+            "A pattern is planned over the columns of its table, and functions of a pipeline may not ask for them.",
+            hint="Run the statement outside of the function, and return its DataFrame there.",
+        )
     message = re.sub(rf"`?{VIEW.pattern}`?\.?", "", first_line(error))  # without PySpark's names of DataFrames
     return kind(f"Spark cannot run this statement: {message}")
 

@@ -24,7 +24,6 @@ from episode.lang.clauses import (
     check_name,
     cut_clauses,
     read_column,
-    read_columns,
     read_table,
     read_time,
     read_within,
@@ -39,8 +38,10 @@ from episode.lang.events.conditions import Conditions, parse_conditions
 from episode.lang.events.operators import parse_operators
 from episode.lang.events.scalar import Variables, parse_event_scalar, refuse_negated
 from episode.lang.events.syntax import EventColumn, EventInput, EventQuery, Index, Strategy, WholeEvent, event_atoms
+from episode.lang.keys import read_keys
 from episode.lang.lexer import Kind, Token, tokenize
 from episode.lang.lifting import refuse_reserved
+from episode.lang.spark_expression import EVENT_PATTERNS
 from episode.lang.syntax import ReturnItem, Scalar, Source, Span
 
 INPUT_WORDS = ("FROM", "PARTITION", "ORDER", "START", "TIME", "TYPE")
@@ -138,7 +139,8 @@ def _input(cursor: Cursor) -> EventInput:
     if cursor.accept_words("FROM"):
         found = EventInput(*read_table(cursor, GRAMMAR))
     if accept_by(cursor, "PARTITION", GRAMMAR):
-        found = replace(found, partition_by=read_columns(cursor, "a column to partition by", GRAMMAR))
+        names, expressions = read_keys(cursor, GRAMMAR, EVENT_PATTERNS)
+        found = replace(found, partition_by=names, expressions=expressions)
     if accept_by(cursor, "ORDER", GRAMMAR):
         found = replace(found, time=read_time(cursor, GRAMMAR))
     if accept_by(cursor, "START", GRAMMAR):

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Union, cast
 
-from episode.lang.syntax import NOWHERE, Duration, ReturnItem, Scalar, Source, Span
+from episode.lang.syntax import NOWHERE, Duration, ReturnItem, RowKey, Scalar, Source, Span
 
 
 class Strategy(str, Enum):
@@ -254,7 +254,10 @@ class Confidence:
 @dataclass(frozen=True)
 class EventInput:
     """`FROM table [PARTITION BY …] [ORDER BY time] [START BY column] [TIME BETWEEN …] [TYPE BY column]` before PATTERN,
-    in SQL; all may be left out. start: where events last, the column of their start; time is their end.
+    in SQL; all may be left out.
+
+    expressions: of the keys that are not plain columns, with their names. start: where events last, the column of their
+    start; time is their end.
     """
 
     table: str | None = None
@@ -265,6 +268,7 @@ class EventInput:
     type_span: Span = field(default=NOWHERE, compare=False)
     start: str | None = None
     interval: Interval | None = None
+    expressions: tuple[RowKey, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,10 @@ from episode.errors import EpisodeAnalysisError
 from episode.lang.cursor import Cursor, describe, known_labels, label_name
 from episode.lang.duration import UNITS, parse_window
 from episode.lang.functions import RANDOM
+from episode.lang.keys import parse_key, scalar_of, split_alias
 from episode.lang.lexer import Kind, Token, tokenize
 from episode.lang.rows.pattern import labels_of, parse_pattern
-from episode.lang.rows.scalar import parse_key, parse_scalar, scalar_of
+from episode.lang.rows.scalar import parse_scalar
 from episode.lang.rows.sections import NAMES_OF_MODES, ClauseSection, cut, fail_unexpected, misspelt_section
 from episode.lang.rows.syntax import (
     Classifier,
@@ -28,13 +29,12 @@ from episode.lang.rows.syntax import (
     Measure,
     OrderItem,
     Pattern,
-    RowKey,
     RowsPerMatch,
     SkipTo,
     Subset,
     nodes_of,
 )
-from episode.lang.syntax import NOWHERE, Duration, Source, Span
+from episode.lang.syntax import NOWHERE, Duration, RowKey, Source, Span
 
 Part = TypeVar("Part")
 KEYS = "Write columns or expressions of one row, with commas between them: symbol, ts DIV 10 AS bucket."
@@ -171,9 +171,7 @@ def _order_item(cursor: Cursor, begin: int, stop: int) -> OrderItem:
 def _key(cursor: Cursor, begin: int, stop: int, clause: str) -> RowKey:
     """`expression [AS name]` in tokens[begin:stop]."""
     tokens = cursor.tokens
-    name: str | None = None
-    if stop - begin > 2 and tokens[stop - 2].upper == "AS" and tokens[stop - 1].is_name:
-        name, stop = tokens[stop - 1].identifier, stop - 2
+    name, stop = split_alias(tokens, begin, stop)
     for at in range(begin + 1, stop):
         misspelt = tokens[at].kind is Kind.NAME and tokens[at - 1].is_name
         if misspelt and misspelt_section(tokens[at]) is not None:

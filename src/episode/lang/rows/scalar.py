@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
+from episode.errors import EpisodeUnsupportedError
 from episode.lang.cursor import Cursor, known_labels, label_name, top_words
 from episode.lang.functions import (
     GENERATORS,
@@ -20,7 +20,6 @@ from episode.lang.functions import (
 from episode.lang.lexer import Kind, Token, tokenize, words_of
 from episode.lang.lifting import (
     PLACEHOLDER,
-    called_function,
     is_keyword,
     is_quantifier,
     lift_arguments,
@@ -191,49 +190,9 @@ class RowAtoms:
         return ColumnRef(None, fields, span)
 
 
-@dataclass(frozen=True)
-class KeyAtoms:
-    """Columns alone: rows are partitioned and ordered before they are matched. clause: what is read."""
-
-    clause: str
-    surroundings: Surroundings = ROW_PATTERNS
-
-    def read(self, cursor: Cursor) -> Atom | None:
-        word = called_function(cursor)
-        known = word in NAVIGATIONS or word in ROW_FUNCTIONS or aggregate_arguments(word) is not None
-        if known or word in GENERATORS or word in OTHER_SPARK_AGGREGATES:
-            hint = "Use columns of the input and functions of one row."
-            cursor.fail(f"{word} is not allowed in {self.clause}, which comes before matching.", cursor.token, hint)
-        return None
-
-    def column(self, _cursor: Cursor, fields: tuple[str, ...], _quoted: bool, span: Span) -> Atom:
-        return ColumnRef(None, fields, span)
-
-
-def parse_key(cursor: Cursor, clause: str) -> Scalar:
-    """The expression of PARTITION BY or ORDER BY between the cursor and its end."""
-    first = cursor.tokens[cursor.index]
-    names, dots = (cursor.tokens[cursor.index + odd : cursor.end : 2] for odd in (0, 1))
-    if len(names) > len(dots) and all(one.is_name for one in names) and all(one.is_symbol(".") for one in dots):
-        column = ColumnRef(None, tuple(one.identifier for one in names), Span(first.start, names[-1].end))
-        return scalar_of(column, cursor.source[column.span.start : column.span.end])  # also one named by a keyword
-    scalar = lift_scalar(cursor, KeyAtoms(clause))
-    if not scalar.atoms:
-        message = f"{scalar.original} is the same for all rows."
-        hint = f"{clause} takes columns, and expressions of columns."
-        cursor.fail(message, scalar.span, hint, EpisodeAnalysisError)
-    return scalar
-
-
 def parse_scalar(cursor: Cursor, labels: frozenset[str], inside: str | None = None) -> Scalar:
     """The expression between the cursor and its end. `inside` names the call that this is an argument of."""
     return lift_scalar(cursor, RowAtoms(labels, inside))
-
-
-def scalar_of(atom: Atom, original: str) -> Scalar:
-    """The scalar that is nothing but an atom."""
-    name = f"{PLACEHOLDER}0"
-    return Scalar(name, exp.column(name), ((name, atom),), original, atom.span)
 
 
 def _call_at(cursor: Cursor, reader: RowAtoms) -> Atom | None:

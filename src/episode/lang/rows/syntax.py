@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Union, cast
 
-from episode.lang.syntax import NOWHERE, Aggregate, Atom, ColumnRef, Duration, Mode, Scalar, Source, Span, Star
+from episode.lang.syntax import NOWHERE, Aggregate, Atom, ColumnRef, Duration, Mode, RowKey, Scalar, Source, Span, Star
 
 
 @dataclass(frozen=True)
@@ -152,26 +152,6 @@ class MatchMode(str, Enum):
     MAXIMAL = "MAXIMAL MATCH"
     INCREMENTAL = "INCREMENTAL MATCH"
     ALL = "ALL MATCHES"
-
-
-@dataclass(frozen=True)
-class RowKey:
-    """A key that rows are partitioned or ordered by: a scalar over the columns of one row.
-
-    name: of its output column; None: Spark's name for the expression.
-    """
-
-    expression: Scalar
-    name: str | None = None
-
-    @property
-    def column(self) -> ColumnRef | None:
-        """The column that it is, if it is nothing more."""
-        return cast(Union[ColumnRef, None], self.expression.only_atom)
-
-    @property
-    def span(self) -> Span:
-        return self.expression.span
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,11 @@ from typing import NoReturn
 from episode.errors import EpisodeAnalysisError, EpisodeSyntaxError, EpisodeUnsupportedError
 from episode.lang.cursor import Cursor, closest, describe, top_level
 from episode.lang.functions import NAVIGATIONS, OTHER_SPARK_AGGREGATES, ROW_FUNCTIONS, aggregate_arguments
+from episode.lang.keys import scalar_of
 from episode.lang.lexer import Kind, Token
 from episode.lang.lifting import refuse_reserved, split_arguments
 from episode.lang.rows.parser import parse_clause_tokens
-from episode.lang.rows.scalar import parse_scalar, scalar_of
+from episode.lang.rows.scalar import parse_scalar
 from episode.lang.rows.syntax import (
     Anchor,
     Frame,

@@ -17,7 +17,6 @@ from episode.lang.clauses import (
     accept_by,
     check_name,
     cut_clauses,
-    read_columns,
     read_table,
     read_time,
     read_within,
@@ -27,13 +26,14 @@ from episode.lang.clauses import (
     with_suggestion,
 )
 from episode.lang.cursor import Cursor, closest, describe
+from episode.lang.keys import read_keys
 from episode.lang.lexer import Kind, Token, tokenize
 from episode.lang.lifting import lift_scalar, refuse_reserved
 from episode.lang.situations.allen import Relation, contradiction, mirror
 from episode.lang.situations.define import check_pairs, check_window, parse_definitions
 from episode.lang.situations.scalar import ReturnAtoms, Symbols, known_symbols
 from episode.lang.situations.syntax import Constraint, SituationDefinition, SituationInput, SituationQuery
-from episode.lang.spark_expression import MAXIMUM_DEPTH
+from episode.lang.spark_expression import MAXIMUM_DEPTH, SITUATION_PATTERNS
 from episode.lang.syntax import NOWHERE, ReturnItem, Source, Span
 
 ORDER_HINT = "The parts, in order: DEFINE, PATTERN, WITHIN, RETURN."
@@ -117,11 +117,13 @@ def _input(cursor: Cursor) -> SituationInput:
             alias = cursor.advance().identifier
     found = SituationInput(table, alias, table_span)
     qualifiers = _qualifiers(found)
-    partition: tuple[str, ...] = ()
-    if accept_by(cursor, "PARTITION", GRAMMAR):
-        partition = read_columns(cursor, "a column to partition by", GRAMMAR, qualifiers)
+    partition, expressions = (
+        read_keys(cursor, GRAMMAR, SITUATION_PATTERNS, qualifiers)
+        if accept_by(cursor, "PARTITION", GRAMMAR)
+        else ((), ())
+    )
     time = read_time(cursor, GRAMMAR, qualifiers) if accept_by(cursor, "ORDER", GRAMMAR) else None
-    return SituationInput(table, alias, table_span, partition, time)
+    return SituationInput(table, alias, table_span, partition, time, expressions)
 
 
 def _qualifiers(source: SituationInput) -> tuple[str, ...]:

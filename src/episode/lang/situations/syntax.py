@@ -7,7 +7,7 @@ from enum import Enum
 from typing import Union, cast
 
 from episode.lang.situations.allen import Relation
-from episode.lang.syntax import NOWHERE, Duration, ReturnItem, Scalar, Source, Span
+from episode.lang.syntax import NOWHERE, Duration, ReturnItem, RowKey, Scalar, Source, Span
 
 
 @dataclass(frozen=True)
@@ -87,13 +87,17 @@ class Constraint:
 
 @dataclass(frozen=True)
 class SituationInput:
-    """`FROM table [[AS] alias] [PARTITION BY …] [ORDER BY time]` before DEFINE; all may be left out."""
+    """`FROM table [[AS] alias] [PARTITION BY …] [ORDER BY time]` before DEFINE; all may be left out.
+
+    expressions: of the keys that are not plain columns, with their names.
+    """
 
     table: str | None = None
     alias: str | None = None
     table_span: Span = field(default=NOWHERE, compare=False)
     partition_by: tuple[str, ...] = ()
     time: str | None = None
+    expressions: tuple[RowKey, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from episode.matchers.columns import one_chunk_each, take
-from episode.matchers.encoding import Lanes, is_float_lane
+from episode.matchers.columns import from_numbers, one_chunk_each, raw_values, take
+from episode.matchers.encoding import Lanes, is_float_lane, rank_type
 from episode.matchers.events.output import FoundMatches
 from episode.matchers.events.prepare import EventArrays
 from episode.matchers.events.rounds import Round
@@ -35,34 +36,45 @@ if TYPE_CHECKING:
 LEAST_KEPT = 256
 """Held events from which on records are kept: fewer are joined again in less time."""
 
+MOST_RECENT, LARGE = 32, 512
+"""Tables of feeds that are searched together, and the rows from which on one is searched by itself."""
+
 
 def can_keep(plan: EventPlan, needs: Needs) -> bool:
-    """Can the records of a plan be kept? Not if values of the log would change with new events: ranks of strings."""
+    """Can the records of a plan be kept?"""
     if plan.tree is None or plan.strategy is not Strategy.ANY or plan.times.imprecise is not None:
         return False
     if plan.construction is not None and any(plan.construction.automaton.late):
         return False  # a construction that looks at events after a match reads rows by partition
-    ranked = [kind for kind in needs.columns.values() if lane_of(kind) == "code"]
-    return not ranked and not needs.constants
+    return not any(lane_of(expression.type) == "code" for expression in needs.computed)
 
 
 def pays(held: int, new: int) -> bool:
-    """Does it pay to keep records from a feed on: is it smaller than the window?"""
+    """Does it pay to keep records from a feed on: does it have fewer events than its keys hold?"""
     return held >= max(LEAST_KEPT, new)
 
 
 class EventLog:
-    """Events in the order in which they came, in arrays with room for more. needs: values that are read of them."""
+    """Events in the order in which they came, in arrays with room for more.
+
+    needs: values that are read of them. rankings: how often the ranks of events before have changed, because strings
+    came that are new.
+    """
 
     def __init__(self, plan: EventPlan, needs: Needs) -> None:
         self.needs = needs
         self.count = 0
         self.key, self.start, self.end = (np.empty(0, np.int64) for _ in range(3))
         self.bits = np.empty(0, np.uint64)
-        self._tables: list[pa.Table] = []
+        self._tables, self._recent = list[pa.Table](), list[pa.Table]()
+        self._ranked: dict[str, pa.Array] = {}
+        self._ranks_in: dict[str, list[str]] = {rank_type(kind): [] for kind, _ in needs.constants}
+        self.rankings = 0
         lanes = Lanes(np.empty((0, 0), np.int64), np.empty((0, 0)), np.empty((0, 0), np.uint8))
         for name, kind in needs.columns.items():
             lanes.at[name] = lanes.next_float() if is_float_lane(kind) else lanes.next_int()
+            if lane_of(kind) == "code":
+                self._ranks_in.setdefault(rank_type(kind), []).append(name)
         for name in needs.words:
             lanes.words_at[name], _ = lanes.next_int(), lanes.next_int()
         for name in (*needs.columns, *needs.words, *needs.null_tests):
@@ -77,6 +89,11 @@ class EventLog:
         self._most_valid = lanes.valid_rows + len(lanes.valid_at)
         self.arrays = EventArrays(plan, lanes, self.bits, places)
 
+    @property
+    def starts(self) -> np.ndarray:
+        """The starts of the events that qualify for something."""
+        return self.start[: self.count][self.bits[: self.count] != 0]
+
     def append(self, events: EventBatch, start: np.ndarray, arrays: EventArrays) -> None:
         """Add a batch. arrays: its values, of which it has at least those that are needed."""
         low, high = self.count, self.count + len(events)
@@ -84,10 +101,16 @@ class EventLog:
             self._grow(max(2 * high, 64))
         self.key[low:high], self.start[low:high], self.end[low:high] = events.key, start, events.time
         self.bits[low:high] = arrays.bits
-        self._tables.append(events.table)
+        self._recent.append(events.table.select(list(self.arrays.plan.input_columns)))
+        if len(events) >= LARGE:
+            self._join_recent()
         mine, its = self.arrays.lanes, arrays.lanes
+        rank_of = {kind: self._rank(kind, its) for kind in self._ranks_in}
         for name, row in mine.at.items():
-            if is_float_lane(self.needs.columns[name]):
+            kind = rank_type(self.needs.columns[name])
+            if kind in rank_of:
+                mine.ints[row, low:high] = rank_of[kind][its.ints[its.at[name]]]
+            elif is_float_lane(self.needs.columns[name]):
                 mine.floats[row, low:high] = its.floats[its.at[name]]
             else:
                 mine.ints[row, low:high] = its.ints[its.at[name]]
@@ -104,6 +127,27 @@ class EventLog:
                 mine.ints[row : row + words, low:high] = its.ints[from_ : from_ + words]
             mine.valid[check, low:high] = its.valid[its_check]
         self.count = high
+
+    def _rank(self, kind: str, its: Lanes) -> np.ndarray:
+        """The rank here of each rank of a batch; values that are new get theirs, between those of others."""
+        values, order = its.ranked[kind]
+        values = values.take(from_numbers(order))
+        known = self._ranked.get(kind, values.slice(0, 0))
+        ranks = pc.index_in(values, known)
+        if ranks.null_count:
+            every = pc.unique(pa.chunked_array([known, values]))
+            self._ranked[kind] = every = every.take(pc.sort_indices(every))
+            moved = raw_values(pc.index_in(known, every), np.int32)
+            for name in self._ranks_in[kind] if len(known) else ():
+                row = self.arrays.lanes.ints[self.arrays.lanes.at[name]]
+                row[: self.count] = moved[row[: self.count]]
+            self.rankings += 1
+            ranks = pc.index_in(values, every)
+        found = raw_values(ranks, np.int32)
+        self.arrays.lanes.ranks |= {
+            one: int(found[rank]) for one, rank in its.ranks.items() if rank_type(one[0]) == kind
+        }
+        return found if len(found) else np.zeros(1, np.int32)
 
     def _append_valid(self, name: str, low: int, high: int, its: Lanes) -> None:
         mine, row = self.arrays.lanes, its.valid_at[name]
@@ -136,7 +180,9 @@ class EventLog:
 
     def events(self) -> EventBatch:
         """All events."""
-        return EventBatch(pa.concat_tables(self._tables), self.key[: self.count], self.end[: self.count])
+        return EventBatch(
+            pa.concat_tables([*self._tables, *self._recent]), self.key[: self.count], self.end[: self.count]
+        )
 
     def by_key(self, until: int) -> tuple[EventArrays, Round]:
         """All events as those of one round."""
@@ -149,21 +195,25 @@ class EventLog:
         return arrays, Round(from_, self.start[order], self.end[order], done, until, arrays.bits)
 
     def _rows(self, rows: np.ndarray) -> pa.Table:
-        """The columns of rows, in order. Small tables are joined to larger ones before: few are searched."""
-        last: list[pa.Table] = []
-        size = 0
-        while self._tables and (not last or self._tables[-1].num_rows <= 2 * size):
-            last.append(self._tables.pop())
-            size += last[-1].num_rows
-        self._tables.append(one_chunk_each(pa.concat_tables(last[::-1])))
-        begins = np.cumsum([0, *(table.num_rows for table in self._tables)])
+        """The columns of rows, in order."""
+        if len(self._recent) > MOST_RECENT:
+            self._join_recent()
+        tables = [*self._tables, pa.concat_tables(self._recent)] if self._recent else self._tables
+        begins = np.cumsum([0, *(table.num_rows for table in tables)])
         at = np.searchsorted(rows, begins)
         parts = [
             take(table, rows[low:high] - begin)
-            for table, begin, low, high in zip(self._tables, begins[:-1], at[:-1], at[1:])
+            for table, begin, low, high in zip(tables, begins[:-1], at[:-1], at[1:])
             if low < high
         ]
         return one_chunk_each(pa.concat_tables(parts))
+
+    def _join_recent(self) -> None:
+        """Make one table of the small ones, and of those before it that are not much larger."""
+        last, self._recent = self._recent, []
+        while self._tables and self._tables[-1].num_rows <= 2 * sum(map(len, last)):
+            last.insert(0, self._tables.pop())
+        self._tables.append(one_chunk_each(pa.concat_tables(last)))
 
 
 class KeptTree:
@@ -175,6 +225,7 @@ class KeptTree:
         self.log = EventLog(search.plan, needs)
         self.records = KeptRecords(search.most_records)
         self.built_of = 0
+        self._rankings = 0
 
     @property
     def is_large(self) -> bool:
@@ -188,6 +239,9 @@ class KeptTree:
         low = self.log.count
         self.log.append(events, start, arrays)
         self.built_of = self.built_of or self.log.count
+        if self.log.rankings != self._rankings:
+            self._rankings = self.log.rankings
+            self.records.forget_values()
         keys, from_ = events.key[events.bounds[:-1]], events.bounds + low
         if self.search.horizon.waits:  # matches of any key may be decided now
             others = np.setdiff1d(self.records.slots.keys, keys)

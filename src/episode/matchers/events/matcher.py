@@ -266,7 +266,7 @@ class EventPatternMatcher(HoldingMatcher["EventPatternSpec", EventState, EventOu
                     self._keeps = False
             elif until < self.last:
                 self.tree = tree
-        keeps = self._keeps and len(events) > 0 and until < self.last and pays(len(self.state), len(events))
+        keeps = self._keeps and until < self.last and pays(self.state.count_of(events), len(events))
         together = self.state.join(events, until, keeps or until == self.last)
         if len(together):
             start = self.state.starts(together)
@@ -382,9 +382,11 @@ class EventPatternMatcher(HoldingMatcher["EventPatternSpec", EventState, EventOu
         window = self.horizon.window
         if not self.horizon.waits or window == EVER:
             return None
-        held = self.holder.held.rows
-        if held is None or len(held) == 0:
-            return None
-        ends = window_ends(self.state.starts(held), window)
+        if self.tree is None:
+            held = self.holder.held.rows
+            starts = np.zeros(0, np.int64) if held is None else self.state.starts(held)
+        else:
+            starts = self.tree.log.starts
+        ends = window_ends(starts, window)
         ends = ends[is_after(ends, self.state.done) & (ends < END_OF_TIME)]
         return int(ends.min()) if len(ends) else None

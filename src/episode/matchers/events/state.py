@@ -123,6 +123,11 @@ class EventState(HeldEvents):
         """The held events, and those added last, some of which may not be needed."""
         return super().__len__() + sum(map(len, self._recent))
 
+    def count_of(self, events: EventBatch) -> int:
+        """The number of held events of the keys of these events."""
+        self.settle()
+        return int(np.count_nonzero(np.isin(self.held.key, events.key[events.bounds[:-1]])))
+
     def add(self, events: EventBatch, bits: np.ndarray, until: int) -> None:
         """Hold new events. It is decided later which of them a match can have: in `settle`."""
         rows = np.flatnonzero(bits)

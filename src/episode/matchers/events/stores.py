@@ -15,6 +15,7 @@ import numpy as np
 from episode.matchers.events.code.joins import JoinShape
 from episode.matchers.events.records import Buffer, TooManyRecords, rooms
 from episode.matchers.state import ranges
+from episode.matchers.times import EVER
 
 NOWHERE = -1
 
@@ -35,18 +36,20 @@ class Slots:
 
     def of(self, keys: np.ndarray) -> np.ndarray:
         """The slots of different keys; new ones get the next numbers."""
-        if len(self._keys) == 0 or not np.isin(keys, self._keys).all():
-            new = np.setdiff1d(keys, self._keys)
-            numbers = np.concatenate([self._numbers, len(self) + np.arange(len(new))])
-            joined = np.concatenate([self._keys, new])
-            order = np.argsort(joined, kind="stable")
-            self._keys, self._numbers = joined[order], numbers[order]
-        return self._numbers[np.searchsorted(self._keys, keys)]
+        at = np.searchsorted(self._keys, keys)
+        is_new = self._keys.take(at, mode="clip") != keys if len(self) else np.ones(len(keys), np.bool_)
+        if is_new.any():
+            new = np.sort(keys[is_new])
+            places = np.searchsorted(self._keys, new)
+            self._numbers = np.insert(self._numbers, places, len(self) + np.arange(len(new)))
+            self._keys = np.insert(self._keys, places, new)
+            at = np.searchsorted(self._keys, keys)
+        return self._numbers[at]
 
 
 class RecordStore:
     """The records of one node. start, end, rows: of all stretches; by slot: where its stretch begins (base), where its
-    records end (hi), and the room of the stretch."""
+    records end (hi), and the room of the stretch. bounds: times by record, EVER until something bounds it."""
 
     def __init__(self, variables: tuple[str, ...]) -> None:
         self.variables = variables
@@ -54,6 +57,7 @@ class RecordStore:
         self.rows = np.empty((0, len(variables)), np.int32)
         self.base, self.hi, self.room = (np.zeros(0, np.int64) for _ in range(3))
         self.used = 0
+        self.bounds: dict[Hashable, np.ndarray] = {}
         self.indexes: dict[tuple[JoinShape, str], StoreIndex] = {}
 
     def __len__(self) -> int:
@@ -75,6 +79,8 @@ class RecordStore:
         if len(new):
             places = slice(begin[0], begin[0] + len(new)) if len(slots) == 1 else ranges(begin, counts)
             self.start[places], self.end[places], self.rows[places] = new.start, new.end, new.rows
+            for bound in self.bounds.values():
+                bound[places] = EVER
             self.hi[slots] = begin + counts
         return StoredRecords(self, slots, begin)
 
@@ -88,8 +94,11 @@ class RecordStore:
             raise TooManyRecords(limit)
         self.start, self.end = longer(self.start, self.used), longer(self.end, self.used)
         self.rows = longer(self.rows, self.used)
+        self.bounds = {name: longer(bound, self.used) for name, bound in self.bounds.items()}
         old, new = ranges(base, counts), ranges(target, counts)
         self.start[new], self.end[new], self.rows[new] = self.start[old], self.end[old], self.rows[old]
+        for bound in self.bounds.values():
+            bound[new] = bound[old]
         self.base[slots], self.hi[slots], self.room[slots] = target, target + counts, room
 
 
@@ -132,6 +141,21 @@ class StoredRecords:
             self.store.indexes[key] = StoreIndex(self.store, side, join.is_hashed)
         self.store.indexes[key].begin(self)
         return self.store.indexes[key]
+
+    def newest(self) -> StoredRecords:
+        """The new ones alone."""
+        found = StoredRecords(self.store, self.slots, self.new)
+        found.lo = found.new
+        return found
+
+    def tighten(self, name: Hashable, found: np.ndarray) -> np.ndarray:
+        """The least time so far that bounds each record, of those found with every feed. name: of the bound."""
+        bounds = self.store.bounds
+        if name not in bounds:
+            bounds[name] = np.full(len(self.store.start), EVER, np.int64)
+        at = ranges(self.lo, self.hi - self.lo)
+        bounds[name][at] = np.minimum(bounds[name][at], found[at])
+        return bounds[name]
 
     def together(self) -> Buffer:
         """All of them, next to each other."""
@@ -197,6 +221,11 @@ class KeptRecords:
 
     def __len__(self) -> int:
         return sum(map(len, self.stores.values()))
+
+    def forget_values(self) -> None:
+        """Values of events have changed: what joins know of them is built again."""
+        for store in self.stores.values():
+            store.indexes.clear()
 
     def begin(self, keys: np.ndarray) -> None:
         self._here, self._added = self.slots.of(keys), {}

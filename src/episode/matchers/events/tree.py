@@ -16,7 +16,7 @@ from episode.matchers.events.gaps import GapItem, add_groups, gap_items, has_lea
 from episode.matchers.events.prepare import EventArrays
 from episode.matchers.events.records import NO_LIMIT, Buffer, FoundRecords, NodeWork, Records, TooManyRecords
 from episode.matchers.events.rounds import Round
-from episode.matchers.events.stores import KeptRecords
+from episode.matchers.events.stores import KeptRecords, StoredRecords
 from episode.matchers.times import EVER, NEVER, is_after, window_ends, window_starts
 from episode.plan.events.conditions import JoinTest
 from episode.plan.events.cost import PhysicalPlan, Shape, first_place, last_place, left_deep
@@ -245,13 +245,22 @@ class TreeRun:
                 _tighten(bars, "r", len(right), isinstance(item, Absent), bound)
             elif outside <= set(left.variables):
                 compiled = self.arrays.pair_tests(tests, left.variables, between.variables)
-                bound = earliest_after(compiled, self.arrays.lanes, left, between, nth, self.window)
+                bound = self._earliest_after(item, compiled, left, between, nth)
                 _tighten(bars, "l", len(left), not isinstance(item, Absent), bound)
             else:
                 continue
             if isinstance(item, Absent):
                 self.pushed.add(item.name)
         return bars
+
+    def _earliest_after(
+        self, item: Absent | Group, compiled: RecordTests, left: Records, between: Records, nth: int
+    ) -> np.ndarray:
+        """See `earliest_after`. Of kept records, only the new ones can come before those that were found earlier."""
+        lanes, window = self.arrays.lanes, self.window
+        if nth > 1 or not isinstance(left, StoredRecords) or not isinstance(between, StoredRecords):
+            return earliest_after(compiled, lanes, left, between, nth, window)
+        return left.tighten(item, earliest_after(compiled, lanes, left, between.newest(), nth, window))
 
     def _between(self, item: Absent | Group) -> tuple[Records, Tests]:
         """Records of a negation or events of a group, and the tests that they must pass."""

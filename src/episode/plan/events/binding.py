@@ -137,6 +137,7 @@ class BoundEventQuery:
         self.derived = DerivedColumns(self.schema)
         self.variables = tuple(every)
         self.rows = RowLocalScalars(query.source, self.schema, self.derived)
+        self.rows.add_keys(query.input.expressions, keys)
         self.closures = frozenset(_closure_variables(query.pattern, False))
         self.negated = frozenset(negated_variables(query.pattern))
         self.scalars = EventScalars(classes, self.rows, self.closures)

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from episode.errors import EpisodeAnalysisError, EpisodeUnsupportedError
 from episode.lang.rows.pattern import labels_of
 from episode.lang.rows.scalar import subqueries_of, with_subqueries
-from episode.lang.rows.syntax import Concatenation, Label, MatchRecognize, Pattern, RowKey, RowsPerMatch
-from episode.lang.syntax import NOWHERE, ColumnRef, Source, Span
+from episode.lang.rows.syntax import Concatenation, Label, MatchRecognize, Pattern, RowsPerMatch
+from episode.lang.syntax import NOWHERE, ColumnRef, RowKey, Source, Span
 from episode.plan.output import Labels
 from episode.plan.parameters import bound_duration
 from episode.plan.pattern import OrderColumn

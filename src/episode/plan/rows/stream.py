@@ -7,18 +7,17 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from episode.errors import EpisodeAnalysisError, warn
-from episode.lang.rows.scalar import scalar_of
+from episode.lang.keys import scalar_of
 from episode.lang.rows.syntax import (
     MatchMode,
     MatchRecognize,
     Measure,
     Navigation,
     OrderItem,
-    RowKey,
     RowsPerMatch,
     SkipTo,
 )
-from episode.lang.syntax import ColumnRef, Mode
+from episode.lang.syntax import ColumnRef, Mode, RowKey
 from episode.plan.event_time import UNBOUNDED, Delays, EventTime, plain_values
 from episode.plan.expressions import Load
 from episode.plan.output import HIDDEN_END, HIDDEN_START, MATCH_END, MATCH_START, ColumnAtPlace, Extreme, RowMode

@@ -268,6 +268,7 @@ class _Planner:
         self.time_type = self.schema.columns[self.time]
         self.derived = DerivedColumns(self.schema)
         self.rows = RowLocalScalars(self.query.source, self.schema, self.derived)
+        self.rows.add_keys(self.query.input.expressions, self.keys)
 
     def plan(self) -> SituationPlan:
         query = self.query

@@ -31,9 +31,9 @@ from episode.plan.events.returns import MATCH_END, MATCH_START, EventTimes
 from episode.plan.options import DOUBLE, EXACT, RunOptions
 from episode.plan.output import COUNT, FIRST, Extent, key_at, measure_named, with_atoms
 from episode.plan.pattern import PatternPlan
-from episode.plan.schema import EventTable, InputSchema, key_columns, quote
+from episode.plan.schema import EventTable, InputSchema, quote
 from episode.plan.sections import Section
-from episode.queries.language import Given, Input, Language, given_for_input
+from episode.queries.language import Given, Input, Language, given_for_input, keys_of_input
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -90,7 +90,7 @@ class EventPatterns(Language[EventQuery]):
     def bind(self, query: EventQuery, events: Input, given: Given, run: RunOptions) -> PatternPlan:
         schema = events.schema
         times = self._times(query, schema, given)
-        keys = key_columns(schema, given.key or query.input.partition_by)
+        keys = keys_of_input(schema, query.input, given)
         type_column = given.type_column or query.input.type_column
         if type_column is not None:
             type_column = schema.find(type_column) or type_column

@@ -11,11 +11,10 @@ from episode.plan.event_time import time_column
 from episode.plan.options import RunOptions
 from episode.plan.output import Extent, RowPlace, key_at, measure_named, with_atoms
 from episode.plan.pattern import PatternPlan
-from episode.plan.schema import key_columns
 from episode.plan.sections import Section
 from episode.plan.situations.explain import situation_section
 from episode.plan.situations.plan import DETECTED_AT, MATCH_START, SituationPlan, plan_situation_pattern
-from episode.queries.language import Given, Input, Language, given_for_input
+from episode.queries.language import Given, Input, Language, given_for_input, keys_of_input
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -46,7 +45,7 @@ class SituationPatterns(Language[SituationQuery]):
     def bind(self, query: SituationQuery, events: Input, given: Given, run: RunOptions) -> PatternPlan:
         schema = events.schema
         time = time_column(query.source, schema, given.time or query.input.time, SAY_WHICH)
-        keys = key_columns(schema, given.key or query.input.partition_by)
+        keys = keys_of_input(schema, query.input, given)
         return plan_situation_pattern(query, schema, time, keys, run.eager)
 
     def spec(self, plan: SituationPlan, schema: pa.Schema, limit: StateLimit | None = None) -> MatcherSpec:

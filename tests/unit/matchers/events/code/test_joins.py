@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -27,8 +28,12 @@ from episode.matchers.events.code.joins import JoinShape
 from episode.matchers.events.records import NO_LIMIT, Buffer, FoundRecords
 from episode.matchers.events.rounds import Round
 from episode.matchers.events.stores import KeptRecords
+from episode.matchers.running import LocalRun
 from episode.matchers.times import EVER, NEVER
+from episode.plan.events.cost import PhysicalPlan, left_deep
 from episode.plan.expressions import Apply, Constant, Expression, Load, Navigated
+from tests.reference.event_patterns import Event
+from tests.support.events import spec_of, table_of
 from tests.unit.matchers.events.ways import WAYS
 from tests.unit.native.runs import programs_made_by
 
@@ -231,6 +236,30 @@ def test_joins(way: str, kind: str, seed: int, monkeypatch: pytest.MonkeyPatch) 
         assert tried >= len(made)
         if len(made):
             assert joining.join_buffers(join, lanes, left, right, window, done, len(made) - 1, bars)[0] is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "A & B WHERE A.x = B.x",
+        "A; B WHERE A.x = B.x AND A.y = B.y",
+        "A & B & C WHERE A.x = B.x AND A.y = C.y AND B.x = C.x",
+    ],
+)
+def test_only_equal_records_are_tried(text: str) -> None:
+    random = np.random.default_rng(1)
+    events = [
+        Event(n, n, n, {"type": "ABC"[n % 3], "k": 1, "x": x, "y": y, "s": ""})
+        for n, (x, y) in enumerate(random.integers(0, 30, (600, 2)).tolist())
+    ]
+    spec = spec_of(f"PATTERN {text} WITHIN 1000")
+    tree = spec.plan.tree
+    assert tree is not None
+    running = LocalRun(replace(spec, forced=PhysicalPlan(False, ((tree, left_deep(len(tree.parts))),), 0.0)))
+    running.feed(table_of(events))
+    tried, records = zip(*running.matcher.adaptation.counted.values(), strict=True)
+    assert sum(records) > 0
+    assert sum(tried) < 2 * sum(records) + len(events)  # some share a bucket
 
 
 @pytest.mark.parametrize("kind", ["range", "hash", "together"])
