@@ -35,7 +35,7 @@ STAGES = (READ, SCREEN, PACK, UNPACK, ORDER, QUALIFY, MATCH, ROWS)
 PLACES: Places = {
     READ: [(ParquetScan, "read")],
     SCREEN: [(Screen, "passing")],
-    UNPACK: [(envelope, "opened")],
+    UNPACK: [(envelope, "open_envelope")],
     ORDER: [(shard, "events_of"), (shard, "concat")],
     QUALIFY: [(matcher, "prepare_events"), (aggregated_matcher, "prepare_aggregated")],
     MATCH: [(matcher.EventPatternMatcher, "feed"), (aggregated_matcher.AggregatedMatcher, "feed")],

@@ -23,7 +23,7 @@ from bench.figures import new_figure, put_figure
 from bench.harness import Report, local_session, say, verdict
 from episode.api import Options
 from episode.lang.rows.parser import parse_clause
-from episode.matchers.columns import from_bytes, to_bytes
+from episode.matchers.columns import to_bytes
 from episode.matchers.rows.spec import RowPatternSpec
 from episode.matchers.running import LocalRun
 from episode.plan.rows.plan import plan_row_pattern
@@ -110,10 +110,6 @@ def seconds(progress: list[Any]) -> list[float]:
 
 class RowProcessor(ShardProcessor):
     """The same matcher with one state group for each key, fed by plain rows: no envelopes, no shards."""
-
-    @staticmethod
-    def opened(blob: bytes) -> pa.Table:
-        return from_bytes(blob)
 
     def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:
         frame = pd.concat(list(rows))

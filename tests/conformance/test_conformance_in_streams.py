@@ -97,9 +97,7 @@ class Runtime:
         elif self.draw.random() < 0.3:
             before = self.shards[number]
             self.shards[number] = StreamShard(self.spec, settings)
-            self.shards[number].restore(
-                list(self.chunks[number].values()), before.watermark, before.ended, open_envelope
-            )
+            self.shards[number].restore(list(self.chunks[number].values()), before.watermark, before.ended)
         return self.shards[number]
 
 
