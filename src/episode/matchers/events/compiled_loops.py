@@ -26,7 +26,7 @@ from episode.matchers.events.code.conditions import LEFT, NO_COLUMNS, RIGHT, Rec
 from episode.matchers.events.code.joins import COUNT, TRIED, JoinShape, join_program, writing_program
 from episode.matchers.events.code.negations import transition_arrays
 from episode.matchers.events.code.runs import MATCHES, ORIGIN, RunsShape, runs_program
-from episode.matchers.events.records import Buffer, EventsOfMatches, FoundRecords, Records
+from episode.matchers.events.records import Buffer, EventsOfMatches, FoundRecords, NodeRecords
 from episode.matchers.prepare import aggregate_of
 from episode.matchers.times import NEVER
 from episode.native.running import MOST_KEPT, compiled_for, compiled_with
@@ -47,7 +47,7 @@ def lane_arrays(lanes: Lanes) -> dict[str, np.ndarray]:
     return {"ints": lanes.ints.reshape(-1), "floats": lanes.floats.reshape(-1), "valid": lanes.valid.reshape(-1)}
 
 
-def side_arrays(side: str, records: Records) -> dict[str, np.ndarray]:
+def side_arrays(side: str, records: NodeRecords) -> dict[str, np.ndarray]:
     """The records of a side, by name."""
     return {
         f"{side}_lo": records.lo, f"{side}_hi": records.hi, f"{side}_new": records.new, f"{side}_start": records.start,
@@ -58,8 +58,8 @@ def side_arrays(side: str, records: Records) -> dict[str, np.ndarray]:
 def join_buffers(
     join: JoinShape,
     lanes: Lanes,
-    left: Records,
-    right: Records,
+    left: NodeRecords,
+    right: NodeRecords,
     window: int,
     done: np.ndarray,
     limit: int,
@@ -108,7 +108,7 @@ def _last_count(join: JoinShape) -> list[int]:
 
 
 def _write(
-    join: JoinShape, arrays: dict[str, np.ndarray], left: Records, right: Records, count: int, timed: bool
+    join: JoinShape, arrays: dict[str, np.ndarray], left: NodeRecords, right: NodeRecords, count: int, timed: bool
 ) -> Buffer:
     left_width, right_width = left.rows.shape[1], right.rows.shape[1]
     rows = np.empty((count, left_width + right_width), np.int32)
@@ -133,7 +133,7 @@ def _scan(scan: ScanShape, lanes: Lanes, settings: Mapping[int, int], arrays: di
 
 
 def latest_before(
-    tests: RecordTests, lanes: Lanes, others: Records, records: Records, nth: int, window: int
+    tests: RecordTests, lanes: Lanes, others: NodeRecords, records: NodeRecords, nth: int, window: int
 ) -> np.ndarray:
     """By record, the greatest start of the nth last of the others that end before it begins and pass the tests."""
     found = np.empty(len(records), np.int64)
@@ -143,7 +143,7 @@ def latest_before(
 
 
 def earliest_after(
-    tests: RecordTests, lanes: Lanes, records: Records, others: Records, nth: int, window: int
+    tests: RecordTests, lanes: Lanes, records: NodeRecords, others: NodeRecords, nth: int, window: int
 ) -> np.ndarray:
     """By record, the least end of the nth of the others that begin after it ends and pass the tests."""
     found = np.empty(len(records), np.int64)
@@ -153,7 +153,7 @@ def earliest_after(
 
 
 def any_between(
-    tests: RecordTests, lanes: Lanes, found: FoundRecords, low: np.ndarray, high: np.ndarray, others: Records
+    tests: RecordTests, lanes: Lanes, found: FoundRecords, low: np.ndarray, high: np.ndarray, others: NodeRecords
 ) -> np.ndarray:  # fmt: skip
     """By match, does one of the others, but its own events, lie in low .. high, both included, and pass the tests?"""
     held = np.empty(len(low), np.uint8)
@@ -167,7 +167,7 @@ def all_between(
     found: FoundRecords,
     low: np.ndarray,
     high: np.ndarray,
-    others: Records,
+    others: NodeRecords,
     limit: int,
 ) -> tuple[np.ndarray, np.ndarray] | None:
     """All records that `any_between` looks for, which are single events: (offsets, rows); None if there are over
@@ -182,7 +182,7 @@ def all_following(
     first: np.ndarray,
     start: np.ndarray,
     newest: np.ndarray,
-    others: Records,
+    others: NodeRecords,
     most: int,
     limit: int,
 ) -> tuple[np.ndarray, np.ndarray] | None:

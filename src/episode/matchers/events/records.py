@@ -25,7 +25,7 @@ class TooManyRecords(Exception):
         self.what = what
 
 
-class Records(Protocol):
+class NodeRecords(Protocol):
     """Records of a node, those of partition g at lo[g]:hi[g], sorted by end: see `code.joins`.
 
     variables: the columns of rows. start, end: empty for matches whose times are not needed. new: where the new ones of

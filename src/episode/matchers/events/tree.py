@@ -18,8 +18,8 @@ from episode.matchers.events.records import (
     NO_LIMIT,
     Buffer,
     FoundRecords,
+    NodeRecords,
     NodeWork,
-    Records,
     TooManyRecords,
     no_records,
 )
@@ -126,11 +126,11 @@ class TreeRun:
 
     # ---- buffers -------------------------------------------------------------------------------------------------
 
-    def leaf(self, variable: str) -> Records:
+    def leaf(self, variable: str) -> NodeRecords:
         """The events of a variable."""
         return self._all(variable, self._new_events(variable))
 
-    def _all(self, node: Hashable, new: Buffer) -> Records:
+    def _all(self, node: Hashable, new: Buffer) -> NodeRecords:
         """The records of a node: the new ones, and those before them if they are kept."""
         return new if self.kept is None else self.kept.extend(node, new)
 
@@ -192,8 +192,8 @@ class TreeRun:
             return parts[shape]
         new_left = self._join_parts(node, shape[0], parts, gaps, tests, self._everything)
         new_right = self._join_parts(node, shape[1], parts, gaps, tests, self._everything if gaps is None else done)
-        left: Records = self._all(_name_of(node, shape[0]), new_left)
-        right: Records = new_right
+        left: NodeRecords = self._all(_name_of(node, shape[0]), new_left)
+        right: NodeRecords = new_right
         if gaps is None:  # a sequence ends with its right part, so that new records end with a new one of that
             right = self._all(_name_of(node, shape[1]), new_right)
         lefts, rights = set(left.variables), set(right.variables)
@@ -209,7 +209,9 @@ class TreeRun:
         assert first_place(shape[1]) == last_place(shape[0]) + 1
         return self._sequence(left, right, gaps[first_place(shape[1])], compiled, done)
 
-    def _sequence(self, left: Records, right: Records, gap: Gap, compiled: RecordTests, done: np.ndarray) -> Buffer:
+    def _sequence(
+        self, left: NodeRecords, right: NodeRecords, gap: Gap, compiled: RecordTests, done: np.ndarray
+    ) -> Buffer:
         bars = self._bars(left, right, gap)
         hashed = bool(hashed_values(compiled))
         last = len(left.variables) + len(right.variables) == len(variables_of(self.plan.tree))  # type: ignore[arg-type]
@@ -219,7 +221,13 @@ class TreeRun:
         return self._join(join, left, right, done, bars, timed)
 
     def _join(
-        self, join: JoinShape, left: Records, right: Records, done: np.ndarray, bars: dict[str, np.ndarray], timed: bool
+        self,
+        join: JoinShape,
+        left: NodeRecords,
+        right: NodeRecords,
+        done: np.ndarray,
+        bars: dict[str, np.ndarray],
+        timed: bool,
     ) -> Buffer:
         if self.kept is not None and join.kind != "together" and len(right) == 0:
             return no_records((*left.variables, *right.variables), len(done))
@@ -232,7 +240,7 @@ class TreeRun:
         self.counted.append(NodeWork(name, tried, len(made), made.variables, join.is_hashed))
         return made
 
-    def _bars(self, left: Records, right: Records, gap: Gap) -> dict[str, np.ndarray]:
+    def _bars(self, left: NodeRecords, right: NodeRecords, gap: Gap) -> dict[str, np.ndarray]:
         """Bounds that negations and closures between two places put on the pairs: NSEQ and KSEQ, in both forms.
 
         r_low <= left's end < r_high by right record, l_low < right's start <= l_high by left record, if there are any.
@@ -264,7 +272,7 @@ class TreeRun:
         return bars
 
     def _earliest_after(
-        self, item: Absent | Group, compiled: RecordTests, left: Records, between: Records, nth: int
+        self, item: Absent | Group, compiled: RecordTests, left: NodeRecords, between: NodeRecords, nth: int
     ) -> np.ndarray:
         """See `earliest_after`. Of kept records, only the new ones can come before those that were found earlier."""
         lanes, window = self.arrays.lanes, self.window
@@ -272,7 +280,7 @@ class TreeRun:
             return earliest_after(compiled, lanes, left, between, nth, window)
         return left.tighten(item, earliest_after(compiled, lanes, left, between.newest(), nth, window))
 
-    def _between(self, item: Absent | Group) -> tuple[Records, Tests]:
+    def _between(self, item: Absent | Group) -> tuple[NodeRecords, Tests]:
         """Records of a negation or events of a group, and the tests that they must pass."""
         if isinstance(item, Group):
             return self.leaf(item.variable), self.plan.group_tests[item.variable]
