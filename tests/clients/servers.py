@@ -86,9 +86,15 @@ def _await(process: subprocess.Popen[str], port: int, log: Path) -> None:
     raise AssertionError(f"the server did not start:\n{log.read_text()[-4000:]}")
 
 
+def runs(process: int) -> bool:
+    """Does a process run? One that has ended may wait for its parent to ask how."""
+    state = subprocess.run(["ps", "-o", "stat=", "-p", str(process)], capture_output=True, text=True).stdout
+    return state.strip() != "" and not state.startswith("Z")
+
+
 def children(process: int, words: str) -> list[int]:
     """The processes below a process whose command line has these words."""
-    listed = subprocess.run(["ps", "-eo", "pid=,ppid=,args="], capture_output=True, text=True, check=True).stdout
+    listed = subprocess.run(["ps", "-ww", "-eo", "pid=,ppid=,args="], capture_output=True, text=True, check=True).stdout
     rows = [re.split(r"\s+", row.strip(), maxsplit=2) for row in listed.splitlines()]
     below = {process}
     for _ in rows:
