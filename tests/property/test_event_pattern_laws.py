@@ -254,9 +254,9 @@ class RandomPlans:
 
         patch.setattr(event_adapt.Adaptation, "plan_for", noted)
 
-    def any_plan(self, plan: EventPlan, _: Any) -> PhysicalPlan:
+    def any_plan(self, plan: EventPlan, _: Any, only_trees: bool) -> PhysicalPlan:
         assert plan.tree is not None
-        automaton = plan.automaton is not None and self.random.random() < 0.3
+        automaton = plan.automaton is not None and not only_trees and self.random.random() < 0.3
         shapes = tuple((node, self.any_shape(0, _size(node))) for node in _inner(plan.tree))
         return PhysicalPlan(automaton, shapes, 0.0, on_top=self.random.random() < 0.3)
 

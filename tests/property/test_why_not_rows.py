@@ -11,8 +11,9 @@ from typing import Any
 from hypothesis import HealthCheck, assume, given, note, settings
 
 from episode.errors import EpisodeAnalysisError, EpisodeDataError, EpisodeUnsupportedError
+from episode.lang.keys import scalar_of
 from episode.lang.rows.parser import parse_clause
-from episode.lang.rows.scalar import conjuncts_of, scalar_of
+from episode.lang.rows.scalar import conjuncts_of
 from episode.lang.rows.syntax import Anchor, Label, MatchMode, MatchRecognize, Pattern
 from episode.lang.syntax import Source
 from episode.matchers.keys import KeyCoder

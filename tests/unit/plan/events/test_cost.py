@@ -93,8 +93,8 @@ class Naive:
         for item in gap:
             tried, out = tried * self._survive(item), out * self._survive(item)
         looked_up = [share for share, equality in tests if equality]
-        if looked_up and isinstance(node, InSequence):
-            tried *= looked_up[0]
+        if looked_up:
+            tried *= math.prod(looked_up)
             cost += 20 * (left + right)
         out *= math.prod(share for share, _ in tests)
         cost += tried * (1 + 2 * len(tests)) + 7 * out

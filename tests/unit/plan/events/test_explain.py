@@ -72,7 +72,7 @@ def test_the_automaton_is_told() -> None:
 
 
 def test_the_automaton_in_place_of_a_tree(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(event_adapt, "search", lambda plan, _: PhysicalPlan(True, (), 7.0))
+    monkeypatch.setattr(event_adapt, "search", lambda plan, *_: PhysicalPlan(True, (), 7.0))
     lines = reported(spec_of("PATTERN A; B WITHIN 5"), "ABAB")
     assert lines[1] == "  plans at the end: the automaton (1)"
     assert lines[2].startswith("  automaton instead: cost ")
