@@ -18,7 +18,16 @@ PAGES = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "LICENSE
 FOLDERS = {
     "docs": ("*.md", "dev/**/*.md", "images/*.svg", "images/*.png", "images/plots/*.svg"),
     "bench": ("README.md", "results/*"),
-    "examples": ("*.py", "*.md", "notebooks/*.ipynb"),
+    "examples": (
+        "*.py",
+        "*.md",
+        "notebooks/*.ipynb",
+        "dbt/*.md",
+        "dbt/*.py",
+        "pipelines/*.md",
+        "dbt/models/*.sql",
+        "pipelines/transformations/*.py",
+    ),
 }
 SECTIONS = {
     "Queries": ("sql", "match", "query", "Query", "Events", "Options", "explain", "expand"),
