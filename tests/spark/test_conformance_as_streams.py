@@ -292,7 +292,12 @@ def test_cases_as_queries_of_their_own(
 ) -> None:
     """Case after case in one of the ways; a few queries run at once."""
     runs = request.getfixturevalue("runs" if part == 0 else "more_runs")
-    every = [run for run in runs if not any("month" in type_ or "year" in type_ for type_ in run.case.types.values())]
+    every = [
+        run
+        for run in runs
+        if not any("month" in type_ or "year" in type_ for type_ in run.case.types.values())
+        and not (run.kind is NUMBERS and run.time.type in ("tinyint", "smallint"))  # no room for the last event
+    ]
     chosen = every[:: len(every) // SHORT_CASES][:SHORT_CASES] if part == 0 else every[part - 1 :: 20]
     problems: list[str | None] = []
     waiting: list[Query] = []
