@@ -120,7 +120,7 @@ class ResultCall:
         raise NotImplementedError  # not reached: such a query is not handed to users
 
     def local_origin(self) -> QueryOrigin:
-        raise NotImplementedError
+        raise NotImplementedError  # not reached either
 
     def start(self, into: Into, settings: LiveSettings) -> LiveQuery:
-        raise NotImplementedError
+        raise NotImplementedError  # not reached either
